@@ -1,0 +1,54 @@
+# One command to try (make demo), one to test (make test).
+# Needs Python >= 3.11 and make; everything else is installed below, into .venv.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-data check bench soak lock clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+install: $(STAMP)  ## make .venv from the pinned, hashed requirements
+
+$(STAMP): requirements-dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "make: Python 3.11 or newer is needed (set PYTHON=python3.11)")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: $(STAMP)  ## watch raw positions go in and cloaked regions come out
+	$(BIN)/anonymizer demo $(ARGS)
+
+test: $(STAMP)  ## all tests that need no data but their own (a Mosquitto is found or installed)
+	@$(BIN)/python -m tests.mosquitto
+	$(BIN)/python -m pytest -m "not data and not soak" $(ARGS)
+
+test-data: $(STAMP)  ## the tests on the real data in $$ANONYMIZER_DATA
+	@test -d "$$ANONYMIZER_DATA" || { echo "make: set ANONYMIZER_DATA to the folder with the real data" >&2; exit 2; }
+	@$(BIN)/python -m tests.mosquitto
+	$(BIN)/python -m pytest -m "data and not soak" $(ARGS)
+
+soak: $(STAMP)  ## the slow proofs
+	@$(BIN)/python -m tests.mosquitto
+	$(BIN)/python -m pytest -m soak --timeout=3600 $(ARGS)
+
+check: $(STAMP)  ## format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)  ## benchmarks, at three sizes that show growth
+	$(BIN)/python -m benchmarks $(ARGS)
+
+lock:  ## pin the requirements anew (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header pyproject.toml --output-file requirements.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --group dev --constraints requirements.txt pyproject.toml --output-file requirements-dev.txt
+
+clean:  ## remove what make made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,1 @@
+"""What the gateway speaks of: networks, fixes, outcomes, releases. Plain data, no behaviour."""

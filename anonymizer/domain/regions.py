@@ -1,0 +1,72 @@
+"""What one tick releases: groups of devices that share one cloaking region."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Release:
+    """Groups in compressed sparse rows; nothing here names a device, only its slot.
+
+    Attributes
+    ----------
+    k
+        The k each group was grown for, shape (groups,).
+    first_node_of, node
+        Region of group g: `node[first_node_of[g]:first_node_of[g + 1]]`, node indices.
+    first_member_of, member
+        Members of group g: `member[first_member_of[g]:first_member_of[g + 1]]`, device slots.
+    version
+        Number of the pseudonym that each member bears, shape (members,): a device gets a fresh
+        pseudonym with each new number.
+    """
+
+    k: Int32Array
+    first_node_of: IntArray
+    node: Int32Array
+    first_member_of: IntArray
+    member: Int32Array
+    version: IntArray
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return len(self.k)
+
+    def only(self, chosen: BoolArray) -> "Release":
+        """Return the release of the chosen groups alone."""
+        n_nodes, n_members = np.diff(self.first_node_of), np.diff(self.first_member_of)
+        of_chosen = np.repeat(chosen, n_members)
+        return Release(
+            k=self.k[chosen],
+            first_node_of=starts_of(n_nodes[chosen]),
+            node=self.node[np.repeat(chosen, n_nodes)],
+            first_member_of=starts_of(n_members[chosen]),
+            member=self.member[of_chosen],
+            version=self.version[of_chosen],
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cloaked:
+    """What a cloak makes of one tick.
+
+    Attributes
+    ----------
+    release
+        Groups and their regions; members may be devices that did not report.
+    fate
+        For each reporting device `PUBLISHED` when it is in the release, `HELD` when it waits for
+        a later one, else the reason why not.
+    """
+
+    release: Release
+    fate: UInt8Array
+
+
+def starts_of(sizes: IntArray) -> IntArray:
+    """Return where each row of compressed sparse rows starts, and where the last one ends."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])

@@ -1,0 +1,28 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anonymizer.domain.fixes import Fix, checked_fix
+from anonymizer.domain.outcomes import Outcome
+
+
+@given(st.floats(), st.floats())
+def test_a_fix_is_on_the_earth_and_not_at_null_island(lat: float, lon: float) -> None:
+    fix = checked_fix(lat, lon, 5.0, "a", {"x": 1.0})
+    if math.isfinite(lat) and math.isfinite(lon) and abs(lat) <= 90 and abs(lon) <= 180:
+        assert fix == (
+            Fix(lat, lon, 5.0, "a", {"x": 1.0}) if lat or lon else Outcome.INVALID__NULL_ISLAND
+        )
+    else:
+        assert fix == Outcome.INVALID__OUT_OF_RANGE
+
+
+@pytest.mark.parametrize(("lat", "lon"), [(90, 180), (-90, -180), (0, 1), (1, 0)])
+def test_the_edges_of_the_earth_belong_to_it(lat: float, lon: float) -> None:
+    assert checked_fix(lat, lon) == Fix(lat, lon)
+
+
+def test_where_who_and_what_is_not_in_the_repr_of_a_fix() -> None:
+    assert repr(Fix(61.25, 25.5, 1.0, "secret", {"battery": 37.0})) == "Fix(...)"
