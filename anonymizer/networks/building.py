@@ -1,0 +1,204 @@
+"""From columns of roads to the arrays of a `RoadNetwork`."""
+
+from collections.abc import Iterable
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from anonymizer.algorithms.geodesy import haversine_m
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.errors import InputError
+
+MIN_LENGTH_M = 0.01
+"""Shorter roads count as this: every road takes time, and sparse solvers read 0 as *no road*."""
+
+UNKNOWN_LENGTH_M = 1.0
+"""Length of a road with neither a length nor coordinates: distances then count roads."""
+
+NodeIds: TypeAlias = NDArray[np.int64] | NDArray[np.str_]
+Kind = TypeVar("Kind", bound=np.generic)
+
+
+def node_ids(names: Iterable[object]) -> NodeIds:
+    """Return a source's own names as one array: int64 where all are integers, else text.
+
+    Text that spells an integer the canonical way counts as one (GraphML knows text alone);
+    `007` does not, for it could not be told from `7` afterwards.
+    """
+    texts = [str(name) for name in names]
+    try:
+        numbers = np.array([int(text) for text in texts], dtype=np.int64)
+    except (ValueError, OverflowError):
+        return np.array(texts, dtype=np.str_)
+    if [str(number) for number in numbers.tolist()] == texts:
+        return numbers
+    return np.array(texts, dtype=np.str_)
+
+
+def index_of(ids: NodeIds, wanted: NodeIds) -> IntArray:
+    """Return where each wanted id stands in `ids` (unique, any order). O((n + m) log n).
+
+    Raises
+    ------
+    InputError
+        If one is not there; the message names the first.
+    """
+    if ids.dtype.kind != wanted.dtype.kind:
+        ids, wanted = ids.astype(np.str_), wanted.astype(np.str_)
+    order = np.argsort(ids, kind="stable")
+    place = np.searchsorted(ids, wanted, sorter=order)
+    known = place < len(ids)
+    known[known] = ids[order[place[known]]] == wanted[known]
+    if not known.all():
+        raise InputError(f"a road leads to node {wanted[~known][0]}, which is not among the nodes")
+    return order[place]
+
+
+def from_arrays(
+    *,
+    node_id: NodeIds,
+    lat: FloatArray,
+    lon: FloatArray,
+    u: IntArray,
+    v: IntArray,
+    length_m: FloatArray,
+    speed_mps: FloatArray,
+    forward: BoolArray,
+    backward: BoolArray,
+) -> RoadNetwork:
+    """Build a network from roads; neighbours stand in the order in which roads first name them.
+
+    Parameters
+    ----------
+    node_id, lat, lon
+        The nodes, shape (n,): unique ids; WGS84 degrees, or NaN throughout.
+    u, v
+        Ends of each road, shape (m,), indices of nodes. The same pair may come again, in either
+        direction: of parallel roads the shortest that may be driven is kept, for each direction
+        of travel. Roads from a node to itself are dropped.
+    length_m
+        Shape (m,); NaN where unknown: then the great circle between the ends, or
+        `UNKNOWN_LENGTH_M` in a network without coordinates.
+    speed_mps
+        Free-flow speed, shape (m,).
+    forward, backward
+        Whether the road may be driven from u to v and from v to u, shape (m,).
+
+    Raises
+    ------
+    InputError
+        If ids repeat, a coordinate is missing or off the earth, or a length or speed is none.
+        The message does not know the source.
+
+    Notes
+    -----
+    O((n + m) log m), all of it vectorized.
+    """
+    return from_arcs(
+        node_id=node_id,
+        lat=lat,
+        lon=lon,
+        tail=_interleaved(u, v),
+        head=_interleaved(v, u),
+        length_m=np.repeat(length_m, 2),
+        speed_mps=np.repeat(speed_mps, 2),
+        drivable=_interleaved(forward, backward),
+    )
+
+
+def from_arcs(
+    *,
+    node_id: NodeIds,
+    lat: FloatArray,
+    lon: FloatArray,
+    tail: IntArray,
+    head: IntArray,
+    length_m: FloatArray,
+    speed_mps: FloatArray,
+    drivable: BoolArray,
+) -> RoadNetwork:
+    """Build a network from arcs; neighbours stand in the order in which arcs first name them.
+
+    As `from_arrays`, for sources that own an adjacency order: each road must be listed as an
+    arc out of both of its ends.
+    """
+    n_nodes = len(node_id)
+    _check_nodes(node_id, lat, lon)
+    length_m = _complete_lengths(length_m, lat, lon, tail, head)
+    if not (np.isfinite(speed_mps) & (speed_mps > 0)).all():
+        raise InputError("a road has no speed above 0")
+    kept = _simple_arcs(n_nodes, tail, head, length_m, drivable)
+    first_arc_of = np.zeros(n_nodes + 1, dtype=np.int32)
+    first_arc_of[1:] = np.cumsum(np.bincount(tail[kept], minlength=n_nodes))
+    neighbour_of = head[kept].astype(np.int32)
+    return RoadNetwork(
+        node_id=node_id,
+        lat=lat,
+        lon=lon,
+        first_arc_of=first_arc_of,
+        neighbour_of=neighbour_of,
+        length_m=length_m[kept],
+        speed_mps=speed_mps[kept],
+        drivable=drivable[kept],
+        component_of=_components_by_size(first_arc_of, neighbour_of),
+    )
+
+
+def _interleaved(first: NDArray[Kind], second: NDArray[Kind]) -> NDArray[Kind]:
+    return np.stack((first, second), axis=1).ravel()
+
+
+def _check_nodes(node_id: NodeIds, lat: FloatArray, lon: FloatArray) -> None:
+    if len(np.unique(node_id)) < len(node_id):
+        raise InputError("two nodes have the same id")
+    if np.isnan(lat).all() and np.isnan(lon).all():
+        return
+    if not (np.isfinite(lat).all() and np.isfinite(lon).all()):
+        raise InputError("a node has no latitude or longitude; give all of them or none")
+    if (np.abs(lat) > 90).any() or (np.abs(lon) > 180).any():
+        raise InputError(
+            "coordinates are not WGS84 degrees; if they are projected, convert them to EPSG:4326"
+        )
+
+
+def _complete_lengths(
+    length_m: FloatArray, lat: FloatArray, lon: FloatArray, tail: IntArray, head: IntArray
+) -> FloatArray:
+    unknown = np.isnan(length_m)
+    if unknown.any():
+        a, b = tail[unknown], head[unknown]
+        straight_m = haversine_m(lat[a], lon[a], lat[b], lon[b])
+        length_m = length_m.copy()
+        length_m[unknown] = np.where(np.isnan(straight_m), UNKNOWN_LENGTH_M, straight_m)
+    if not (np.isfinite(length_m) & (length_m >= 0)).all():
+        raise InputError("a road has a negative or infinite length")
+    return np.maximum(length_m, MIN_LENGTH_M)
+
+
+def _simple_arcs(
+    n_nodes: int, tail: IntArray, head: IntArray, length_m: FloatArray, drivable: BoolArray
+) -> IntArray:
+    """Return which arcs stay, sorted by tail and then by where their pair was first listed."""
+    arc = np.flatnonzero(tail != head)
+    pair = tail[arc] * n_nodes + head[arc]
+    arc = arc[np.lexsort((length_m[arc], ~drivable[arc], pair))]
+    pair = tail[arc] * n_nodes + head[arc]
+    starts = np.flatnonzero(np.diff(pair, prepend=-1))
+    best = arc[starts]
+    listed = np.minimum.reduceat(arc, starts) if len(starts) else arc
+    return best[np.lexsort((listed, tail[best]))]
+
+
+def _components_by_size(first_arc_of: Int32Array, neighbour_of: Int32Array) -> Int32Array:
+    n_nodes = len(first_arc_of) - 1
+    present = np.ones(len(neighbour_of), dtype=np.int8)
+    graph = csr_array((present, neighbour_of, first_arc_of), shape=(n_nodes, n_nodes))
+    _, label = connected_components(graph, directed=False)
+    _, first_node, size = np.unique(label, return_index=True, return_counts=True)
+    number = np.empty(len(size), dtype=np.int32)
+    number[np.lexsort((first_node, -size))] = np.arange(len(size), dtype=np.int32)
+    return number[label]

@@ -1,0 +1,106 @@
+"""OpenStreetMap extracts: drivable ways, split where they meet."""
+
+from pathlib import Path
+
+import numpy as np
+import osmium
+
+from anonymizer.algorithms.geodesy import haversine_m
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.errors import InputError
+from anonymizer.networks.building import from_arrays
+from anonymizer.networks.speeds import CLASS_SPEED_KMH, directions, free_flow_mps
+
+
+class _Runs:
+    """Drivable ways as runs of located nodes, flat: a new run begins with each way.
+
+    An extract cuts ways at its border; a node that the file does not hold ends a run.
+    """
+
+    def __init__(self) -> None:
+        self.ref: list[int] = []
+        self.lat: list[float] = []
+        self.lon: list[float] = []
+        self.run: list[int] = []
+        self.speed_mps: list[float] = []
+        self.directions: list[tuple[bool, bool]] = []
+
+    def add(self, way: osmium.osm.Way) -> None:
+        highway = way.tags.get("highway")
+        maxspeed, oneway = way.tags.get("maxspeed"), way.tags.get("oneway")
+        speed_mps = free_flow_mps(highway, maxspeed)
+        both = directions(oneway, highway=highway, junction=way.tags.get("junction"))
+        broken = True
+        for node in way.nodes:
+            if not node.location.valid():
+                broken = True
+                continue
+            if broken:
+                self.speed_mps.append(speed_mps)
+                self.directions.append(both)
+                broken = False
+            self.ref.append(node.ref)
+            self.lat.append(node.location.lat)
+            self.lon.append(node.location.lon)
+            self.run.append(len(self.speed_mps) - 1)
+
+
+def load_osm(path: Path) -> RoadNetwork:
+    """Load an extract in any format that osmium knows by its name (pbf, XML, gz, bz2).
+
+    Ways of the classes in `CLASS_SPEED_KMH` are kept, `service` among them, those that are
+    areas left out; access and turn restrictions are ignored. A node of the network is a node
+    where ways meet, cross themselves or end; lengths follow the geometry in between.
+
+    Raises
+    ------
+    InputError
+        If the file is not OSM data.
+    """
+    runs = _read(path)
+    ref, where, uses = np.unique(
+        np.array(runs.ref, dtype=np.int64), return_inverse=True, return_counts=True
+    )
+    run = np.array(runs.run, dtype=np.int64)
+    lat, lon = np.array(runs.lat), np.array(runs.lon)
+    # Cut where a run begins or ends and where a node is used twice; roads lie between cuts.
+    at_end = np.ones(len(run), dtype=np.bool_)
+    at_end[1:-1] = (run[1:-1] != run[:-2]) | (run[1:-1] != run[2:])
+    cut = np.flatnonzero(at_end | (uses[where] > 1))
+    from_start_m = np.zeros(len(run))
+    from_start_m[1:] = np.cumsum(haversine_m(lat[:-1], lon[:-1], lat[1:], lon[1:]))
+    inside = run[cut[:-1]] == run[cut[1:]]
+    start, stop = cut[:-1][inside], cut[1:][inside]
+    node, first_use = np.unique(where[np.concatenate((start, stop))], return_index=True)
+    place = np.concatenate((start, stop))[first_use]
+    forward, backward = np.array(runs.directions, dtype=np.bool_).reshape(-1, 2)[run[start]].T
+    return from_arrays(
+        node_id=ref[node],
+        lat=lat[place],
+        lon=lon[place],
+        u=np.searchsorted(node, where[start]),
+        v=np.searchsorted(node, where[stop]),
+        length_m=from_start_m[stop] - from_start_m[start],
+        speed_mps=np.array(runs.speed_mps)[run[start]],
+        forward=forward,
+        backward=backward,
+    )
+
+
+def _read(path: Path) -> _Runs:
+    drivable = osmium.filter.TagFilter(*(("highway", name) for name in CLASS_SPEED_KMH))
+    ways = (
+        osmium.FileProcessor(str(path))
+        .with_locations()
+        .with_filter(osmium.filter.EntityFilter(osmium.osm.WAY))
+        .with_filter(drivable)
+    )
+    runs = _Runs()
+    try:
+        for way in ways:
+            if isinstance(way, osmium.osm.Way) and way.tags.get("area") != "yes":
+                runs.add(way)
+    except (RuntimeError, OSError) as error:
+        raise InputError(f"is not readable OSM data: {error}") from error
+    return runs

@@ -1,0 +1,84 @@
+"""Free-flow speeds and directions, as OpenStreetMap tags state them."""
+
+import re
+from functools import lru_cache
+
+KMH = 1 / 3.6
+"""Metres per second in a kilometre per hour."""
+
+CLASS_SPEED_KMH = {
+    "motorway": 110,
+    "motorway_link": 60,
+    "trunk": 90,
+    "trunk_link": 50,
+    "primary": 60,
+    "primary_link": 40,
+    "secondary": 50,
+    "secondary_link": 40,
+    "tertiary": 40,
+    "tertiary_link": 30,
+    "unclassified": 40,
+    "residential": 30,
+    "living_street": 10,
+    "service": 15,
+    "road": 40,
+}
+"""The highway classes that cars drive on, with the speed of one that states no `maxspeed`.
+
+Our choice: urban limits, a little below them where junctions are dense.
+"""
+
+DEFAULT_SPEED_KMH = 40
+"""Where neither the class nor the limit is known."""
+
+_NAMED_KMH = {"walk": 5, "living_street": 10, "urban": 50, "rural": 90, "motorway": 120}
+_UNIT_KMH = {"": 1.0, "km/h": 1.0, "kmh": 1.0, "kph": 1.0, "mph": 1.609344, "knots": 1.852}
+_LIMIT = re.compile(r"(?:[a-z]{2}:)?(?:zone:?)?(\d+(?:\.\d+)?)\s*([a-z/]*)")
+_PLAUSIBLE_KMH = (1, 200)
+
+FORWARD_ONLY = frozenset({"yes", "true", "1"})
+BACKWARD_ONLY = frozenset({"-1", "reverse"})
+"""Values of `oneway`, lower case. All others (`no`, `reversible`, ...) let both ways pass."""
+
+
+@lru_cache(maxsize=4096)
+def free_flow_mps(highway: str | None, maxspeed: str | None) -> float:
+    """Return the speed of a road from its tags: its limit, else what its class suggests."""
+    kmh = limit_kmh(maxspeed) if maxspeed else None
+    if kmh is None:
+        kmh = CLASS_SPEED_KMH.get(highway or "", DEFAULT_SPEED_KMH)
+    return kmh * KMH
+
+
+def limit_kmh(maxspeed: str) -> float | None:
+    """Return the limit a `maxspeed` tag states, in km/h; None where it states no number.
+
+    Of several limits (`90;30;90`) the lowest holds. `walk` and the implicit limits
+    (`DE:urban`) have usual values; `none`, `signals` and what is implausible have not.
+    """
+    limits = [_one_limit_kmh(part.strip()) for part in re.split("[;|]", maxspeed.lower())]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _one_limit_kmh(text: str) -> float | None:
+    named = _NAMED_KMH.get(text.rpartition(":")[2])
+    if named is not None:
+        return named
+    match = _LIMIT.fullmatch(text)
+    if match is None or match[2] not in _UNIT_KMH:
+        return None
+    kmh = float(match[1]) * _UNIT_KMH[match[2]]
+    slowest, fastest = _PLAUSIBLE_KMH
+    return kmh if slowest <= kmh <= fastest else None
+
+
+def directions(
+    oneway: str | None, *, highway: str | None = None, junction: str | None = None
+) -> tuple[bool, bool]:
+    """Return whether a road may be driven along and against its drawing direction.
+
+    Motorways and roundabouts are one-way unless they say otherwise.
+    """
+    implied = highway == "motorway" or junction in {"roundabout", "circular"}
+    value = oneway.lower() if oneway else ("yes" if implied else "no")
+    return value not in BACKWARD_ONLY, value not in FORWARD_ONLY

@@ -1,0 +1,70 @@
+"""SUMO networks: the edges that passenger cars may use."""
+
+import zlib
+from pathlib import Path
+from xml.sax import SAXException
+
+import numpy as np
+import sumolib.net
+from pyproj.exceptions import ProjError
+
+from anonymizer.domain.arrays import FloatArray
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.errors import InputError
+from anonymizer.networks.building import from_arrays, node_ids
+
+
+def load_sumo(path: Path) -> RoadNetwork:
+    """Load a `.net.xml` or `.net.xml.gz`, without what lies inside its junctions.
+
+    A SUMO edge has one direction; two opposite edges become one road that may be driven both
+    ways. Junctions without such an edge are left out. A network without a geographic
+    projection has no coordinates here.
+
+    Raises
+    ------
+    InputError
+        If the file is not a SUMO network.
+    """
+    net = _read(path)
+    edges = [edge for edge in net.getEdges(withInternal=False) if edge.allows("passenger")]
+    ends = np.array(
+        [(edge.getFromNode().getID(), edge.getToNode().getID()) for edge in edges], dtype=np.str_
+    ).reshape(-1, 2)
+    names, index = np.unique(ends, return_inverse=True)
+    u, v = index.reshape(-1, 2).T
+    lat, lon = _lat_lon(net, names.tolist())
+    return from_arrays(
+        node_id=node_ids(names.tolist()),
+        lat=lat,
+        lon=lon,
+        u=u,
+        v=v,
+        length_m=np.array([edge.getLength() for edge in edges], dtype=np.float64),
+        speed_mps=np.array([edge.getSpeed() for edge in edges], dtype=np.float64),
+        forward=np.ones(len(edges), dtype=np.bool_),
+        backward=np.zeros(len(edges), dtype=np.bool_),
+    )
+
+
+def _read(path: Path) -> sumolib.net.Net:
+    try:
+        # The parser is fixed: with lxml, an optional one, other errors would come.
+        return sumolib.net.readNet(str(path), withConnections=False, withFoes=False, lxml=False)
+    except (SAXException, KeyError, ValueError, OSError, EOFError, zlib.error) as error:
+        raise InputError("is not a SUMO network") from error
+
+
+def _lat_lon(net: sumolib.net.Net, names: list[str]) -> tuple[FloatArray, FloatArray]:
+    try:
+        xy = np.array([net.getNode(name).getCoord() for name in names], dtype=np.float64)
+    except TypeError as error:
+        raise InputError("an edge begins or ends at no junction") from error
+    x, y = xy.reshape(-1, 2).T.copy()
+    try:
+        if not net.hasGeoProj():
+            return np.full(len(x), np.nan), np.full(len(y), np.nan)
+        lon, lat = net.convertXY2LonLat(x, y)
+    except (KeyError, ProjError) as error:
+        raise InputError("its location states no projection that is known") from error
+    return lat, lon
