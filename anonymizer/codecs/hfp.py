@@ -1,0 +1,62 @@
+"""Helsinki's high-frequency positioning, HFP, versions 1 and 2.
+
+A message is an object with one key, the kind of event (VP, DUE, ARR, DEP, ...); every kind
+carries the vehicle's position and is taken for one. A vehicle without a position sends null, or
+says `loc` "N/A".
+
+The device is `oper/veh`: vehicle numbers of different operators overlap. Without an operator
+there is no id, rather than a second one for the same vehicle, which would count it twice.
+
+Readings: `speed_mps` (`spd`), `heading_deg` (`hdg`).
+
+Source: https://digitransit.fi/en/developers/apis/5-realtime-api/vehicle-positions/
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Raw, field
+from msgspec.json import Decoder
+
+from anonymizer.codecs._reading import DeviceId, Stated, read, stated_fix
+from anonymizer.codecs._sensed import UNSTATED, measured
+from anonymizer.domain.fixes import Fix
+from anonymizer.domain.outcomes import Outcome
+
+
+class _Event(Stated):
+    lat: float | None = None
+    lon: float | None = field(name="long", default=None)
+    loc: str | None = None
+    tst: str | None = None
+    tsi: float | None = None
+    oper: DeviceId | None = None
+    veh: DeviceId | None = None
+    spd: Raw = UNSTATED
+    hdg: Raw = UNSTATED
+
+
+_MESSAGE = Decoder(dict[str, _Event])
+
+
+def decode(payload: bytes) -> Sequence[Fix | Outcome]:
+    """Decode one event. The time is `tst` (ms), else `tsi` (s). About 1.6 µs."""
+    message = read(_MESSAGE, payload)
+    if isinstance(message, Outcome):
+        return [message]
+    if len(message) != 1:
+        return [Outcome.INVALID__SCHEMA]
+    (event,) = message.values()
+    if event.lat is None or event.lon is None or event.loc == "N/A":
+        return [Outcome.INVALID__NO_FIX]
+    time = event.tsi if event.tst is None else event.tst
+    readings = measured(("speed_mps", event.spd, 1.0), ("heading_deg", event.hdg, 1.0))
+    return [
+        stated_fix(event.lat, event.lon, time=time, device=_device_of(event), readings=readings)
+    ]
+
+
+def _device_of(event: _Event) -> str | None:
+    if event.oper is None or event.veh is None:
+        return None
+    # One empty half leaves the id empty: refused as such.
+    return f"{event.oper}/{event.veh}" if event.oper != "" and event.veh != "" else ""

@@ -1,0 +1,107 @@
+"""NGSI-LD entities with a location, as FIWARE's Vehicle: key-values, normalized or concise.
+
+`location` is a GeoJSON Point (longitude first) or a GeoProperty whose value is one. A line or an
+area is no position, nor is an entity without location (or a notification, which wraps
+entities). The time is the location's own `observedAt`, else `observationDateTime`. The device is
+the entity's `id`.
+
+Readings, as FIWARE's Vehicle defines them: `speed_mps` (`speed`, km/h), `heading_deg`
+(`heading`), `battery_percent` (`battery`, 0 to 1); plain or as the value of a property. A
+property in another unit (`unitCode`) than the model's is left out.
+
+Source: https://github.com/smart-data-models/dataModel.Transportation, ETSI GS CIM 009
+"""
+
+from typing import Annotated
+
+from msgspec import Meta, Raw, field
+from msgspec.json import Decoder
+
+from anonymizer.codecs._reading import Stated, one_or_many, read_part, stated_fix
+from anonymizer.codecs._sensed import MPS_PER_KMH, UNSTATED, Readings, measured
+from anonymizer.domain.fixes import Fix
+from anonymizer.domain.outcomes import Outcome
+
+
+class _Geometry(Stated):
+    type: str | None = None
+    coordinates: Raw = Raw(b"null")
+
+
+class _Location(_Geometry):
+    value: _Geometry | None = None
+    observed_at: str | None = field(name="observedAt", default=None)
+
+
+class _DateTime(Stated):
+    text: str = field(name="@value")
+
+
+class _When(Stated):
+    value: str | _DateTime
+
+
+class _Property(Stated):
+    value: Raw = UNSTATED
+    unit_code: str | None = field(name="unitCode", default=None)
+
+
+class _Entity(Stated):
+    id: str
+    type: str | list[str]
+    location: _Location | None = None
+    observed: str | _When | None = field(name="observationDateTime", default=None)
+    speed: Raw = UNSTATED
+    heading: Raw = UNSTATED
+    battery: Raw = UNSTATED
+
+
+_PROPERTY = Decoder(_Property)
+_POINT = Decoder(Annotated[list[float], Meta(min_length=2, max_length=3)])
+
+
+def _fix_of(entity: _Entity) -> Fix | Outcome:
+    location = entity.location
+    if location is None:
+        return Outcome.INVALID__NOT_A_POSITION
+    geometry = location if location.value is None else location.value
+    if geometry.type in {None, "GeoProperty"}:  # nothing there, or a property without value
+        return Outcome.INVALID__SCHEMA
+    if geometry.type != "Point":
+        return Outcome.INVALID__NOT_A_POSITION
+    point = read_part(_POINT, geometry.coordinates)
+    if isinstance(point, Outcome):
+        return point
+    time = location.observed_at
+    if time is None:
+        time = _text_of(entity.observed)
+    return stated_fix(
+        point[1], point[0], time=time, device=entity.id, readings=_readings_of(entity)
+    )
+
+
+def _readings_of(entity: _Entity) -> Readings:
+    return measured(
+        ("speed_mps", _value_of(entity.speed, "KMH"), MPS_PER_KMH),
+        ("heading_deg", _value_of(entity.heading, "DD"), 1.0),
+        ("battery_percent", _value_of(entity.battery, "C62"), 100.0),
+    )
+
+
+def _value_of(part: Raw, unit_code: str) -> Raw:
+    """Return the value of a property in this unit (UN/CEFACT code) or without any, or the part."""
+    if part is UNSTATED:
+        return part
+    stated = read_part(_PROPERTY, part)
+    if isinstance(stated, Outcome):
+        return part
+    return stated.value if stated.unit_code in {None, unit_code} else UNSTATED
+
+
+def _text_of(when: str | _When | None) -> str | None:
+    if isinstance(when, _When):
+        return when.value.text if isinstance(when.value, _DateTime) else when.value
+    return when
+
+
+decode = one_or_many(_Entity, _fix_of)

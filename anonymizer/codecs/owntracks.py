@@ -1,0 +1,67 @@
+"""OwnTracks: phones reporting by MQTT (https://owntracks.org/booklet/tech/json/).
+
+Only `_type` "location" is a position of the device: a transition or a waypoint carries the
+coordinates of a region, a will (lwt) none. The device id is `topic`, present where a message
+came by HTTP; `tid` is two letters for a map, which many devices may share, and no id.
+
+Readings: `speed_mps` (`vel`, km/h), `heading_deg` (`cog`), `battery_percent` (`batt`).
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Raw, field
+from msgspec.json import Decoder
+
+from anonymizer.codecs._reading import Stated, read, stated_fix
+from anonymizer.codecs._sensed import MPS_PER_KMH, UNSTATED, Readings, measured
+from anonymizer.domain.fixes import Fix
+from anonymizer.domain.outcomes import Outcome
+
+
+class _Kind(Stated):
+    type: str = field(name="_type")
+
+
+class _Location(_Kind):
+    lat: float
+    lon: float
+    tst: float | None = None
+    topic: str | None = None
+    vel: Raw = UNSTATED
+    cog: Raw = UNSTATED
+    batt: Raw = UNSTATED
+
+
+_KIND = Decoder(_Kind)
+_LOCATION = Decoder(_Location)
+
+
+def decode(payload: bytes) -> Sequence[Fix | Outcome]:
+    """Decode one message. About 0.5 µs, 0.3 µs more for each reading."""
+    location = read(_LOCATION, payload)
+    if isinstance(location, _Location) and location.type == "location":
+        return [
+            stated_fix(
+                location.lat,
+                location.lon,
+                time=location.tst,
+                device=location.topic,
+                readings=_readings_of(location),
+            )
+        ]
+    # Other kinds need not have the fields of a location, or have them otherwise.
+    kind = read(_KIND, payload)
+    if isinstance(kind, _Kind):
+        is_location = kind.type == "location"
+        return [Outcome.INVALID__SCHEMA if is_location else Outcome.INVALID__NOT_A_POSITION]
+    return [kind]
+
+
+def _readings_of(location: _Location) -> Readings:
+    if location.vel is location.cog is location.batt is UNSTATED:  # the short way to none
+        return None
+    return measured(
+        ("speed_mps", location.vel, MPS_PER_KMH),
+        ("heading_deg", location.cog, 1.0),
+        ("battery_percent", location.batt, 1.0),
+    )

@@ -1,0 +1,87 @@
+"""Traccar: positions of the API or the database, and forwarded ones.
+
+A position stands alone (an array of them, as the API answers) or is forwarded as
+`{"position": {...}, "device": {...}}`. The API writes `fixTime`, the database `fixtime`, with
+`valid` as 0 or 1. `valid` false and `outdated` true (the last known position again) are no fix.
+The device is the tracker's `uniqueId`, else the server's own `deviceId`. A forwarded event
+repeats the position it happened at and is none of its own.
+
+Readings: `speed_mps` (`speed`, knots), `heading_deg` (`course`), and the numbers in `attributes`
+under their own names in snake case, `batteryLevel` as `battery_percent`.
+
+Source: https://www.traccar.org/api-reference/, https://www.traccar.org/forward/
+"""
+
+from typing import Annotated
+
+from msgspec import Meta, Raw
+
+from anonymizer.codecs._reading import DeviceId, Stated, one_or_many, stated_fix
+from anonymizer.codecs._sensed import (
+    MPS_PER_KNOT,
+    UNSTATED,
+    Readings,
+    measured,
+    named_numbers,
+    parts_in,
+)
+from anonymizer.domain.fixes import Fix
+from anonymizer.domain.outcomes import Outcome
+
+_Flag = bool | Annotated[int, Meta(ge=0, le=1)]
+
+
+class _Position(Stated, rename="camel"):
+    latitude: float | None = None
+    longitude: float | None = None
+    fix_time: str | None = None
+    fixtime: str | None = None
+    valid: _Flag = True
+    outdated: _Flag = False
+    device_id: DeviceId | None = None
+    deviceid: DeviceId | None = None
+    speed: Raw = UNSTATED
+    course: Raw = UNSTATED
+    attributes: Raw = UNSTATED
+
+
+class _Device(Stated, rename="camel"):
+    unique_id: DeviceId
+
+
+class _Message(_Position):
+    position: _Position | None = None
+    device: _Device | None = None
+    event: dict[str, Raw] | None = None
+
+
+def _fix_of(message: _Message) -> Fix | Outcome:
+    if message.event is not None:
+        return Outcome.INVALID__NOT_A_POSITION
+    at = message if message.position is None else message.position
+    if not at.valid or at.outdated:
+        return Outcome.INVALID__NO_FIX
+    if at.latitude is None or at.longitude is None:
+        return Outcome.INVALID__SCHEMA
+    if message.device is not None:
+        device: str | int | None = message.device.unique_id
+    else:
+        device = at.deviceid if at.device_id is None else at.device_id
+    time = at.fixtime if at.fix_time is None else at.fix_time
+    return stated_fix(
+        at.latitude, at.longitude, time=time, device=device, readings=_readings_of(at)
+    )
+
+
+def _readings_of(at: _Position) -> Readings:
+    own = measured(("speed_mps", at.speed, MPS_PER_KNOT), ("heading_deg", at.course, 1.0))
+    if at.attributes is UNSTATED:
+        return own
+    readings = named_numbers(parts_in(at.attributes))
+    level = readings.pop("battery_level", None)
+    if level is not None:
+        readings["battery_percent"] = level
+    return (readings | own if own else readings) or None
+
+
+decode = one_or_many(_Message, _fix_of)

@@ -1,0 +1,112 @@
+"""The Things Network (The Things Stack v3): LoRaWAN uplinks.
+
+Only what the *device* sent is its position: `uplink_message.decoded_payload`, in the common
+spellings of payload formatters or as a Cayenne LPP channel `gps_<n>`. `rx_metadata[].location`
+is where a gateway stands. `uplink_message.locations` is what the server remembers of the device,
+from an earlier uplink or from its registration: the place of another time, not looked at.
+
+The device is `device_id`, unique within its application, which is all that one login sees. The
+time is when the network server received the uplink, which radio makes the time of sending.
+
+Readings: the numbers of `decoded_payload`, such as `temperature`, `humidity` or `co2`, under
+their own names in snake case; the payload formatter alone knows their units.
+
+Source: https://www.thethingsindustries.com/docs/integrations/data-formats/
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Raw
+from msgspec.json import Decoder
+
+from anonymizer.codecs._reading import Stated, read, read_part, stated_fix
+from anonymizer.codecs._sensed import named_numbers
+from anonymizer.domain.fixes import Fix
+from anonymizer.domain.outcomes import Outcome
+
+_SPELLINGS = (
+    ("latitude", "longitude"),
+    ("lat", "lon"),
+    ("lat", "lng"),
+    ("lat", "long"),
+    ("latitudeDeg", "longitudeDeg"),
+    ("Latitude", "Longitude"),
+)
+_COORDINATES = frozenset(key for pair in _SPELLINGS for key in pair)
+
+
+class _DeviceIds(Stated):
+    device_id: str | None = None
+
+
+class _Uplink(Stated):
+    decoded_payload: dict[str, Raw] | None = None
+    received_at: str | None = None
+
+
+class _Message(Stated):
+    end_device_ids: _DeviceIds | None = None
+    uplink_message: _Uplink | None = None
+    received_at: str | None = None
+    simulated: bool = False
+
+
+_MESSAGE = Decoder(_Message)
+_OBJECT = Decoder(dict[str, Raw])
+_NUMBER: Decoder[float | None] = Decoder(float | None)
+
+
+def decode(payload: bytes) -> Sequence[Fix | Outcome]:
+    """Decode one message. About 2 µs."""
+    message = read(_MESSAGE, payload)
+    return [message if isinstance(message, Outcome) else _fix_of(message)]
+
+
+def _fix_of(message: _Message) -> Fix | Outcome:
+    ids, uplink = message.end_device_ids, message.uplink_message
+    if uplink is None:
+        # Joins and downlink events name the device they are about.
+        return Outcome.INVALID__SCHEMA if ids is None else Outcome.INVALID__NOT_A_POSITION
+    if message.simulated or uplink.decoded_payload is None:
+        return Outcome.INVALID__NOT_A_POSITION
+    place = _place_in(uplink.decoded_payload)
+    if isinstance(place, Outcome):
+        return place
+    time = message.received_at if uplink.received_at is None else uplink.received_at
+    sensed = {k: v for k, v in uplink.decoded_payload.items() if k not in _COORDINATES}
+    return stated_fix(
+        *place,
+        time=time,
+        device=None if ids is None else ids.device_id,
+        readings=named_numbers(sensed) or None,
+    )
+
+
+def _place_in(decoded: dict[str, Raw]) -> tuple[float, float] | Outcome:
+    place = _pair_in(decoded)
+    if place is not None:
+        return place
+    for key, part in decoded.items():
+        if key.startswith("gps_"):
+            channel = read_part(_OBJECT, part)
+            if isinstance(channel, Outcome):
+                return channel
+            place = _pair_in(channel)
+            return Outcome.INVALID__SCHEMA if place is None else place
+    return Outcome.INVALID__NOT_A_POSITION
+
+
+def _pair_in(fields: dict[str, Raw]) -> tuple[float, float] | Outcome | None:
+    for lat_key, lon_key in _SPELLINGS:
+        if lat_key in fields and lon_key in fields:
+            return _place_of(fields[lat_key], fields[lon_key])
+    return None if _COORDINATES.isdisjoint(fields) else Outcome.INVALID__SCHEMA
+
+
+def _place_of(lat_part: Raw, lon_part: Raw) -> tuple[float, float] | Outcome:
+    lat, lon = read_part(_NUMBER, lat_part), read_part(_NUMBER, lon_part)
+    if isinstance(lat, Outcome) or isinstance(lon, Outcome):
+        return Outcome.INVALID__SCHEMA
+    if lat is None or lon is None:
+        return Outcome.INVALID__NO_FIX
+    return lat, lon

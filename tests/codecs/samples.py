@@ -1,0 +1,443 @@
+"""Short messages of every format, written for these tests, and what must become of each."""
+
+import json
+from typing import Any, NamedTuple
+
+from anonymizer.domain.fixes import Fix
+from anonymizer.domain.outcomes import Outcome
+
+EMPTY = Outcome.INVALID__EMPTY
+MALFORMED = Outcome.INVALID__MALFORMED
+NO_DEVICE = Outcome.INVALID__NO_DEVICE
+NO_FIX = Outcome.INVALID__NO_FIX
+NOT_A_POSITION = Outcome.INVALID__NOT_A_POSITION
+NULL_ISLAND = Outcome.INVALID__NULL_ISLAND
+OUT_OF_RANGE = Outcome.INVALID__OUT_OF_RANGE
+SCHEMA = Outcome.INVALID__SCHEMA
+
+
+class Sample(NamedTuple):
+    codec: str
+    about: str
+    message: Any
+    expected: list[Fix | Outcome]
+
+    @property
+    def payload(self) -> bytes:
+        return json.dumps(self.message).encode()
+
+
+def _native() -> list[tuple[str, Any, list[Fix | Outcome]]]:
+    at = {"lat": 1.5, "lon": -2}
+    return [
+        ("bare", at, [Fix(1.5, -2.0)]),
+        ("full", {**at, "ts": 9.5, "device": "a"}, [Fix(1.5, -2.0, 9.5, "a")]),
+        ("nulls", {**at, "ts": None, "device": None}, [Fix(1.5, -2.0)]),
+        ("extra", {**at, "speed": {"kmh": [1, "x"]}}, [Fix(1.5, -2.0)]),
+        ("readings", {**at, "readings": {"pm2.5": 12, "Temp": -3.5}}, [
+            Fix(1.5, -2.0, readings={"pm2.5": 12.0, "Temp": -3.5}),
+        ]),
+        ("bad readings", {**at, "readings": {
+            "a": True, "b": "1", "c": None, "d": 10**400, "e": [1], "f": 4,
+        }}, [Fix(1.5, -2.0, readings={"f": 4.0})]),
+        ("no readings", {**at, "readings": {}}, [Fix(1.5, -2.0)]),
+        ("null readings", {**at, "readings": None}, [Fix(1.5, -2.0)]),
+        ("list of readings", {**at, "readings": [1, 2]}, [Fix(1.5, -2.0)]),
+        ("bad readings alone", {**at, "readings": {"a": "x"}}, [Fix(1.5, -2.0)]),
+        ("array with readings", [{**at, "readings": {"a": 1}}, {**at, "readings": 1}], [
+            Fix(1.5, -2.0, readings={"a": 1.0}), Fix(1.5, -2.0),
+        ]),
+        ("integer id", {**at, "device": 7}, [Fix(1.5, -2.0, None, "7")]),
+        ("empty id", {**at, "device": ""}, [NO_DEVICE]),
+        ("flag as id", {**at, "device": True}, [SCHEMA]),
+        ("fraction as id", {**at, "device": 1.5}, [SCHEMA]),
+        ("endless id", {**at, "device": 10**30}, [SCHEMA]),
+        ("text as latitude", {"lat": "1.5", "lon": 2}, [SCHEMA]),
+        ("flag as latitude", {"lat": True, "lon": 2}, [SCHEMA]),
+        ("no longitude", {"lat": 1}, [SCHEMA]),
+        ("text as time", {**at, "ts": "9"}, [SCHEMA]),
+        ("beyond the pole", {"lat": 90.1, "lon": 0}, [OUT_OF_RANGE]),
+        ("beyond the date line", {"lat": 0, "lon": -180.1}, [OUT_OF_RANGE]),
+        ("corner", {"lat": -90, "lon": 180}, [Fix(-90.0, 180.0)]),
+        ("null island", {"lat": 0, "lon": -0.0}, [NULL_ISLAND]),
+        ("array", [at, {"lat": 1}, 3, {**at, "ts": 1}], [
+            Fix(1.5, -2.0), SCHEMA, SCHEMA, Fix(1.5, -2.0, 1.0),
+        ]),
+        ("array of nothing", [], [EMPTY]),
+        ("array in an array", [[at]], [SCHEMA]),
+        ("a number", 3, [SCHEMA]),
+        ("null", None, [SCHEMA]),
+    ]  # fmt: skip
+
+
+def _owntracks() -> list[tuple[str, Any, list[Fix | Outcome]]]:
+    at = {"_type": "location", "lat": 51.5, "lon": -0.25}
+    return [
+        ("location", {**at, "tst": 1700000000, "tid": "ab"}, [Fix(51.5, -0.25, 1.7e9)]),
+        ("no time", at, [Fix(51.5, -0.25)]),
+        ("readings", {**at, "vel": 36, "cog": 90.5, "batt": 37}, [
+            Fix(51.5, -0.25, readings={
+                "speed_mps": 10.0, "heading_deg": 90.5, "battery_percent": 37.0,
+            }),
+        ]),
+        ("bad readings", {**at, "vel": -1, "cog": "90", "batt": None}, [Fix(51.5, -0.25)]),
+        ("by http", {**at, "topic": "owntracks/a/b"}, [Fix(51.5, -0.25, None, "owntracks/a/b")]),
+        ("transition", {**at, "_type": "transition", "event": "enter"}, [NOT_A_POSITION]),
+        ("waypoint", {**at, "_type": "waypoint", "rad": 5}, [NOT_A_POSITION]),
+        ("will", {"_type": "lwt", "tst": 1}, [NOT_A_POSITION]),
+        ("encrypted", {"_type": "encrypted", "data": "x"}, [NOT_A_POSITION]),
+        ("other lat", {"_type": "cmd", "lat": "north"}, [NOT_A_POSITION]),
+        ("half a location", {"_type": "location", "lat": 51.5}, [SCHEMA]),
+        ("text", {**at, "lat": "51.5"}, [SCHEMA]),
+        ("no type", {"lat": 51.5, "lon": -0.25}, [SCHEMA]),
+        ("null island", {**at, "lat": 0, "lon": 0}, [NULL_ISLAND]),
+    ]  # fmt: skip
+
+
+def _hfp() -> list[tuple[str, Any, list[Fix | Outcome]]]:
+    at = {"lat": 60.25, "long": 24.5, "tst": "2024-02-28T07:37:59.634Z", "tsi": 1709105879}
+    return [
+        ("position", {"VP": {**at, "oper": 12, "veh": 1825}}, [
+            Fix(60.25, 24.5, 1709105879.634, "12/1825"),
+        ]),
+        ("readings", {"VP": {**at, "tst": None, "spd": 12.5, "hdg": 333, "acc": -1}}, [
+            Fix(60.25, 24.5, 1709105879.0, None, {"speed_mps": 12.5, "heading_deg": 333.0}),
+        ]),
+        ("bad readings", {"VP": {**at, "tst": None, "spd": {}, "hdg": -1}}, [
+            Fix(60.25, 24.5, 1709105879.0),
+        ]),
+        ("departure", {"DEP": at}, [Fix(60.25, 24.5, 1709105879.634)]),
+        ("whole seconds", {"VP": {**at, "tst": None}}, [Fix(60.25, 24.5, 1709105879.0)]),
+        ("no operator", {"VP": {**at, "oper": None, "veh": 9}}, [Fix(60.25, 24.5, 1709105879.634)]),
+        ("empty vehicle", {"VP": {**at, "oper": 12, "veh": ""}}, [NO_DEVICE]),
+        ("no position", {"VP": {**at, "lat": None, "long": None}}, [NO_FIX]),
+        ("half a position", {"VP": {"lat": 60.25}}, [NO_FIX]),
+        ("not available", {"VP": {**at, "loc": "N/A"}}, [NO_FIX]),
+        ("odometer", {"VP": {**at, "loc": "ODO"}}, [Fix(60.25, 24.5, 1709105879.634)]),
+        ("no time at all", {"VP": {"lat": 60.25, "long": 24.5}}, [Fix(60.25, 24.5)]),
+        ("not a time", {"VP": {**at, "tst": "yesterday"}}, [SCHEMA]),
+        ("text", {"VP": {**at, "lat": "60.25"}}, [SCHEMA]),
+        ("two events", {"VP": at, "DUE": at}, [SCHEMA]),
+        ("no event", {}, [SCHEMA]),
+        ("another format", {"_type": "location"}, [SCHEMA]),
+    ]  # fmt: skip
+
+
+def _traccar() -> list[tuple[str, Any, list[Fix | Outcome]]]:
+    at = {"latitude": 52.5, "longitude": 13.5, "deviceId": 7, "fixTime": "2026-02-10T08:00:00Z"}
+    fix = Fix(52.5, 13.5, 1770710400.0, "7")
+    device = {"id": 7, "uniqueId": "tracker"}
+    return [
+        ("of the api", {**at, "valid": True, "outdated": False}, [fix]),
+        ("of the database", {
+            "latitude": 52.5, "longitude": 13.5, "deviceid": 7, "valid": 1,
+            "fixtime": "2026-02-10T08:00:00.000+0000",
+        }, [fix]),
+        ("readings", {**at, "speed": 10, "course": 90, "attributes": {
+            "batteryLevel": 55.5, "fuelConsumption": 3, "speed_mps": 9, "PM2.5": 8, "hdop": "1",
+            "motion": False, "a" * 65: 1,
+        }}, [Fix(52.5, 13.5, 1770710400.0, "7", {
+            "battery_percent": 55.5, "fuel_consumption": 3.0, "speed_mps": 10 * 1852 / 3600,
+            "pm2_5": 8.0, "heading_deg": 90.0,
+        })]),
+        ("attributes alone", {**at, "attributes": {"co2": 400}}, [
+            Fix(52.5, 13.5, 1770710400.0, "7", {"co2": 400.0}),
+        ]),
+        ("bad readings", {**at, "speed": True, "attributes": [1]}, [fix]),
+        ("local time", {**at, "fixTime": "2026-02-10T10:00:00+02:00"}, [fix]),
+        ("no offset", {**at, "fixTime": "2026-02-10T08:00:00"}, [fix]),
+        ("forwarded", {"position": at, "device": device}, [
+            Fix(52.5, 13.5, 1770710400.0, "tracker"),
+        ]),
+        ("forwarded alone", {"position": at}, [fix]),
+        ("answer of the api", [at, {**at, "valid": False}], [fix, NO_FIX]),
+        ("bare", {"latitude": 52.5, "longitude": 13.5}, [Fix(52.5, 13.5)]),
+        ("event", {"event": {"type": "alarm"}, "position": at}, [NOT_A_POSITION]),
+        ("invalid", {**at, "valid": 0}, [NO_FIX]),
+        ("outdated", {**at, "outdated": True}, [NO_FIX]),
+        ("forwarded, invalid", {"position": {**at, "valid": False}, "device": device}, [NO_FIX]),
+        ("odd flag", {**at, "valid": 2}, [SCHEMA]),
+        ("not a time", {**at, "fixTime": "soon"}, [SCHEMA]),
+        ("nameless tracker", {"position": at, "device": {"uniqueId": ""}}, [NO_DEVICE]),
+        ("no position", {"devices": []}, [SCHEMA]),
+        ("no longitude", {"latitude": 52.5}, [SCHEMA]),
+    ]  # fmt: skip
+
+
+def _home_assistant() -> list[tuple[str, Any, list[Fix | Outcome]]]:
+    return [
+        ("tracker", {"latitude": 2.0, "longitude": 1, "gps_accuracy": 60}, [Fix(2.0, 1.0)]),
+        ("battery", {"latitude": 2, "longitude": 1, "battery_level": 37}, [
+            Fix(2.0, 1.0, readings={"battery_percent": 37.0}),
+        ]),
+        ("bad battery", {"latitude": 2, "longitude": 1, "battery_level": "low"}, [Fix(2.0, 1.0)]),
+        ("half", {"longitude": 1.0}, [SCHEMA]),
+        ("text", {"latitude": "2.0", "longitude": 1}, [SCHEMA]),
+        ("service call", {"dev_id": "x", "gps": [10.0, 10.0]}, [SCHEMA]),
+        ("out of range", {"latitude": 1e300, "longitude": 1}, [OUT_OF_RANGE]),
+    ]  # fmt: skip
+
+
+def _gtfs_rt_json() -> list[tuple[str, Any, list[Fix | Outcome]]]:
+    at = {"latitude": 30.25, "longitude": -97.5}
+    vehicle = {"position": at, "vehicle": {"id": "8916"}, "timestamp": "1454849104"}
+    entity = {"id": "e", "vehicle": vehicle}
+    fix = Fix(30.25, -97.5, 1454849104.0, "8916")
+    feed = {"header": {"timestamp": 5}, "entity": [
+        entity,
+        {"id": "e", "vehicle": {"position": at, "timestamp": 0}},
+        {"id": "e", "vehicle": {"position": {"latitude": 30.25}}},
+        {**entity, "is_deleted": True},
+        {"id": "e", "tripUpdate": {}},
+        {"id": "e", "vehicle": {"vehicle": {"id": ""}}},
+    ]}  # fmt: skip
+    each: list[Fix | Outcome] = [
+        fix, Fix(30.25, -97.5, 5.0, "e"), SCHEMA, NOT_A_POSITION, NOT_A_POSITION, NO_FIX,
+    ]  # fmt: skip
+    return [
+        ("feed", feed, each),
+        ("proxied feed", {"status": "OK", "response": feed}, each),
+        ("entity", entity, [fix]),
+        ("readings", {"vehicle": {"position": {**at, "speed": 1.5, "bearing": 90}}}, [
+            Fix(30.25, -97.5, readings={"speed_mps": 1.5, "heading_deg": 90.0}),
+        ]),
+        ("bad readings", {"vehicle": {"position": {**at, "speed": [], "bearing": "90"}}}, [
+            Fix(30.25, -97.5),
+        ]),
+        ("entity, deleted", {**entity, "isDeleted": True}, [NOT_A_POSITION]),
+        ("nameless entity", {"vehicle": {"position": at}}, [Fix(30.25, -97.5)]),
+        ("empty names", {"id": "", "vehicle": {"position": at, "vehicle": {"id": ""}}}, [
+            NO_DEVICE,
+        ]),
+        ("feed without time", {"header": {}, "entity": [{"vehicle": {"position": at}}]}, [
+            Fix(30.25, -97.5),
+        ]),
+        ("feed without header", {"entity": [entity]}, [fix]),
+        ("feed of nothing", {"header": {}}, [EMPTY]),
+        ("proxied nothing", {"response": {"entity": []}}, [EMPTY]),
+        ("time in words", {"vehicle": {**vehicle, "timestamp": "noon"}}, [SCHEMA]),
+        ("text", {"id": "e", "vehicle": {"position": {**at, "latitude": "30"}}}, [SCHEMA]),
+        ("nothing", {}, [SCHEMA]),
+    ]  # fmt: skip
+
+
+def _bsm(core: dict[str, Any], recorded: str | None = "2018-05-01T16:04:23.694Z") -> dict[str, Any]:
+    return {
+        "metadata": {
+            "recordGeneratedAt": recorded,
+            "receivedMessageDetails": {"locationData": {"latitude": "1", "longitude": "1"}},
+        },
+        "payload": {"dataType": "us.dot.its.jpo.ode.plugin.j2735.J2735Bsm", "data": core},
+    }
+
+
+def _j2735() -> list[tuple[str, Any, list[Fix | Outcome]]]:
+    def old(latitude: Any, longitude: Any, **core: Any) -> dict[str, Any]:  # noqa: ANN401  JSON
+        position = {"latitude": latitude, "longitude": longitude}
+        return {"coreData": {"id": "31", "position": position, **core}}
+
+    def new(lat: Any, long: Any, **more: Any) -> dict[str, Any]:  # noqa: ANN401  JSON
+        core = {"id": "31", "secMark": "23694", "lat": lat, "long": long, **more}
+        return {"messageId": 20, "value": {"BasicSafetyMessage": {"coreData": core}}}
+
+    recorded_s = 1525190663.694
+    fix = Fix(40.5, -105.25, recorded_s, "31")
+    wait = Fix(40.5, -105.25, recorded_s + 0.1, "31")
+    tim = _bsm({"travelerdataframe": {}})
+    tim["payload"]["dataType"] = "us.dot.its.jpo.ode.model.OdeTimPayload"
+    return [
+        ("degrees", _bsm(old(40.5, -105.25)), [fix]),
+        ("degrees as text", _bsm(old("40.5", "-105.25")), [fix]),
+        ("integers", _bsm(new(405000000, -1052500000)), [fix]),
+        ("integers as text", _bsm(new("405000000", "-1052500000")), [fix]),
+        ("readings", _bsm(old(40.5, -105.25, speed=0.14, heading="205.975")), [
+            Fix(40.5, -105.25, recorded_s, "31", {"speed_mps": 0.14, "heading_deg": 205.975}),
+        ]),
+        ("readings in steps", _bsm(new(405000000, -1052500000, speed="100", heading=80)), [
+            Fix(40.5, -105.25, recorded_s, "31", {"speed_mps": 2.0, "heading_deg": 1.0}),
+        ]),
+        ("readings unavailable", _bsm(old(40.5, -105.25, speed=163.82, heading=None)), [fix]),
+        ("steps unavailable", _bsm(new(405000000, -1052500000, speed=8191, heading=28800)), [fix]),
+        ("bad readings", _bsm(old(40.5, -105.25, speed="fast", heading=-1)), [fix]),
+        ("java's time", _bsm(old(40.5, -105.25), "2018-05-01T16:04:23.694Z[UTC]"), [fix]),
+        ("vehicle's clock", _bsm(old(40.5, -105.25, secMark=23794)), [wait]),
+        ("clock unavailable", _bsm(old(40.5, -105.25, secMark=65535)), [fix]),
+        ("clock before the minute", _bsm(old(40.5, -105.25, secMark=59000),
+                                         "2018-05-01T16:04:00.500Z"), [
+            Fix(40.5, -105.25, 1525190639.0, "31"),
+        ]),
+        ("clock after the minute", _bsm(old(40.5, -105.25, secMark=500),
+                                        "2018-05-01T16:03:59.000Z"), [
+            Fix(40.5, -105.25, 1525190640.5, "31"),
+        ]),
+        ("no time", _bsm(old(40.5, -105.25), None), [Fix(40.5, -105.25, None, "31")]),
+        ("no metadata", {"payload": _bsm(old(40.5, -105.25))["payload"]}, [
+            Fix(40.5, -105.25, None, "31"),
+        ]),
+        ("not a time", _bsm(old(40.5, -105.25), "now"), [SCHEMA]),
+        ("latitude unavailable", _bsm(old(90.0000001, -105.25)), [NO_FIX]),
+        ("longitude unavailable", _bsm(old(40.5, "180.0000001")), [NO_FIX]),
+        ("raw unavailable", _bsm(old(900000001, 1800000001)), [NO_FIX]),
+        ("integer unavailable", _bsm(new(900000001, 1800000001)), [NO_FIX]),
+        ("null", _bsm(old(None, -105.25)), [NO_FIX]),
+        ("null longitude", _bsm(old(40.5, None)), [NO_FIX]),
+        ("another kind", tim, [NOT_A_POSITION]),
+        ("no core", _bsm({"partII": []}), [SCHEMA]),
+        ("no coordinates", _bsm({"coreData": {"id": "31", "lat": 1}}), [SCHEMA]),
+        ("words", _bsm(old("north", "1")), [SCHEMA]),
+        ("infinite text", _bsm(old("inf", "1")), [SCHEMA]),
+        ("not an int32", _bsm(new(10**400, 1)), [SCHEMA]),
+        ("no payload", {"metadata": {}}, [SCHEMA]),
+        ("empty id", _bsm(old(40.5, -105.25, id="")), [NO_DEVICE]),
+    ]  # fmt: skip
+
+
+def _meshtastic() -> list[tuple[str, Any, list[Fix | Outcome]]]:
+    at = {"latitude_i": 518495880, "longitude_i": 195866210}
+    packet = {"type": "position", "from": 42, "sender": "!gateway", "timestamp": 8, "payload": at}
+    return [
+        ("position", {**packet, "payload": {**at, "time": 7}}, [
+            Fix(51.849588, 19.586621, 7.0, "42"),
+        ]),
+        ("ground speed", {**packet, "payload": {**at, "ground_speed": 36, "ground_track": 9}}, [
+            Fix(51.849588, 19.586621, 8.0, "42", {"speed_mps": 10.0}),
+        ]),
+        ("bad speed", {**packet, "payload": {**at, "ground_speed": [[]]}}, [
+            Fix(51.849588, 19.586621, 8.0, "42"),
+        ]),
+        ("heard at", packet, [Fix(51.849588, 19.586621, 8.0, "42")]),
+        ("clock never set", {**packet, "timestamp": 0, "payload": {**at, "time": 0}}, [
+            Fix(51.849588, 19.586621, None, "42"),
+        ]),
+        ("command", {**packet, "type": "sendposition"}, [NOT_A_POSITION]),
+        ("telemetry", {**packet, "type": "telemetry", "payload": {"voltage": 1}}, [NOT_A_POSITION]),
+        ("text", {"type": "text", "payload": "hello"}, [NOT_A_POSITION]),
+        ("null island", {**packet, "payload": {"latitude_i": 0, "longitude_i": 0}}, [NULL_ISLAND]),
+        ("degrees", {**packet, "payload": {"latitude_i": 51.8, "longitude_i": 1}}, [SCHEMA]),
+        ("not an int32", {**packet, "payload": {**at, "latitude_i": 10**400}}, [SCHEMA]),
+        ("beyond the pole", {**packet, "payload": {**at, "latitude_i": 900000001}}, [OUT_OF_RANGE]),
+        ("no payload", {"type": "position"}, [SCHEMA]),
+        ("no type", {"payload": at}, [SCHEMA]),
+    ]  # fmt: skip
+
+
+def _ttn() -> list[tuple[str, Any, list[Fix | Outcome]]]:
+    ids = {"device_id": "cow"}
+    heard = "2021-01-16T14:41:16.374448376Z"
+    heard_s = 1610808076.374448
+    gateway = [{"location": {"latitude": 1.0, "longitude": 1.0}}]
+
+    def up(decoded: Any, **more: Any) -> dict[str, Any]:  # noqa: ANN401  JSON
+        return {"end_device_ids": ids, "uplink_message": {
+            "decoded_payload": decoded, "received_at": heard, "rx_metadata": gateway, **more,
+        }}  # fmt: skip
+
+    spelled: list[tuple[str, Any, list[Fix | Outcome]]] = [
+        (f"{lat}/{lon}", up({lat: 50.5, lon: 4}), [Fix(50.5, 4.0, heard_s, "cow")])
+        for lat, lon in [
+            ("latitude", "longitude"),
+            ("lat", "lon"),
+            ("lat", "lng"),
+            ("lat", "long"),
+            ("latitudeDeg", "longitudeDeg"),
+            ("Latitude", "Longitude"),
+        ]
+    ]
+    channel = {"latitude": 50.5, "longitude": 4.0, "altitude": 1.0}
+    remembered = {"user": {"latitude": 1.0, "longitude": 1.0, "source": "SOURCE_REGISTRY"}}
+    return [
+        *spelled,
+        ("cayenne", up({"temperature_1": 20.5, "gps_3": channel}), [
+            Fix(50.5, 4.0, heard_s, "cow", {"temperature_1": 20.5}),
+        ]),
+        ("readings", up({"lat": 50.5, "lng": 4, "airTemperature": -2, "CO2": 477, "ok": True}), [
+            Fix(50.5, 4.0, heard_s, "cow", {"air_temperature": -2.0, "co2": 477.0}),
+        ]),
+        ("readings of one name", up({"lat": 50.5, "lon": 4, "co2": 1, "CO2": 2, "Co2": "x"}), [
+            Fix(50.5, 4.0, heard_s, "cow", {"co2": 1.0}),
+        ]),
+        ("cayenne without", up({"gps_3": {}}), [SCHEMA]),
+        ("cayenne, not an object", up({"gps_3": 5}), [SCHEMA]),
+        ("outer time", {"received_at": heard, "uplink_message": {
+            "decoded_payload": {"lat": 1, "lon": 2}}}, [Fix(1.0, 2.0, heard_s)]),
+        ("gateway alone", up({"temperature": 20}), [NOT_A_POSITION]),
+        ("remembered", up({"temperature": 20}, locations=remembered), [NOT_A_POSITION]),
+        ("not decoded", up(None), [NOT_A_POSITION]),
+        ("simulated", {**up({"lat": 1, "lon": 2}), "simulated": True}, [NOT_A_POSITION]),
+        ("join", {"end_device_ids": ids, "join_accept": {}}, [NOT_A_POSITION]),
+        ("no fix", up({"latitude": None, "longitude": None}), [NO_FIX]),
+        ("half a fix", up({"latitude": 1.0, "longitude": None}), [NO_FIX]),
+        ("half a pair", up({"latitude": 1.0}), [SCHEMA]),
+        ("text", up({"latitude": "1.0", "longitude": 1.0}), [SCHEMA]),
+        ("text behind", up({"latitude": 1.0, "longitude": "1.0"}), [SCHEMA]),
+        ("nothing", {}, [SCHEMA]),
+    ]  # fmt: skip
+
+
+def _ngsi_ld() -> list[tuple[str, Any, list[Fix | Outcome]]]:
+    vehicle = {"id": "urn:v", "type": "Vehicle"}
+    point = {"type": "Point", "coordinates": [-3.25, 40.5]}
+    when = "2021-03-11T15:51:02+05:30"
+    when_s = 1615458062.0
+    fix = Fix(40.5, -3.25, when_s, "urn:v")
+    geo = {"type": "GeoProperty", "value": point}
+    line = {"type": "LineString", "coordinates": [[1, 2], [3, 4]]}
+    stamped: dict[str, Any] = {"type": "Property", "value": {"@type": "DateTime", "@value": when}}
+    return [
+        ("key-values", {**vehicle, "location": point, "observationDateTime": when}, [fix]),
+        ("normalized", {**vehicle, "location": geo, "observationDateTime": stamped}, [fix]),
+        ("plain value", {**vehicle, "location": geo, "observationDateTime": {"value": when}}, [
+            fix,
+        ]),
+        ("own time", {**vehicle, "location": {**geo, "observedAt": "1970-01-01T00:00:09Z"},
+                      "observationDateTime": stamped}, [Fix(40.5, -3.25, 9.0, "urn:v")]),
+        ("concise", {**vehicle, "location": {"value": point, "observedAt": when}}, [fix]),
+        ("readings", {**vehicle, "location": point, "speed": 36, "heading": 90, "battery": 0.25}, [
+            Fix(40.5, -3.25, None, "urn:v", {
+                "speed_mps": 10.0, "heading_deg": 90.0, "battery_percent": 25.0,
+            }),
+        ]),
+        ("properties", {
+            **vehicle, "location": point, "speed": {"type": "Property", "value": 36},
+            "heading": {"value": 90, "unitCode": "DD"}, "battery": {"value": 1, "unitCode": "P1"},
+        }, [Fix(40.5, -3.25, None, "urn:v", {"speed_mps": 10.0, "heading_deg": 90.0})]),
+        ("bad readings", {
+            **vehicle, "location": point, "speed": -1, "heading": {"value": "N"}, "battery": 1e308,
+        }, [Fix(40.5, -3.25, None, "urn:v")]),
+        ("empty property", {**vehicle, "location": point, "speed": {}}, [
+            Fix(40.5, -3.25, None, "urn:v"),
+        ]),
+        ("altitude", {**vehicle, "location": {**point, "coordinates": [-3.25, 40.5, 600]},
+                      "observationDateTime": when}, [fix]),
+        ("several", [{**vehicle, "location": point}, {"id": "x"}], [
+            Fix(40.5, -3.25, None, "urn:v"), SCHEMA,
+        ]),
+        ("line", {**vehicle, "location": line}, [NOT_A_POSITION]),
+        ("no location", vehicle, [NOT_A_POSITION]),
+        ("notification", {**vehicle, "type": "Notification", "data": []}, [NOT_A_POSITION]),
+        ("property without value", {**vehicle, "location": {"type": "GeoProperty"}}, [SCHEMA]),
+        ("no type", {**vehicle, "location": {"coordinates": [1, 2]}}, [SCHEMA]),
+        ("one coordinate", {**vehicle, "location": {**point, "coordinates": [1]}}, [SCHEMA]),
+        ("text", {**vehicle, "location": {**point, "coordinates": ["1", 2]}}, [SCHEMA]),
+        ("swapped", {**vehicle, "location": {**point, "coordinates": [40, 100]}}, [OUT_OF_RANGE]),
+        ("nameless", {**vehicle, "id": "", "location": point}, [NO_DEVICE]),
+        ("nothing", {}, [SCHEMA]),
+    ]  # fmt: skip
+
+
+SAMPLES = [
+    Sample(codec, *sample)
+    for codec, samples in [
+        ("native", _native()),
+        ("owntracks", _owntracks()),
+        ("hfp", _hfp()),
+        ("traccar", _traccar()),
+        ("home_assistant", _home_assistant()),
+        ("gtfs_rt_json", _gtfs_rt_json()),
+        ("j2735", _j2735()),
+        ("meshtastic", _meshtastic()),
+        ("ttn", _ttn()),
+        ("ngsi_ld", _ngsi_ld()),
+    ]
+    for sample in samples
+]

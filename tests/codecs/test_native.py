@@ -1,0 +1,125 @@
+"""The native format against a naive twin over the standard library's json."""
+
+import json
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anonymizer.codecs import CODECS
+from anonymizer.codecs.native import _Record
+from anonymizer.domain.fixes import Fix
+from anonymizer.domain.outcomes import Outcome
+from tests.codecs.samples import EMPTY, MALFORMED, NO_DEVICE, NULL_ISLAND, OUT_OF_RANGE, SCHEMA
+
+decode = CODECS["native"]
+
+NUMBERS = st.sampled_from([0, -0.0, 1, -90, 90.0, 90.5, 180, -181, 10**30, 1e308]) | st.floats(
+    allow_nan=False, allow_infinity=False, min_value=-200, max_value=200
+)
+OTHERS: st.SearchStrategy[Any] = st.sampled_from([None, True, "1", "", [], {}, [1], 10**400])
+DEVICES = st.sampled_from([None, "", "a", "ä\u0000", 0, 7, -1, 2**63 - 1, 2**63, 1.0, False])
+READINGS = OTHERS | st.dictionaries(st.sampled_from(["a", "b", "ä"]), NUMBERS | OTHERS)
+RECORDS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {},
+    optional={
+        "lat": NUMBERS | NUMBERS | NUMBERS | OTHERS,
+        "lon": NUMBERS | NUMBERS | NUMBERS | OTHERS,
+        "ts": NUMBERS | OTHERS,
+        "device": DEVICES,
+        "readings": READINGS,
+        "extra": OTHERS | st.text(),
+    },
+)
+MESSAGES: st.SearchStrategy[Any] = RECORDS | st.lists(RECORDS | OTHERS, max_size=4) | OTHERS
+
+
+def is_number(value: Any) -> bool:  # noqa: ANN401  any JSON
+    return type(value) in {int, float} and abs(value) <= sys.float_info.max
+
+
+def is_id(value: Any) -> bool:  # noqa: ANN401  any JSON
+    return isinstance(value, str) or (type(value) is int and 0 <= value < 2**63)
+
+
+def naive_fix(record: Any) -> Fix | Outcome:  # noqa: ANN401  any JSON
+    if not isinstance(record, dict):
+        return SCHEMA
+    lat, lon = record.get("lat"), record.get("lon")
+    ts, device = record.get("ts"), record.get("device")
+    sound = is_number(lat) and is_number(lon)
+    sound = sound and (ts is None or is_number(ts)) and (device is None or is_id(device))
+    if not sound or lat is None or lon is None:
+        return SCHEMA
+    if device == "":
+        return NO_DEVICE
+    if abs(lat) > 90 or abs(lon) > 180:
+        return OUT_OF_RANGE
+    if lat == 0 and lon == 0:
+        return NULL_ISLAND
+    return Fix(
+        float(lat),
+        float(lon),
+        None if ts is None else float(ts),
+        None if device is None else str(device),
+        naive_readings(record.get("readings")),
+    )
+
+
+def naive_readings(readings: Any) -> dict[str, float] | None:  # noqa: ANN401  any JSON
+    if not isinstance(readings, dict):
+        return None
+    return {name: float(x) for name, x in readings.items() if is_number(x)} or None
+
+
+def naive_decode(payload: bytes) -> list[Fix | Outcome]:
+    message = json.loads(payload)
+    if isinstance(message, list):
+        return [naive_fix(record) for record in message] or [EMPTY]
+    return [naive_fix(message)]
+
+
+@settings(deadline=None, max_examples=300)
+@given(message=MESSAGES, ascii_only=st.booleans(), indent=st.sampled_from([None, 2]))
+def test_native_equals_its_naive_twin(
+    message: object, ascii_only: bool, indent: int | None  # noqa: FBT001  drawn by hypothesis
+) -> None:  # fmt: skip
+    payload = json.dumps(message, ensure_ascii=ascii_only, indent=indent).encode()
+    assert decode(payload) == naive_decode(payload)
+
+
+@settings(deadline=None)
+@given(message=RECORDS, cut=st.integers(0, 200))
+def test_a_truncated_message_is_never_a_fix(message: dict[str, Any], cut: int) -> None:
+    payload = json.dumps(message).encode()
+    payload = payload[: min(cut, len(payload) - 1)]
+    assert decode(payload) in ([[EMPTY]] if not payload else [[MALFORMED], [SCHEMA]])
+
+
+@pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1e999", b"01"])
+def test_what_json_has_no_number_for_is_refused(number: bytes) -> None:
+    for key in (b"lat", b"ts"):
+        (found,) = decode(b'{"lon":1,"lat":1,"' + key + b'":' + number + b"}")
+        assert found in {MALFORMED, SCHEMA}
+
+
+@pytest.mark.parametrize("number", [b"1e999", b"-1e999", b"1" + b"0" * 400])
+def test_a_number_beyond_all_bounds_costs_its_reading_alone(number: bytes) -> None:
+    payload = b'{"lat":1,"lon":2,"readings":{"a":' + number + b',"b":3}}'
+    assert decode(payload) == [Fix(1.0, 2.0, readings={"b": 3.0})]
+
+
+def test_text_that_is_not_utf8_is_refused_even_where_it_would_be_ignored() -> None:
+    assert decode(b'{"lat":1,"lon":2,"note":"\xff"}') == [MALFORMED]
+    assert decode(b'[{"lat":1,"lon":2},{"lat":1,"lon":2,"device":"\xff"}]') == [MALFORMED]
+    assert decode('{"lat":1,"lon":2,"note":"ä"}'.encode()) == [Fix(1.0, 2.0)]
+
+
+def test_nothing_said_shows_where_or_who() -> None:
+    payload = b'{"lat":12.5,"lon":34.5,"device":"secret","readings":{"a":56.5}}'
+    stated = msgspec.json.decode(payload, type=_Record)
+    for said in (repr(stated), repr(decode(payload))):
+        assert not any(trace in said for trace in ("12.5", "34.5", "secret", "56.5"))

@@ -1,0 +1,19 @@
+"""Every format: what is decoded, what is refused, and for which reason."""
+
+import pytest
+
+from anonymizer.codecs import CODECS
+from anonymizer.domain.fixes import Fix
+from anonymizer.domain.outcomes import Outcome
+from tests.codecs.samples import SAMPLES, Sample
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: f"{s.codec}: {s.about}")
+def test_each_message_becomes_its_fixes_or_the_reason_against_it(sample: Sample) -> None:
+    assert CODECS[sample.codec](sample.payload) == sample.expected
+
+
+def test_every_codec_has_samples_of_both_ends() -> None:
+    formats = set(CODECS) - {"gtfs_rt"}  # protobuf: in its own file
+    assert {s.codec for s in SAMPLES if isinstance(s.expected[0], Fix)} == formats
+    assert {s.codec for s in SAMPLES if isinstance(s.expected[0], Outcome)} == formats

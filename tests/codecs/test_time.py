@@ -1,0 +1,65 @@
+"""Times written as text."""
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anonymizer.codecs._time import unix_s
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ZONES = st.integers(-23 * 60 - 59, 23 * 60 + 59).map(lambda m: timezone(timedelta(minutes=m)))
+
+
+@pytest.fixture
+def _far_from_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as environment:
+        environment.setenv("TZ", "Pacific/Auckland")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@given(st.datetimes(timezones=ZONES | st.just(UTC)))
+def test_the_whole_calendar_is_read_back_in_any_zone(moment: datetime) -> None:
+    assert unix_s(moment.isoformat()) == (moment - EPOCH).total_seconds()
+
+
+@given(st.text())
+def test_no_text_makes_it_raise(text: str) -> None:
+    found = unix_s(text)
+    assert found is None or isinstance(found, float)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2017-01-03T18:28:29Z",
+        "2017-01-03T18:28:29",
+        "2017-01-03 18:28:29",
+        "2017-01-03T18:28:29.000+0000",
+        "2017-01-03T18:28:29.000000000Z",
+        "2017-01-03T23:58:29+05:30",
+    ],
+)
+def test_the_spellings_in_use_are_one_instant(text: str) -> None:
+    assert unix_s(text) == 1483468109.0
+
+
+def test_nanoseconds_are_cut_to_microseconds() -> None:
+    assert unix_s("1970-01-01T00:00:01.587539999Z") == 1.587539
+
+
+@pytest.mark.parametrize(
+    "text", ["", "now", "2016-12-31T23:59:60Z", "2017-13-01T00:00:00Z", "\ud800"]
+)
+def test_what_is_no_time_is_none(text: str) -> None:
+    assert unix_s(text) is None
+
+
+@pytest.mark.usefixtures("_far_from_utc")
+def test_a_time_without_an_offset_is_utc_wherever_the_gateway_stands() -> None:
+    assert unix_s("1970-01-01T00:00:09") == 9.0
