@@ -1,0 +1,45 @@
+"""Everything an operator may set, and where it is read from."""
+
+from anonymizer.settings.loading import load_settings
+from anonymizer.settings.model import (
+    AdkaSettings,
+    BrokerSettings,
+    HttpSettings,
+    InputSettings,
+    LimitSettings,
+    LogSettings,
+    NetworkSettings,
+    OutputSettings,
+    PresenceSettings,
+    PseudonymSettings,
+    RegionSettings,
+    SessionSettings,
+    Settings,
+    TickSettings,
+    WatchSettings,
+)
+from anonymizer.settings.protection import TripSettings, ZoneSettings, zones_of
+from anonymizer.settings.readings import ReadingSettings
+
+__all__ = [
+    "AdkaSettings",
+    "BrokerSettings",
+    "HttpSettings",
+    "InputSettings",
+    "LimitSettings",
+    "LogSettings",
+    "NetworkSettings",
+    "OutputSettings",
+    "PresenceSettings",
+    "PseudonymSettings",
+    "ReadingSettings",
+    "RegionSettings",
+    "SessionSettings",
+    "Settings",
+    "TickSettings",
+    "TripSettings",
+    "WatchSettings",
+    "ZoneSettings",
+    "load_settings",
+    "zones_of",
+]

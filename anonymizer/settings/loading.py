@@ -1,0 +1,101 @@
+"""Settings from one TOML file, overridden by the environment.
+
+`ANONYMIZER__BROKER__URL=mqtts://broker.example` overrides `url` in `[broker]`. A value is read
+as TOML where it can be (`8081`, `[4, 10]`, `true`) and as text otherwise. A name that fits no
+setting is an error, as it would be in the file: a typo must not leave a default in force.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from anonymizer.errors import SettingsError
+from anonymizer.settings.model import Settings
+
+PREFIX = "ANONYMIZER__"
+_TEXTS = {"password", "username", "client_id", "version"}
+
+
+def load_settings(
+    path: Path | None,
+    environment: Mapping[str, str],
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Settings:
+    """Return the settings of a file (None: defaults alone) under an environment.
+
+    Parameters
+    ----------
+    path
+        A TOML file.
+    environment
+        Overrides the file.
+    options
+        Tables of the command line; they override both.
+
+    Raises
+    ------
+    SettingsError
+        With one line that names the file and the key, and never a value.
+    """
+    tables = {} if path is None else _read(path)
+    source_of: dict[str, str] = {}
+    for name, text in environment.items():
+        if name.startswith(PREFIX):
+            keys = name.removeprefix(PREFIX).lower().split("__")
+            _put(tables, keys, _value(keys, text), f"environment: {name}")
+            source_of[".".join(keys)] = "environment"
+    for table, values in (options or {}).items():
+        for key, value in values.items():
+            _put(tables, [table, key], value, "command line")
+            source_of[f"{table}.{key}"] = "command line"
+    try:
+        return Settings.model_validate(tables)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        where = _source(key, source_of) or path or "settings"
+        message = first["msg"].removeprefix("Value error, ")
+        more = error.error_count() - 1
+        rest = f" (and {more} more)" if more else ""
+        said = ": ".join(filter(None, (str(where), key, message + rest)))
+        raise SettingsError(said) from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path}: is not UTF-8 text") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path}: is not TOML: {error}") from None
+
+
+def _source(key: str, source_of: Mapping[str, str]) -> str | None:
+    """Return the override that a mistake at `key` may come from: the same, a part or a whole."""
+    for other, source in source_of.items():
+        if f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}."):
+            return source
+    return None
+
+
+def _value(keys: list[str], text: str) -> object:
+    """Read an override; some are text even where they look like a number."""
+    if keys[-1] in _TEXTS:
+        return text
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _put(tables: dict[str, Any], keys: list[str], value: object, source: str) -> None:
+    for key in keys[:-1]:
+        tables = tables.setdefault(key, {})
+        if not isinstance(tables, dict):
+            raise SettingsError(f"{source}: {key} is not a table")
+    tables[keys[-1]] = value

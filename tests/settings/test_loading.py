@@ -1,0 +1,183 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anonymizer.errors import SettingsError
+from anonymizer.settings import Settings, load_settings
+
+SECRET = "s3cret"  # noqa: S105  a word to look for
+
+
+def load(text: str, tmp_path: Path, **environment: str) -> Settings:
+    path = tmp_path / "gateway.toml"
+    path.write_text(text)
+    return load_settings(path, environment)
+
+
+def complaint(text: str, tmp_path: Path, **environment: str) -> str:
+    """Return what is said of a mistake, without the folder."""
+    with pytest.raises(SettingsError) as caught:
+        load(text, tmp_path, **environment)
+    message = str(caught.value).replace(f"{tmp_path}/", "")
+    assert "\n" not in message
+    assert SECRET not in message
+    return message
+
+
+def test_the_defaults_are_valid_and_need_no_file() -> None:
+    settings = load_settings(None, {})
+    assert settings == Settings()
+    assert settings.region.mode == "session"
+
+
+def test_a_file_sets_what_it_names_and_leaves_the_rest(tmp_path: Path) -> None:
+    settings = load(
+        """
+        [broker]
+        url = "mqtts://broker.example"
+        [adka]
+        density_steps = [3]
+        k_values = [9, 4]
+        [[inputs]]
+        topic = "a/{device}"
+        [[inputs]]
+        topic = "b/#"
+        codec = "traccar"
+        device_from = "payload"
+        """,
+        tmp_path,
+    )
+    assert settings.broker.url == "mqtts://broker.example"
+    assert settings.adka.k_values == (9, 4)
+    assert [i.codec for i in settings.inputs] == ["native", "traccar"]
+    assert settings.tick == Settings().tick
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"[broker]\nport = '{SECRET}'", "gateway.toml: broker.port: Extra inputs"),
+        ("[brokr]", "gateway.toml: brokr: Extra inputs"),
+        (f"[http]\nport = '{SECRET}'", "gateway.toml: http.port: Input should be a valid integer"),
+        ("[http]\nport = 70000", "gateway.toml: http.port: "),
+        ("[tick]\ninterval_s = 0", "gateway.toml: tick.interval_s: "),
+        ("[tick]\ninterval_s = nan", "gateway.toml: tick.interval_s: "),
+        ("[tick]\ninterval_s = inf", "gateway.toml: tick.interval_s: "),
+        ("[broker]\npassword = 12345", "gateway.toml: broker.password: "),
+        ("tick = 3", "gateway.toml: tick: "),
+        ("inputs = []", "gateway.toml: inputs: "),
+        ("[[inputs]]\ntopic = 'a/b'", "gateway.toml: inputs.0: topic: {device} is needed"),
+        ("[[inputs]]\ncodec = 'morse'", "gateway.toml: inputs.0.codec: must be one of "),
+        ("[adka]\nk_values = [2, 'x', 1]", "gateway.toml: adka.k_values.1: "),
+        ("[adka]\nk_floor = 1\n[tick]\nbeat = 1", "gateway.toml: tick.beat: Extra"),
+        ("[region]\nmode = 'magic'", "gateway.toml: region.mode: Input should be 'bfs'"),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_file_and_key_and_no_value(
+    text: str, said: str, tmp_path: Path
+) -> None:
+    assert complaint(text, tmp_path).startswith(said)
+
+
+def test_of_many_mistakes_one_is_told_and_the_others_are_counted(tmp_path: Path) -> None:
+    said = complaint("[http]\nport = -1\nhots = 'x'\n[log]\nlevel = 'loud'", tmp_path)
+    assert said.startswith("gateway.toml: http.port: ")
+    assert said.endswith("(and 2 more)")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"none\.toml: cannot be read: No such file"):
+        load_settings(tmp_path / "none.toml", {})
+
+
+def test_a_file_that_is_not_toml_is_named_with_the_line(tmp_path: Path) -> None:
+    said = complaint(f'[broker]\npassword = "{SECRET}\n', tmp_path)
+    assert said.startswith("gateway.toml: is not TOML: ")
+    assert "line 2" in said
+
+
+def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "gateway.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(SettingsError, match=r"gateway\.toml: is not UTF-8 text"):
+        load_settings(path, {})
+
+
+def test_the_environment_overrides_the_file(tmp_path: Path) -> None:
+    settings = load(
+        "[http]\nport = 1\n[adka]\nk_floor = 3",
+        tmp_path,
+        ANONYMIZER__HTTP__PORT="2",
+        ANONYMIZER__ADKA__K_VALUES="[12, 6, 3]",
+        ANONYMIZER__HTTP__ENABLED="false",
+        ANONYMIZER__BROKER__URL="mqtt://elsewhere",
+        ANONYMIZER__BROKER__VERSION="5",
+        ANONYMIZER__INPUTS='[{topic = "x/{device}"}]',
+        ANONYMIZER_DATA="no concern of ours",
+        PATH="neither",
+    )
+    assert (settings.http.port, settings.http.enabled) == (2, False)
+    assert (settings.adka.k_values, settings.adka.k_floor) == ((12, 6, 3), 3)
+    assert (settings.broker.url, settings.broker.version) == ("mqtt://elsewhere", "5")
+    assert [i.topic for i in settings.inputs] == ["x/{device}"]
+
+
+@pytest.mark.parametrize("password", ["0123", "true", "[1, 2]", '"quoted"', "1979-05-27", ""])
+def test_a_password_from_the_environment_is_taken_to_the_letter(password: str) -> None:
+    settings = load_settings(None, {"ANONYMIZER__BROKER__PASSWORD": password})
+    assert settings.broker.password is not None
+    assert settings.broker.password.get_secret_value() == password
+    assert "1979" not in repr(settings)
+    assert "0123" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("ANONYMIZER__BROKER__ULR", SECRET, "environment: broker.ulr: Extra inputs"),
+        ("ANONYMIZER__BROKR__URL", SECRET, "environment: brokr: Extra inputs"),
+        ("ANONYMIZER__BROKER", SECRET, "environment: broker: "),
+        ("ANONYMIZER__", SECRET, "environment: Extra inputs"),
+        ("ANONYMIZER__HTTP__PORT", SECRET, "environment: http.port: "),
+        ("ANONYMIZER__ADKA__K_VALUES", "[9, 'x', 1]", "environment: adka.k_values.1: "),
+        ("ANONYMIZER__ADKA__K_VALUES", "[9]", "environment: adka: k_values must hold one value"),
+        (
+            "ANONYMIZER__HTTP__PORT__X",
+            "1",
+            "environment: ANONYMIZER__HTTP__PORT__X: port is not a table",
+        ),
+    ],
+)
+def test_a_mistake_in_the_environment_is_told_as_such(
+    name: str, value: str, said: str, tmp_path: Path
+) -> None:
+    assert complaint("[http]\nport = 1", tmp_path, **{name: value}).startswith(said)
+
+
+def test_a_mistake_in_the_file_is_not_laid_upon_the_environment(tmp_path: Path) -> None:
+    said = complaint("[http]\nport = -1", tmp_path, ANONYMIZER__HTTP__HOST="::1")
+    assert said.startswith("gateway.toml: http.port: ")
+
+
+def test_the_command_line_overrides_both_and_is_told_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "gateway.toml"
+    path.write_text("[http]\nport = 1")
+    environment = {"ANONYMIZER__HTTP__PORT": "2"}
+    assert load_settings(path, environment, {"http": {"port": 3}}).http.port == 3
+    with pytest.raises(SettingsError, match=r"^command line: region\.mode: "):
+        load_settings(path, environment, {"region": {"mode": "x"}})
+    path.write_text("region = 1")
+    with pytest.raises(SettingsError, match=r"^command line: region is not a table"):
+        load_settings(path, {}, {"region": {"mode": "bfs"}})
+
+
+@given(st.text(alphabet=st.characters(blacklist_categories=["Cs"])))
+def test_whatever_text_an_override_holds_it_is_taken_or_refused_in_one_line(text: str) -> None:
+    for name in ("BROKER__URL", "TICK__INTERVAL_S", "INPUTS", "NETWORK__SOURCE"):
+        try:
+            load_settings(None, {f"ANONYMIZER__{name}": text})
+        except SettingsError as error:
+            assert str(error).startswith("environment: ")  # noqa: PT017  most texts are refused
+            assert "\n" not in str(error)  # noqa: PT017  likewise

@@ -1,0 +1,100 @@
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from anonymizer.settings import Settings
+
+SECRET = "s3cret"  # noqa: S105  a word to look for
+
+
+@pytest.mark.parametrize(
+    ("table", "values", "said"),
+    [
+        ("adka", {"k_values": [10, 5]}, "one value more than density_steps"),
+        ("adka", {"density_steps": [10, 4]}, "density_steps must rise"),
+        ("adka", {"density_steps": [4, 4]}, "density_steps must rise"),
+        ("adka", {"k_values": [2, 5, 10]}, "k_values must not rise"),
+        ("adka", {"k_floor": 1}, "greater than or equal to 2"),
+        ("presence", {"ttl_s": 59, "max_behind_s": 60}, "max_behind_s must not exceed ttl_s"),
+        ("broker", {"url": "http://broker"}, "must be mqtt://"),
+        ("broker", {"url": "mqtt://"}, "must be mqtt://"),
+        ("broker", {"url": "broker:1883"}, "must be mqtt://"),
+        ("broker", {"url": f"mqtt://me:{SECRET}@broker"}, "must hold no credentials"),
+        ("broker", {"url": f"mqtt://broker:{SECRET}"}, "a port between 0 and 65535"),
+        ("broker", {"url": "mqtt://broker:99999"}, "a port between 0 and 65535"),
+        ("broker", {"url": f"mqtt://me:{SECRET}@bro\u2100ker"}, "must be an address"),
+        ("broker", {"url": "mqtt://[::1"}, "must be an address"),
+        ("broker", {"password": SECRET, "password_file": "p"}, "not both"),
+        ("broker", {"key_file": "key.pem"}, "key_file needs cert_file"),
+        ("broker", {"reconnect_min_s": 40}, "reconnect_max_s must not be below"),
+        ("output", {"topic": "cloaked/#"}, "should match pattern"),
+        ("output", {"rejected_topic": ""}, "at least 1 character"),
+        ("limits", {"max_positions": 0}, "greater than or equal to 1"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused_without_their_value(
+    table: str, values: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Settings.model_validate({table: values})
+    [error] = caught.value.errors(include_url=False, include_input=False, include_context=False)
+    assert error["loc"][0] == table
+    assert said in error["msg"]
+    assert SECRET not in error["msg"]
+
+
+@pytest.mark.parametrize(
+    ("topic", "level"),
+    [
+        ("a/{device}x", 2),
+        ("a+/{device}", 1),
+        ("#/{device}", 1),
+        ("{device}/a#", 2),
+        ("{Device}/x", 1),
+        ("{device}/\x00", 2),
+    ],
+)
+def test_an_input_s_topic_is_a_filter(topic: str, level: int) -> None:
+    with pytest.raises(ValidationError, match=f"level {level} is neither plain"):
+        Settings.model_validate({"inputs": [{"topic": topic}]})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"topic": ""}, "must not be empty"),
+        ({"topic": "a/+"}, "is needed"),
+        ({"topic": "a/{device}", "device_from": "payload"}, "is needed, unless"),
+    ],
+)
+def test_an_input_says_who_is_speaking_in_one_place(given: dict[str, str], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        Settings.model_validate({"inputs": [given]})
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {"adka": {"density_steps": [], "k_values": [7]}},
+        {"adka": {"k_values": [5, 5, 5]}},
+        {"presence": {"ttl_s": 61, "max_behind_s": 61}},
+        {"presence": {"ttl_s": 60, "max_behind_s": 60}, "region": {"mode": "bfs"}},
+        {"broker": {"url": "mqtts://[::1]:8883", "cert_file": "c.pem", "key_file": "k.pem"}},
+        {"inputs": [{"topic": "/hfp/v2/+/{device}/{device}/#", "codec": "hfp"}]},
+        {"inputs": [{"topic": "feed/#", "device_from": "payload"}]},
+    ],
+)
+def test_settings_that_fit_are_taken(tables: dict[str, Any]) -> None:
+    settings = Settings.model_validate(tables)
+    assert Settings.model_validate(settings.model_dump()) == settings
+
+
+def test_settings_do_not_change() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        Settings().tick.interval_s = 5
+
+
+def test_a_password_is_not_in_the_repr_of_the_settings() -> None:
+    settings = Settings.model_validate({"broker": {"password": SECRET}})
+    assert SECRET not in repr(settings)
