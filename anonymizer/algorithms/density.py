@@ -1,0 +1,218 @@
+"""The live density map: how many distinct devices are at and around every node.
+
+It is derived from *versioned positions* (device -> version, node), never from +1/-1 messages:
+whatever is repeated, reordered or late leaves the counts equal to a fresh count over the
+newest position of each device.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from anonymizer.algorithms.kernels import kernel
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, UInt8Array
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.outcomes import Outcome
+
+ABSENT = -1
+_FIRST_SLOTS = 1024
+
+_HELD = int(Outcome.HELD)
+_LATE = int(Outcome.LATE)
+_DUPLICATE = int(Outcome.DUPLICATE)
+_SUPERSEDED = int(Outcome.SUPPRESSED__SUPERSEDED)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class DensityMap:
+    """Newest position of each device, and the counts that follow from them.
+
+    A *slot* is the small integer that stands for a device; who is behind it is known outside.
+
+    Attributes
+    ----------
+    network
+        What the nodes are.
+    node_of
+        Node of each slot, `ABSENT` where it is not on the graph, shape (slots,).
+    version_of
+        Unix seconds of the newest position of each slot, -inf for none, shape (slots,).
+    n_at
+        Distinct devices at each node, shape (nodes,).
+    n_near
+        Distinct devices at each node and its neighbours, ADKA's density, shape (nodes,).
+    n_in
+        Distinct devices in each connected component, shape (components,).
+    """
+
+    network: RoadNetwork
+    node_of: Int32Array
+    version_of: FloatArray
+    n_at: Int32Array
+    n_near: Int32Array
+    n_in: Int32Array
+
+    @classmethod
+    def empty(cls, network: RoadNetwork) -> "DensityMap":
+        """Return the map of a network nobody has reported on yet."""
+        return cls(
+            network=network,
+            node_of=np.full(_FIRST_SLOTS, ABSENT, np.int32),
+            version_of=np.full(_FIRST_SLOTS, -np.inf),
+            n_at=np.zeros(network.n_nodes, np.int32),
+            n_near=np.zeros(network.n_nodes, np.int32),
+            n_in=np.zeros(network.n_components, np.int32),
+        )
+
+    @property
+    def n_devices(self) -> int:
+        """Distinct devices on the graph."""
+        return int(self.n_in.sum())
+
+    @property
+    def is_known(self) -> BoolArray:
+        """Which slots belong to devices that were heard of and have not expired."""
+        return self.version_of > -np.inf
+
+    def advance(self, slot: Int32Array, ts: FloatArray, node: Int32Array) -> UInt8Array:
+        """Take in a batch of positions; return what became of each.
+
+        The newest position of each device moves it, if it is newer than what is known; the
+        order within the batch changes nothing.
+
+        Parameters
+        ----------
+        slot
+            Device of each position, >= 0, shape (n,).
+        ts
+            Unix seconds, finite, shape (n,).
+        node
+            Node of each position, `ABSENT` when off the graph, shape (n,): the device then
+            leaves the map, it is not where it was.
+
+        Returns
+        -------
+        outcome
+            `HELD` for the one position of a device that moved it, else `LATE`, `DUPLICATE` or
+            `SUPPRESSED__SUPERSEDED`, shape (n,).
+
+        Notes
+        -----
+        O(slots + n + the degrees of the nodes left and entered). Equal times are settled by the
+        larger node index, so that the outcome does not hang on the order.
+        """
+        if len(slot):
+            self._make_room(int(slot.max()) + 1)
+        newest_of = _newest(self.version_of, slot, ts, node)
+        outcome = _judge(self.version_of, newest_of, slot, ts)
+        winner = np.flatnonzero(outcome == Outcome.HELD)
+        self.version_of[slot[winner]] = ts[winner]
+        self._move(slot[winner], node[winner])
+        return outcome
+
+    def expire(self, before: float, *, kept: BoolArray | None = None) -> Int32Array:
+        """Forget every device last heard of before a time; return the slots set free.
+
+        Parameters
+        ----------
+        before
+            Unix seconds.
+        kept
+            Slots that are not to be forgotten all the same, shape (slots,); None: there are none.
+
+        Notes
+        -----
+        O(slots + the degrees of the nodes left).
+        """
+        stale = (self.version_of < before) & (self.version_of > -np.inf)
+        if kept is not None:
+            stale &= ~kept
+        slot = np.flatnonzero(stale).astype(np.int32)
+        self.version_of[slot] = -np.inf
+        self._move(slot, np.full(len(slot), ABSENT, np.int32))
+        return slot
+
+    def _move(self, slot: Int32Array, node: Int32Array) -> None:
+        network = self.network
+        _move(
+            network.first_arc_of,
+            network.neighbour_of,
+            network.component_of,
+            self.node_of,
+            self.n_at,
+            self.n_near,
+            self.n_in,
+            slot,
+            node,
+        )
+
+    def _make_room(self, n_slots: int) -> None:
+        have = len(self.node_of)
+        if n_slots > have:
+            more = max(n_slots, 2 * have) - have
+            self.node_of = np.concatenate([self.node_of, np.full(more, ABSENT, np.int32)])
+            self.version_of = np.concatenate([self.version_of, np.full(more, -np.inf)])
+
+
+@kernel
+def _newest(
+    version_of: FloatArray, slot: Int32Array, ts: FloatArray, node: Int32Array
+) -> Int32Array:
+    """Return the position that each slot moves to, -1 where none is news to it."""
+    newest_of = np.full(len(version_of), -1, np.int32)
+    for i in range(len(slot)):
+        s = slot[i]
+        j = newest_of[s]
+        if ts[i] > version_of[s] and (
+            j < 0 or ts[i] > ts[j] or (ts[i] == ts[j] and node[i] > node[j])
+        ):
+            newest_of[s] = i
+    return newest_of
+
+
+@kernel
+def _judge(
+    version_of: FloatArray, newest_of: Int32Array, slot: Int32Array, ts: FloatArray
+) -> UInt8Array:
+    """Say of each position what it is beside the newest of its slot, old and new."""
+    outcome = np.empty(len(slot), np.uint8)
+    for i in range(len(slot)):
+        known = version_of[slot[i]]
+        j = newest_of[slot[i]]
+        if i == j:
+            outcome[i] = _HELD
+        elif ts[i] < known:
+            outcome[i] = _LATE
+        elif ts[i] == known or ts[i] == ts[j]:
+            outcome[i] = _DUPLICATE
+        else:
+            outcome[i] = _SUPERSEDED
+    return outcome
+
+
+@kernel
+def _move(
+    first_arc_of: Int32Array,
+    neighbour_of: Int32Array,
+    component_of: Int32Array,
+    node_of: Int32Array,
+    n_at: Int32Array,
+    n_near: Int32Array,
+    n_in: Int32Array,
+    slot: Int32Array,
+    node: Int32Array,
+) -> None:
+    """Move devices, distinct ones, to nodes (negative: off the graph), and their counts along."""
+    for i in range(len(slot)):
+        old, new = node_of[slot[i]], node[i]
+        if old == new:
+            continue
+        node_of[slot[i]] = new
+        for v, change in ((old, -1), (new, 1)):
+            if v < 0:
+                continue
+            n_at[v] += change
+            n_near[v] += change
+            n_in[component_of[v]] += change
+            for arc in range(first_arc_of[v], first_arc_of[v + 1]):
+                n_near[neighbour_of[arc]] += change
