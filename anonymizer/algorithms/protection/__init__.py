@@ -1,0 +1,17 @@
+"""What users ask for beyond anonymity: places, and ends of trips, of which nothing is said."""
+
+from anonymizer.algorithms.protection.times import round_time
+from anonymizer.algorithms.protection.trips import TripEnds, TripRule, TripTick
+from anonymizer.algorithms.protection.zones import IN_ZONE, Circle, Polygon, Zones, keep_out
+
+__all__ = [
+    "IN_ZONE",
+    "Circle",
+    "Polygon",
+    "TripEnds",
+    "TripRule",
+    "TripTick",
+    "Zones",
+    "keep_out",
+    "round_time",
+]
