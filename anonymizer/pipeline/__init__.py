@@ -1,0 +1,1 @@
+"""From bytes to bytes: decode, locate, cloak, verify, encode; in ticks, with accounting."""

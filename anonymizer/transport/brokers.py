@@ -1,0 +1,242 @@
+"""Brokers of one's own, on the loopback interface, for demos and tests.
+
+Mosquitto where there is one. The embedded broker needs nothing else on the machine, speaks
+MQTT 3.1.1 only, carries about a thousand messages a second and loses acknowledged messages in
+bursts: good for a demo and for nothing more.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+
+from anonymizer.errors import TransportError
+
+MOSQUITTO_LIMITS = (
+    # Mosquitto's defaults silently drop: 20 messages under way, 1,000 queued for a client.
+    "max_inflight_messages 2000",
+    "max_queued_messages 0",
+    "max_queued_bytes 268435456",
+    "max_packet_size 16777216",
+    "set_tcp_nodelay true",
+)
+"""Configuration lines without which Mosquitto loses bursts."""
+
+_ATTEMPTS = 5
+_LOG_LINES = 1000
+
+
+class LocalBroker:
+    """A broker in a process of its own, which can be stopped and started again.
+
+    Parameters
+    ----------
+    command
+        The command that runs it on a given port.
+    ready
+        What a line of its output holds when it accepts connections.
+    port
+        Of 127.0.0.1; 0: a free one, chosen at the first start and kept.
+    scheme
+        Of its address: `mqtt` or `mqtts`.
+    start_timeout_s, stop_timeout_s
+        How long it may take to be ready, and to end before it is killed.
+    """
+
+    def __init__(
+        self,
+        command: Callable[[int], Sequence[str | Path]],
+        *,
+        ready: str,
+        port: int = 0,
+        scheme: str = "mqtt",
+        start_timeout_s: float = 15.0,
+        stop_timeout_s: float = 5.0,
+    ) -> None:
+        self.log: deque[str] = deque(maxlen=_LOG_LINES)
+        """The last lines of its output since it was started."""
+        self._command = command
+        self._ready = ready
+        self._port = port
+        self._scheme = scheme
+        self._start_timeout_s = start_timeout_s
+        self._stop_timeout_s = stop_timeout_s
+        self._process: asyncio.subprocess.Process | None = None
+        self._reader: asyncio.Task[None] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where clients find it."""
+        return f"{self._scheme}://127.0.0.1:{self._port}"
+
+    async def start(self) -> None:
+        """Start it and wait until it accepts connections.
+
+        Raises
+        ------
+        TransportError
+            If it does not come up; the message holds its last line.
+        """
+        attempts = 1 if self._port else _ATTEMPTS
+        for _ in range(attempts):
+            port = self._port or _free_port()
+            if await self._launched(port):
+                self._port = port
+                return
+            await self.stop()  # most likely someone else took the port just now
+        raise TransportError(f"the broker did not start: {self.log[-1] if self.log else 'silent'}")
+
+    async def stop(self) -> None:
+        """End it; what it is to persist is saved."""
+        await self._end(lambda process: process.terminate())
+
+    async def kill(self) -> None:
+        """End it as a crash would."""
+        await self._end(lambda process: process.kill())
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, SIGSTOP for example."""
+        if self._process is not None:
+            self._process.send_signal(number)
+
+    async def _launched(self, port: int) -> bool:
+        self.log.clear()
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command(port),
+            stdin=subprocess.PIPE,  # its end tells the embedded broker that we are gone
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # a Ctrl-C is for us; its clients say good-bye first
+        )
+        decided: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        reading = self._read_log(self._process, decided)
+        self._reader = asyncio.create_task(reading, name="broker log")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._start_timeout_s):
+                return await decided
+        return False
+
+    async def _read_log(
+        self, process: asyncio.subprocess.Process, decided: asyncio.Future[bool]
+    ) -> None:
+        """Keep the output flowing until it ends, and decide whether the start has worked."""
+        output = process.stdout or asyncio.StreamReader()
+        async for line in output:
+            self.log.append(line.decode(errors="replace").rstrip())
+            if self._ready in self.log[-1] and not decided.done():
+                decided.set_result(True)
+        if not decided.done():
+            decided.set_result(False)
+
+    async def _end(self, how: Callable[[asyncio.subprocess.Process], None]) -> None:
+        process, reader = self._process, self._reader
+        if process is None or reader is None:
+            return
+        self._process = self._reader = None
+        with contextlib.suppress(ProcessLookupError):
+            how(process)
+        try:
+            async with asyncio.timeout(self._stop_timeout_s):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+        await reader
+
+
+def find_mosquitto() -> Path | None:
+    """Return the Mosquitto broker of this machine; None if there is none."""
+    folders = [os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/sbin"]
+    found = shutil.which("mosquitto", path=os.pathsep.join(folders))
+    return Path(found) if found else None
+
+
+def mosquitto(
+    folder: Path, *config_lines: str, port: int = 0, persistence: bool = False
+) -> LocalBroker:
+    """Return a Mosquitto, not started yet, that lives in a folder of its own.
+
+    Parameters
+    ----------
+    folder
+        For its configuration and what it persists.
+    config_lines
+        Further configuration. Without `allow_anonymous` anyone is let in; with `certfile` it
+        speaks TLS.
+    port
+        0: a free one.
+    persistence
+        Whether sessions outlive it.
+
+    Raises
+    ------
+    TransportError
+        If there is no Mosquitto on this machine.
+    """
+    program = find_mosquitto()
+    if program is None:
+        raise TransportError("there is no Mosquitto on this machine")
+    given = {line.split(" ")[0] for line in config_lines}
+
+    def command(port: int) -> list[str | Path]:
+        lines = [
+            f"listener {port} 127.0.0.1",
+            *config_lines,
+            *([] if "allow_anonymous" in given else ["allow_anonymous true"]),
+            *(line for line in MOSQUITTO_LIMITS if line.split(" ")[0] not in given),
+            f"persistence {str(persistence).lower()}",
+            f"persistence_location {folder}/",
+            # Started by root it would become a user who cannot read the folder.
+            *(["user root"] if os.geteuid() == 0 else []),
+        ]
+        config = folder / "mosquitto.conf"
+        config.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return [program, "-c", config]
+
+    scheme = "mqtts" if "certfile" in given else "mqtt"
+    return LocalBroker(command, ready=" running", port=port, scheme=scheme)
+
+
+@contextlib.asynccontextmanager
+async def running_mosquitto(
+    *config_lines: str, port: int = 0, persistence: bool = False
+) -> AsyncIterator[str]:
+    """Run a Mosquitto in a temporary folder and yield its address; see `mosquitto`."""
+    with tempfile.TemporaryDirectory(prefix="anonymizer-") as folder:
+        broker = mosquitto(Path(folder), *config_lines, port=port, persistence=persistence)
+        async with _running(broker):
+            yield broker.url
+
+
+@contextlib.asynccontextmanager
+async def running_embedded_broker(*, port: int = 0) -> AsyncIterator[str]:
+    """Run the embedded broker and yield its address. It ends with us, however we end."""
+    module = "anonymizer.transport.embedded"
+    broker = LocalBroker(
+        lambda port: [sys.executable, "-m", module, str(port)], ready="ready", port=port
+    )
+    async with _running(broker):
+        yield broker.url
+
+
+@contextlib.asynccontextmanager
+async def _running(broker: LocalBroker) -> AsyncIterator[None]:
+    try:
+        await broker.start()
+        yield
+    finally:
+        await broker.stop()
+
+
+def _free_port() -> int:
+    """Return a port that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port

@@ -1,0 +1,92 @@
+"""What it takes to be let in by a broker, and how long to wait before asking again."""
+
+import random
+import ssl
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from anonymizer.errors import TransportError
+from anonymizer.settings import BrokerSettings
+
+_PORTS = {"mqtt": 1883, "mqtts": 8883}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Where the broker is and what to show it."""
+
+    host: str
+    port: int
+    tls: ssl.SSLContext | None
+    """None: the connection is not encrypted."""
+    password: str | None = field(repr=False)
+
+
+def read_access(settings: BrokerSettings) -> Access:
+    """Read password and certificates from their files, anew each time, so that they can rotate.
+
+    Blocks on the file system: not for the event loop.
+
+    Raises
+    ------
+    TransportError
+        If a file cannot be used; the message names the setting.
+    """
+    parts = urlsplit(settings.url)
+    return Access(
+        host=parts.hostname or "",
+        port=parts.port or _PORTS[parts.scheme],
+        tls=_tls(settings) if parts.scheme == "mqtts" else None,
+        password=_password(settings),
+    )
+
+
+def backoff_s(settings: BrokerSettings, *, attempt: int, rng: random.Random) -> float:
+    """Return how long to wait after the given failed attempt, counted from 1.
+
+    Uniform between the least wait and one that doubles with each attempt up to the largest:
+    a thousand clients of a broker that restarts do not come back in step.
+    """
+    bound = settings.reconnect_min_s * 2.0 ** min(attempt, 64)
+    return rng.uniform(settings.reconnect_min_s, min(settings.reconnect_max_s, bound))
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a connection failed, in words fit for a log."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the broker's certificate is refused: {error.verify_message}"
+    if isinstance(error, ssl.SSLError):
+        reason = getattr(error, "reason", None) or "unknown"  # absent where Python raises it
+        return f"TLS failed: {reason.replace('_', ' ').lower()}"
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    return str(error)
+
+
+def _password(settings: BrokerSettings) -> str | None:
+    if settings.password_file is None:
+        return settings.password.get_secret_value() if settings.password else None
+    try:
+        lines = settings.password_file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise TransportError("broker.password_file cannot be read") from None
+    if not lines:
+        raise TransportError("broker.password_file is empty")
+    return lines[0]
+
+
+def _tls(settings: BrokerSettings) -> ssl.SSLContext:
+    """Return a context that always verifies the broker's certificate and name."""
+    try:
+        context = ssl.create_default_context(cafile=settings.ca_file)
+    except OSError:
+        raise TransportError("broker.ca_file cannot be used") from None
+    if settings.cert_file is not None:
+        try:
+            # An empty password instead of none: OpenSSL would ask for it on the terminal.
+            context.load_cert_chain(settings.cert_file, settings.key_file, password="")
+        except OSError:
+            raise TransportError("broker.cert_file or broker.key_file cannot be used") from None
+    return context

@@ -1,0 +1,209 @@
+"""MQTT 5 and 3.1.1 by paho-mqtt: the one file that knows the client library.
+
+paho opens, keeps and ends a session. Its sockets, network loop, threads and queues are not
+used: the bytes come from a `Wire` of the running loop, and the packets that carry data never
+pass through paho (`anonymizer.transport.packets` says why). Each connection has a paho client
+of its own, so that no state of one reaches the next.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from paho.mqtt.client import Client, ConnectFlags
+from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+from paho.mqtt.reasoncodes import ReasonCode
+from paho.mqtt.subscribeoptions import SubscribeOptions
+
+from anonymizer.settings import BrokerSettings
+from anonymizer.transport.dialling import Access
+from anonymizer.transport.link import LOST, BrokerLink
+from anonymizer.transport.packets import MalformedPacketError
+from anonymizer.transport.session import MAX_PACKET_BYTES, Control, Session
+from anonymizer.transport.wire import Wire
+
+if TYPE_CHECKING:
+    from paho.mqtt.client import SocketLike
+
+
+class MqttLink(BrokerLink):
+    """A `BrokerLink` whose sessions are kept by paho-mqtt."""
+
+    def _control(
+        self,
+        session: Session,
+        *,
+        access: Access,
+        subscriptions: Sequence[tuple[str, int]],
+        renew: bool,
+        will_topic: str | None,
+    ) -> Control:
+        return _PahoControl(
+            session,
+            self._settings,
+            client_id=self._client_id,
+            access=access,
+            subscriptions=subscriptions,
+            renew=renew,
+            will_topic=will_topic,
+        )
+
+
+class _Inlet:
+    """What paho takes for a non-blocking socket: whole packets in, whole packets out."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._incoming = b""
+
+    def feed(self, packet: bytes) -> None:
+        self._incoming = packet
+
+    def recv(self, buffer_size: int) -> bytes:
+        data, self._incoming = self._incoming[:buffer_size], self._incoming[buffer_size:]
+        return data
+
+    def send(self, buffer: bytes | bytearray) -> int:
+        self._wire.write(bytes(buffer))
+        return len(buffer)
+
+    def close(self) -> None:
+        self._wire.close()
+
+    def fileno(self) -> int:
+        return -1
+
+    def setblocking(self, flag: bool) -> None:  # noqa: FBT001  the signature of a socket
+        """Do nothing: it never blocks."""
+
+
+class _Client(Client):
+    """A paho client that is handed its connection instead of opening one."""
+
+    def __init__(self, inlet: _Inlet, settings: BrokerSettings, client_id: str) -> None:
+        version5 = settings.version == "5"
+        super().__init__(
+            CallbackAPIVersion.VERSION2,
+            client_id=client_id,
+            protocol=MQTTProtocolVersion.MQTTv5 if version5 else MQTTProtocolVersion.MQTTv311,
+            clean_session=None if version5 else settings.session_expiry_s == 0,
+            reconnect_on_failure=False,
+        )
+        self._inlet = inlet
+
+    def _create_socket(self) -> "SocketLike":
+        return self._inlet
+
+
+class _PahoControl:
+    """Opens, keeps and ends one session: `anonymizer.transport.session.Control` by paho."""
+
+    def __init__(
+        self,
+        session: Session,
+        settings: BrokerSettings,
+        *,
+        client_id: str,
+        access: Access,
+        subscriptions: Sequence[tuple[str, int]],
+        renew: bool,
+        will_topic: str | None,
+    ) -> None:
+        self._session = session
+        self._settings = settings
+        self._access = access
+        self._subscriptions = subscriptions
+        self._renew = renew
+        self._inlet = _Inlet(session.wire)
+        self._client = _Client(self._inlet, settings, client_id)
+        self._client.username_pw_set(settings.username, access.password)
+        if will_topic is not None:
+            self._client.will_set(will_topic, LOST, qos=1, retain=True)
+        # Before CONNECT: the backlog of a kept session can arrive with its answer.
+        self._client.on_connect = self._on_connect
+        self._client.on_subscribe = self._on_subscribe
+        self._client.on_disconnect = self._on_disconnect
+
+    def connect(self) -> None:
+        host, port, keepalive_s = self._access.host, self._access.port, self._settings.keepalive_s
+        if self._settings.version != "5":
+            self._client.connect(host, port, keepalive_s)
+            return
+        properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
+        properties.ReceiveMaximum = self._settings.receive_maximum
+        properties.MaximumPacketSize = MAX_PACKET_BYTES
+        if self._settings.session_expiry_s:
+            properties.SessionExpiryInterval = self._settings.session_expiry_s
+        clean_start = self._settings.session_expiry_s == 0
+        self._client.connect(
+            host, port, keepalive_s, clean_start=clean_start, properties=properties
+        )
+
+    def take(self, packet: bytes) -> None:
+        self._inlet.feed(packet)
+        try:
+            self._client.loop_read()
+        except Exception as error:
+            # A parser on a stranger's bytes: whatever it raises, the packet is at fault.
+            raise MalformedPacketError("one that the library cannot read") from error
+        if self._client.want_write():
+            self._client.loop_write()
+
+    def keep_alive(self) -> None:
+        self._client.loop_misc()
+
+    def unsubscribe(self) -> None:
+        self._client.unsubscribe([topic for topic, _ in self._subscriptions])
+
+    def disconnect(self) -> None:
+        # The loss that follows is the wire's to tell, once all is sent.
+        self._client.on_disconnect = None
+        self._client.disconnect()
+
+    def _on_connect(
+        self,
+        _client: Client,
+        _userdata: Any,  # noqa: ANN401  paho's signature
+        flags: ConnectFlags,
+        reason: ReasonCode,
+        properties: Properties | None,
+    ) -> None:
+        if reason.is_failure:
+            self._session.end(f"refused: {reason}")
+            return
+        self._session.accept(
+            receive_maximum=getattr(properties, "ReceiveMaximum", 0xFFFF),
+            max_packet_bytes=getattr(properties, "MaximumPacketSize", 0xFFFFFFF),
+        )
+        if not self._subscriptions or (flags.session_present and not self._renew):
+            self._session.open()
+        elif self._settings.version == "5":
+            # Retained messages only once, not again at each renewal.
+            handling = SubscribeOptions.RETAIN_SEND_IF_NEW_SUB
+            self._client.subscribe(
+                [
+                    (topic, SubscribeOptions(qos=qos, retainHandling=handling))
+                    for topic, qos in self._subscriptions
+                ]
+            )
+        else:
+            self._client.subscribe(list(self._subscriptions))
+
+    def _on_subscribe(
+        self,
+        _client: Client,
+        _userdata: Any,  # noqa: ANN401  paho's signature
+        _mid: int,
+        reasons: list[ReasonCode],
+        _properties: Properties | None,
+    ) -> None:
+        refused = next((reason for reason in reasons if reason.is_failure), None)
+        if refused is None:
+            self._session.open()
+        else:
+            self._session.end(f"subscription refused: {refused}")
+
+    def _on_disconnect(self, *arguments: Any) -> None:  # noqa: ANN401  paho's signature
+        *_, reason, _properties = arguments
+        self._session.end(f"disconnected: {reason}")

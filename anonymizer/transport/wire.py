@@ -1,0 +1,102 @@
+"""The bytes of one connection: read in bursts, written once a turn, never without bound."""
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+_FLUSH_BYTES = 1 << 16
+_HIGH_WATER_BYTES = 1 << 18
+
+
+class Wire(asyncio.Protocol):
+    """A connection to a peer, plain or TLS, as `loop.create_connection` makes it.
+
+    Parameters
+    ----------
+    on_bytes
+        Takes what one read brought: at most 256 KiB, which bounds the work of a turn.
+    on_lost
+        Called once when the connection is gone, with the error if there was one.
+    """
+
+    def __init__(
+        self, *, on_bytes: Callable[[bytes], None], on_lost: Callable[[Exception | None], None]
+    ) -> None:
+        self._on_bytes = on_bytes
+        self._on_lost = on_lost
+        self._transport: asyncio.Transport | None = None
+        self._outgoing: list[bytes] = []
+        self._n_outgoing = 0
+        self._writable = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection over."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=_HIGH_WATER_BYTES)
+        self._writable.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Pass the loss on; who waits to write wakes up and finds it."""
+        self._transport = None
+        self._writable.set()
+        self._on_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass the bytes on."""
+        self._on_bytes(data)
+
+    def pause_writing(self) -> None:
+        """Let writers wait: the peer does not keep up."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Let writers go on."""
+        self._writable.set()
+
+    async def writable(self) -> None:
+        """Wait until the peer has taken most of what was written, or is gone."""
+        await self._writable.wait()
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, together with all else that is written in this turn of the loop.
+
+        Without a connection they are dropped.
+        """
+        if self._transport is None:
+            return
+        if not self._outgoing:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._outgoing.append(data)
+        self._n_outgoing += len(data)
+        if self._n_outgoing >= _FLUSH_BYTES:
+            self._flush()
+
+    def rest(self, duration_s: float) -> None:
+        """Leave what arrives in the operating system's buffer for a while.
+
+        Many small reads become few large ones: the cost is in the waking up, not in the bytes.
+        """
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+            asyncio.get_running_loop().call_later(duration_s, self._resume_reading)
+
+    def close(self) -> None:
+        """Send what is written, then close."""
+        self._flush()
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._outgoing.clear()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _flush(self) -> None:
+        outgoing, self._outgoing, self._n_outgoing = self._outgoing, [], 0
+        if outgoing and self._transport is not None:
+            self._transport.write(b"".join(outgoing))
+
+    def _resume_reading(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()

@@ -1,0 +1,77 @@
+"""What the tests of the links share."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Protocol
+
+from anonymizer.pipeline.ports import Delivery, Link
+from anonymizer.settings import BrokerSettings
+
+DEADLINE_S = 15.0
+
+
+class RunningLink(Link, Protocol):
+    """What both links have beyond the port."""
+
+    async def run(self) -> None: ...
+
+    async def until_connected(self) -> None: ...
+
+
+class Inbox:
+    """Takes deliveries and waits for them."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[Delivery]] = []
+        self.states: list[tuple[bool, str]] = []
+        self._changed = asyncio.Event()
+
+    @property
+    def deliveries(self) -> list[Delivery]:
+        return [delivery for batch in self.batches for delivery in batch]
+
+    @property
+    def payloads(self) -> list[bytes]:
+        return [delivery.payload for delivery in self.deliveries]
+
+    def deliver(self, batch: Sequence[Delivery]) -> None:
+        self.batches.append(list(batch))
+        self._changed.set()
+
+    def on_state(self, connected: bool, reason: str) -> None:  # noqa: FBT001  the callback's shape
+        self.states.append((connected, reason))
+        self._changed.set()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until something has come that makes the condition true."""
+        async with asyncio.timeout(DEADLINE_S):
+            while not condition():
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def receives(self, n: int) -> None:
+        """Wait for this many messages."""
+        await self.until(lambda: sum(map(len, self.batches)) >= n)
+
+    async def loses(self, reason: str) -> None:
+        """Wait until a failure or loss is reported whose reason holds these words."""
+        await self.until(lambda: any(not up and reason in why for up, why in self.states))
+
+
+@contextlib.asynccontextmanager
+async def running(link: RunningLink, *, connected: bool = True) -> AsyncIterator[None]:
+    """Run a link and close it at the end."""
+    async with asyncio.TaskGroup() as group:
+        group.create_task(link.run(), name="link")
+        if connected:
+            async with asyncio.timeout(DEADLINE_S):
+                await link.until_connected()
+        yield
+        await link.close()
+
+
+def settings(url: str, **changes: object) -> BrokerSettings:
+    """Return settings that reconnect quickly."""
+    quick = {"reconnect_min_s": 0.01, "reconnect_max_s": 0.05}
+    return BrokerSettings.model_validate({"url": url, **quick, **changes})

@@ -1,0 +1,339 @@
+"""Peers that are no good broker: raw servers on the same loop, so a link that blocked would hang.
+
+Each test lives from the server being served while the link waits.
+"""
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.settings import BrokerSettings
+from anonymizer.transport import MqttLink
+from anonymizer.transport.packets import PacketReader, Publish
+from tests.transport.support import DEADLINE_S, Inbox, running, settings
+
+Serve: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+ACCEPTED = b"\x20\x03\x00\x00\x00"
+"""CONNACK of MQTT 5."""
+NOBODY_ANSWERS = b""
+
+
+@contextlib.asynccontextmanager
+async def peer(serve: Serve) -> AsyncIterator[str]:
+    """Run a server for raw connections; yield its address."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            await serve(reader, writer)
+        writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    try:
+        yield f"mqtt://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+
+
+async def read_packet(reader: asyncio.StreamReader) -> bytes:
+    """Read one short packet of a client."""
+    header = await reader.readexactly(2)
+    return header + await reader.readexactly(header[1])
+
+
+def saying(answer: bytes, connections: list[bytes]) -> Serve:
+    """Answer each CONNECT with the same bytes, then wait for the client to go."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(await read_packet(reader))
+        writer.write(answer)
+        await reader.read()
+
+    return serve
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "no answer in time"),
+        (b"SSH-2.0-OpenSSH_9.2p1\r\n" * 9, "malformed packet"),
+        (b"\xff" * 100, "malformed packet"),
+        (b"\x20\x00", "malformed|Protocol|Malformed|disconnected"),
+        (b"\x20\x03\x00\x99\x00", "malformed|disconnected"),
+        (b"\x20\x06\x00\x00\x03\x21\x00\x00", "malformed|disconnected"),
+        (ACCEPTED + ACCEPTED, "malformed packet"),
+        (b"\x30\x04\x00\x01t\x00", "a message before acceptance"),
+        (ACCEPTED + b"\x30\x05\x00\x02\xff\xfe\x00", "not UTF-8"),
+        (ACCEPTED + b"\x34\x06\x00\x01t\x00\x01\x00", "QoS"),
+        (ACCEPTED + b"\x30\xff\xff\xff\x7f", "size limit"),
+        (ACCEPTED + b"\x32\x06\x00\x01t\x00\x01\x00" * 65536, "more messages under way"),
+        (ACCEPTED + b"\x90\x00", "malformed|disconnected"),
+        (ACCEPTED + b"\xe0\x01\x8e", "disconnected: Session taken over"),
+        (b"\x20\x03\x00\x87\x00", "refused: Not authorized"),
+        (b"\x20\x03\x00\x85\x00", "refused: Client identifier not valid"),
+    ],
+)
+async def test_a_peer_that_breaks_the_protocol_is_left_and_tried_again(
+    answer: bytes, reason: str
+) -> None:
+    connections: list[bytes] = []
+    inbox = Inbox()
+    async with peer(saying(answer, connections)) as url:
+        link = MqttLink(
+            settings(url),
+            client_id="link",
+            deliver=inbox.deliver,
+            on_state=inbox.on_state,
+            connect_timeout_s=0.2,
+        )
+        async with running(link, connected=False):
+            await inbox.until(lambda: len(connections) >= 3)
+    failures = [why for up, why in inbox.states if not up]
+    assert any(word in failures[0] for word in reason.split("|")), failures[0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"\x20\x02\x00\x05", "refused: Not authorized"),
+        (b"\x20\x02\x00\x02", "refused: Client identifier not valid"),
+        (b"\x20\x02\x00\x01", "disconnected"),
+    ],
+)
+async def test_a_refusal_in_the_older_version_is_reported_and_tried_again(
+    answer: bytes, reason: str
+) -> None:
+    connections: list[bytes] = []
+    inbox = Inbox()
+    async with peer(saying(answer, connections)) as url:
+        link = MqttLink(
+            settings(url, version="3.1.1"),
+            client_id="link",
+            deliver=inbox.deliver,
+            on_state=inbox.on_state,
+        )
+        async with running(link, connected=False):
+            await inbox.until(lambda: len(connections) >= 3)
+    assert inbox.states[0][1].startswith(reason)
+    assert len(set(connections)) == 1  # no other version, no other name is tried
+
+
+async def test_a_refused_subscription_is_no_connection() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_packet(reader)
+        writer.write(ACCEPTED)
+        subscribe = await read_packet(reader)
+        writer.write(b"\x90\x04" + subscribe[2:4] + b"\x00\x87")
+        await reader.read()
+
+    inbox = Inbox()
+    async with peer(serve) as url:
+        link = MqttLink(
+            settings(url),
+            client_id="link",
+            deliver=inbox.deliver,
+            subscriptions=[("t", 1)],
+            on_state=inbox.on_state,
+        )
+        async with running(link, connected=False):
+            await inbox.loses("subscription refused: Not authorized")
+    assert not any(up for up, _ in inbox.states)
+
+
+@pytest.mark.parametrize("scheme", ["mqtt", "mqtts"])
+async def test_a_peer_that_never_answers_is_given_up_in_time_and_holds_nobody_up(
+    scheme: str,
+) -> None:
+    connections: list[bytes] = []
+    inbox = Inbox()
+
+    async def serve(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        connections.append(await reader.read(1))  # served by the loop that the link waits on
+        await reader.read()
+
+    async with peer(serve) as url:
+        link = MqttLink(
+            settings(url.replace("mqtt", scheme)),
+            client_id="link",
+            deliver=inbox.deliver,
+            on_state=inbox.on_state,
+            connect_timeout_s=0.1,
+        )
+        async with running(link, connected=False):
+            await inbox.loses("no answer in time")
+            await inbox.until(lambda: len(inbox.states) >= 2)
+    assert len(connections) >= 2
+
+
+async def test_a_link_is_closed_while_it_waits_for_an_answer() -> None:
+    async with peer(saying(NOBODY_ANSWERS, [])) as url:
+        link = MqttLink(settings(url), client_id="link", deliver=Inbox().deliver)
+        async with asyncio.timeout(DEADLINE_S), running(link, connected=False):
+            pass
+
+
+async def test_files_that_cannot_be_read_are_reported_and_tried_again(tmp_path: Path) -> None:
+    inbox = Inbox()
+    missing = settings("mqtts://127.0.0.1:1", ca_file=tmp_path / "missing")
+    link = MqttLink(missing, client_id="c", deliver=inbox.deliver, on_state=inbox.on_state)
+    async with running(link, connected=False):
+        await inbox.until(lambda: inbox.states == [(False, "broker.ca_file cannot be used")] * 2)
+
+
+class Server:
+    """Accepts with given limits, and hands the test what is published."""
+
+    def __init__(self, properties: bytes) -> None:
+        self.published: asyncio.Queue[Publish] = asyncio.Queue()
+        self.writer: asyncio.StreamWriter | None = None
+        self._properties = properties
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_packet(reader)
+        body = b"\x00\x00" + bytes([len(self._properties)]) + self._properties
+        writer.write(b"\x20" + bytes([len(body)]) + body)
+        self.writer = writer
+        packets = PacketReader(version5=True, limit_bytes=1 << 20)
+        while data := await reader.read(65536):
+            for packet in packets.feed(data):
+                if isinstance(packet, Publish):
+                    self.published.put_nowait(packet)
+
+    async def answer(self, n: int, *, code: int = 0) -> list[bytes]:
+        """Acknowledge this many messages and return their payloads."""
+        assert self.writer is not None
+        payloads = []
+        async with asyncio.timeout(DEADLINE_S):
+            for _ in range(n):
+                message = await self.published.get()
+                payloads.append(message.payload)
+                self.writer.write(b"\x40\x03" + message.mid.to_bytes(2) + bytes([code]))
+        return payloads
+
+
+@contextlib.asynccontextmanager
+async def served(properties: bytes = b"") -> AsyncIterator[tuple[MqttLink, Server]]:
+    server = Server(properties)
+    async with peer(server.serve) as url:
+        link = MqttLink(settings(url), client_id="link", deliver=Inbox().deliver)
+        async with running(link):
+            yield link, server
+
+
+async def test_no_more_messages_are_under_way_than_the_broker_takes() -> None:
+    async with served(b"\x21\x00\x02") as (link, server):  # Receive Maximum 2
+        messages = [Outgoing("t", b"%d" % i) for i in range(5)]
+        publishing = asyncio.create_task(link.publish(messages, qos=1, timeout_s=DEADLINE_S))
+        first = [await server.published.get() for _ in range(2)]
+        for message in first:
+            server.published.put_nowait(message)
+        assert server.published.qsize() == 2
+        assert await server.answer(2) == [b"0", b"1"]
+        assert await server.answer(1, code=0x87) == [b"2"]
+        assert await server.answer(2) == [b"3", b"4"]
+        assert await publishing == [True, True, False, True, True]
+
+
+async def test_what_waits_for_an_answer_or_its_turn_fails_at_once_when_the_connection_is_lost() -> (
+    None
+):
+    async with served(b"\x21\x00\x02") as (link, server):
+        messages = [Outgoing("t", b"%d" % i) for i in range(5)]
+        publishing = asyncio.create_task(link.publish(messages, qos=1, timeout_s=100))
+        await server.answer(1)
+        await server.published.get()
+        assert server.writer is not None
+        server.writer.write(b"\xf0\x00")
+        async with asyncio.timeout(DEADLINE_S):
+            assert await publishing == [True, False, False, False, False]
+
+
+async def test_a_message_above_the_brokers_limit_fails_alone() -> None:
+    async with served(b"\x27\x00\x00\x00\x32") as (link, server):  # Maximum Packet Size 50
+        messages = [Outgoing("t", b"a"), Outgoing("t", b"x" * 50), Outgoing("t", b"b")]
+        assert await link.publish(messages, qos=0, timeout_s=DEADLINE_S) == [True, False, True]
+        assert [(await server.published.get()).payload for _ in range(2)] == [b"a", b"b"]
+
+
+async def test_an_answer_that_comes_too_late_frees_the_place_of_its_message() -> None:
+    async with served(b"\x21\x00\x01") as (link, server):  # Receive Maximum 1
+        one = [Outgoing("t", b"")]
+        assert await link.publish(one, qos=1, timeout_s=0.05) == [False]
+        assert server.writer is not None
+        server.writer.write(b"\x40\x02\xff\xff")  # for a message that never was: no place freed
+        publishing = asyncio.create_task(link.publish(one, qos=1, timeout_s=DEADLINE_S))
+        await server.answer(2)
+        assert await publishing == [True]
+
+
+async def test_a_broker_that_answers_no_ping_is_left() -> None:
+    inbox = Inbox()
+    connack = b"\x20\x06\x00\x00\x03\x13\x00\x01"  # Server Keep Alive: one second
+    connections: list[bytes] = []
+    async with peer(saying(connack, connections)) as url:
+        link = MqttLink(
+            settings(url), client_id="link", deliver=inbox.deliver, on_state=inbox.on_state
+        )
+        async with running(link):
+            await inbox.loses("disconnected: Keep alive timeout")
+
+
+async def test_many_messages_leave_room_for_other_tasks() -> None:
+    async with served() as (link, _server):
+        turns = 0
+
+        async def other() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        task = asyncio.create_task(other())
+        await link.publish([Outgoing("t", b"")] * 5000, qos=0, timeout_s=DEADLINE_S)
+        task.cancel()
+        assert turns > 5
+
+
+PACKETS = st.builds(
+    lambda kind, body: bytes([kind, len(body)]) + body,
+    st.sampled_from([0x20, 0x30, 0x32, 0x40, 0x90, 0xB0, 0xD0, 0xE0]),
+    st.binary(max_size=12),
+)
+
+
+@hypothesis_settings(max_examples=60, deadline=None)
+@given(packets=st.lists(PACKETS, max_size=4), accepted=st.booleans(), version5=st.booleans())
+def test_whatever_a_peer_says_the_link_lives_and_can_be_closed(
+    *, packets: list[bytes], accepted: bool, version5: bool
+) -> None:
+    connack = (ACCEPTED if version5 else b"\x20\x02\x00\x00") if accepted else b""
+
+    async def meet() -> None:
+        met = asyncio.Event()
+
+        async def serve(
+            met: asyncio.Event, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        ) -> None:
+            await read_packet(reader)
+            writer.write(connack + b"".join(packets) + b"\xff\xff\xff\xff\xff")
+            await reader.read()
+            met.set()
+
+        async with peer(functools.partial(serve, met)) as url:
+            broker = BrokerSettings(
+                url=url, version="5" if version5 else "3.1.1", reconnect_min_s=9
+            )
+            link = MqttLink(broker, client_id="link", deliver=Inbox().deliver)
+            async with running(link, connected=False), asyncio.timeout(DEADLINE_S):
+                await met.wait()
+
+    asyncio.run(meet())

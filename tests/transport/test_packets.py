@@ -1,0 +1,146 @@
+"""Reading and writing the packets that carry data; paho's decoder is the independent witness."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from paho.mqtt import _packet
+from paho.mqtt.enums import MQTTProtocolVersion
+
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.transport.packets import (
+    MalformedPacketError,
+    PacketReader,
+    Puback,
+    Publish,
+    _length,
+    encode_pubacks,
+    encode_publish,
+)
+
+TOPIC = st.text(min_size=1, max_size=20).filter(
+    lambda t: not set("+#\x00") & set(t) and t.isprintable()
+)
+MESSAGE = st.builds(Outgoing, TOPIC, st.binary(max_size=300), st.booleans())
+MID = st.integers(0, 65535)
+
+
+def reader(*, version5: bool, limit_bytes: int = 1 << 20) -> PacketReader:
+    return PacketReader(version5=version5, limit_bytes=limit_bytes)
+
+
+def read(stream: bytes) -> list[Publish | Puback | bytes]:
+    return list(reader(version5=True).feed(stream))
+
+
+@given(message=MESSAGE, mid=MID, version5=st.booleans())
+def test_paho_reads_from_a_publish_what_was_written(
+    *, message: Outgoing, mid: int, version5: bool
+) -> None:
+    packet = encode_publish(message, mid=mid, version5=version5)
+    body = packet[2 if packet[1] < 0x80 else 3 :]
+    version = MQTTProtocolVersion.MQTTv5 if version5 else MQTTProtocolVersion.MQTTv311
+    decoded = _packet.decode_publish(packet[0], body, version)
+    assert (decoded.topic.decode(), decoded.payload, decoded.retain) == message
+    assert (decoded.mid, decoded.qos, decoded.dup) == (mid, int(mid > 0), False)
+
+
+@given(sent=st.lists(st.tuples(MESSAGE, MID), max_size=8), version5=st.booleans(), data=st.data())
+def test_packets_are_read_the_same_however_the_bytes_arrive(
+    *, sent: list[tuple[Outgoing, int]], version5: bool, data: st.DataObject
+) -> None:
+    stream = b"".join(encode_publish(m, mid=mid, version5=version5) for m, mid in sent)
+    cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=10).map(sorted))
+    one = reader(version5=version5)
+    pieces = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+    received = [packet for piece in pieces for packet in one.feed(piece)]
+    assert received == [Publish(m.topic, m.payload, mid, m.retain) for m, mid in sent]
+
+
+def test_a_large_packet_is_read_byte_by_byte() -> None:
+    packet = encode_publish(Outgoing("t", b"x" * 20_000), mid=0, version5=True)
+    one = reader(version5=True)
+    assert [p for i in range(len(packet)) for p in one.feed(packet[i : i + 1])] == [
+        Publish("t", b"x" * 20_000, 0, retained=False)
+    ]
+
+
+def test_properties_of_a_message_are_skipped() -> None:
+    packet = b"\x30\x08" + b"\x00\x01t" + b"\x02\x01\x01" + b"hi"
+    assert read(packet) == [Publish("t", b"hi", 0, retained=False)]
+
+
+def test_acknowledgements_are_written_and_read() -> None:
+    assert read(encode_pubacks([1, 65535])) == [
+        Puback(1, accepted=True),
+        Puback(65535, accepted=True),
+    ]
+    assert read(b"\x40\x04\x00\x07\x87\x00\x40\x03\x00\x08\x10") == [
+        Puback(7, accepted=False),
+        Puback(8, accepted=True),
+    ]
+
+
+def test_other_packets_of_a_server_are_handed_on_whole() -> None:
+    packets = [b"\x20\x03\x00\x00\x00", b"\xd0\x00", b"\x90\x03\x00\x01\x00", b"\xe0\x00"]
+    assert read(b"".join(packets)) == packets
+
+
+@pytest.mark.parametrize(
+    ("stream", "why"),
+    [
+        (b"\x34\x05\x00\x01t\x00\x01", "QoS"),
+        (b"\x36\x05\x00\x01t\x00\x01", "QoS"),
+        (b"\x30\x02\x00\x00", "without topic"),
+        (b"\x30\x01\x00", "without topic"),
+        (b"\x30\x00", "without topic"),
+        (b"\x30\x03\x00\x09t", "without topic"),
+        (b"\x32\x03\x00\x01t", "identifier"),
+        (b"\x32\x05\x00\x01t\x00\x00", "identifier"),
+        (b"\x30\x04\x00\x01\xff\x00", "UTF-8"),
+        (b"\x30\x03\x00\x01t", "properties"),
+        (b"\x30\x04\x00\x01t\x05", "properties"),
+        (b"\x30\x04\x00\x01t\xff\x30\x30\x30", "properties"),
+        (b"\x40\x01\x00", "PUBACK"),
+        (b"\x10\x00", "no server may send"),
+        (b"\x62\x02\x00\x01", "no server may send"),
+        (b"\xf0\x00", "no server may send"),
+        (b"\x30\x81\x81\x41", "size limit"),
+        (b"\x30\xff\xff\xff\xff\x01", "four bytes"),
+    ],
+)
+def test_what_breaks_the_protocol_is_refused_with_its_reason(stream: bytes, why: str) -> None:
+    with pytest.raises(MalformedPacketError, match=why):
+        read(stream)
+
+
+@given(stream=st.binary(max_size=200), version5=st.booleans())
+def test_whatever_arrives_is_read_or_refused(*, stream: bytes, version5: bool) -> None:
+    one = reader(version5=version5, limit_bytes=100)
+    try:
+        n_packets = len(list(one.feed(stream)))
+    except MalformedPacketError:
+        return
+    assert n_packets <= len(stream) / 2
+
+
+@pytest.mark.parametrize("topic", ["", "a/+", "#", "nul\x00", "half \ud800", "x" * 65536])
+def test_a_topic_that_cannot_be_published_to_is_refused_without_naming_it(topic: str) -> None:
+    with pytest.raises(ValueError, match="topic is empty, too long") as caught:
+        encode_publish(Outgoing(topic, b""), mid=0, version5=True)
+    assert not topic or topic not in str(caught.value)
+
+
+def test_a_payload_above_the_limit_of_mqtt_is_refused() -> None:
+    with pytest.raises(ValueError, match="256 MiB"):
+        _length(1 << 28)
+
+
+def test_what_came_before_the_breach_is_still_read() -> None:
+    stream = reader(version5=True).feed(b"\x30\x04\x00\x01t\x00\xf0\x00")
+    assert next(stream) == Publish("t", b"", 0, retained=False)
+    with pytest.raises(MalformedPacketError):
+        next(stream)
+
+
+def test_a_message_shows_neither_topic_nor_payload() -> None:
+    assert repr(Publish("device/7", b"60.1,24.9", 0, retained=False)) == "Publish(...)"

@@ -1,0 +1,23 @@
+"""The wire while there is no connection: before, and after its loss."""
+
+import asyncio
+
+from anonymizer.transport.wire import Wire
+
+
+async def test_without_a_connection_bytes_are_dropped_and_nobody_waits() -> None:
+    received: list[bytes] = []
+    lost: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+    wire = Wire(on_bytes=received.append, on_lost=lost.set_result)
+    wire.write(b"before")
+    server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
+    async with server, asyncio.timeout(10):
+        port = server.sockets[0].getsockname()[1]
+        await asyncio.get_running_loop().create_connection(lambda: wire, "127.0.0.1", port)
+        assert await lost is None  # the server closes at once
+        await wire.writable()
+    wire.write(b"after")
+    wire.rest(0.001)
+    wire.close()
+    wire.abort()
+    assert received == []
