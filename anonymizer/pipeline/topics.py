@@ -1,0 +1,71 @@
+"""Whose message is this, and how is it read? Both are told by its topic."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from anonymizer.codecs import CODECS, Codec
+from anonymizer.settings import InputSettings
+
+_CACHE_LIMIT = 200_000
+
+
+class Route(NamedTuple):
+    """How the messages of one topic are read.
+
+    `device` is None where the input believes the payload, and empty where the topic names none.
+    """
+
+    codec: Codec
+    device: str | None
+
+    def __repr__(self) -> str:
+        """Say nothing of who."""
+        return "Route(...)"
+
+
+def subscription(topic: str) -> str:
+    """Return the MQTT topic filter of an input's topic: `{device}` matches any one level."""
+    return "/".join("+" if level == "{device}" else level for level in topic.split("/"))
+
+
+class TopicRouter:
+    """Finds the route of a topic; remembers it, as the same devices speak again and again.
+
+    Where several inputs match, the first in the settings decides.
+    """
+
+    def __init__(self, inputs: Sequence[InputSettings]) -> None:
+        self._inputs = [(i.topic.split("/"), CODECS[i.codec], i.device_from) for i in inputs]
+        self._known: dict[str, Route | None] = {}
+
+    def route(self, topic: str) -> Route | None:
+        """Return the route of a topic, or None when no input matches."""
+        try:
+            return self._known[topic]
+        except KeyError:
+            if len(self._known) >= _CACHE_LIMIT:
+                self._known.clear()
+            route = self._known[topic] = self._find(topic.split("/"))
+            return route
+
+    def _find(self, levels: list[str]) -> Route | None:
+        for pattern, codec, device_from in self._inputs:
+            if not _matches(pattern, levels):
+                continue
+            if device_from == "payload":
+                return Route(codec, None)
+            named = [
+                level for part, level in zip(pattern, levels, strict=False) if part == "{device}"
+            ]
+            # One nameless level of several would let two devices pass as one.
+            return Route(codec, "/".join(named) if all(named) else "")
+        return None
+
+
+def _matches(pattern: list[str], levels: list[str]) -> bool:
+    if pattern[-1] == "#":
+        pattern = pattern[:-1]
+        levels = levels[: len(pattern)]
+    return len(pattern) == len(levels) and all(
+        part in {"+", "{device}", level} for part, level in zip(pattern, levels, strict=True)
+    )
