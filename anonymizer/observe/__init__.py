@@ -1,0 +1,1 @@
+"""Looking at the running gateway: Prometheus metrics and structured logs."""

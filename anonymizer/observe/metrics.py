@@ -1,0 +1,167 @@
+"""The flow's own counts, read at each scrape. Nothing is incremented per message.
+
+No label carries anything of a device: labels are outcomes, reasons and stages.
+"""
+
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from anonymizer.pipeline.histogram import BatchHistogram
+from anonymizer.pipeline.inbox import Inbox
+from anonymizer.pipeline.positions import PositionFlow
+
+
+class FlowCollector(Collector):
+    """Exports one positions flow.
+
+    Parameters
+    ----------
+    flow, inbox
+        What is watched.
+    n_queued_ticks
+        Outputs that wait for the publisher.
+    connected
+        Whether the broker is there.
+    """
+
+    def __init__(
+        self,
+        flow: PositionFlow,
+        inbox: Inbox,
+        *,
+        n_queued_ticks: Callable[[], int],
+        connected: Callable[[], bool],
+    ) -> None:
+        self._flow = flow
+        self._inbox = inbox
+        self._n_queued_ticks = n_queued_ticks
+        self._connected = connected
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every metric of the flow."""
+        yield from self._accounting()
+        yield from self._gauges()
+        yield from self._privacy()
+        yield from self._readings()
+        yield from self._histograms()
+
+    def _accounting(self) -> Iterator[Metric]:
+        ledger = self._flow.ledger
+        received = CounterMetricFamily("anonymizer_received", "Positions received.")
+        received.add_metric([], ledger.n_received)
+        yield received
+        settled = CounterMetricFamily(
+            "anonymizer_positions",
+            "Positions by final outcome and reason.",
+            labels=["outcome", "reason"],
+        )
+        for outcome, n in ledger.counts().items():
+            settled.add_metric(outcome.label, n)
+        yield settled
+        held = self._inbox.n_waiting + self._flow.n_held
+        yield GaugeMetricFamily(
+            "anonymizer_held", "Positions received and not settled yet.", value=held
+        )
+        yield GaugeMetricFamily(
+            "anonymizer_accounting_imbalance",
+            "received - settled - held: anything but 0 is a defect.",
+            value=ledger.n_received - ledger.n_settled - held,
+        )
+        messages = CounterMetricFamily("anonymizer_messages_out", "Cloaked messages published.")
+        messages.add_metric([], self._flow.stats.n_messages_out)
+        yield messages
+
+    def _gauges(self) -> Iterator[Metric]:
+        flow = self._flow
+        for name, text, value in (
+            ("devices_present", "Devices heard of within their time to live.", flow.n_devices),
+            ("devices_on_graph", "Devices that count towards k.", flow.n_devices_on_graph),
+            ("newcomers", "Devices on the graph that wait for a group.", flow.n_newcomers),
+            ("inbox_messages", "Messages that wait for the next tick.", self._inbox.n_waiting),
+            ("queued_ticks", "Outputs that wait for the publisher.", self._n_queued_ticks()),
+            ("broker_connected", "1 while the broker is there.", int(self._connected())),
+        ):
+            yield GaugeMetricFamily(f"anonymizer_{name}", text, value=value)
+
+    def _privacy(self) -> Iterator[Metric]:
+        stats, hidden = self._flow.stats, self._flow.audit.hidden_to_k()
+        reached = GaugeMetricFamily(
+            "anonymizer_k_reached_last",
+            "Devices among which the groups of the last tick hide theirs.",
+            labels=["percentile"],
+        )
+        for percentile, value in zip(("0", "1", "50"), stats.k_reached_last, strict=True):
+            reached.add_metric([percentile], value)
+        yield reached
+        for name, text, value in (
+            ("audit_followed", "Pseudonyms that the light audit follows.", len(hidden)),
+            (
+                "audit_hidden_to_k_least",
+                "Devices inside every region of a followed pseudonym, to its k: the least.",
+                hidden.min() if len(hidden) else float("nan"),
+            ),
+            (
+                "audit_below_k",
+                "Followed pseudonyms with fewer than k devices left.",
+                int((hidden < 1).sum()),
+            ),
+        ):
+            yield GaugeMetricFamily(f"anonymizer_{name}", text, value=value)
+
+    def _readings(self) -> Iterator[Metric]:
+        readings = self._flow.readings
+        for name, text, counts in (
+            ("readings_clamped", "Readings outside their declared range.", readings.n_clamped),
+            (
+                "readings_left_out",
+                "Groups of which nothing was told, as fewer than k members had a reading.",
+                readings.n_left_out,
+            ),
+        ):
+            family = CounterMetricFamily(f"anonymizer_{name}", text, labels=["attribute"])
+            for attribute, n in zip(readings.names, counts.tolist(), strict=True):
+                family.add_metric([attribute], n)
+            yield family
+
+    def _histograms(self) -> Iterator[Metric]:
+        stats = self._flow.stats
+        stages = HistogramMetricFamily(
+            "anonymizer_stage_seconds", "Time a tick spends in each stage.", labels=["stage"]
+        )
+        for stage, histogram in stats.stage_s.items():
+            stages.add_metric([stage], _buckets(histogram), histogram.total)
+        yield stages
+        for name, text, histogram in (
+            ("end_to_end_seconds", "Arrival to publication, per position.", stats.end_to_end_s),
+            ("waited_seconds", "From arrival to publication, for want of a group.", stats.waited_s),
+            ("region_metres", "Metres across each published region.", stats.region_metres),
+            ("region_nodes", "Nodes of each published region.", stats.region_nodes),
+            ("k_asked", "Devices each group was to hold.", stats.k_asked),
+            ("k_reached", "Distinct devices in each published region.", stats.k_reached),
+        ):
+            family = HistogramMetricFamily(f"anonymizer_{name}", text)
+            family.add_metric([], _buckets(histogram), histogram.total)
+            yield family
+
+
+def new_registry(collector: Collector) -> CollectorRegistry:
+    """Return a registry of this collector and of the process itself."""
+    registry = CollectorRegistry()
+    registry.register(collector)
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    GCCollector(registry=registry)
+    return registry
+
+
+def _buckets(histogram: BatchHistogram) -> list[tuple[str, float]]:
+    names = [f"{edge:.6g}" for edge in histogram.edges] + ["+Inf"]
+    return list(zip(names, histogram.cumulative(), strict=True))

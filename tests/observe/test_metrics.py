@@ -1,0 +1,141 @@
+import math
+from collections.abc import Iterable
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.openmetrics import exposition
+from prometheus_client.openmetrics.parser import (
+    text_string_to_metric_families as openmetrics_families,
+)
+from prometheus_client.parser import text_string_to_metric_families as text_families
+
+from anonymizer.observe.metrics import FlowCollector, new_registry
+from anonymizer.pipeline.ledger import FINAL
+from anonymizer.pipeline.stats import STAGES
+from tests.pipeline.support import NOW, Rig, delivery
+
+
+def busy_rig() -> Rig:
+    """Return a rig that has published, suppressed and refused, and holds something everywhere."""
+    rig = Rig()
+    rig.publish(*(delivery(f"secret-{i}", 12, NOW) for i in range(3)))
+    rig.publish(delivery("secret-4", 0, NOW), delivery("", 12, NOW), delivery("secret-1", 12, NOW))
+    rig.put(delivery("secret-1", 12, NOW + 1))
+    rig.tick(now=NOW + 1)
+    rig.put(delivery("secret-2", 12, NOW + 2), delivery("secret-3", 12, NOW + 2))
+    return rig
+
+
+def registry_of(rig: Rig, *, connected: bool = True) -> CollectorRegistry:
+    collector = FlowCollector(
+        rig.flow, rig.inbox, n_queued_ticks=lambda: 1, connected=lambda: connected
+    )
+    return new_registry(collector)
+
+
+def ours(families: Iterable[Metric]) -> dict[str, Metric]:
+    return {family.name: family for family in families if family.name.startswith("anonymizer")}
+
+
+def scraped(rig: Rig, *, connected: bool = True) -> dict[str, Metric]:
+    text = generate_latest(registry_of(rig, connected=connected)).decode()
+    return ours(text_families(text))
+
+
+def value(metrics: dict[str, Metric], name: str) -> float:
+    [sample] = metrics[name].samples
+    return float(sample.value)
+
+
+def test_the_exported_counts_are_those_of_the_flow() -> None:
+    metrics = scraped(busy_rig())
+    counted = {
+        (s.labels["outcome"], s.labels["reason"]): s.value
+        for s in metrics["anonymizer_positions"].samples
+        if s.name == "anonymizer_positions_total" and s.value
+    }
+    assert counted == {
+        ("published", ""): 4,
+        ("duplicate", ""): 1,
+        ("invalid", "no_device"): 1,
+    }
+    assert value(metrics, "anonymizer_received") == 9
+    assert value(metrics, "anonymizer_held") == 3
+    assert value(metrics, "anonymizer_messages_out") == 2
+    assert value(metrics, "anonymizer_inbox_messages") == 2
+    assert value(metrics, "anonymizer_devices_present") == 4
+    assert value(metrics, "anonymizer_devices_on_graph") == 4
+    assert value(metrics, "anonymizer_queued_ticks") == 1
+
+
+def test_what_is_exported_adds_up_at_every_moment() -> None:
+    assert value(scraped(Rig()), "anonymizer_accounting_imbalance") == 0
+    metrics = scraped(busy_rig())
+    settled = sum(s.value for s in metrics["anonymizer_positions"].samples)
+    held = value(metrics, "anonymizer_held")
+    assert value(metrics, "anonymizer_received") == settled + held
+    assert value(metrics, "anonymizer_accounting_imbalance") == 0
+
+
+def test_a_lost_position_shows_as_an_imbalance() -> None:
+    rig = busy_rig()
+    rig.inbox.take()
+    assert value(scraped(rig), "anonymizer_accounting_imbalance") == 2
+
+
+@pytest.mark.parametrize("connected", [True, False])
+def test_the_connection_is_exported(*, connected: bool) -> None:
+    assert value(scraped(Rig(), connected=connected), "anonymizer_broker_connected") == connected
+
+
+def test_no_label_holds_anything_but_what_is_known_beforehand() -> None:
+    outcomes, reasons = zip(*(outcome.label for outcome in FINAL), strict=True)
+    allowed = {
+        "outcome": set(outcomes),
+        "reason": set(reasons),
+        "stage": set(STAGES),
+        "percentile": {"0", "1", "50"},
+        "attribute": {"speed_mps"},
+    }
+    declared = [{"name": "speed_mps", "lo": 0, "hi": 50}]
+    for family in [*scraped(busy_rig()).values(), *scraped(Rig(readings=declared)).values()]:
+        for sample in family.samples:
+            for label, text in sample.labels.items():
+                assert label == "le" or text in allowed[label]
+
+
+def test_no_device_and_no_coordinate_is_exported() -> None:
+    text = generate_latest(registry_of(busy_rig())).decode()
+    assert "secret" not in text
+    assert "60.1" not in text
+
+
+def test_histograms_are_cumulative_and_end_at_infinity() -> None:
+    metrics = scraped(busy_rig())
+    for name, n in (
+        ("anonymizer_end_to_end_seconds", 4),
+        ("anonymizer_region_nodes", 3),
+        ("anonymizer_k_asked", 3),
+        ("anonymizer_k_reached", 3),
+    ):
+        samples = metrics[name].samples
+        counts = [s.value for s in samples if s.name.endswith("_bucket")]
+        edges = [float(s.labels["le"]) for s in samples if s.name.endswith("_bucket")]
+        assert counts == sorted(counts)
+        assert edges == sorted(set(edges))
+        assert edges[-1] == math.inf
+        assert counts[-1] == n
+        assert [s.value for s in samples if s.name.endswith("_count")] == [n]
+    stages = {s.labels["stage"] for s in metrics["anonymizer_stage_seconds"].samples}
+    assert stages == set(STAGES)
+
+
+def test_openmetrics_is_well_formed_too() -> None:
+    text = exposition.generate_latest(registry_of(busy_rig())).decode()  # type: ignore[no-untyped-call]
+    families = ours(openmetrics_families(text))  # type: ignore[no-untyped-call]
+    assert families.keys() == scraped(busy_rig()).keys()
+
+
+def test_the_process_is_watched_beside_the_flow() -> None:
+    assert b"process_cpu_seconds_total" in generate_latest(registry_of(Rig()))

@@ -1,0 +1,102 @@
+import threading
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from anonymizer import __version__
+from anonymizer.observe.metrics import FlowCollector, new_registry
+from anonymizer.web import create_application
+from tests.observe.test_metrics import busy_rig, registry_of
+
+
+class Site:
+    """The application, and what stands against its health."""
+
+    def __init__(self) -> None:
+        self.dying: list[str] = []
+        self.unready: list[str] = []
+        application = create_application(
+            registry_of(busy_rig()),
+            alive=lambda: self.dying,
+            ready=lambda: self.dying + self.unready,
+        )
+        self.client = httpx.AsyncClient(
+            transport=httpx.ASGITransport(application), base_url="http://gateway"
+        )
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    site = Site()
+    async with site.client:
+        yield site
+
+
+async def test_a_gateway_without_problems_is_healthy_and_ready(site: Site) -> None:
+    for path in ("/healthz", "/readyz"):
+        answer = await site.client.get(path)
+        assert answer.status_code == 200
+        assert answer.json() == {"status": "ok", "problems": []}
+
+
+async def test_a_gateway_without_its_broker_is_healthy_but_not_ready(site: Site) -> None:
+    site.unready.append("broker: not connected")
+    assert (await site.client.get("/healthz")).status_code == 200
+    answer = await site.client.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json() == {"status": "failing", "problems": ["broker: not connected"]}
+    site.unready.clear()
+    assert (await site.client.get("/readyz")).status_code == 200
+
+
+async def test_a_gateway_that_stands_still_is_neither(site: Site) -> None:
+    site.dying.append("no tick for 11 s")
+    for path in ("/healthz", "/readyz"):
+        assert (await site.client.get(path)).status_code == 503
+
+
+async def test_metrics_are_text_unless_the_scraper_asks_for_openmetrics(site: Site) -> None:
+    answer = await site.client.get("/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith(CONTENT_TYPE_LATEST.partition(";")[0])
+    assert "anonymizer_accounting_imbalance 0.0" in answer.text
+    assert "secret" not in answer.text
+
+    answer = await site.client.get(
+        "/metrics", headers={"accept": "application/openmetrics-text; version=1.0.0"}
+    )
+    assert answer.headers["content-type"].startswith("application/openmetrics-text")
+    families = text_string_to_metric_families(answer.text)  # type: ignore[no-untyped-call]
+    assert "anonymizer_positions" in {family.name for family in families}
+
+
+async def test_a_scrape_runs_on_the_loop_where_no_tick_can_be_half_done() -> None:
+    rig, threads = busy_rig(), set()
+
+    def note() -> list[str]:
+        threads.add(threading.current_thread())
+        return []
+
+    collector = FlowCollector(
+        rig.flow, rig.inbox, n_queued_ticks=lambda: len(note()), connected=lambda: True
+    )
+    application = create_application(new_registry(collector), alive=note, ready=note)
+    transport = httpx.ASGITransport(application)
+    async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
+        for path in ("/metrics", "/healthz", "/readyz"):
+            assert (await client.get(path)).status_code == 200
+    assert threads == {threading.current_thread()}
+
+
+async def test_the_interface_describes_itself(site: Site) -> None:
+    api = (await site.client.get("/openapi.json")).json()
+    assert api["info"]["version"] == __version__
+    assert {"/healthz", "/readyz", "/metrics"} <= api["paths"].keys()
+
+
+async def test_nothing_else_is_served(site: Site) -> None:
+    assert (await site.client.get("/devices")).status_code == 404
+    assert (await site.client.post("/metrics")).status_code == 405
