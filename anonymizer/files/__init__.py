@@ -1,0 +1,1 @@
+"""Files of data in and out, as arrays."""

@@ -1,0 +1,32 @@
+"""Entry point of `simulator` and `python -m simulator`."""
+
+import sys
+
+import typer
+
+from anonymizer.errors import AnonymizerError
+from simulator.cli import app
+
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the command line; the user's mistakes are one line and exit code 2."""
+    try:
+        sys.exit(app(prog_name="simulator", standalone_mode=False))
+    except AnonymizerError as error:
+        _fail(str(error))
+    except typer.TyperException as error:
+        _fail(f"{error.format_message()} (see --help)")
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(EXIT_INTERRUPTED)
+
+
+def _fail(message: str) -> None:
+    sys.stderr.write(f"simulator: {' '.join(message.split())}\n")
+    sys.exit(EXIT_USAGE)
+
+
+if __name__ == "__main__":
+    main()

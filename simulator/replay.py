@@ -1,0 +1,129 @@
+"""Reports of a recorded trace, played at a speed factor."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.errors import InputError, SettingsError
+from anonymizer.files.traces import Trace
+from simulator.reports import Reports
+
+_LOOP_GAP_S = 1.0
+"""Of the trace's time, between its last row and its first in the next round."""
+
+
+class ReplaySource:
+    """The rows of a trace, due as they were recorded but `speed` times as fast.
+
+    Parameters
+    ----------
+    trace
+        Of coordinates (see `locate_nodes`).
+    skip_s
+        Leave out this much of the beginning, in the trace's time.
+    duration_s
+        End after so many seconds of playing; None: with the trace.
+    recorded_time
+        State the recorded times; otherwise those of publishing.
+    loop
+        Begin again at the end.
+
+    Raises
+    ------
+    InputError
+        If nothing is left to play.
+    SettingsError
+        If recorded times would run backwards in a loop.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        *,
+        speed: float,
+        skip_s: float = 0.0,
+        duration_s: float | None = None,
+        recorded_time: bool = False,
+        loop: bool = False,
+    ) -> None:
+        if loop and recorded_time:
+            raise SettingsError("--loop: needs --time now: recorded times would run backwards")
+        skipped = int(np.searchsorted(trace.ts, trace.ts[:1] + skip_s)[0]) if trace.n_rows else 0
+        if skipped == trace.n_rows:
+            raise InputError("the trace has no usable rows" + (" after --from" if skip_s else ""))
+        self.device_id = trace.device_id
+        self._device = trace.device_of[skipped:]
+        self._lat, self._lon, self._ts = (
+            trace.lat[skipped:],
+            trace.lon[skipped:],
+            trace.ts[skipped:],
+        )
+        self._due_s = (self._ts - self._ts[0]) / speed
+        self._round_s = float(self._due_s[-1]) + _LOOP_GAP_S / speed
+        self._recorded_time = recorded_time
+        self._first = 0
+        end_s = math.inf if loop else float(self._due_s[-1])
+        if duration_s is not None:
+            end_s = min(end_s, duration_s)
+        self.n_total = None if math.isinf(end_s) else self._n_due(end_s)
+        if self.n_total is None:
+            self.rate_per_s = len(self._ts) / self._round_s
+        else:
+            self.rate_per_s = self.n_total / max(end_s, _LOOP_GAP_S / speed)
+
+    @property
+    def next_due_s(self) -> float:
+        """When the next report is due; infinite at the end."""
+        if self.n_total is not None and self._first >= self.n_total:
+            return math.inf
+        n_rounds, row = divmod(self._first, len(self._ts))
+        return float(n_rounds * self._round_s + self._due_s[row])
+
+    def take(self, until_s: float, *, limit: int) -> Reports:
+        """Return the reports due up to a moment, the oldest `limit` of them at most."""
+        stop = min(self._n_due(until_s), self._first + limit)
+        if self.n_total is not None:
+            stop = min(stop, self.n_total)
+        number = np.arange(self._first, max(stop, self._first))
+        self._first += len(number)
+        n_rounds, row = np.divmod(number, len(self._ts))
+        return Reports(
+            device=self._device[row],
+            due_s=n_rounds * self._round_s + self._due_s[row],
+            lat=self._lat[row],
+            lon=self._lon[row],
+            ts=self._ts[row] if self._recorded_time else None,
+        )
+
+    def _n_due(self, until_s: float) -> int:
+        """Return how many reports are due up to a moment, in an endless loop."""
+        n_rounds, rest_s = divmod(until_s, self._round_s)
+        return int(n_rounds) * len(self._ts) + int(
+            np.searchsorted(self._due_s, rest_s, side="right")
+        )
+
+
+def locate_nodes(trace: Trace, network: RoadNetwork) -> Trace:
+    """Return a trace of coordinates for one that names nodes of a network.
+
+    Raises
+    ------
+    InputError
+        If the network has no coordinates, or rows name nodes it does not have.
+    """
+    if trace.node is None:
+        return trace
+    if not network.has_coordinates:
+        raise InputError("the network has no coordinates: its nodes cannot be replayed")
+    names, wanted = network.node_id, trace.node
+    if names.dtype.kind != wanted.dtype.kind:  # numbers in the one, text in the other
+        names, wanted = names.astype(np.str_), wanted.astype(np.str_)
+    order = np.argsort(names)
+    place = np.minimum(np.searchsorted(names, wanted, sorter=order), len(names) - 1)
+    node = order[place]
+    n_unknown = int(np.count_nonzero(names[node] != wanted))
+    if n_unknown:
+        raise InputError(f"{n_unknown} of {trace.n_rows} rows name a node the network has not")
+    return replace(trace, lat=network.lat[node], lon=network.lon[node], node=None)

@@ -1,0 +1,81 @@
+"""What devices report, and when: the sources that the publisher plays."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.files.traces import TraceWriter
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reports:
+    """Positions that are due, in that order, all of shape (m,).
+
+    Attributes
+    ----------
+    device
+        Index of the device.
+    due_s
+        When to publish, in seconds of playing.
+    lat, lon
+        Degrees.
+    ts
+        Unix seconds to state; None: the moment of publishing as it was due.
+    """
+
+    device: IntArray
+    due_s: FloatArray
+    lat: FloatArray
+    lon: FloatArray
+    ts: FloatArray | None = None
+
+    def __len__(self) -> int:
+        """Return the number of reports."""
+        return len(self.device)
+
+    def __repr__(self) -> str:
+        """Say nothing of who or where."""
+        return f"Reports({len(self)})"
+
+
+class Source(Protocol):
+    """A stream of reports, a pure function of how far it has been played."""
+
+    device_id: tuple[str, ...]
+    """Name of each device."""
+    rate_per_s: float
+    """Reports a second of playing, on average."""
+    n_total: int | None
+    """All there are to come, from the start; None: without end."""
+
+    @property
+    def next_due_s(self) -> float:
+        """When the next report is due; infinite at the end."""
+
+    def take(self, until_s: float, *, limit: int) -> Reports:
+        """Return the reports due up to a moment, the oldest `limit` of them at most."""
+
+
+class Recording:
+    """A source that writes what is taken from it; times count from the start of playing.
+
+    The times do not depend on the clock, so that equal traffic is an equal file.
+    """
+
+    def __init__(self, source: Source, writer: TraceWriter) -> None:
+        self.device_id = source.device_id
+        self.rate_per_s = source.rate_per_s
+        self.n_total = source.n_total
+        self._source = source
+        self._writer = writer
+
+    @property
+    def next_due_s(self) -> float:
+        """When the next report is due; infinite at the end."""
+        return self._source.next_due_s
+
+    def take(self, until_s: float, *, limit: int) -> Reports:
+        """Return the reports due up to a moment, and write them."""
+        reports = self._source.take(until_s, limit=limit)
+        self._writer.write(reports.device, reports.due_s, reports.lat, reports.lon)
+        return reports

@@ -1,0 +1,172 @@
+"""Devices that move over a road network: a pure function of network, seed and time."""
+
+import numpy as np
+
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.errors import InputError
+from simulator.driving import Fleet, Roads, drive
+from simulator.routing import Router
+
+MAX_SLOTS = 64
+"""Destinations that are anybody's at one moment."""
+MIN_SLOTS = 8
+ROUTES_BUDGET = 2_000_000
+"""Routes (destination, node) to work out at the start, where that leaves `MIN_SLOTS`."""
+REFRESH_S = 15.0
+"""After this long one destination is given up for a new one."""
+WARM_UP_S = 300.0
+"""How long the devices have been under way when time begins, at most."""
+PACE = (0.7, 1.0)
+_LEHMER_STATES = (1, 2**31 - 1)
+
+
+class Traffic:
+    """`n_devices` on a road network: parked, or on their way along fastest paths.
+
+    Destinations are a pool of nodes, each with its tree of fastest paths; a device picks one,
+    drives there, dwells, picks the next. Every `REFRESH_S` the oldest destination is replaced,
+    and who was heading there turns to the new one at the next node. Devices keep to strongly
+    connected components with at least two destinations (always the largest), so nobody ends in
+    a trap of one-way streets; a network where nobody can drive has everybody parked.
+
+    Parameters
+    ----------
+    parked_share
+        Of the devices, in 0..1, that never move: they stand anywhere along any road.
+
+    Raises
+    ------
+    InputError
+        If the network has no nodes or no coordinates.
+
+    Notes
+    -----
+    Equal network, number, seed and share give equal positions at each time, to the last bit,
+    however the times between are cut. The start costs one Dijkstra run a destination, and a
+    refresh one more; carrying on a device costs under 1 µs a look (at one look a second).
+    """
+
+    def __init__(
+        self, network: RoadNetwork, n_devices: int, *, seed: int = 0, parked_share: float = 0.1
+    ) -> None:
+        if not network.n_nodes or not network.has_coordinates:
+            raise InputError("the network has no nodes with coordinates: nothing can move on it")
+        self.n_devices = n_devices
+        self._seed = seed
+        self._router = Router(network)
+        self._component_of_slot = _share_out(self._router.strong_of)
+        self._by_component = np.argsort(self._router.strong_of, kind="stable")
+        self._refreshes = 0
+        self.roads = Roads(
+            lat=network.lat,
+            lon=network.lon,
+            degree=np.diff(network.first_arc_of).astype(np.int32),
+            tail_of=self._router.tail_of,
+            head_of=network.neighbour_of,
+            length_m=self._router.length_m,
+            speed_mps=self._router.speed_mps,
+        )
+        rng = np.random.default_rng([seed, 0])
+        destination = self._draw_nodes(self._component_of_slot, rng)
+        self.routes: Int32Array = np.stack(
+            [self._router.next_arcs_to(node) for node in destination.tolist()]
+        )
+        anybody_moves = np.bincount(self._router.strong_of).max() > 1
+        n_parked = round(parked_share * n_devices) if anybody_moves else n_devices
+        self.fleet = self._place(rng, n_parked=n_parked)
+        self.move(np.arange(n_devices), np.zeros(n_devices))
+
+    def advance(self, to_s: float) -> tuple[FloatArray, FloatArray]:
+        """Move every device to one time; return latitudes and longitudes, shape (devices,)."""
+        return self.move(np.arange(self.n_devices), np.full(self.n_devices, to_s))
+
+    def move(self, device: IntArray, at_s: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Move each device to its time; return where it is then, in degrees.
+
+        Parameters
+        ----------
+        device, at_s
+            Shape (m,); seconds since the start, never falling, also from call to call.
+        """
+        parts = []
+        done = 0
+        while True:
+            refresh_s = (self._refreshes + 1) * REFRESH_S
+            stop = int(np.searchsorted(at_s, refresh_s, side="left"))
+            parts.append(self._drive(device[done:stop], at_s[done:stop]))
+            if stop == len(device):
+                break
+            self._refresh(refresh_s)
+            done = stop
+        return np.concatenate([lat for lat, _ in parts]), np.concatenate([lon for _, lon in parts])
+
+    def _drive(self, device: IntArray, at_s: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return drive(device, at_s, self.fleet, self.roads, self.routes)
+
+    def _refresh(self, at_s: float) -> None:
+        """Replace the oldest destination, once everybody has come to this moment."""
+        before = np.full(self.n_devices, np.nextafter(at_s, 0.0))
+        self._drive(np.arange(self.n_devices), before)
+        self._refreshes += 1
+        slot = (self._refreshes - 1) % len(self.routes)
+        rng = np.random.default_rng([self._seed, self._refreshes])
+        node = self._draw_nodes(self._component_of_slot[slot : slot + 1], rng)
+        self.routes[slot] = self._router.next_arcs_to(int(node[0]))
+
+    def _draw_nodes(self, component: Int32Array, rng: np.random.Generator) -> IntArray:
+        """Draw one node of each strongly connected component named."""
+        strong_of = self._router.strong_of[self._by_component]
+        first = np.searchsorted(strong_of, component, side="left")
+        last = np.searchsorted(strong_of, component, side="right")
+        return self._by_component[rng.integers(first, last)]
+
+    def _place(self, rng: np.random.Generator, *, n_parked: int) -> Fleet:
+        """Put everybody somewhere at rest, from where the movers set out in the warm-up."""
+        n = self.n_devices
+        slot = rng.integers(len(self.routes), size=n)
+        component = self._component_of_slot[slot]
+        node = self._draw_nodes(component, rng).astype(np.int32)
+        end_s = rng.uniform(-WARM_UP_S, 0.0, n)
+        lat, lon = self.roads.lat[node], self.roads.lon[node]
+        parked = rng.permutation(n)[:n_parked]
+        end_s[parked] = np.inf
+        lat[parked], lon[parked] = self._somewhere(rng, n_parked)
+        return Fleet(
+            arc=np.full(n, -1, np.int32),
+            node=node,
+            start_s=np.full(n, -WARM_UP_S),
+            end_s=end_s,
+            entry_mps=np.zeros(n),
+            exit_mps=np.zeros(n),
+            rest_lat=lat,
+            rest_lon=lon,
+            slot=slot,
+            first_slot=np.searchsorted(self._component_of_slot, component, side="left"),
+            last_slot=np.searchsorted(self._component_of_slot, component, side="right") - 1,
+            pace=rng.uniform(*PACE, n),
+            random=rng.integers(*_LEHMER_STATES, size=n),
+        )
+
+    def _somewhere(self, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]:
+        """Draw points on the roads, or on the nodes where there are none."""
+        roads = self.roads
+        if not len(roads.head_of):
+            node = rng.integers(len(roads.lat), size=n)
+            return roads.lat[node], roads.lon[node]
+        by_length = np.cumsum(roads.length_m)
+        arc = np.searchsorted(by_length, rng.random(n) * by_length[-1])
+        tail, head, share = roads.tail_of[arc], roads.head_of[arc], rng.random(n)
+        east = (roads.lon[head] - roads.lon[tail] + 180.0) % 360.0 - 180.0
+        lat = roads.lat[tail] + share * (roads.lat[head] - roads.lat[tail])
+        return lat, (roads.lon[tail] + share * east + 180.0) % 360.0 - 180.0
+
+
+def _share_out(strong_of: Int32Array) -> Int32Array:
+    """Return the component of each destination slot, rising, by the components' sizes."""
+    n_slots = int(np.clip(ROUTES_BUDGET // len(strong_of), MIN_SLOTS, MAX_SLOTS))
+    size = np.bincount(strong_of)
+    n_slots_of = n_slots * size // len(strong_of)
+    n_slots_of[n_slots_of < 2] = 0  # a lone destination leads nowhere
+    n_slots_of[np.argmax(size)] += n_slots - n_slots_of.sum()
+    return np.repeat(np.arange(len(size), dtype=np.int32), n_slots_of)

@@ -1,0 +1,3 @@
+from tests.brokers import broker, password_broker
+
+__all__ = ["broker", "password_broker"]

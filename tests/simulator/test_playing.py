@@ -1,0 +1,143 @@
+"""Traffic over a real Mosquitto; the witness is aiomqtt, not our own link."""
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import aiomqtt
+import msgspec
+import numpy as np
+
+from anonymizer.networks import load_network
+from anonymizer.settings import BrokerSettings
+from anonymizer.transport.brokers import LocalBroker
+from simulator.fleet import FleetSource
+from simulator.playing import Outlet, play
+from simulator.publishing import Tally
+from simulator.traffic import Traffic
+from tests.brokers import PASSWORD, USER
+
+NETWORK = "grid:4x4"
+
+
+@asynccontextmanager
+async def ear(
+    url: str, topic: str, *, username: str | None = None, password: str | None = None
+) -> AsyncIterator[aiomqtt.Client]:
+    parts = urlsplit(url)
+    assert parts.hostname
+    async with aiomqtt.Client(
+        parts.hostname, parts.port or 1883, username=username, password=password
+    ) as client:
+        await client.subscribe(topic, qos=1)
+        yield client
+
+
+async def hear(client: aiomqtt.Client, n: int) -> list[aiomqtt.Message]:
+    messages = []
+    async with asyncio.timeout(30):
+        async for message in client.messages:
+            messages.append(message)
+            if len(messages) == n:
+                break
+    return messages
+
+
+async def simulator(*arguments: object, **environment: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "simulator", *map(str, arguments)),
+        env=os.environ | environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def ended(process: asyncio.subprocess.Process) -> tuple[int | None, str, str]:
+    async with asyncio.timeout(30):
+        out, err = await process.communicate()
+    return process.returncode, out.decode(), err.decode()
+
+
+async def test_a_subscriber_gets_every_message_of_a_run(
+    broker: LocalBroker, tmp_path: Path
+) -> None:
+    async with ear(broker.url, "positions/+") as client:
+        process = await simulator(
+            *("run", "--network", NETWORK, "--devices", 40, "--rate", 25, "--duration", 1),
+            *("--qos", 1, "--connections", 2, "--record", tmp_path / "t.parquet"),
+            SIMULATOR_BROKER=broker.url,
+        )
+        messages = await hear(client, 1000)
+        code, out, err = await ended(process)
+    heard = Counter(str(message.topic) for message in messages)
+    assert heard == {f"positions/veh-{i:06d}": 25 for i in range(40)}
+    payload = msgspec.json.decode(messages[0].payload, type=dict[str, float])
+    assert payload.keys() == {"ts", "lat", "lon"}
+    assert code == 0
+    assert re.search(r"^sent +1,000 messages from 40 devices$", out, re.MULTILINE)
+    assert re.search(r"^refused +0$", out, re.MULTILINE)
+    assert "of 1,000 msg/s, lag" in err
+    assert (tmp_path / "t.parquet").stat().st_size > 0
+
+
+async def test_sigterm_ends_a_replay_with_its_summary(broker: LocalBroker, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text("device_id,ts,lat,lon\n" + "a/b,1,2,3\nc,1,2,3\n" * 3)
+    arguments = ("replay", trace, "--loop", "--quiet", "--broker", broker.url)
+    async with ear(broker.url, "positions/+") as client:
+        process = await simulator(*arguments)
+        messages = await hear(client, 12)
+        process.send_signal(signal.SIGTERM)
+        code, out, err = await ended(process)
+    assert {str(message.topic) for message in messages} == {"positions/a%2Fb", "positions/c"}
+    assert (code, err) == (0, "")
+    assert "messages from 2 devices" in out
+
+
+async def test_a_password_is_taken_from_the_environment(password_broker: LocalBroker) -> None:
+    arguments = (
+        *("run", "--network", NETWORK, "--devices", 5, "--duration", 1, "--username", USER),
+        *("--topic", "allowed/{device}", "--broker", password_broker.url),
+        *("--connect-timeout", 2),
+    )
+    async with ear(password_broker.url, "allowed/+", username=USER, password=PASSWORD) as client:
+        right = await simulator(*arguments, SIMULATOR_PASSWORD=PASSWORD, FORCE_COLOR="1")
+        wrong = await simulator(*arguments, SIMULATOR_PASSWORD=PASSWORD[::-1])
+        await hear(client, 5)
+        code, out, bar = await ended(right)
+        assert code == 0
+        assert "sent      5 messages" in out
+        assert "━" in bar
+        code, _, err = await ended(wrong)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "refused: Not authorized" in err
+
+
+async def test_traffic_outlives_its_broker(broker: LocalBroker) -> None:
+    traffic = Traffic(load_network(NETWORK), 20)
+    source = FleetSource(traffic, rate_hz=5.0)
+    tally = Tally(was_heard=np.zeros(20, np.bool_))
+    settings = BrokerSettings(url=broker.url, reconnect_min_s=0.05, reconnect_max_s=0.1)
+    playing = asyncio.create_task(play(source, Outlet(broker=settings), tally, quiet=True))
+    async with asyncio.timeout(30):
+        async with ear(broker.url, "positions/+") as client:
+            await hear(client, 30)
+        await broker.kill()
+        await broker.start()
+        async with ear(broker.url, "positions/+") as client:
+            await hear(client, 30)
+        os.kill(os.getpid(), signal.SIGINT)
+        await playing
+    assert tally.n_sent >= 60
+    assert tally.n_devices == 20
+    assert tally.n_pauses >= 1
+    assert not tally.paused
