@@ -1,0 +1,108 @@
+"""What a subscriber saw: records of pseudonyms, by region and tick. No truth in here."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Observed:
+    """Published records, by pseudonym and within a pseudonym by time; at least one record.
+
+    Attributes
+    ----------
+    time
+        Distinct unix seconds at which anything was published, rising, shape (ticks,).
+    first_record_of
+        Records of pseudonym p: `first_record_of[p]` up to `first_record_of[p + 1]`, never
+        none, shape (pseudonyms + 1,).
+    tick_of, region_of, k
+        Index into `time`, distinct region, and stated k of each record, shape (records,).
+    first_node_of, node
+        Region r: `node[first_node_of[r]:first_node_of[r + 1]]`, distinct node indices, never
+        none. Regions are distinct *as published*: the same nodes in another order are another
+        region, because an adversary sees the order too.
+    """
+
+    time: FloatArray
+    first_record_of: IntArray
+    tick_of: IntArray
+    region_of: IntArray
+    k: IntArray
+    first_node_of: IntArray
+    node: Int32Array
+
+    @property
+    def n_records(self) -> int:
+        """Number of published records."""
+        return len(self.tick_of)
+
+    @property
+    def n_pseudonyms(self) -> int:
+        """Number of pseudonyms that published a region."""
+        return len(self.first_record_of) - 1
+
+    @property
+    def n_regions(self) -> int:
+        """Number of distinct regions."""
+        return len(self.first_node_of) - 1
+
+    @property
+    def pseudonym_of(self) -> IntArray:
+        """Pseudonym of each record, shape (records,)."""
+        return np.repeat(np.arange(self.n_pseudonyms), np.diff(self.first_record_of))
+
+    @property
+    def region_size(self) -> IntArray:
+        """Nodes of each region, shape (regions,)."""
+        return np.diff(self.first_node_of)
+
+    @property
+    def first_tick_of(self) -> IntArray:
+        """Tick of each pseudonym's first record, shape (pseudonyms,)."""
+        return self.tick_of[self.first_record_of[:-1]]
+
+    @property
+    def last_tick_of(self) -> IntArray:
+        """Tick of each pseudonym's last record, shape (pseudonyms,)."""
+        return self.tick_of[self.first_record_of[1:] - 1]
+
+    @property
+    def largest_k_of(self) -> IntArray:
+        """Largest k that each pseudonym ever stated, shape (pseudonyms,)."""
+        return np.maximum.reduceat(self.k, self.first_record_of[:-1])
+
+    def of_pseudonyms(self, chosen: IntArray) -> "Observed":
+        """Return the records of some pseudonyms (distinct), in the order given.
+
+        Ticks and regions keep their numbers, so that truth and regions stay as they are.
+        """
+        sizes = np.diff(self.first_record_of)[chosen]
+        first = starts(sizes)
+        rows = np.arange(first[-1]) + np.repeat(self.first_record_of[chosen] - first[:-1], sizes)
+        return Observed(
+            time=self.time,
+            first_record_of=first,
+            tick_of=self.tick_of[rows],
+            region_of=self.region_of[rows],
+            k=self.k[rows],
+            first_node_of=self.first_node_of,
+            node=self.node,
+        )
+
+
+def starts(sizes: IntArray) -> IntArray:
+    """Return where each of n rows begins, and where the last ends, shape (n + 1,)."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+
+
+def n_distinct_in(group_of: IntArray, identity_of: IntArray, n_groups: int) -> IntArray:
+    """Return how many distinct identities (>= 0) each group holds, shape (groups,).
+
+    O(n log n). Whoever appears twice in a group hides nobody a second time.
+    """
+    n_identities = int(identity_of.max(initial=-1)) + 1
+    distinct = np.unique(group_of.astype(np.int64) * n_identities + identity_of)
+    return np.bincount(distinct // max(n_identities, 1), minlength=n_groups)

@@ -1,0 +1,122 @@
+"""Who is inside a region: soundness of each record, and the devices it hides among."""
+
+import numpy as np
+
+from anonymizer.algorithms.attacks.observed import Observed
+from anonymizer.algorithms.attacks.truth import Truth
+from anonymizer.algorithms.kernels import kernel
+from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.domain.network import RoadNetwork
+
+OUTSIDE = -1
+
+
+def slot_in_region(observed: Observed, node: Int32Array, *, region: IntArray) -> IntArray:
+    """Return where in `observed.node` a region holds a node, or `OUTSIDE`, shape (n,).
+
+    Parameters
+    ----------
+    node, region
+        What is looked for and where, shape (n,).
+
+    Notes
+    -----
+    O(n * nodes of a region). A release is sound when no true node lies outside its region.
+    """
+    return _slot_in_region(region, observed.first_node_of, observed.node, node)
+
+
+def devices_inside(
+    observed: Observed, truth: Truth, *, tick: IntArray, region: IntArray, n_nodes: int
+) -> IntArray:
+    """Return how many distinct devices were inside a region at a tick, shape (n,).
+
+    Parameters
+    ----------
+    tick, region
+        What is asked, shape (n,), by rising tick.
+    n_nodes
+        Nodes of the network.
+
+    Notes
+    -----
+    O(devices * ticks + nodes of the regions).
+    """
+    return _devices_inside(
+        truth.place, tick, region, observed.first_node_of, observed.node, n_nodes
+    )
+
+
+def devices_near(
+    network: RoadNetwork, truth: Truth, *, tick: IntArray, node: Int32Array
+) -> IntArray:
+    """Return ADKA's density: devices at a node and its neighbours at a tick, shape (n,).
+
+    `tick` rises. O(devices * ticks + n * degree).
+    """
+    return _devices_near(truth.place, tick, node, network.first_arc_of, network.neighbour_of)
+
+
+@kernel
+def _slot_in_region(
+    region_of: IntArray, first_node_of: IntArray, node: Int32Array, node_of: Int32Array
+) -> IntArray:
+    slot = np.full(len(region_of), OUTSIDE, np.int64)
+    for i in range(len(region_of)):
+        for j in range(first_node_of[region_of[i]], first_node_of[region_of[i] + 1]):
+            if node[j] == node_of[i]:
+                slot[i] = j
+                break
+    return slot
+
+
+@kernel
+def _recount(devices_at: IntArray, place: Int32Array, old: int, new: int) -> None:
+    """Turn the devices at each node from those of the old tick (-1: none) into the new's."""
+    for d in range(place.shape[1]):
+        if old >= 0 and place[old, d] >= 0:
+            devices_at[place[old, d]] -= 1
+        if place[new, d] >= 0:
+            devices_at[place[new, d]] += 1
+
+
+@kernel
+def _devices_inside(
+    place: Int32Array,
+    tick: IntArray,
+    region: IntArray,
+    first_node_of: IntArray,
+    node: Int32Array,
+    n_nodes: int,
+) -> IntArray:
+    devices_at = np.zeros(n_nodes, np.int64)
+    n_inside = np.zeros(len(tick), np.int64)
+    now = -1
+    for i in range(len(tick)):
+        if tick[i] != now:
+            _recount(devices_at, place, now, tick[i])
+            now = tick[i]
+        for v in node[first_node_of[region[i]] : first_node_of[region[i] + 1]]:
+            n_inside[i] += devices_at[v]
+    return n_inside
+
+
+@kernel
+def _devices_near(
+    place: Int32Array,
+    tick: IntArray,
+    node: Int32Array,
+    first_arc_of: Int32Array,
+    neighbour_of: Int32Array,
+) -> IntArray:
+    devices_at = np.zeros(len(first_arc_of) - 1, np.int64)
+    n_near = np.zeros(len(tick), np.int64)
+    now = -1
+    for i in range(len(tick)):
+        if tick[i] != now:
+            _recount(devices_at, place, now, tick[i])
+            now = tick[i]
+        n_near[i] = devices_at[node[i]]
+        for arc in range(first_arc_of[node[i]], first_arc_of[node[i] + 1]):
+            n_near[i] += devices_at[neighbour_of[arc]]
+    return n_near

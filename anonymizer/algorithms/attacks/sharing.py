@@ -1,0 +1,77 @@
+"""Inversion and session: with how many others a record, and a whole life, is identical."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from anonymizer.algorithms.attacks.observed import Observed, n_distinct_in
+from anonymizer.domain.arrays import IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Instants:
+    """Distinct pairs of tick and region, by rising tick.
+
+    Attributes
+    ----------
+    tick, region
+        Of each instant, shape (instants,).
+    k
+        Largest k that a record of the instant states, shape (instants,).
+    instant_of
+        Instant of each record, shape (records,).
+    """
+
+    tick: IntArray
+    region: IntArray
+    k: IntArray
+    instant_of: IntArray
+
+    def n_sharing(self, identity_of: IntArray) -> IntArray:
+        """Return how many distinct identities publish each record's region at its time.
+
+        Parameters
+        ----------
+        identity_of
+            Device of each record where known, else its pseudonym, shape (records,).
+
+        Returns
+        -------
+        n
+            Shape (records,). An adversary who inverts the cloaking algorithm is left with at
+            least these: whatever he computes from the record, he computes from each of theirs.
+        """
+        return n_distinct_in(self.instant_of, identity_of, len(self.tick))[self.instant_of]
+
+
+def instants_of(observed: Observed) -> Instants:
+    """Return the distinct pairs of tick and region. O(records log records)."""
+    pair = observed.tick_of.astype(np.int64) * observed.n_regions + observed.region_of
+    distinct, instant_of = np.unique(pair, return_inverse=True)
+    tick, region = np.divmod(distinct, observed.n_regions)
+    k = np.zeros(len(distinct), np.int64)
+    np.maximum.at(k, instant_of, observed.k)
+    return Instants(tick, region, k, instant_of)
+
+
+def twin_classes(observed: Observed) -> IntArray:
+    """Return the class of each pseudonym; equal classes share the whole life, shape (pseudonyms,).
+
+    The whole life is every time, region and k from the first second to the last. Classes are
+    numbered in the order of their first pseudonym.
+
+    Notes
+    -----
+    Compares the sequences themselves, not a hash of them. O(records).
+    """
+    life = np.stack((observed.tick_of, observed.region_of, observed.k), axis=1)
+    edges = observed.first_record_of.tolist()
+    class_of_life: dict[bytes, int] = {}
+    return np.array(
+        [
+            class_of_life.setdefault(life[start:end].tobytes(), len(class_of_life))
+            for start, end in pairwise(edges)
+        ],
+        np.int64,
+    )

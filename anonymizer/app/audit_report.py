@@ -1,0 +1,104 @@
+"""What an audit found, as a table of findings and as JSON."""
+
+from typing import Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict
+
+Mode: TypeAlias = Literal["bfs", "snapshot", "session"]
+Adversary: TypeAlias = Literal["on_air", "off_air"]
+Figure: TypeAlias = int | float | None
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Finding(_Part):
+    """One attack, by one adversary.
+
+    Attributes
+    ----------
+    attack
+        `soundness`, `k`, `centre`, `prefix`, `inversion`, `session`, `intersection`,
+        `matching`, `re-identification`, `linking`, `velocity` or `density leak`.
+    adversary
+        `on_air` assumes that a publishing device is on the air, `off_air` does not; None where
+        it makes no difference.
+    figures
+        By name; shares and probabilities are 0 to 1, ages and distances carry their unit in
+        the name. None: there was nothing to measure it on.
+    bar
+        What must hold, in words; None: nothing is asked, the figures are reported.
+    holds
+        Whether the figures meet the bar; None without a bar or without anything to judge.
+    required
+        Whether the mode promises it. Where it does not, `holds` is reported all the same.
+    """
+
+    attack: str
+    adversary: Adversary | None = None
+    figures: dict[str, Figure]
+    bar: str | None = None
+    holds: bool | None = None
+    required: bool = False
+
+    @property
+    def fails(self) -> bool:
+        """Whether a promise of the mode is broken."""
+        return self.required and self.holds is False
+
+
+class RegionStatistics(_Part):
+    """Sizes of the published regions, over records.
+
+    Distances are the largest between two nodes of a region; None without coordinates.
+    """
+
+    nodes_mean: float
+    nodes_median: float
+    nodes_max: int
+    extent_m_mean: float | None
+    extent_m_median: float | None
+    extent_m_max: float | None
+
+
+class AuditReport(_Part):
+    """What an audit found. Equal inputs, options and seed give equal reports.
+
+    Attributes
+    ----------
+    mode
+        Whose promises were required.
+    holds
+        Whether every finding that the mode requires does.
+    n_records, n_suppressed, suppressed_share
+        Published and suppressed lines of the release, and the share of the latter.
+    n_pseudonyms, n_devices, n_ticks
+        Pseudonyms that published, devices of the trace, distinct times of publishing.
+    n_sampled
+        Pseudonyms whose records the centre, prefix and velocity attacks looked at.
+    regions
+        Their sizes.
+    findings
+        In the order of the list at `Finding.attack`.
+    left_out
+        Attacks that need the auditor's map, when it was not given.
+    """
+
+    mode: Mode
+    holds: bool
+    n_records: int
+    n_suppressed: int
+    suppressed_share: float
+    n_pseudonyms: int
+    n_devices: int
+    n_ticks: int
+    n_sampled: int
+    regions: RegionStatistics
+    findings: tuple[Finding, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def failures(self) -> tuple[Finding, ...]:
+        """The findings that break a promise of the mode."""
+        return tuple(finding for finding in self.findings if finding.fails)

@@ -1,0 +1,1 @@
+"""The command line: words in, calls to `anonymizer.app`, words and exit codes out."""

@@ -1,0 +1,168 @@
+"""`anonymizer audit`."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column, Table
+
+from anonymizer.cli.serve import ConfigFile, settings_of
+from anonymizer.errors import GuaranteeError, InputError
+
+if TYPE_CHECKING:
+    from anonymizer.app.audit_report import AuditReport, Finding
+
+app = typer.Typer(
+    help="Attack a release, and see whether it keeps its promise.", no_args_is_help=True
+)
+
+
+class _Mode(StrEnum):
+    BFS = "bfs"
+    SNAPSHOT = "snapshot"
+    SESSION = "session"
+
+
+@app.callback()
+def _audits() -> None:
+    """Attack a release, and see whether it keeps its promise."""
+
+
+@app.command()
+def stream(
+    trace: Annotated[
+        Path, typer.Argument(help="True positions: csv or parquet with device_id, ts, lat, lon.")
+    ],
+    release: Annotated[
+        Path, typer.Argument(metavar="PUB", help="What was published: PUB.jsonl of `cloak`.")
+    ],
+    network: Annotated[str, typer.Option(help="The road network of both; see `cloak`.")],
+    auditor_map: Annotated[
+        Path | None,
+        typer.Option(
+            help="MAP.jsonl of `cloak`. Without it, what needs to know who a pseudonym is is "
+            "left out."
+        ),
+    ] = None,
+    mode: Annotated[
+        _Mode, typer.Option(help="Whose promises are required; the rest is reported.")
+    ] = _Mode.SESSION,
+    tick: Annotated[float, typer.Option(min=0.001, help="Seconds of a tick.")] = 1.0,
+    json_out: Annotated[
+        Path | None, typer.Option("--json", help="Where the report goes as JSON; -: print it.")
+    ] = None,
+    sample: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Pseudonyms that the centre, prefix and velocity attacks look at; 0: all.",
+        ),
+    ] = 1000,
+    seed: Annotated[int, typer.Option(min=0, help="Equal input and seed give equal reports.")] = 0,
+    config: ConfigFile = None,
+) -> None:
+    """Attack a release of cloaked positions; exit 1 if a promise of the mode is broken.
+
+    [bold]Example[/bold]
+
+        anonymizer audit stream taxis.parquet cloaked.jsonl --network sf --auditor-map map.jsonl
+    """
+    from anonymizer.app.audit import ATTACKS, audit_release  # noqa: PLC0415  help stays quick
+    from anonymizer.files.releases import read_auditor_map, read_release  # noqa: PLC0415
+    from anonymizer.files.traces import read_trace  # noqa: PLC0415
+    from anonymizer.networks import load_network  # noqa: PLC0415
+
+    settings = settings_of(config)
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("reading the trace and the network", total=len(ATTACKS) + 3)
+
+        def step(name: str) -> None:
+            bar.update(task, description=name, advance=1)
+
+        recorded, roads = read_trace(trace), load_network(network)
+        step("reading the release")
+        released = read_release(release, roads)
+        device_of = None
+        if auditor_map is not None:
+            device_of = read_auditor_map(
+                auditor_map, pseudonym=released.pseudonym, device_id=recorded.device_id
+            )
+        report = audit_release(
+            recorded,
+            released,
+            roads,
+            settings,
+            device_of=device_of,
+            mode=mode.value,
+            tick_s=tick,
+            sample=sample,
+            seed=seed,
+            progress=step,
+        )
+    as_json = report.model_dump_json(indent=2) + "\n"
+    printed = json_out == Path("-")
+    if printed:
+        typer.echo(as_json, nl=False)
+    elif json_out is not None:
+        _write(json_out, as_json)
+    (console if printed else Console()).print(_summary(report, str(release)), _findings(report))
+    if not report.holds:
+        failed = ", ".join(dict.fromkeys(finding.attack for finding in report.failures))
+        raise GuaranteeError(f"{release}: does not keep the promise of {mode.value}: {failed}")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _summary(report: "AuditReport", title: str) -> Table:
+    regions = report.regions
+    table = Table(title=title, show_header=False)
+    table.add_row("mode", report.mode)
+    table.add_row("records", f"{report.n_records:,}, {report.suppressed_share:.1%} suppressed")
+    table.add_row("pseudonyms, devices", f"{report.n_pseudonyms:,}, {report.n_devices:,}")
+    table.add_row("ticks", f"{report.n_ticks:,}")
+    table.add_row(
+        "nodes a region",
+        f"mean {regions.nodes_mean:.1f}, median {regions.nodes_median:g}, max {regions.nodes_max}",
+    )
+    if regions.extent_m_mean is not None:
+        table.add_row(
+            "metres across",
+            f"mean {regions.extent_m_mean:,.0f}, median {regions.extent_m_median:,.0f}, "
+            f"max {regions.extent_m_max:,.0f}",
+        )
+    if report.left_out:
+        table.add_row("left out, no auditor's map", ", ".join(report.left_out))
+    return table
+
+
+def _findings(report: "AuditReport") -> Table:
+    table = Table("attack", Column("figure", no_wrap=True), "bar", "verdict")
+    for finding in report.findings:
+        shown = [
+            f"{name} {value:,.4g}" for name, value in finding.figures.items() if value is not None
+        ]
+        attack = finding.attack
+        if finding.adversary is not None:
+            attack += f" ({finding.adversary.replace('_', ' ')})"
+        table.add_row(attack, "\n".join(shown), finding.bar or "", _verdict(finding))
+    return table
+
+
+def _verdict(finding: "Finding") -> str:
+    if finding.fails:
+        return "[bold red]FAILS[/]"
+    if finding.required and finding.holds:
+        return "[green]holds[/]"
+    if finding.holds is None:
+        return "reported" if finding.bar is None else "no case"
+    return "would hold" if finding.holds else "would fail"

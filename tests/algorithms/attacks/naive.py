@@ -1,0 +1,107 @@
+"""The attacks as one would write them down, for comparison."""
+
+from collections import deque
+from itertools import permutations
+
+import networkx as nx
+import numpy as np
+
+from anonymizer.algorithms.attacks.truth import Truth
+from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
+from anonymizer.domain.network import RoadNetwork
+from tests.algorithms.attacks.made import Line
+
+Report = tuple[int, float, int]
+"""Device, unix seconds, node."""
+
+
+def graph_of(network: RoadNetwork) -> "nx.Graph[int]":
+    graph: nx.Graph[int] = nx.Graph()
+    graph.add_nodes_from(range(network.n_nodes))
+    tails = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
+    seconds = network.length_m / network.speed_mps
+    for u, v, s in zip(tails.tolist(), network.neighbour_of.tolist(), seconds, strict=True):
+        graph.add_edge(u, v, seconds=float(s))
+    return graph
+
+
+def where(reports: list[Report], device: int, now: float, ttl_s: float) -> tuple[int, int]:
+    """Return the node where a device is at a time, and the last one it was known at."""
+    mine = sorted((ts, node) for d, ts, node in reports if d == device and ts <= now)
+    known = [node for _, node in mine if node >= 0]
+    there = bool(mine) and mine[-1][1] >= 0 and mine[-1][0] >= now - ttl_s
+    return mine[-1][1] if there else -1, known[-1] if known else -1
+
+
+def centres(graph: "nx.Graph[int]", region: tuple[int, ...]) -> set[int]:
+    inside = graph.subgraph(region)
+    eccentricity = {}
+    for v in region:
+        steps = nx.single_source_shortest_path_length(inside, v)
+        eccentricity[v] = max(steps.values()) if len(steps) == len(region) else len(region)
+    return {v for v in region if eccentricity[v] == min(eccentricity.values())}
+
+
+def prefix_roots(network: RoadNetwork, region: tuple[int, ...]) -> set[int]:
+    return {v for v in region if set(breadth_first(network, v)[: len(region)]) == set(region)}
+
+
+def breadth_first(network: RoadNetwork, root: int) -> list[int]:
+    order, queue = [root], deque([root])
+    while queue:
+        u = queue.popleft()
+        for v in network.neighbour_of[network.first_arc_of[u] : network.first_arc_of[u + 1]]:
+            if int(v) not in order:
+                order.append(int(v))
+                queue.append(int(v))
+    return order
+
+
+def candidates(
+    lines: list[Line], time: list[float], truth: Truth, pseudonym: int, *, on_air: bool
+) -> list[tuple[int, set[int], int]]:
+    """Return tick, devices left and largest k so far, for each record of a pseudonym."""
+    left = set(range(truth.n_devices))
+    largest_k, steps = 0, []
+    for _, second, region, k in sorted(line for line in lines if line[0] == pseudonym):
+        tick = time.index(second)
+        left = {
+            d
+            for d in left
+            if int(truth.place[tick, d]) in region or not (on_air or truth.on_air[tick, d])
+        }
+        largest_k = max(largest_k, k)
+        steps.append((tick, left, largest_k))
+    return steps
+
+
+def shares(allowed: BoolArray, capacity: IntArray) -> FloatArray:
+    """Try every way to give the devices out."""
+    n_devices, n_rows = allowed.shape
+    seats = np.repeat(np.arange(n_rows), capacity).tolist()
+    count, total = np.zeros(allowed.shape), 0
+    for rows in set(permutations(seats)):
+        if all(allowed[d, r] for d, r in enumerate(rows)):
+            total += 1
+            count[np.arange(n_devices), list(rows)] += 1
+    return count / total
+
+
+def reach_s(graph: "nx.Graph[int]", sources: list[int]) -> dict[int, float]:
+    """Return the least seconds to be nearer to each node than to any before it.
+
+    Each road is cut at its middle: one may start at any middle next to a source.
+    """
+    cut: nx.Graph[object] = nx.Graph()
+    for u, v, road in graph.edges(data=True):
+        middle = ("middle", min(u, v), max(u, v))
+        cut.add_edge(u, middle, seconds=road["seconds"] / 2)
+        cut.add_edge(v, middle, seconds=road["seconds"] / 2)
+    for u in sources:
+        for v in graph[u]:
+            cut.add_edge("start", ("middle", min(u, v), max(u, v)), seconds=0.0)
+    steps = nx.single_source_dijkstra_path_length(cut, "start", weight="seconds")
+    reached = {
+        v: min((steps[m] for m in cut[v] if m in steps), default=np.inf) for v in graph if v in cut
+    }
+    return reached | dict.fromkeys(sources, 0.0)
