@@ -1,0 +1,1 @@
+"""The seeds' experiments, made again with the operators of the product."""

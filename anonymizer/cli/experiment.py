@@ -1,0 +1,157 @@
+"""`anonymizer experiment`."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+from rich.box import SIMPLE
+from rich.columns import Columns
+from rich.console import Console
+from rich.table import Table
+
+from anonymizer.cli.serve import ConfigFile, settings_of
+
+Row: TypeAlias = dict[str, Any]
+
+_USERS_PER_NODE = 5 / 3
+"""So that the seed's grid shows every k."""
+
+_MOST_LISTED = 100
+"""Nodes that are listed one by one; of larger networks only how many hold how many users."""
+_MOST_NAMED = 12
+"""Nodes of a region that are named in a line of the table of runs."""
+
+app = typer.Typer(help="The seeds' experiments, with their plots.", no_args_is_help=True)
+
+
+@app.callback()
+def _experiments() -> None:
+    """Keep `adka` a word of the command line while it is the only experiment."""
+
+
+@app.command()
+def adka(
+    out: Annotated[Path, typer.Option(help="Folder for the tables and plots; made if missing.")],
+    network: Annotated[
+        str,
+        typer.Option(
+            help="GraphML, OSM pbf or XML, SUMO .net.xml, PREFIX of PREFIX_nodes/PREFIX_edges, "
+            "grid:ROWSxCOLUMNS or city:NODES."
+        ),
+    ] = "grid:5x5",
+    users: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=10_000_000, help="Users on random nodes.", show_default="5 for every 3 nodes"
+        ),
+    ] = None,
+    runs: Annotated[int, typer.Option(min=1, max=10_000, help="Random targets.")] = 20,
+    seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal files.")] = 1,
+    config: ConfigFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all runs as JSON.")] = False,  # noqa: FBT002  typer's
+) -> None:
+    """Grow ADKA's regions for random targets among random users, and plot them.
+
+    Writes runs.csv, summary.json, density_k.png, k_region_size.png and region.png.
+
+    [bold]Examples[/bold]
+
+        anonymizer experiment adka --out adka
+
+        anonymizer experiment adka --network city:10000 --runs 200 --out adka-city
+    """
+    from anonymizer.app.experiments.adka import run_experiment  # noqa: PLC0415  help stays quick
+    from anonymizer.app.experiments.adka_results import (  # noqa: PLC0415
+        run_rows,
+        summary,
+        write_results,
+    )
+    from anonymizer.networks import load_network  # noqa: PLC0415
+
+    settings = settings_of(config)
+    roads = load_network(network)
+    experiment = run_experiment(
+        roads,
+        settings,
+        n_users=round(roads.n_nodes * _USERS_PER_NODE) if users is None else users,
+        n_runs=runs,
+        seed=seed,
+    )
+    report, rows = summary(experiment, source=network, seed=seed), run_rows(experiment)
+    paths = write_results(experiment, report, out)
+    if as_json:
+        typer.echo(json.dumps({**report, "runs": rows}))
+    else:
+        # Names of nodes are free text, not markup.
+        console = Console(markup=False, highlight=False)
+        _print_users(console, roads.node_id.tolist(), experiment.users.n_at.tolist())
+        _print_target(console, rows[0])
+        _print_runs(console, rows)
+        _print_by_k(console, report)
+        console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)
+
+
+def _print_users(console: Console, names: list[int | str], n_at: list[int]) -> None:
+    console.print(f"{sum(n_at):,} users on {len(names):,} nodes", style="bold")
+    if len(names) <= _MOST_LISTED:
+        cells = [f"{name}: {n}" for name, n in zip(names, n_at, strict=True)]
+        width = max(map(len, cells))
+        console.print(Columns([cell.rjust(width) for cell in cells], padding=(0, 3)))
+        return
+    for users, nodes in sorted(Counter(n_at).items()):
+        console.print(f"  {users:,} at {nodes:,} nodes")
+
+
+def _print_target(console: Console, first: Row) -> None:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_row("target", str(first["target"]))
+    table.add_row("density", str(first["density"]))
+    table.add_row("selected k", str(first["k"]))
+    table.add_row("region", _named(first, at_most=_MOST_LISTED))
+    console.print()
+    console.print(table)
+
+
+def _print_runs(console: Console, rows: list[Row]) -> None:
+    table = Table(title="Runs", title_justify="left", box=SIMPLE)
+    for heading in ("run", "target", "density", "k", "nodes", "users"):
+        table.add_column(heading, justify="right")
+    table.add_column("region", overflow="fold")
+    for row in rows:
+        numbers = (
+            row[name]
+            for name in ("run", "target", "density", "k", "region_size", "users_in_region")
+        )
+        table.add_row(*map(str, numbers), _named(row, at_most=_MOST_NAMED))
+    console.print(table)
+
+
+def _print_by_k(console: Console, report: Row) -> None:
+    table = Table(title="Regions by k", title_justify="left", box=SIMPLE)
+    for heading in ("targets", "k", "number", "suppressed", "mean nodes", "mean users"):
+        table.add_column(heading, justify="left" if heading == "targets" else "right")
+    for series, targets in (("over_runs", "runs"), ("over_nodes", "nodes")):
+        for row in report[series]["by_k"]:
+            table.add_row(
+                f"{report[series]['n']:,} {targets}",
+                f"{row['k']}",
+                f"{row['n']:,}",
+                f"{row['n'] - row['n_cloaked']:,}",
+                *(_decimal(row[name]) for name in ("mean_region_size", "mean_users_in_region")),
+            )
+    console.print(table)
+
+
+def _named(row: Row, *, at_most: int) -> str:
+    """Return the nodes of a run's region, or why it has none."""
+    if row["outcome"] != "cloaked":
+        return f"suppressed: {row['outcome'].replace('_', ' ')}"
+    names = " ".join(map(str, row["region"][:at_most]))
+    more = len(row["region"]) - at_most
+    return f"{names} and {more:,} more" if more > 0 else names
+
+
+def _decimal(mean: float | None) -> str:
+    return "-" if mean is None else f"{mean:.1f}"

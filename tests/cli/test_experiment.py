@@ -1,0 +1,125 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from anonymizer.cli.experiment import app
+from anonymizer.errors import InputError, SettingsError
+
+
+def told(*words: str | Path) -> str:
+    """Return what the command says; it must succeed."""
+    result = CliRunner(env={"COLUMNS": "120"}).invoke(
+        app, ["adka", *map(str, words)], catch_exceptions=False
+    )
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def as_json(*words: str | Path) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads(told("--json", *words))
+    return report
+
+
+def test_the_seeds_output_is_told_and_its_files_are_written(tmp_path: Path) -> None:
+    lines = told("--out", tmp_path / "out").splitlines()
+    assert lines[0] == "42 users on 25 nodes"
+    first, *_ = runs = as_json("--out", tmp_path / "json")["runs"]
+    said = [line.split() for line in lines]
+    assert ["target", str(first["target"])] in said
+    assert ["density", str(first["density"])] in said
+    assert ["selected", "k", str(first["k"])] in said
+    assert ["region", *map(str, first["region"])] in said
+    columns = ("run", "target", "density", "k", "region_size", "users_in_region")
+    for run in runs:
+        assert [str(cell) for cell in (*(run[name] for name in columns), *run["region"])] in said
+    assert lines[-1].startswith("Written: ")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "density_k.png", "k_region_size.png", "region.png", "runs.csv", "summary.json"
+    ]  # fmt: skip
+
+
+def test_the_users_at_each_node_are_told_one_by_one_on_a_small_network(tmp_path: Path) -> None:
+    shown = told("--out", tmp_path, "--network", "grid:1x3", "--users", "0")
+    assert "0: 0   1: 0   2: 0" in shown
+
+
+def test_the_users_of_a_large_network_are_told_in_numbers(tmp_path: Path) -> None:
+    lines = told("--out", tmp_path, "--network", "grid:20x20", "--users", "0").splitlines()
+    assert lines[:2] == ["0 users on 400 nodes", "  0 at 400 nodes"]
+
+
+def test_long_regions_are_cut_short_on_the_terminal_only(tmp_path: Path) -> None:
+    options = ("--out", tmp_path, "--network", "grid:40x40", "--users", "40", "--runs", "1")
+    (run,) = as_json(*options)["runs"]
+    assert run["region_size"] > 100
+    assert f"and {run['region_size'] - 100} more" in " ".join(told(*options).split())
+
+
+def test_suppressed_runs_are_told_with_their_reason(tmp_path: Path) -> None:
+    shown = told("--out", tmp_path, "--users", "3", "--runs", "7")
+    assert shown.count("suppressed: too few devices") == 1 + 7  # the first is told twice
+
+
+def test_the_json_holds_every_run_and_agrees_with_the_summary(tmp_path: Path) -> None:
+    report = as_json("--out", tmp_path, "--runs", "30", "--seed", "7", "--users", "50")
+    runs = report.pop("runs")
+    assert report == json.loads((tmp_path / "summary.json").read_text())
+    assert [run["run"] for run in runs] == list(range(1, 31))
+    assert all(run["region_size"] == len(run["region"]) for run in runs)
+    assert all(run["target"] in run["region"] for run in runs if run["outcome"] == "cloaked")
+    assert (report["users"], report["seed"], report["over_runs"]["n"]) == (50, 7, 30)
+
+
+def test_equal_seeds_tell_the_same_and_others_do_not(tmp_path: Path) -> None:
+    first = as_json("--out", tmp_path)
+    assert as_json("--out", tmp_path) == first
+    assert as_json("--out", tmp_path, "--seed", "2")["runs"] != first["runs"]
+
+
+def test_the_rule_and_the_cap_are_those_of_the_settings_file(tmp_path: Path) -> None:
+    settings = tmp_path / "gateway.toml"
+    settings.write_text(
+        '[adka]\ndensity_steps = [3]\nk_values = [12, 4]\n[region]\nmode = "bfs"\nmax_nodes = 2\n'
+    )
+    report = as_json("--out", tmp_path, "--config", settings)
+    assert {run["k"] for run in report["runs"]} <= {12, 4}
+    assert {run["region_size"] for run in report["runs"]} <= {0, 1, 2}
+    assert report["over_runs"]["suppressed"].keys() == {"region_too_large"}
+
+
+def test_a_rule_without_steps_is_a_rule_too(tmp_path: Path) -> None:
+    settings = tmp_path / "gateway.toml"
+    settings.write_text("[adka]\ndensity_steps = []\nk_values = [3]\n")
+    report = as_json("--out", tmp_path, "--config", settings)
+    assert {run["k"] for run in report["runs"]} == {3}
+
+
+def test_names_of_nodes_are_not_taken_for_markup(tmp_path: Path) -> None:
+    (tmp_path / "net_edges.csv").write_text("u,v\n[red]A,B\n")
+    shown = told("--out", tmp_path, "--network", tmp_path / "net")
+    assert "[red]A: " in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (("--network", "nowhere"), InputError),
+        (("--config", "nowhere.toml"), SettingsError),
+    ],
+)
+def test_what_cannot_be_read_is_an_error_that_names_it(
+    tmp_path: Path, options: tuple[str, ...], error: type[Exception]
+) -> None:
+    with pytest.raises(error, match="nowhere"):
+        told("--out", tmp_path, *options)
+
+
+@pytest.mark.parametrize("options", [("--runs", "0"), ("--users", "-1"), ("--seed", "-1"), ()])
+def test_impossible_numbers_and_a_missing_folder_are_refused(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    out = ("--out", str(tmp_path)) if options else ()
+    assert CliRunner().invoke(app, ["adka", *out, *options]).exit_code == 2
