@@ -1,0 +1,251 @@
+"""The demo: a broker, the simulator, the gateway and an analyst, each over the wire."""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from anonymizer.app.gateway import Gateway
+from anonymizer.app.glance import Glance, glance_at
+from anonymizer.errors import TransportError
+from anonymizer.networks import load_network
+from anonymizer.pipeline.ports import Delivery
+from anonymizer.settings import BrokerSettings, Settings
+from anonymizer.transport import MqttLink
+from anonymizer.transport.brokers import (
+    find_mosquitto,
+    running_embedded_broker,
+    running_mosquitto,
+)
+
+_LOOK_EVERY_S = 0.5
+_CONNECT_S = 15.0
+_ONE_DEVICE = "positions/veh-000000"
+"""Topic of a simulated device; one is enough to show what devices say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoPlan:
+    """What to show.
+
+    Attributes
+    ----------
+    network
+        Where the devices move.
+    n_devices, rate_hz
+        How many, and how often each reports.
+    seed
+        Of the traffic.
+    duration_s
+        From the first position on; None: until told to stop.
+    http_port
+        0: any free one.
+    broker
+        `auto`: Mosquitto where there is one, else the embedded one.
+    """
+
+    network: str = "city:2500"
+    n_devices: int = 1000
+    rate_hz: float = 1.0
+    seed: int = 1
+    duration_s: float | None = None
+    http_port: int = 0
+    broker: Literal["auto", "mosquitto", "embedded"] = "auto"
+
+
+@dataclass(slots=True)
+class Onlooker:
+    """Somebody with a subscription, who remembers the last message."""
+
+    n_messages: int = 0
+    last: str = ""
+
+    def see(self, deliveries: Sequence[Delivery]) -> None:
+        """Look at messages as they arrive."""
+        self.n_messages += len(deliveries)
+        self.last = deliveries[-1].payload.decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What there is to look at while the demo runs.
+
+    Attributes
+    ----------
+    broker, http_url
+        Which broker, and where the gateway's metrics are.
+    device
+        Sees what one device says.
+    analyst
+        Sees the outputs alone.
+    """
+
+    broker: str
+    http_url: str
+    device: Onlooker
+    analyst: Onlooker
+
+
+class _Clock:
+    """Seconds since the first position came: before that there is nothing to measure."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._began: float | None = None
+
+    def glance(self) -> Glance:
+        now = time.monotonic()
+        if self._began is None and self._gateway.ledger.n_received:
+            self._began = now
+        return glance_at(
+            self._gateway.flow,
+            n_waiting=self._gateway.inbox.n_waiting,
+            seconds=0.0 if self._began is None else now - self._began,
+        )
+
+
+async def run_demo(
+    plan: DemoPlan,
+    stop: asyncio.Event,
+    *,
+    begin: Callable[[Scene], None],
+    show: Callable[[Glance], None],
+) -> Glance:
+    """Run the demo until `stop` or its duration; return the last look, after the drain.
+
+    Parameters
+    ----------
+    plan
+        What to show.
+    stop
+        Ends it when set.
+    begin
+        Called once, when all parts are up.
+    show
+        Called twice a second from then on.
+
+    Raises
+    ------
+    InputError, SettingsError
+        If the plan cannot be carried out.
+    TransportError
+        If a part does not come up, or ends by itself.
+    """
+    network = load_network(plan.network)
+    async with AsyncExitStack() as stack:
+        name, broker = await stack.enter_async_context(_running_broker(plan))
+        settings = Settings.model_validate(_tables(plan, broker))
+        gateway = Gateway(settings, network)
+        gateway.warm_up()
+        device = await stack.enter_async_context(_onlooker(broker, "device", _ONE_DEVICE))
+        analyst = await stack.enter_async_context(
+            _onlooker(broker, "analyst", settings.output.topic)
+        )
+        drain = asyncio.Event()
+        clock = _Clock(gateway)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(gateway.run(drain), name="gateway")
+            problem = await _all_up(gateway)
+            if not problem:
+                begin(Scene(name, gateway.http.url if gateway.http else "", device, analyst))
+                async with _simulator(plan, broker) as simulator:
+                    problem = await _look_on(clock, show, stop, simulator, plan.duration_s)
+            drain.set()
+    if problem:
+        raise TransportError(problem)
+    return clock.glance()
+
+
+async def _all_up(gateway: Gateway) -> str:
+    """Wait for the gateway; return what is wrong, or nothing."""
+    try:
+        async with asyncio.timeout(_CONNECT_S):
+            await gateway.until_connected()
+    except TimeoutError:
+        return "the gateway was not let in by the demo's own broker"
+    return ""
+
+
+async def _look_on(
+    clock: _Clock,
+    show: Callable[[Glance], None],
+    stop: asyncio.Event,
+    simulator: asyncio.subprocess.Process,
+    duration_s: float | None,
+) -> str:
+    """Look until `stop` or the end of the duration; return what went wrong, or nothing."""
+    while not stop.is_set():
+        if simulator.returncode is not None:
+            said = await simulator.stderr.read() if simulator.stderr else b""
+            last = said.decode(errors="replace").strip().splitlines()[-1:]
+            return last[0] if last else f"the simulator ended (exit {simulator.returncode})"
+        now = clock.glance()
+        show(now)
+        if duration_s is not None and now.seconds >= duration_s:
+            break
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_EVERY_S):
+                await stop.wait()
+    return ""
+
+
+@asynccontextmanager
+async def _running_broker(plan: DemoPlan) -> AsyncIterator[tuple[str, BrokerSettings]]:
+    """Run the broker that the plan asks for; yield what to call it and how to reach it."""
+    embedded = plan.broker == "embedded" or (plan.broker == "auto" and find_mosquitto() is None)
+    async with running_embedded_broker() if embedded else running_mosquitto() as url:
+        yield (
+            f"embedded amqtt at {url} (for demos only: it loses messages in bursts)"
+            if embedded
+            else f"Mosquitto at {url}",
+            BrokerSettings(url=url, version="3.1.1" if embedded else "5"),
+        )
+
+
+@asynccontextmanager
+async def _onlooker(broker: BrokerSettings, name: str, topic: str) -> AsyncIterator[Onlooker]:
+    """Let somebody subscribe to a topic while the block runs."""
+    onlooker = Onlooker()
+    link = MqttLink(broker, client_id=name, deliver=onlooker.see, subscriptions=[(topic, 0)])
+    running = asyncio.create_task(link.run(), name=name)
+    try:
+        yield onlooker
+    finally:
+        await link.close()
+        await running
+
+
+@asynccontextmanager
+async def _simulator(
+    plan: DemoPlan, broker: BrokerSettings
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run the simulator as a program of its own."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "simulator", "run", "--quiet"),
+        *("--network", plan.network, "--devices", str(plan.n_devices)),
+        *("--rate", str(plan.rate_hz), "--seed", str(plan.seed)),
+        *("--broker", broker.url, "--mqtt", broker.version),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,  # a Ctrl-C is for us; we end it ourselves
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        await process.communicate()
+
+
+def _tables(plan: DemoPlan, broker: BrokerSettings) -> dict[str, Any]:
+    """Return the settings of the demo."""
+    return {
+        "network": {"source": plan.network},
+        "broker": broker,
+        "session": {"settle_s": 2.0},  # a person is waiting
+        "http": {"port": plan.http_port},
+    }

@@ -1,0 +1,105 @@
+"""`anonymizer cloak`."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anonymizer.cli.serve import ConfigFile, settings_of
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.errors import GuaranteeError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from anonymizer.app.cloak import CloakSummary
+
+
+def cloak(
+    trace: Annotated[
+        Path, typer.Argument(help="csv or parquet with device_id, ts (unix s), lat, lon (or node).")
+    ],
+    network: Annotated[
+        str,
+        typer.Option(
+            metavar="NET",
+            help="GraphML, OSM pbf or XML, SUMO .net.xml, PREFIX of PREFIX_nodes/PREFIX_edges, "
+            "grid:ROWSxCOLUMNS or city:NODES.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Where the release goes: one JSON line a pseudonym.")],
+    region: Annotated[
+        str, typer.Option(help="How regions are formed: bfs, snapshot or session.")
+    ] = "session",
+    auditor_map: Annotated[
+        Path | None,
+        typer.Option(help="Write down which device each pseudonym was. For the auditor alone."),
+    ] = None,
+    tick: Annotated[float, typer.Option(min=0.001, help="Seconds of the trace in a tick.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Equal input and seed give equal files.")] = 0,
+    config: ConfigFile = None,
+) -> None:
+    """Cloak a recorded trace with the operators of the live service, without MQTT.
+
+    [bold]Example[/bold]
+
+        anonymizer cloak taxis.parquet --network sf --region bfs --out cloaked.jsonl
+    """
+    from rich.console import Console  # noqa: PLC0415  help stays quick
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    from anonymizer.app.cloak import cloak_trace  # noqa: PLC0415
+    from anonymizer.files.traces import read_trace  # noqa: PLC0415
+    from anonymizer.networks import load_network  # noqa: PLC0415
+
+    settings = settings_of(config, {"region": {"mode": region}})
+    console = Console(stderr=True)
+    with console.status("reading the trace and the network"):
+        recorded = read_trace(trace)
+        roads = load_network(network)
+    columns = (TextColumn("cloaking"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    began = time.monotonic()
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("", total=recorded.n_rows)
+        summary = cloak_trace(
+            recorded,
+            roads,
+            settings,
+            tick_s=tick,
+            seed=seed,
+            out=out,
+            auditor_map=auditor_map,
+            progress=lambda rows: bar.advance(task, rows),
+        )
+    console.print(_table(summary, title=str(out), seconds=time.monotonic() - began))
+    if summary.ledger.n(Outcome.SUPPRESSED__UNVERIFIED):
+        raise GuaranteeError("verification failed for some groups; they were suppressed")
+
+
+def _table(summary: "CloakSummary", *, title: str, seconds: float) -> "Table":
+    import numpy as np  # noqa: PLC0415  help stays quick
+    from rich.table import Table  # noqa: PLC0415
+
+    ledger = summary.ledger
+    table = Table(title=title, show_header=False, box=None, title_justify="left")
+    table.add_column(justify="left", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_row("positions received", f"{ledger.n_received:,}")
+    for outcome, n in ledger.counts().items():
+        if n:
+            table.add_row("  " + " ".join(filter(None, outcome.label)).replace("_", " "), f"{n:,}")
+    table.add_row("  unaccounted for", f"{ledger.n_received - ledger.n_settled:,}")
+    sizes = np.concatenate([np.zeros(0, np.int64), *summary.region_nodes])
+    if len(sizes):
+        table.add_row("nodes a region, median", f"{np.median(sizes):,.0f}")
+        table.add_row("nodes a region, mean", f"{sizes.mean():,.1f}")
+    table.add_row("positions a second", f"{ledger.n_received / seconds:,.0f}")
+    table.add_row("time", f"{seconds:.1f} s")
+    return table

@@ -1,0 +1,156 @@
+"""What the demo looks like: a live view or lines, and a summary at the end."""
+
+import asyncio
+import math
+from collections import deque
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from anonymizer.app.demo import DemoPlan, Scene, run_demo
+from anonymizer.app.glance import Glance
+from anonymizer.app.serving import stop_at_signal
+from anonymizer.observe.logs import configure_logs
+from anonymizer.settings import LogSettings
+
+_LINE_EVERY_S = 5.0
+_RATE_OVER = 10
+"""Looks over which the present rate is taken."""
+_MOST_CHARACTERS = 280
+"""Of a message on display."""
+
+
+def present(plan: DemoPlan, *, headless: bool) -> None:
+    """Run the demo on this terminal until it is over, and sum it up.
+
+    Raises
+    ------
+    AnonymizerError
+        As `run_demo` does.
+    """
+    console = Console()
+    run = _in_lines if headless or not console.is_terminal else _live
+    console.print(_summary(asyncio.run(run(plan, console))))
+
+
+async def _in_lines(plan: DemoPlan, console: Console) -> Glance:
+    configure_logs(LogSettings(level="warning", format="text"))
+    printed_s = 0.0
+
+    def begin(scene: Scene) -> None:
+        console.print(f"{_where(scene)}\n", soft_wrap=True, highlight=False)
+
+    def show(now: Glance) -> None:
+        nonlocal printed_s
+        if now.seconds - printed_s >= _LINE_EVERY_S:
+            printed_s = now.seconds
+            console.print(_line(now), soft_wrap=True, highlight=False)
+
+    return await run_demo(plan, stop_at_signal(), begin=begin, show=show)
+
+
+async def _live(plan: DemoPlan, console: Console) -> Glance:
+    starting = Text("starting broker, gateway and simulator ...", style="dim")
+    with Live(starting, console=console, refresh_per_second=4, transient=True) as live:
+        # Now that standard error is the live view's: lines go above it, not through it.
+        configure_logs(LogSettings(level="warning", format="text"))
+        scenes: list[Scene] = []
+        looks: deque[Glance] = deque(maxlen=_RATE_OVER)
+
+        def show(now: Glance) -> None:
+            looks.append(now)
+            live.update(_view(scenes[0], now, looks[0]))
+
+        return await run_demo(plan, stop_at_signal(), begin=scenes.append, show=show)
+
+
+def _where(scene: Scene) -> str:
+    return f"broker   {scene.broker}\nmetrics  {scene.http_url}/metrics"
+
+
+def _line(now: Glance) -> str:
+    return (
+        f"{now.seconds:4.0f} s  in {now.n_received:,}  out {now.n_published:,} "
+        f"in {now.n_messages:,} messages  not published {sum(now.refused.values()):,}  "
+        f"p50 {_ms(now.latency_p50_s)}  p99 {_ms(now.latency_p99_s)}  "
+        f"{_one_decimal(now.region_mean)} nodes a region"
+    )
+
+
+def _view(scene: Scene, now: Glance, before: Glance) -> RenderableType:
+    """Draw the live view; rates are taken since `before`."""
+    span_s = now.seconds - before.seconds
+    flow = _table()
+    flow.add_row("devices", f"{now.n_devices:,}")
+    flow.add_row("positions in", f"{now.n_received:,}")
+    flow.add_row("", _rate(now.n_received - before.n_received, span_s))
+    flow.add_row("positions out", f"{now.n_published:,}")
+    flow.add_row("", _rate(now.n_published - before.n_published, span_s))
+    flow.add_row("messages out", f"{now.n_messages:,}")
+    quality = _table()
+    quality.add_row("latency, median", _ms(now.latency_p50_s))
+    quality.add_row("latency, 99 %", _ms(now.latency_p99_s))
+    quality.add_row("region, median", f"{_whole(now.region_p50)} nodes")
+    quality.add_row("region, mean", f"{_one_decimal(now.region_mean)} nodes")
+    quality.add_row("in it, median", f"{_whole(now.k_reached_p50)} devices")
+    panels = Table.grid(expand=True)
+    panels.add_row(
+        Panel(flow, title=f"{now.seconds:.0f} s", title_align="left"),
+        Panel(quality, title="what comes out", title_align="left", height=8),
+    )
+    refused = _table()
+    for reason, n in now.refused.items():
+        refused.add_row(reason, f"{n:,}")
+    return Group(
+        panels,
+        Panel(refused if now.refused else "nothing", title="not published", title_align="left"),
+        Panel(_shortened(scene.device.last), title="what one device says", title_align="left"),
+        Panel(_shortened(scene.analyst.last), title="what an analyst sees", title_align="left"),
+        Text(f"{_where(scene)}\nCtrl-C ends it", style="dim", overflow="fold"),
+    )
+
+
+def _summary(now: Glance) -> RenderableType:
+    table = _table(title=f"{now.seconds:.0f} seconds")
+    table.add_row("positions received", f"{now.n_received:,}")
+    table.add_row("  published", f"{now.n_published:,}")
+    for reason, n in now.refused.items():
+        table.add_row(f"  {reason}", f"{n:,}")
+    table.add_row("  unaccounted for", f"{now.n_unaccounted:,}")
+    table.add_row("positions a second", _rate(now.n_received, now.seconds))
+    table.add_row("messages out", f"{now.n_messages:,}")
+    table.add_row("latency p50 / p99", f"{_ms(now.latency_p50_s)} / {_ms(now.latency_p99_s)}")
+    table.add_row("nodes a region, mean", _one_decimal(now.region_mean))
+    table.add_row("devices in it, median", _whole(now.k_reached_p50))
+    return table
+
+
+def _table(title: str | None = None) -> Table:
+    table = Table(title=title, show_header=False, box=None, pad_edge=False, title_justify="left")
+    table.add_column(justify="left", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    return table
+
+
+def _shortened(message: str) -> Text:
+    cut = message[:_MOST_CHARACTERS] + " ..." if len(message) > _MOST_CHARACTERS else message
+    return Text(cut or "nothing yet", overflow="fold", style="" if cut else "dim")
+
+
+def _rate(n: int, seconds: float) -> str:
+    return f"{n / seconds:,.0f} /s" if seconds else "-"
+
+
+def _ms(seconds: float) -> str:
+    return "-" if math.isnan(seconds) else f"{1000 * seconds:.0f} ms"
+
+
+def _whole(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:,.0f}"
+
+
+def _one_decimal(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:,.1f}"

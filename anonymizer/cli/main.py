@@ -1,0 +1,66 @@
+"""The commands, and what every one of them has in common: exit codes and one-line errors."""
+
+import sys
+from typing import NoReturn
+
+import typer
+
+from anonymizer import __version__
+from anonymizer.cli import audit, cloak, demo, experiment, serve
+from anonymizer.errors import AnonymizerError, GuaranteeError
+
+app = typer.Typer(
+    name="anonymizer",
+    help="A privacy gateway for moving devices: raw positions in over MQTT, cloaked regions out.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _say_version(wanted: bool) -> None:  # noqa: FBT001  typer's callback
+    if wanted:
+        typer.echo(f"anonymizer {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: bool = typer.Option(  # noqa: FBT001  read by its callback
+        False, "--version", help="Say the version and go.", callback=_say_version, is_eager=True
+    ),
+) -> None:
+    pass
+
+
+app.command("demo")(demo.demo)
+app.command("serve")(serve.serve)
+app.command("check")(serve.check)
+app.command("cloak")(cloak.cloak)
+app.add_typer(audit.app, name="audit")
+app.add_typer(experiment.app, name="experiment")
+
+
+def main() -> None:
+    """Run the command line.
+
+    Exit 0 done, 1 a promise or bar failed, 2 bad input or settings, 130 interrupted.
+    """
+    try:
+        sys.exit(app(prog_name="anonymizer", standalone_mode=False))
+    except GuaranteeError as error:
+        _fail(str(error), code=1)
+    except AnonymizerError as error:
+        _fail(str(error), code=2)
+    except typer.TyperException as error:
+        message = error.format_message()  # none where the help has been shown already
+        _fail(f"{message} (see --help)" if message else "", code=2)
+    except (KeyboardInterrupt, typer.Abort):
+        sys.exit(130)  # as a shell says it of a program that SIGINT ended
+
+
+def _fail(message: str, *, code: int) -> NoReturn:
+    if message:
+        typer.echo(f"anonymizer: {' '.join(message.split())}", err=True)
+    sys.exit(code)

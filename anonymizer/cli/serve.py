@@ -1,0 +1,81 @@
+"""`anonymizer serve` and `anonymizer check`."""
+
+import asyncio
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from anonymizer.errors import SettingsError
+
+if TYPE_CHECKING:
+    from anonymizer.settings import Settings
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        help="Settings file (TOML). ANONYMIZER__TABLE__KEY=value in the environment overrides it.",
+        show_default="the defaults",
+    ),
+]
+
+
+def settings_of(config: Path | None, options: Mapping[str, Any] | None = None) -> "Settings":
+    """Return the settings of a file (None: the defaults) under this process's environment.
+
+    `options`, tables of the command line, outrank both.
+    """
+    from anonymizer.settings import load_settings  # noqa: PLC0415  help stays quick
+
+    return load_settings(config, os.environ, options)
+
+
+def serve(config: ConfigFile = None) -> None:
+    """Run the gateway until SIGTERM or Ctrl-C, then drain and go.
+
+    [bold]Examples[/bold]
+
+        anonymizer serve --config gateway.toml
+
+        ANONYMIZER__BROKER__URL=mqtts://broker.example anonymizer serve -c gateway.toml
+    """
+    settings = settings_of(config)
+    from anonymizer.app.serving import serve_until_told  # noqa: PLC0415  help stays quick
+
+    with _blaming(config):
+        asyncio.run(serve_until_told(settings))
+
+
+def check(config: ConfigFile = None) -> None:
+    """Check a settings file: exit 0 and say so, or exit 2 with the file and key at fault.
+
+    Reads the network and every file that the settings name, and connects to nothing.
+
+    [bold]Example[/bold]
+
+        anonymizer check --config gateway.toml
+    """
+    settings = settings_of(config)
+    from anonymizer.app.checking import check_files  # noqa: PLC0415  help stays quick
+
+    with _blaming(config):
+        network = check_files(settings)
+    typer.echo(
+        f"{config or 'the default settings'}: fine; "
+        f"a network of {network.n_nodes:,} nodes and {network.n_roads:,} roads"
+    )
+
+
+@contextmanager
+def _blaming(config: Path | None) -> Iterator[None]:
+    """Put the settings file in front of what is found wrong with settings that were read."""
+    try:
+        yield
+    except SettingsError as error:
+        raise SettingsError(f"{config or 'settings'}: {error}") from None

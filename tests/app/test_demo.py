@@ -1,0 +1,95 @@
+"""The demo: all its parts, over the wire, on both brokers."""
+
+import asyncio
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from anonymizer.app.demo import DemoPlan, Scene, run_demo
+from anonymizer.app.glance import Glance
+from anonymizer.errors import InputError, SettingsError, TransportError
+from tests.end_to_end import ANONYMIZER, DEADLINE_S
+
+SMALL = DemoPlan(network="grid:8x8", n_devices=80, rate_hz=5.0)
+
+
+async def watch(plan: DemoPlan, *, n_published: int) -> tuple[Scene, list[Glance]]:
+    """Run a demo until so many positions are published; return what there was to see."""
+    stop = asyncio.Event()
+    scenes: list[Scene] = []
+    looks: list[Glance] = []
+
+    def show(now: Glance) -> None:
+        looks.append(now)
+        if now.n_published >= n_published:
+            stop.set()
+
+    async with asyncio.timeout(DEADLINE_S):
+        looks.append(await run_demo(plan, stop, begin=scenes.append, show=show))
+    [scene] = scenes
+    return scene, looks
+
+
+@pytest.mark.parametrize(
+    ("broker", "name"), [("mosquitto", "Mosquitto at"), ("embedded", "embedded amqtt at")]
+)
+async def test_positions_go_in_and_regions_come_out_and_nothing_is_unaccounted_for(
+    broker: str, name: str
+) -> None:
+    plan = DemoPlan(network="grid:8x8", n_devices=80, rate_hz=5.0, broker=broker)  # type: ignore[arg-type]
+    scene, looks = await watch(plan, n_published=200)
+    last = looks[-1]
+    assert scene.broker.startswith(name)
+    assert ("for demos only" in scene.broker) == (broker == "embedded")
+    assert last.n_published >= 200
+    assert last.n_held == 0
+    assert [look.n_unaccounted for look in looks] == [0] * len(looks)
+    assert '"lat"' in scene.device.last
+    assert '"region"' in scene.analyst.last
+    assert "lat" not in scene.analyst.last
+    assert 0 < last.latency_p50_s <= last.latency_p99_s < DEADLINE_S
+
+
+async def test_the_duration_counts_from_the_first_position() -> None:
+    _, looks = await watch(replace(SMALL, duration_s=1.0), n_published=sys.maxsize)
+    assert looks[-1].n_received > 0
+    assert [look.seconds for look in looks if not look.n_received] != []
+    assert all(look.seconds == 0 for look in looks if not look.n_received)
+
+
+async def test_what_stops_the_simulator_is_what_the_user_is_told() -> None:
+    with pytest.raises(TransportError, match=r"^simulator: .*--devices"):
+        await watch(replace(SMALL, n_devices=0), n_published=1)
+
+
+async def test_a_network_or_a_port_that_cannot_be_used_ends_it_before_it_begins() -> None:
+    with pytest.raises(InputError, match=r"^nowhere\.osm: "):
+        await watch(replace(SMALL, network="nowhere.osm"), n_published=1)
+    async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) as taken:
+        port = taken.sockets[0].getsockname()[1]
+        with pytest.raises(SettingsError, match=r"^http\.host, http\.port: "):
+            await watch(replace(SMALL, http_port=port, broker="embedded"), n_published=1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_ctrl_c_ends_it_with_a_summary_and_no_process_stays(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(ANONYMIZER, "demo", "--headless", "--devices", "80", "--network", "grid:8x8"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+        cwd=tmp_path,
+    )
+    assert process.stdout is not None
+    async with asyncio.timeout(DEADLINE_S):
+        while b"metrics" not in (await process.stdout.readline()):
+            assert not process.stdout.at_eof()
+        process.send_signal(number)
+        out, err = await process.communicate()  # ends when nobody holds its output any more
+    assert (process.returncode, err) == (0, b"")
+    assert out.decode().split("unaccounted for")[1].split()[0] == "0"

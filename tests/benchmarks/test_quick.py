@@ -1,0 +1,88 @@
+"""The benchmarks, tiny: they run, and their peers do the same work."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.__main__ import BENCHMARKS, main
+from benchmarks.gateways import Scrape
+from benchmarks.tables import Table, as_json, as_markdown
+from benchmarks.timing import agree, best_of, runs_for
+
+
+def test_every_benchmark_runs_and_fills_its_tables(tmp_path: Path) -> None:
+    found, page = tmp_path / "found.json", tmp_path / "page.md"
+    files = ["--json", str(found), "--markdown", str(page)]
+    command = [sys.executable, "-m", "benchmarks", "--quick", *files]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stderr
+    results = json.loads(found.read_text())
+    assert results["machine"]["cores"]
+    assert list(results["benchmarks"]) == list(BENCHMARKS)
+    text = page.read_text()
+    for tables in results["benchmarks"].values():
+        for table in tables:
+            assert table["title"] in text
+            assert table["rows"]
+            cells = [cell for row in table["rows"] for cell in row.values()]
+            assert all(isinstance(cell, str) or cell >= 0 for cell in cells)
+    (probed,) = results["benchmarks"]["end_to_end"][0]["rows"]
+    assert probed["yielded"] == probed["lost"] == 0
+    assert 0 < probed["p50, ms"] <= probed["p99, ms"]
+
+
+def test_an_unknown_benchmark_is_refused_before_anything_runs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["adka", "adak"])
+    assert stopped.value.code == 2
+    assert "adak: no such benchmark" in capsys.readouterr().err
+
+
+def test_the_first_run_is_never_counted() -> None:
+    seen: list[int] = []
+    assert 0 <= best_of(seen.append, iter(range(3))) < math.inf
+    assert seen == [0, 1, 2]
+    with pytest.raises(ValueError, match="empty"):
+        best_of(seen.append, [0])
+
+
+def test_small_works_run_more_often_within_bounds() -> None:
+    assert [runs_for(n) for n in (1, 10_000, 10_000_000)] == [50, 10, 5]
+
+
+def test_a_peer_that_answers_otherwise_is_not_timed() -> None:
+    agree([1], [1])
+    with pytest.raises(RuntimeError, match="answers otherwise"):
+        agree([1], [2])
+
+
+def test_tables_say_numbers_so_that_they_can_be_compared() -> None:
+    table = Table("t", ("name", "n", "µs"), [("a", 12_345, 0.1234), ("b", 6, math.nan)], ("why",))
+    assert as_markdown(table).splitlines() == [
+        "### t", "", "| name | n | µs |", "| --- | --: | --: |",
+        "| a | 12,345 | 0.12 |", "| b | 6 | nan |", "", "- why",
+    ]  # fmt: skip
+    assert as_json(table)["rows"] == [
+        {"name": "a", "n": 12_345, "µs": 0.1234},
+        {"name": "b", "n": 6, "µs": None},
+    ]
+
+
+def test_quantiles_come_from_what_happened_between_two_scrapes() -> None:
+    def scrape(*counts: int) -> Scrape:
+        edges = ("0.1", "0.3", "+Inf")
+        return Scrape(
+            {f'h_bucket{{le="{edge}"}}': n for edge, n in zip(edges, counts, strict=True)}
+        )
+
+    between = scrape(15, 25, 25) - scrape(5, 5, 5)
+    assert between.quantile("h", 0.5) == pytest.approx(0.1)
+    assert between.quantile("h", 0.75) == pytest.approx(0.2)
+    assert math.isnan((between - between).quantile("h", 0.5))
+    assert math.isinf((scrape(0, 0, 1) - scrape(0, 0, 0)).quantile("h", 0.5))

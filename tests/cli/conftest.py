@@ -1,0 +1,5 @@
+"""Certificates for these tests; see `tests.brokers`."""
+
+from tests.brokers import certificates
+
+__all__ = ["certificates"]

@@ -1,0 +1,92 @@
+"""`anonymizer cloak`, as a user calls it."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.cli.support import anonymizer
+
+DEVICES = 40
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """Two rounds of devices that stand close together, the second with one far away."""
+    rows = [
+        (f"tram-{i}", 1_000.0 + 60 * turn, 60.1699 + i * 1e-5, 24.9384)
+        for turn in range(2)
+        for i in range(DEVICES)
+    ]
+    rows[-1] = (rows[-1][0], rows[-1][1], 10.0, 10.0)
+    path = tmp_path / "trace.csv"
+    columns = ["device_id", "ts", "lat", "lon"]
+    pl.DataFrame(rows, schema=columns, orient="row").write_csv(path)
+    return path
+
+
+def figures(table: str) -> dict[str, str]:
+    """Read the table that is printed at the end."""
+    return dict(re.findall(r"^ *(\D.*?)  +(\S.*?) *$", table, re.MULTILINE))
+
+
+def test_equal_seeds_give_equal_files_and_every_row_is_accounted_for(
+    trace: Path, tmp_path: Path
+) -> None:
+    def cloak(name: str, seed: int) -> tuple[bytes, dict[str, str]]:
+        out = tmp_path / name
+        told = anonymizer(
+            *("cloak", trace, "--network", "grid:21x21", "--region", "bfs"),
+            *("--out", out, "--seed", str(seed)),
+            *("--auditor-map", tmp_path / "map.jsonl"),
+        )
+        assert told.returncode == 0, told.stderr
+        return out.read_bytes(), figures(told.stderr)
+
+    first, table = cloak("first.jsonl", 7)
+    assert first == cloak("again.jsonl", 7)[0]
+    assert first != cloak("other.jsonl", 8)[0]
+    lines = [json.loads(line) for line in first.splitlines()]
+    published = sum(bool(line["region"]) for line in lines)
+    assert (table["positions received"], table["unaccounted for"]) == (str(2 * DEVICES), "0")
+    assert (table["published"], table["suppressed off graph"]) == (str(published), "1")
+    assert published == 2 * DEVICES - 1
+
+
+def test_a_trace_that_does_not_fit_the_network_is_one_line_and_exit_2(
+    tmp_path: Path,
+) -> None:
+    trace = tmp_path / "nodes.csv"
+    trace.write_text("device_id,ts,node\na,1,900\n")
+    told = anonymizer("cloak", trace, "--network", "grid:5x5", "--out", tmp_path / "out.jsonl")
+    assert told.returncode == 2
+    assert told.stderr.splitlines()[-1].startswith("anonymizer: ")
+
+
+@pytest.mark.data
+def test_an_hour_of_taxis_is_the_same_bytes_twice_and_accounted_for(tmp_path: Path) -> None:
+    data = Path(os.environ["ANONYMIZER_DATA"])
+    hour = pl.read_parquet(data / "traces" / "cabspotting_sf_2008-05-19_20.parquet")
+    start = float(hour["ts"].min())  # type: ignore[arg-type]
+    hour = hour.filter(pl.col("ts").is_between(start + 10 * 3_600, start + 11 * 3_600))
+    trace, network = tmp_path / "hour.parquet", data / "networks" / "san_francisco"
+    hour.write_parquet(trace)
+    releases = []
+    for name in ("first.jsonl", "again.jsonl"):
+        out = tmp_path / name
+        told = anonymizer(
+            *("cloak", trace, "--network", str(network), "--region", "bfs"),
+            *("--out", out, "--tick", "10", "--seed", "3"),
+        )
+        assert told.returncode == 0, told.stderr
+        table = figures(told.stderr)
+        assert int(table["positions received"].replace(",", "")) == len(hour)
+        assert table["unaccounted for"] == "0"
+        releases.append(out.read_bytes())
+    assert releases[0] == releases[1]
+    lines = [json.loads(line) for line in releases[0].splitlines()]
+    published = sum(bool(line["region"]) for line in lines)
+    assert int(table["published"].replace(",", "")) == published > 0.3 * len(hour)

@@ -1,0 +1,66 @@
+"""What the demo shows, drawn without a terminal."""
+
+import io
+import math
+from dataclasses import replace
+
+import pytest
+from rich.console import Console, RenderableType
+
+from anonymizer.app.demo import Onlooker, Scene
+from anonymizer.app.glance import Glance
+from anonymizer.cli import live
+
+EARLY = Glance(
+    seconds=0.0, n_received=0, n_published=0, n_messages=0, n_held=0, refused={}, n_devices=0,
+    latency_p50_s=math.nan, latency_p99_s=math.nan, region_p50=math.nan, region_mean=math.nan,
+    k_reached_p50=math.nan,
+)  # fmt: skip
+LATER = Glance(
+    seconds=10.0, n_received=10_020, n_published=9_990, n_messages=4_000, n_held=20,
+    refused={"suppressed too few devices": 7, "late": 3}, n_devices=1_000,
+    latency_p50_s=0.0421, latency_p99_s=0.1333, region_p50=8.0, region_mean=17.8,
+    k_reached_p50=8.0,
+)  # fmt: skip
+SCENE = Scene(
+    "Mosquitto at mqtt://127.0.0.1:1883",
+    "http://127.0.0.1:8080",
+    Onlooker(),
+    Onlooker(2, "x" * 500),
+)
+
+
+def drawn(what: RenderableType, *, width: int = 80) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    console.print(what)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_before_the_first_position_there_is_nothing_to_measure() -> None:
+    for text in (drawn(live._view(SCENE, EARLY, EARLY)), live._line(EARLY)):
+        assert "nan" not in text
+    assert "nothing yet" in drawn(live._view(SCENE, EARLY, EARLY))
+
+
+def test_the_view_fits_a_small_terminal_and_shows_rates_latency_and_what_is_refused() -> None:
+    text = drawn(live._view(SCENE, LATER, replace(LATER, seconds=5.0, n_received=5_020)))
+    assert len(text.splitlines()) <= 24
+    for shown in ("10,020", "1,000 /s", "42 ms", "133 ms", "17.8 nodes", "few devices  7", "..."):
+        assert shown in text
+
+
+@pytest.mark.parametrize(("n_lost", "shown"), [(0, "0"), (5, "5")])
+def test_the_summary_says_how_much_is_unaccounted_for(n_lost: int, shown: str) -> None:
+    last = replace(LATER, n_held=0, n_published=10_010 - n_lost)
+    text = drawn(live._summary(last))
+    [line] = [line for line in text.splitlines() if "unaccounted for" in line]
+    assert line.split()[-1] == shown
+    assert "1,002 /s" in text
+
+
+def test_a_line_tells_the_same_without_a_terminal() -> None:
+    assert live._line(LATER) == (
+        "  10 s  in 10,020  out 9,990 in 4,000 messages  not published 10  "
+        "p50 42 ms  p99 133 ms  17.8 nodes a region"
+    )

@@ -1,0 +1,78 @@
+"""What all commands have in common."""
+
+import sys
+
+import pytest
+
+from anonymizer import __version__
+from anonymizer.cli.main import main
+from tests.cli.support import anonymizer
+
+HEAVY = {"numpy", "numba", "scipy", "networkx", "polars", "matplotlib", "fastapi", "pydantic"}
+
+
+def run(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Run a command line in this process; return the exit code."""
+    monkeypatch.setattr(sys, "argv", ["anonymizer", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    code = ended.value.code
+    return code if isinstance(code, int) else 0
+
+
+def test_help_names_every_command_and_loads_nothing_heavy() -> None:
+    told = anonymizer("--help", environment={"PYTHONPROFILEIMPORTTIME": "1"})
+    assert told.returncode == 0
+    for command in ("demo", "serve", "check", "cloak", "experiment"):
+        assert f" {command} " in told.stdout
+    loaded = {line.rpartition("|")[2].strip() for line in told.stderr.splitlines()}
+    assert "typer" in loaded
+    assert loaded & HEAVY == set()
+
+
+@pytest.mark.parametrize("command", ["demo", "serve", "check", "cloak", "experiment"])
+def test_every_command_explains_itself(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(command, "-h", monkeypatch=monkeypatch) == 0
+    assert f"anonymizer {command}" in capsys.readouterr().out
+
+
+def test_no_command_at_all_shows_the_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch=monkeypatch) == 2
+    said = capsys.readouterr()
+    assert "Usage: anonymizer" in said.out
+    assert said.err == ""
+
+
+def test_it_says_its_version(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--version", monkeypatch=monkeypatch) == 0
+    assert capsys.readouterr().out == f"anonymizer {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "about"),
+    [
+        (["sevre"], "No such command 'sevre'"),
+        (["serve", "--confg", "x"], "--confg"),
+        (["demo", "--devices", "0"], "'--devices'"),
+        (["cloak", "trace.csv", "--network", "grid:5x5"], "'--out'"),
+        (["serve", "-c", "nowhere.toml"], "nowhere.toml: cannot be read"),
+        (["cloak", "nowhere.csv", "--network", "grid:5x5", "--out", "x"], "nowhere.csv"),
+    ],
+)
+def test_a_mistake_of_the_user_is_one_line_and_exit_2(
+    arguments: list[str],
+    about: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(*arguments, monkeypatch=monkeypatch) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith("anonymizer: ")
+    assert said.err.count("\n") == 1
+    assert about in said.err

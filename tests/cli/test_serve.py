@@ -1,0 +1,121 @@
+"""`anonymizer check` and `serve` before anything is connected; the files in deploy/."""
+
+import re
+import socket
+import tomllib
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from anonymizer.codecs import CODECS
+from anonymizer.settings import InputSettings, Settings, ZoneSettings
+from anonymizer.settings.readings import ReadingSettings
+from tests.brokers import Certificates
+from tests.cli.support import anonymizer
+
+EXAMPLE = Path(__file__).parents[2] / "deploy" / "gateway.toml"
+
+MISTAKES = {
+    "not TOML": ("[broker\nurl = 1", "is not TOML"),
+    "unknown table": ("[brokers]\n", "brokers: "),
+    "unknown key": ('[broker]\nadress = "mqtt://x"', "broker.adress: "),
+    "wrong type": ('[tick]\ninterval_s = "fast"', "tick.interval_s: "),
+    "out of range": ("[adka]\nk_floor = 1", "adka.k_floor: "),
+    "not a broker": ('[broker]\nurl = "http://broker"', "broker.url: "),
+    "credentials in the address": ('[broker]\nurl = "mqtt://a:b@c"', "broker.url: "),
+    "two passwords": ('[broker]\npassword = "a"\npassword_file = "b"', "broker: "),
+    "unknown codec": ('[[inputs]]\ncodec = "morse"', "inputs.0.codec: "),
+    "no device in the topic": ('[[inputs]]\ntopic = "positions/+"', "inputs.0: topic: "),
+    "k that rises": ("[adka]\nk_values = [2, 5, 10]", "adka: "),
+    "wildcard to publish to": ('[output]\ntopic = "cloaked/#"', "output.topic: "),
+    "unknown mode": ('[region]\nmode = "circle"', "region.mode: "),
+    "late beyond presence": ("[presence]\nmax_behind_s = 500", "presence: "),
+    "no such network": ('[network]\nsource = "nowhere.osm"', "network.source: nowhere.osm: "),
+    "no such grid": ('[network]\nsource = "grid:0x5"', "network.source: grid:0x5: "),
+    "no such password file": ('[broker]\npassword_file = "nowhere"', "broker.password_file: "),
+    "no such authority": ('[broker]\nca_file = "nowhere"', "broker.ca_file: "),
+    "no authority": (
+        '[broker]\nurl = "mqtts://x"\nca_file = "gateway.toml"',
+        "broker.ca_file cannot be used",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "about"), MISTAKES.values(), ids=MISTAKES)
+def test_a_bad_settings_file_is_exit_2_and_one_line_that_names_file_and_key(
+    text: str, about: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("gateway.toml").write_text(text)
+    told = anonymizer("check", "-c", "gateway.toml")
+    assert (told.returncode, told.stdout) == (2, "")
+    assert told.stderr.startswith(f"anonymizer: gateway.toml: {about}")
+    assert told.stderr.count("\n") == 1
+
+
+def test_serve_refuses_what_check_refuses(tmp_path: Path) -> None:
+    config = tmp_path / "gateway.toml"
+    config.write_text('[network]\nsource = "nowhere.osm"')
+    for command in ("check", "serve"):
+        told = anonymizer(command, "-c", config)
+        assert told.returncode == 2
+        assert told.stderr.startswith(f"anonymizer: {config}: network.source: nowhere.osm: ")
+
+
+def test_a_mistake_in_the_environment_is_put_down_to_it() -> None:
+    told = anonymizer("check", environment={"ANONYMIZER__TICK__INTERVAL": "1"})
+    assert told.returncode == 2
+    assert told.stderr.startswith("anonymizer: environment: tick.interval: ")
+
+
+def test_a_taken_http_port_is_exit_2_and_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        config = tmp_path / "gateway.toml"
+        port = taken.getsockname()[1]
+        config.write_text(f'[network]\nsource = "grid:5x5"\n[http]\nport = {port}\n')
+        told = anonymizer("serve", "-c", config, environment={"ANONYMIZER__LOG__LEVEL": "error"})
+    assert told.returncode == 2
+    assert told.stderr == (
+        f"anonymizer: {config}: http.host, http.port: cannot listen: Address already in use\n"
+    )
+
+
+def test_good_files_of_every_kind_pass(certificates: Certificates, tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("open sesame\n")
+    config = tmp_path / "gateway.toml"
+    config.write_text(
+        f'network.source = "grid:5x5"\n[broker]\nurl = "mqtts://broker.example"\n'
+        f'username = "gateway"\npassword_file = "{tmp_path / "password"}"\n'
+        f'ca_file = "{certificates.ca}"\ncert_file = "{certificates.client}"\n'
+        f'key_file = "{certificates.client_key}"\n'
+    )
+    told = anonymizer("check", "-c", config)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout == f"{config}: fine; a network of 25 nodes and 40 roads\n"
+
+
+def test_the_example_in_deploy_passes() -> None:
+    told = anonymizer("check", "-c", EXAMPLE)
+    assert (told.returncode, told.stderr) == (0, "")
+
+
+def test_the_example_states_every_key_and_the_defaults_as_they_are() -> None:
+    text = EXAMPLE.read_text()
+    assert Settings.model_validate(tomllib.loads(text)) == Settings()
+    several: dict[str, type[BaseModel]] = {
+        "inputs": InputSettings,
+        "readings": ReadingSettings,
+        "zones": ZoneSettings,
+    }
+    for table, field in Settings.model_fields.items():
+        header = f"[[{table}]]" if table in several else f"[{table}]"
+        _, _, after = re.sub(r"^# ", "", text, flags=re.MULTILINE).partition(f"\n{header}")
+        stated = set(re.findall(r"^(\w+) = ", after.split("\n[", 1)[0], re.MULTILINE))
+        keys = set(several.get(table, type(field.get_default())).model_fields)
+        assert stated == keys - {"password"}, table  # which has no place in a file like this
+
+
+def test_the_example_names_every_codec() -> None:
+    comment = EXAMPLE.read_text().split('codec = "native"', 1)[1].split("qos", 1)[0]
+    assert set(re.findall(r"\w+", comment)) == set(CODECS)

@@ -1,0 +1,277 @@
+"""Whole programs on a real broker, watched from outside: their log, their metrics, the wire."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+import aiomqtt
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+T = TypeVar("T")
+
+DEADLINE_S = 30.0
+"""For anything to happen at all."""
+_POLL_S = 0.02
+ANONYMIZER = Path(sys.executable).parent / "anonymizer"
+"""The console script that users call."""
+SIMULATOR = Path(sys.executable).parent / "simulator"
+
+
+def write_settings(path: Path, tables: Mapping[str, Any]) -> Path:
+    """Write a settings file; a list of tables becomes an array of tables."""
+    lines: list[str] = []
+    for name, table in tables.items():
+        several = table if isinstance(table, list) else [table]
+        for one in several:
+            lines.append(f"[[{name}]]" if several is table else f"[{name}]")
+            # A JSON text, number, boolean or list of these is TOML too.
+            lines += [f"{key} = {json.dumps(value)}" for key, value in one.items()]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def quick(url: str, **tables: Mapping[str, Any] | list[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return settings for a small grid, short ticks and a free port; `tables` add to them."""
+    defaults: dict[str, Any] = {
+        "network": {"source": "grid:20x20", "snap_limit_m": 60},
+        "broker": {"url": url, "reconnect_min_s": 0.05, "reconnect_max_s": 0.2},
+        "tick": {"interval_s": 0.03},
+        "output": {"rejected_every_s": 0.1},
+        "pseudonym": {"rotate_s": 1e9},  # one pseudonym a device, for all of a test
+        "region": {"mode": "bfs"},
+        "http": {"port": 0},
+    }
+    merged = {
+        name: table if isinstance(table, list) else {**defaults.get(name, {}), **table}
+        for name, table in tables.items()
+    }
+    return defaults | merged
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """What `/metrics` says of the accounting; `outcomes` holds no zeros."""
+
+    received: int
+    outcomes: dict[str, int]
+    held: int
+    imbalance: int
+
+    @property
+    def settled(self) -> int:
+        return sum(self.outcomes.values())
+
+
+def read_accounts(exposition: str) -> Accounts:
+    """Read the metrics as any scraper would."""
+    value: dict[str, float] = {}
+    outcomes: dict[str, int] = {}
+    for family in text_string_to_metric_families(exposition):
+        for sample in family.samples:
+            if sample.name == "anonymizer_positions_total" and sample.value:
+                reason = "/".join(filter(None, (sample.labels["outcome"], sample.labels["reason"])))
+                outcomes[reason] = int(sample.value)
+            elif not sample.labels:
+                value[sample.name] = sample.value
+    return Accounts(
+        received=int(value["anonymizer_received_total"]),
+        outcomes=outcomes,
+        held=int(value["anonymizer_held"]),
+        imbalance=int(value["anonymizer_accounting_imbalance"]),
+    )
+
+
+class Program:
+    """A program that runs, and the lines it has written to standard error."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.lines: list[str] = []
+        self._changed = asyncio.Event()
+        self._reader = asyncio.create_task(self._read(), name="standard error")
+
+    @property
+    def log(self) -> list[dict[str, Any]]:
+        """Its log, line by line."""
+        return [json.loads(line) for line in self.lines]
+
+    def events(self, event: str) -> list[dict[str, Any]]:
+        """Return the lines of its log that tell of an event."""
+        return [line for line in self.log if line["event"] == event]
+
+    async def logged(self, event: str, *, times: int = 1) -> dict[str, Any]:
+        """Wait until an event has been logged so many times; return the last line of it."""
+        async with asyncio.timeout(DEADLINE_S):
+            while len(self.events(event)) < times:
+                assert not self._reader.done(), f"ended before it logged {event!r}"
+                self._changed.clear()
+                await self._changed.wait()
+        return self.events(event)[-1]
+
+    async def ended(self, *, within_s: float = DEADLINE_S) -> int:
+        """Wait for its end; return the exit code, negative for a signal."""
+        async with asyncio.timeout(within_s):
+            code = await self.process.wait()
+            await self._reader
+        return code
+
+    async def _read(self) -> None:
+        assert self.process.stderr is not None
+        async for line in self.process.stderr:
+            self.lines.append(line.decode().rstrip("\n"))
+            self._changed.set()
+        self._changed.set()
+
+
+@asynccontextmanager
+async def running(
+    *command: str | Path, environment: Mapping[str, str] | None = None
+) -> AsyncIterator[Program]:
+    """Run a program in a session of its own; it is killed if it still runs at the end."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        env=os.environ | (environment or {}),
+        start_new_session=True,
+    )
+    program = Program(process)
+    try:
+        yield program
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await program.ended()
+
+
+class Gateway:
+    """An `anonymizer serve` that runs."""
+
+    def __init__(self, program: Program, http: httpx.AsyncClient) -> None:
+        self.program = program
+        self._http = http
+
+    async def get(self, path: str) -> httpx.Response:
+        return await self._http.get(path)
+
+    async def accounts(self) -> Accounts:
+        return read_accounts((await self.get("/metrics")).text)
+
+    async def until(self, condition: Callable[[Accounts], bool]) -> Accounts:
+        """Look at the metrics again and again until the condition holds."""
+        return await eventually(self.accounts, condition)
+
+    async def until_settled(self, n_received: int) -> Accounts:
+        """Wait until exactly so many positions have come and none of them is on its way."""
+        return await self.until(lambda now: now.received >= n_received and not now.held)
+
+    async def until_ready(self) -> None:
+        await eventually(lambda: self.get("/readyz"), lambda answer: answer.status_code == 200)
+
+    def signal(self, number: int) -> None:
+        self.program.process.send_signal(number)
+
+
+async def eventually(look: Callable[[], Awaitable[T]], condition: Callable[[T], bool]) -> T:
+    """Look until the condition holds, and return what was seen; fail at the deadline."""
+    seen: T | None = None
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                seen = await look()
+                if condition(seen):
+                    return seen
+                await asyncio.sleep(_POLL_S)
+    except TimeoutError:
+        raise AssertionError(f"never came true; last seen: {seen}") from None
+
+
+@asynccontextmanager
+async def serving(
+    folder: Path, tables: Mapping[str, Any], *, environment: Mapping[str, str] | None = None
+) -> AsyncIterator[Gateway]:
+    """Run `anonymizer serve` with a settings file in a folder, and wait until it listens."""
+    config = write_settings(folder / "gateway.toml", tables)
+    async with running(ANONYMIZER, "serve", "-c", config, environment=environment) as program:
+        url = (await program.logged("listening"))["url"]
+        async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S) as http:
+            yield Gateway(program, http)
+
+
+class Seen(NamedTuple):
+    """One message on the wire."""
+
+    topic: str
+    payload: bytes
+    retained: bool
+
+
+@dataclass
+class Witness:
+    """Somebody who sees everything that passes through the broker, in its order."""
+
+    seen: list[Seen] = field(default_factory=list)
+    n_pseudonyms: int = 0
+    """How many positions were published, as seen from outside."""
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def on(self, topic: str) -> list[dict[str, Any]]:
+        """Return the JSON messages of a topic."""
+        return [json.loads(message.payload) for message in self.seen if message.topic == topic]
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for messages that make the condition true."""
+        async with asyncio.timeout(DEADLINE_S):
+            while not condition():
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def watch(self, messages: AsyncIterator[aiomqtt.Message]) -> None:
+        """See all messages until cancelled."""
+        async for message in messages:
+            assert isinstance(message.payload, bytes)
+            self.seen.append(Seen(str(message.topic), message.payload, bool(message.retain)))
+            if self.seen[-1].topic == "cloaked/positions":
+                self.n_pseudonyms += len(json.loads(message.payload).get("pseudonyms", [""]))
+            self._changed.set()
+
+
+def client(url: str, name: str, **options: Any) -> aiomqtt.Client:  # noqa: ANN401  aiomqtt's own
+    """Return an MQTT client that shares no code with ours."""
+    parts = urlsplit(url)
+    assert parts.hostname is not None
+    assert parts.port is not None
+    options.setdefault("protocol", aiomqtt.ProtocolVersion.V5)
+    return aiomqtt.Client(parts.hostname, parts.port, identifier=name, **options)
+
+
+@asynccontextmanager
+async def witness(url: str, name: str = "witness", **options: Any) -> AsyncIterator[Witness]:  # noqa: ANN401  aiomqtt's own
+    """See everything there is on a broker, retained messages first."""
+    async with client(url, name, **options) as connection:
+        await connection.subscribe("#", qos=1)
+        watching = Witness()
+        task = asyncio.create_task(watching.watch(connection.messages), name="witness")
+        try:
+            yield watching
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+async def send(
+    connection: aiomqtt.Client, messages: Sequence[tuple[str, bytes]], *, qos: int = 0
+) -> None:
+    """Publish messages in order."""
+    for topic, payload in messages:
+        await connection.publish(topic, payload, qos=qos)

@@ -1,0 +1,133 @@
+"""Is it true what the outputs promise? Computed from the raw input, with none of our code."""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
+
+from anonymizer.domain.network import RoadNetwork
+
+_SAME_DEG = 1e-4
+"""About 10 metres: a number as close as that to a coordinate of the input is that coordinate."""
+_DECIMAL = re.compile(r"-?\d+\.\d+")
+
+
+class Truth(NamedTuple):
+    """Where a device was, by its own words."""
+
+    device: str
+    ts: float
+    lat: float
+    lon: float
+
+
+def leaks(texts: Iterable[str], truths: Sequence[Truth]) -> list[str]:
+    """Return the texts that hold a coordinate or a name of the input, or speak of coordinates."""
+    names = {truth.device for truth in truths}
+    coordinates = np.unique([(truth.lat, truth.lon) for truth in truths])
+
+    def tells(text: str) -> bool:
+        numbers = np.array(_DECIMAL.findall(text), float)
+        at = np.searchsorted(coordinates, numbers).clip(1, len(coordinates) - 1)
+        near = np.minimum(abs(coordinates[at] - numbers), abs(coordinates[at - 1] - numbers))
+        words = set(re.findall(r"[\w-]+", text))
+        return bool((near < _SAME_DEG).any() or words & (names | {"lat", "lon"}))
+
+    return [text for text in texts if tells(text)]
+
+
+def nearest_nodes(network: RoadNetwork, truths: Sequence[Truth]) -> list[Any]:
+    """Return the name of the node nearest to each position: all pairs, by the angle between."""
+
+    def directions(lat_deg: NDArray[np.float64], lon_deg: NDArray[np.float64]) -> Any:  # noqa: ANN401  an array
+        lat, lon = np.radians(lat_deg), np.radians(lon_deg)
+        return np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)])
+
+    nodes = directions(network.lat, network.lon)
+    nearest: list[Any] = []
+    for part in range(0, len(truths), 1000):
+        lat, lon = np.array([(t.lat, t.lon) for t in truths[part : part + 1000]]).T
+        nearest += network.node_id[(directions(lat, lon).T @ nodes).argmax(axis=1)].tolist()
+    return nearest
+
+
+class Whereabouts:
+    """Who can have been at which node, for a gateway that closed a tick at a time.
+
+    What was said longer than `delay_s` before the tick has certainly reached it, what was said
+    later than that may have, and what was said after it has not.
+    """
+
+    def __init__(
+        self, network: RoadNetwork, truths: Sequence[Truth], *, delay_s: float, ttl_s: float
+    ) -> None:
+        self._delay_s = delay_s
+        self._ttl_s = ttl_s
+        self._said: dict[str, list[tuple[float, Any]]] = defaultdict(list)
+        for truth, node in zip(truths, nearest_nodes(network, truths), strict=True):
+            self._said[truth.device].append((truth.ts, node))
+        for said in self._said.values():
+            said.sort(key=lambda one: one[0])
+
+    def present(self, time: float) -> dict[Any, set[str]]:
+        """Return who may count towards k, by node."""
+        first = time - self._ttl_s - self._delay_s
+        at: dict[Any, set[str]] = defaultdict(set)
+        for device, said in self._said.items():
+            known = [one for one in said if first <= one[0] <= time]
+            certain = [one for one in known if one[0] <= time - self._delay_s]
+            for _, node in [*certain[-1:], *known[len(certain) :]]:
+                at[node].add(device)
+        return at
+
+    def reporting(self, time: float, *, since_s: float) -> dict[Any, set[str]]:
+        """Return who may have reported within a tick, by node."""
+        first = time - since_s - self._delay_s
+        at: dict[Any, set[str]] = defaultdict(set)
+        for device, said in self._said.items():
+            for ts, node in said:
+                if first <= ts <= time:
+                    at[node].add(device)
+        return at
+
+
+def groups_too_small(messages: Sequence[dict[str, Any]], where: Whereabouts) -> list[str]:
+    """Return the messages whose region cannot have held k distinct devices at its time."""
+    at = {time: where.present(time) for time in {message["time"] for message in messages}}
+    return [
+        json.dumps(message)
+        for message in messages
+        if len(_inside(message["region"], at[message["time"]])) < message["k"]
+    ]
+
+
+def pseudonyms_without_device(
+    messages: Sequence[dict[str, Any]], where: Whereabouts, *, tick_s: float
+) -> int:
+    """Return how many pseudonyms no device can have borne.
+
+    A device can have borne one if each region published under it covered a node that the device
+    reported from just then; no two can have borne the same (a maximum matching tells).
+    """
+    at = {time: where.reporting(time, since_s=tick_s) for time in {m["time"] for m in messages}}
+    candidates: dict[str, set[str]] = {}
+    for message in messages:
+        covered = _inside(message["region"], at[message["time"]])
+        for name in message["pseudonyms"]:
+            candidates[name] = candidates.get(name, covered) & covered
+    column_of = {device: i for i, device in enumerate(sorted(set().union(*candidates.values())))}
+    pairs = [(row, column_of[one]) for row, some in enumerate(candidates.values()) for one in some]
+    row, column = np.array(pairs, int).reshape(-1, 2).T
+    shape = (len(candidates), max(len(column_of), 1))
+    can_be = csr_array((np.ones(len(pairs)), (row, column)), shape)
+    return int((maximum_bipartite_matching(can_be, perm_type="column") < 0).sum())
+
+
+def _inside(region: Sequence[Any], at: dict[Any, set[str]]) -> set[str]:
+    return set().union(*(at[node] for node in region if node in at))
