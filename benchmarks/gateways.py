@@ -1,0 +1,176 @@
+"""The programs of an end-to-end run, each a process of its own, and what the gateway says."""
+
+import asyncio
+import json
+import math
+import re
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from anonymizer.errors import TransportError
+
+_UP_S = 60.0
+_LOOK_EVERY_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Scrape:
+    """What `/metrics` said at one moment: values by name and labels, as text."""
+
+    values: Mapping[str, float]
+
+    def __sub__(self, before: "Scrape") -> "Scrape":
+        """Return what came between two scrapes."""
+        return Scrape({key: value - before.values[key] for key, value in self.values.items()})
+
+    @property
+    def n_received(self) -> int:
+        """Positions received."""
+        return int(self.values["anonymizer_received_total{}"])
+
+    def outcome(self, outcome: str, reason: str = "") -> float:
+        """Return how many positions met an outcome."""
+        return self.values[
+            _key("anonymizer_positions_total", {"outcome": outcome, "reason": reason})
+        ]
+
+    def quantile(self, histogram: str, q: float) -> float:
+        """Return a quantile of a histogram, linear within its step; NaN when it is empty."""
+        name = f"{histogram}_bucket"
+        steps = sorted(
+            (float(key.partition('le="')[2].partition('"')[0]), count)
+            for key, count in self.values.items()
+            if key.startswith(f"{name}{{")
+        )
+        total = steps[-1][1]
+        below, n_below = 0.0, 0.0
+        for edge, count in steps:
+            if total and count >= q * total:
+                share = (q * total - n_below) / (count - n_below)
+                return below + share * (edge - below) if math.isfinite(edge) else math.inf
+            below, n_below = edge, count
+        return math.nan
+
+
+class RunningGateway:
+    """A gateway that is up, and its web address."""
+
+    def __init__(self, http: httpx.AsyncClient) -> None:
+        self._http = http
+
+    async def ready(self) -> bool:
+        """Return whether it has its broker."""
+        return (await self._http.get("/readyz")).is_success
+
+    async def scrape(self) -> Scrape:
+        """Return its metrics."""
+        text = (await self._http.get("/metrics")).raise_for_status().text
+        return Scrape(
+            {
+                _key(sample.name, sample.labels): sample.value
+                for family in text_string_to_metric_families(text)
+                for sample in family.samples
+            }
+        )
+
+    async def has_received(self, n: int) -> bool:
+        """Return whether so many positions have come."""
+        return (await self.scrape()).n_received >= n
+
+
+@asynccontextmanager
+async def running_gateway(toml: str) -> AsyncIterator[RunningGateway]:
+    """Run `anonymizer serve` with these settings.
+
+    Parameters
+    ----------
+    toml
+        With `http.port = 0` and JSON logs, which tell the address.
+
+    Raises
+    ------
+    TransportError
+        If it does not come up.
+    """
+    with TemporaryDirectory(prefix="anonymizer-") as folder:
+        config = Path(folder, "gateway.toml")
+        config.write_text(toml, encoding="utf-8")  # noqa: ASYNC240  nothing else runs yet
+        command = (sys.executable, "-m", "anonymizer", "serve", "--config", str(config))
+        process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+        try:
+            async with asyncio.timeout(_UP_S):
+                url = await _address(process)
+            async with httpx.AsyncClient(base_url=url, timeout=_UP_S) as http:
+                gateway = RunningGateway(http)
+                if not await until(gateway.ready, within_s=_UP_S):
+                    raise TransportError("the gateway did not find the broker")
+                yield gateway
+        finally:
+            await _end(process)
+
+
+class RunningSimulator:
+    """A simulator under way, or ended."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def end(self) -> tuple[int, float]:
+        """End it; return how many messages the broker took of it, and how many a second."""
+        with suppress(ProcessLookupError):
+            self._process.terminate()
+        out, _ = await self._process.communicate()
+        sent = re.search(r"sent +([\d,]+)", out.decode())
+        rate = re.search(r"rate +([\d,.]+)", out.decode())
+        if sent is None or rate is None:
+            raise TransportError("the simulator gave no summary")
+        return int(sent[1].replace(",", "")), float(rate[1].replace(",", ""))
+
+
+@asynccontextmanager
+async def running_simulator(*options: str) -> AsyncIterator[RunningSimulator]:
+    """Run `simulator run` with these options."""
+    command = (sys.executable, "-m", "simulator", "run", "--quiet", *options)
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    try:
+        yield RunningSimulator(process)
+    finally:
+        await _end(process)
+
+
+async def until(asked: Callable[[], Awaitable[bool]], *, within_s: float) -> bool:
+    """Ask another process again and again; return whether it said yes in time."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within_s):
+            while not await asked():  # noqa: ASYNC110  it has no event that we could wait for
+                await asyncio.sleep(_LOOK_EVERY_S)
+            return True
+    return False
+
+
+async def _address(process: asyncio.subprocess.Process) -> str:
+    log = process.stderr or asyncio.StreamReader()
+    async for line in log:
+        with suppress(json.JSONDecodeError):
+            event = json.loads(line)
+            if event["event"] == "listening":
+                return str(event["url"])
+    raise TransportError("the gateway did not start")
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    with suppress(ProcessLookupError):
+        process.terminate()
+    await process.communicate()
+
+
+def _key(name: str, labels: Mapping[str, str]) -> str:
+    text = ",".join(f'{label}="{value}"' for label, value in sorted(labels.items()))
+    return f"{name}{{{text}}}"

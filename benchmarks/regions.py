@@ -1,0 +1,73 @@
+"""Regions that hold, beside ADKA's own: what a tick costs, and how large they are."""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.pipeline.operators import cloaking_operator
+from anonymizer.settings import Settings
+from benchmarks.crowds import Crowd, network_named
+from benchmarks.tables import Table
+
+_MODES = ("bfs", "snapshot", "session")
+_TICKS = 75
+_FIRST = 10  # settling, compiling and filling caches; then more than one epoch
+
+
+def regions(cases: Sequence[tuple[str, int]]) -> list[Table]:
+    """Time ticks of the whole operator in each mode, on networks with so many devices."""
+    columns = (
+        "network",
+        "devices",
+        "mode",
+        "µs a position",
+        "to bfs",
+        "worst tick, ms",
+        "nodes/region",
+        "nodes, as devices see it",
+    )
+    notes = (
+        "every device reports each second, and takes a road in ten seconds, at random;",
+        "the mean over an epoch; density, grouping, regions and verification included.",
+    )
+    rows = [row for source, n in cases for row in _rows(network_named(source), source, n)]
+    return [Table("Regions: µs a position", columns, rows, notes)]
+
+
+def _rows(
+    network: RoadNetwork, source: str, n: int
+) -> list[tuple[str, int, str, float, float, float, float, float]]:
+    rows = []
+    bfs_us = 0.0
+    for mode in _MODES:
+        seconds, sizes, weights = _measure(network, n, mode)
+        mean_us = float(np.mean(seconds)) / n * 1e6
+        bfs_us = bfs_us or mean_us
+        by_device = float(np.average(sizes, weights=weights))
+        worst_ms = max(seconds) * 1e3
+        rows.append(
+            (source, n, mode, mean_us, mean_us / bfs_us, worst_ms, float(sizes.mean()), by_device)
+        )
+    return rows
+
+
+def _measure(
+    network: RoadNetwork, n: int, mode: str
+) -> tuple[list[float], "np.ndarray[tuple[int], np.dtype[np.int64]]", list[int]]:
+    """Return the seconds of each tick, and nodes and members of the last tick's groups."""
+    operator = cloaking_operator(Settings.model_validate({"region": {"mode": mode}}), network)
+    seconds = []
+    crowd = Crowd(network, n)
+    slot, _, node = crowd.moves(n)
+    for number in range(_TICKS):
+        moved = crowd.moves(n // 10)
+        node[moved.slot] = moved.node
+        now = float(moved.ts[0])
+        began = time.perf_counter()
+        result = operator.tick(slot, np.full(n, now), node.copy(), now=now)
+        if number >= _FIRST:
+            seconds.append(time.perf_counter() - began)
+    release = result.release
+    return seconds, np.diff(release.first_node_of), np.diff(release.first_member_of).tolist()

@@ -1,0 +1,62 @@
+"""How a time is taken: the best of several runs, after one that is not counted."""
+
+import gc
+import itertools
+import time
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_RUNS = range(5, 50)
+_RECORDS = 100_000
+
+
+def runs_for(n_records: int) -> int:
+    """Return how often to run a work over so many records: the shorter, the more often."""
+    return min(max(_RECORDS // n_records, _RUNS.start), _RUNS.stop)
+
+
+def best_of(work: Callable[[T], object], inputs: Iterable[T]) -> float:
+    """Return the least seconds that `work` takes over one of the inputs, the first left out.
+
+    Parameters
+    ----------
+    work
+        Called once with each input; may keep state from one to the next.
+    inputs
+        At least two. They are drawn one by one, outside of the measured time.
+
+    Notes
+    -----
+    The first run compiles kernels and fills caches: a service has done so long before. The
+    least time, because whatever else runs on the machine only ever adds. The garbage collector
+    stays on, as in the service.
+    """
+    pending = iter(inputs)
+    work(next(pending))
+    gc.collect()
+    return min(_seconds(work, each) for each in pending)
+
+
+def best_us(work: Callable[[T], object], given: T, *, n_records: int, runs: int = 3) -> float:
+    """Return the best time over one and the same input, in microseconds a record."""
+    return best_of(work, itertools.repeat(given, runs + 1)) / n_records * 1e6
+
+
+def agree(ours: object, twins: object) -> None:
+    """Raise if a peer's answer is another: it would be timed for another work.
+
+    Raises
+    ------
+    RuntimeError
+        If the two are not equal.
+    """
+    if ours != twins:
+        raise RuntimeError("the peer answers otherwise; their times cannot be compared")
+
+
+def _seconds(work: Callable[[T], object], given: T) -> float:
+    began = time.perf_counter()
+    work(given)
+    return time.perf_counter() - began
