@@ -194,7 +194,7 @@ class BrokerLink(ABC):
             session.connect()
             await session.decided.wait()
             await self._set_status(session, ONLINE)
-        except BaseException:
+        except BaseException:  # cancelled, too: a half-open connection must not outlive us
             session.end("given up")
             raise
         self._subscribed |= session.usable

@@ -34,9 +34,7 @@ class HttpServer:
 
     def __init__(self, application: FastAPI, settings: HttpSettings) -> None:
         self._socket = _listen(settings)
-        port = self._socket.getsockname()[1]
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        self.url = f"http://{host}:{port}"
+        self.url = url_of(settings.host, self._socket.getsockname()[1])
         self._server = _QuietServer(
             uvicorn.Config(
                 application,
@@ -56,6 +54,11 @@ class HttpServer:
                 yield
             finally:
                 self._server.should_exit = True
+
+
+def url_of(host: str, port: int) -> str:
+    """Return the address of a server; an IPv6 host needs brackets."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _listen(settings: HttpSettings) -> socket.socket:
