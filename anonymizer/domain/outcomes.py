@@ -1,4 +1,4 @@
-"""What can become of one received position: exactly one of these, with its reason.
+"""What can become of one received position or part of a record: exactly one, with its reason.
 
 Accounting, true at every moment:
 received = published + suppressed{reason} + invalid{reason} + late + duplicate + held.
@@ -8,7 +8,7 @@ from enum import IntEnum
 
 
 class Outcome(IntEnum):
-    """The final state of one received position, as counted and exported.
+    """The final state of one received position or part of a record, as counted and exported.
 
     The values are stored in arrays of one byte; 0 means *not settled yet* (held).
     Their names, in lower case, are the labels of the metrics: `outcome` is the part before the
@@ -18,9 +18,9 @@ class Outcome(IntEnum):
     HELD = 0
     PUBLISHED = 1
     LATE = 2
-    """Older than what is already known of the device."""
+    """Older than what is already known of the device; of a window that has closed."""
     DUPLICATE = 3
-    """Same device, same time as what is already known."""
+    """Same device, same time as what is already known; the same message again."""
 
     # Never understood, or not believable.
     INVALID__MALFORMED = 10
@@ -50,18 +50,21 @@ class Outcome(IntEnum):
 
     INVALID__RETAINED = 22
     """Kept by the broker from earlier, with no time in it: it says nothing of now."""
+    INVALID__OUT_OF_DOMAIN = 23
+    """A value that the attribute, as declared, cannot have."""
 
     # Understood, but not safe (or not possible) to publish.
     SUPPRESSED__OFF_GRAPH = 40
     """Further from every node than the snapping limit."""
     SUPPRESSED__SUPERSEDED = 41
-    """A newer position of the device came within the same tick."""
+    """A newer position of the device came within the same tick, or a newer part of its record
+    within the same window."""
     SUPPRESSED__TOO_FEW_DEVICES = 42
     """The connected component holds fewer than k devices."""
     SUPPRESSED__REGION_TOO_LARGE = 43
     """The region would exceed the cap."""
     SUPPRESSED__OVERLOAD = 44
-    """The input queue was full, or the table of devices was."""
+    """The input queue was full, or the table of devices or records was."""
     SUPPRESSED__UNVERIFIED = 45
     """Independent verification found the promise broken: counted, alerted, never published."""
     SUPPRESSED__UNDELIVERED = 46
@@ -77,6 +80,18 @@ class Outcome(IntEnum):
     """In a place where nothing is published."""
     SUPPRESSED__TRIP_END = 50
     """Near the beginning or the end of a trip."""
+
+    # Of records alone.
+    SUPPRESSED__TOO_MANY_WINDOWS = 51
+    """It would have opened more windows than may be open: far ahead of the other sources."""
+    SUPPRESSED__INCOMPLETE = 52
+    """A source that is needed told nothing of the vehicle in this window."""
+    SUPPRESSED__NO_CLASS = 53
+    """No class with it would have kept the promise: too few vehicles, or too much alike."""
+    SUPPRESSED__CUMULATIVE = 54
+    """With it the classes of its vehicle, over all windows, would have told too much."""
+    SUPPRESSED__REDECLARED = 55
+    """The stream was declared otherwise while it waited for its window to close."""
 
     @property
     def label(self) -> tuple[str, str]:

@@ -1,6 +1,6 @@
 """Published releases and the auditor's map: JSON lines in, arrays out."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from anonymizer.algorithms.attacks.observed import Observed, starts
-from anonymizer.domain.arrays import IntArray
+from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 
@@ -23,6 +23,7 @@ class _ReleaseLine(msgspec.Struct, frozen=True, gc=False):
     time: float
     region: msgspec.Raw
     k: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+    values: dict[str, float | None] | msgspec.UnsetType = msgspec.UNSET
 
 
 class _MapLine(msgspec.Struct, frozen=True, gc=False):
@@ -43,11 +44,15 @@ class Released:
     n_suppressed
         Lines with region []. They keep account of what was not published: on the wire there
         is nothing, so no attack sees them.
+    values
+        Readings that stand beside pseudonyms, by attribute: one for each record of `observed`,
+        NaN for none, shape (records,).
     """
 
     observed: Observed
     pseudonym: tuple[str, ...]
     n_suppressed: int
+    values: Mapping[str, FloatArray]
 
     def __repr__(self) -> str:
         """Say nothing of who or where."""
@@ -58,6 +63,8 @@ def read_release(
     path: str | Path, network: RoadNetwork, *, progress: Callable[[int], None] = lambda _lines: None
 ) -> Released:
     """Read PUB.jsonl: `{"pseudonym", "time", "region": [node ids], "k"}` a line, in any order.
+
+    A line may have `"values": {attribute: number or null}`; what else it has is ignored.
 
     Parameters
     ----------
@@ -97,12 +104,13 @@ def read_release(
             read.append(line, region)
     if not read.time:
         raise InputError(f"{path}: publishes no region, there is nothing to audit")
-    observed = read.observed()
+    order = read.by_pseudonym_and_time()
+    observed = read.observed(order)
     one_pseudonym = np.diff(observed.pseudonym_of) == 0
     n_twice = int((one_pseudonym & (np.diff(observed.tick_of) == 0)).sum())
     if n_twice:
         raise InputError(f"{path}: a pseudonym publishes twice at one time, {n_twice} times")
-    return Released(observed, tuple(read.pseudonym_number), n_suppressed)
+    return Released(observed, tuple(read.pseudonym_number), n_suppressed, read.values_of(order))
 
 
 def read_auditor_map(
@@ -177,6 +185,8 @@ class _Columns:
     time: list[float] = field(default_factory=list)
     region: list[int] = field(default_factory=list)
     k: list[int] = field(default_factory=list)
+    values: dict[str, list[float]] = field(default_factory=dict)
+    """By attribute, as far as the last line that has it."""
 
     def append(self, line: _ReleaseLine, region: int) -> None:
         number = self.pseudonym_number.setdefault(line.pseudonym, len(self.pseudonym_number))
@@ -184,11 +194,23 @@ class _Columns:
         self.time.append(line.time)
         self.region.append(region)
         self.k.append(line.k)
+        for name, value in (line.values or {}).items():
+            column = self.values.setdefault(name, [])
+            column += [np.nan] * (len(self.k) - 1 - len(column))
+            column.append(np.nan if value is None else value)
 
-    def observed(self) -> Observed:
+    def by_pseudonym_and_time(self) -> IntArray:
+        return np.lexsort((self.time, self.pseudonym))
+
+    def values_of(self, order: IntArray) -> dict[str, FloatArray]:
+        return {
+            name: np.array(column + [np.nan] * (len(order) - len(column)))[order]
+            for name, column in self.values.items()
+        }
+
+    def observed(self, order: IntArray) -> Observed:
         time, tick_of = np.unique(np.array(self.time), return_inverse=True)
         pseudonym = np.array(self.pseudonym, np.int64)
-        order = np.lexsort((tick_of, pseudonym))
         nodes = self.regions.nodes
         return Observed(
             time=time,

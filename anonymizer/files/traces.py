@@ -1,9 +1,9 @@
 """Recorded traces: which device was where and when, from and to csv and parquet."""
 
 import gzip
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO, Self
@@ -39,6 +39,9 @@ class Trace:
         coordinates.
     n_unusable
         Rows of the file that are not here because a value is missing, NaN or infinite.
+    readings
+        What the devices sensed, by the name of the column: finite, NaN for no reading, each of
+        shape (n,). Those that were asked for.
     """
 
     device_id: tuple[str, ...]
@@ -48,6 +51,7 @@ class Trace:
     lon: FloatArray
     node: NDArray[np.int64] | NDArray[np.str_] | None = None
     n_unusable: int = 0
+    readings: Mapping[str, FloatArray] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
@@ -64,10 +68,18 @@ class Trace:
         return f"Trace({self.n_rows} rows, {self.n_devices} devices)"
 
 
-def read_trace(path: str | Path) -> Trace:
+def read_trace(path: str | Path, *, readings: Sequence[str] = ()) -> Trace:
     """Read a trace: columns device_id, ts and either lat and lon or node; others are ignored.
 
     A file with both coordinates and nodes is read by its coordinates.
+
+    Parameters
+    ----------
+    path
+        Ends in .csv, .csv.gz or .parquet.
+    readings
+        More columns to read: numbers that the devices sensed. One that is missing, NaN or
+        infinite is no reading; its row is as good as any.
 
     Raises
     ------
@@ -80,7 +92,7 @@ def read_trace(path: str | Path) -> Trace:
     O(n log n), in memory: about 0.4 s for a million rows.
     """
     path = Path(path)
-    frame = _read_frame(path)
+    frame = _read_frame(path, readings)
     ts = _numbers(path, frame, "ts")
     ids = _names(path, frame, "device_id")
     usable = np.isfinite(ts) & ids.is_not_null().to_numpy()
@@ -106,11 +118,12 @@ def read_trace(path: str | Path) -> Trace:
         lon=lon[rows],
         node=node,
         n_unusable=len(usable) - len(rows),
+        readings={name: _readings(path, frame, name)[rows] for name in readings},
     )
 
 
 def write_trace(path: str | Path, trace: Trace) -> None:
-    """Write a trace of coordinates, in the form its ending names.
+    """Write a trace of coordinates, without its readings, in the form its ending names.
 
     Raises
     ------
@@ -191,17 +204,17 @@ def _ending(path: Path) -> str:
     raise InputError(f"{path}: a trace ends in {', '.join(KNOWN_ENDINGS)}")
 
 
-def _read_frame(path: Path) -> pl.DataFrame:
+def _read_frame(path: Path, readings: Sequence[str]) -> pl.DataFrame:
     """Return the columns that matter; those of a csv as text."""
     form = "parquet" if _ending(path) == ".parquet" else "csv"
     try:
         with path.open("rb"):
             pass  # polars tells a folder from a missing file in many ways; the system in one
         if form == "parquet":
-            wanted = _wanted(path, list(pl.read_parquet_schema(path)))
+            wanted = _wanted(path, list(pl.read_parquet_schema(path)), readings)
             return pl.read_parquet(path, columns=wanted)
         header = pl.read_csv(path, n_rows=0, infer_schema=False)
-        wanted = _wanted(path, header.columns)
+        wanted = _wanted(path, header.columns, readings)
         return pl.read_csv(path, columns=wanted, infer_schema=False)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
@@ -213,14 +226,16 @@ def _read_frame(path: Path) -> pl.DataFrame:
         raise InputError(f"{path}: is not well-formed {form}") from None
 
 
-def _wanted(path: Path, columns: list[str]) -> list[str]:
+def _wanted(path: Path, columns: list[str], readings: Sequence[str]) -> list[str]:
     by_node = "node" in columns and not {"lat", "lon"} <= set(columns)
     wanted = ["device_id", "ts", "node"] if by_node else list(_SCHEMA)
     missing = [name for name in wanted if name not in columns]
     if missing:
         hint = "" if by_node else " (columns: device_id, ts, and lat and lon, or node)"
         raise InputError(f"{path}: no column {missing[0]}{hint}")
-    return wanted
+    if unread := [name for name in readings if name not in columns]:
+        raise InputError(f"{path}: no column {unread[0]} (a declared reading)")
+    return list(dict.fromkeys([*wanted, *readings]))
 
 
 def _numbers(path: Path, frame: pl.DataFrame, name: str) -> FloatArray:
@@ -235,6 +250,12 @@ def _numbers(path: Path, frame: pl.DataFrame, name: str) -> FloatArray:
     elif not column.dtype.is_numeric():
         raise InputError(f"{path}: column {name}: must hold numbers, not {column.dtype}")
     return column.cast(pl.Float64).fill_null(np.nan).to_numpy()
+
+
+def _readings(path: Path, frame: pl.DataFrame, name: str) -> FloatArray:
+    """Return a column as finite floats, NaN where there is no reading."""
+    value = _numbers(path, frame, name)
+    return np.where(np.isfinite(value), value, np.nan)
 
 
 def _names(path: Path, frame: pl.DataFrame, name: str) -> pl.Series:

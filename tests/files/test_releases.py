@@ -64,6 +64,43 @@ def test_what_is_published_is_read_back_by_pseudonym_and_time(
     assert released.n_suppressed == len(drawn) - len(published)
 
 
+told_of = st.dictionaries(st.sampled_from("xy"), st.none() | st.floats(-9, 9))
+
+
+@given(st.data(), lines)
+def test_values_stand_beside_the_record_they_came_with(
+    tmp_path_factory: pytest.TempPathFactory,
+    data: st.DataObject,
+    drawn: list[tuple[str, int, list[int], int]],
+) -> None:
+    told = [data.draw(st.none() | told_of) for _ in drawn]
+    path = write(
+        tmp_path_factory.getbasetemp() / "values.jsonl",
+        *(
+            {"pseudonym": p, "time": t, "region": region, "k": k}
+            | ({} if values is None else {"values": values})
+            for (p, t, region, k), values in zip(drawn, told, strict=True)
+        ),
+    )
+    released = read_release(path, GRID)
+    observed = released.observed
+    values_of = {
+        line[:2]: values or {} for line, values in zip(drawn, told, strict=True) if line[2]
+    }
+    assert released.values.keys() == {name for values in values_of.values() for name in values}
+    for name, column in released.values.items():
+        expected = [
+            values_of[released.pseudonym[p], int(observed.time[t])].get(name)
+            for p, t in zip(observed.pseudonym_of.tolist(), observed.tick_of.tolist(), strict=True)
+        ]
+        assert [None if np.isnan(x) else x for x in column.tolist()] == expected
+
+
+def test_a_release_without_values_has_none_and_other_fields_do_not_matter(tmp_path: Path) -> None:
+    path = write(tmp_path / "plain.jsonl", GOOD | {"readings": {"x": {"count": 2}}, "note": []})
+    assert read_release(path, GRID).values == {}
+
+
 def test_a_region_is_one_region_however_it_is_spaced(tmp_path: Path) -> None:
     path = tmp_path / "spaced.jsonl"
     path.write_text(
@@ -125,6 +162,9 @@ def refusal(read_it: Callable[[Path], Any], path: Path) -> str:
         ({"k": 2**31}, "line 2: is not what such a file holds"),
         ({"time": "secret"}, "line 2: is not what such a file holds"),
         ({"pseudonym": None}, "line 2: is not what such a file holds"),
+        ({"values": {"x": "secret"}}, "line 2: is not what such a file holds"),
+        ({"values": [1.0]}, "line 2: is not what such a file holds"),
+        ({"values": {"x": float("inf")}}, "line 2: is not what such a file holds"),
     ],
 )
 def test_a_line_that_cannot_be_judged_is_refused_by_its_number(

@@ -22,9 +22,9 @@ def csv(folder: Path, text: str, name: str = "trace.csv") -> Path:
     return path
 
 
-def refused(path: Path) -> str:
+def refused(path: Path, *readings: str) -> str:
     with pytest.raises(InputError) as caught:
-        read_trace(path)
+        read_trace(path, readings=readings)
     message = str(caught.value)
     assert str(path) in message
     assert "\n" not in message
@@ -121,6 +121,50 @@ def test_a_parquet_column_of_the_wrong_kind_is_refused(
     frame = pl.DataFrame({"device_id": ["a"], "ts": [1], "lat": [1.0], "lon": [2.0]})
     frame.with_columns(values.alias(column)).write_parquet(tmp_path / "t.parquet")
     assert refused(tmp_path / "t.parquet").startswith(f"column {column}: {said}")
+
+
+def as_parquet(path: Path) -> Path:
+    """Write a csv once more, with its numbers as numbers."""
+    target = path.with_suffix(".parquet")
+    pl.read_csv(path).write_parquet(target)
+    return target
+
+
+def test_declared_readings_come_with_their_rows_and_none_is_nan(tmp_path: Path) -> None:
+    rows = ["b,3,0,0,7.5,1", "a,,0,0,8,2", "a,1,0,0,,3", "a,2,0,0,-1.25,"]
+    table = csv(tmp_path, "device_id,ts,lat,lon,speed,battery\n" + "\n".join(rows))
+    for path in (table, as_parquet(table)):
+        trace = read_trace(path, readings=["battery", "speed"])
+        assert (trace.ts.tolist(), trace.n_unusable) == ([1, 2, 3], 1)
+        assert list(trace.readings) == ["battery", "speed"]
+        assert np.array_equal(trace.readings["speed"], [np.nan, -1.25, 7.5], equal_nan=True)
+        assert np.array_equal(trace.readings["battery"], [3, np.nan, 1], equal_nan=True)
+        assert list(read_trace(path, readings=["speed"]).readings) == ["speed"]
+        assert read_trace(path).readings == {}
+
+
+@pytest.mark.parametrize("nothing", ["", " ", "NaN", "inf", "-inf", "1e999"])
+def test_a_reading_without_a_finite_value_is_none_and_its_position_counts(
+    tmp_path: Path, nothing: str
+) -> None:
+    path = csv(tmp_path, f"device_id,ts,node,speed\na,1,7,{nothing}\nb,2,7,3\n")
+    trace = read_trace(path, readings=["speed"])
+    assert (trace.n_rows, trace.n_unusable) == (2, 0)
+    assert np.array_equal(trace.readings["speed"], [np.nan, 3], equal_nan=True)
+
+
+def test_a_coordinate_may_be_declared_as_a_reading_of_itself(tmp_path: Path) -> None:
+    trace = read_trace(csv(tmp_path, HEADER + "a,1,2,3\n"), readings=["lat"])
+    assert trace.readings["lat"].tolist() == trace.lat.tolist() == [2]
+
+
+def test_a_declared_reading_that_is_not_there_is_named_with_its_file(tmp_path: Path) -> None:
+    table = csv(tmp_path, "device_id,ts,lat,lon,speed\na,1,2,3,4\n")
+    for path in (table, as_parquet(table)):
+        reason = "no column battery (a declared reading)"
+        assert refused(path, "speed", "battery") == reason
+    table = csv(tmp_path, "device_id,ts,lat,lon,speed\na,1,2,3,secret\n")
+    assert refused(table, "speed") == "column speed: not a number in 1 of 1 rows"
 
 
 def test_nothing_that_is_printed_tells_who_or_where(tmp_path: Path) -> None:

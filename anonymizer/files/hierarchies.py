@@ -1,0 +1,144 @@
+"""Generalization hierarchies and orders of categories, as files."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from anonymizer.algorithms.records.declaring import ROOT, Branch, ambiguous
+from anonymizer.errors import InputError
+
+
+def read_hierarchy(path: str | Path) -> tuple[Branch, ...]:
+    """Read the hierarchy of one attribute: a line a value, `;` between, leaf first, root last.
+
+    Lines may be of different lengths. Empty cells and a label that is repeated upwards are a
+    level that this branch does not have.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a line (named by its number) has no leaf or no level above
+        it, ends in another root than the first, or has a label that names another node as well.
+    """
+    path = Path(path)
+    branches: list[Branch] = []
+    lines: list[int] = []
+    reader = csv.reader(io.StringIO(_text(path)), delimiter=";")
+    try:
+        for cells in reader:
+            labels = [cell.strip() for cell in cells]
+            if not any(labels):
+                continue
+            if not labels[0]:
+                raise InputError(f"{path}: line {reader.line_num}: has no leaf")
+            branches.append(_branch(labels))
+            lines.append(reader.line_num)
+    except csv.Error:
+        raise InputError(f"{path}: line {reader.line_num}: is not well-formed") from None
+    if not branches:
+        raise InputError(f"{path}: is empty")
+    for line, branch in zip(lines, branches, strict=True):
+        if len(branch) == 1:
+            raise InputError(f"{path}: line {line}: has no level above the leaf")
+        if branch[-1] != branches[0][-1]:
+            raise InputError(f"{path}: line {line}: ends in another root than the first line")
+    at = ambiguous(branches)
+    if at is not None:
+        raise InputError(f"{path}: line {lines[at]}: a label names two nodes")
+    return tuple(branches)
+
+
+def read_hierarchies(path: str | Path) -> dict[str, tuple[Branch, ...]]:
+    """Read hierarchies by attribute: JSON `{attribute: {group: [leaves] or groups}}`.
+
+    The root is not written; it is called `*`.
+
+    Raises
+    ------
+    InputError
+        If the file is not such a JSON, or a label of an attribute names two nodes.
+    """
+    path = Path(path)
+    hierarchies = {}
+    for attribute, tree in _object(path).items():
+        branches = tuple(_branch(labels) for labels in _down(path, attribute, tree, [ROOT]))
+        if not branches:
+            raise InputError(f"{path}: {attribute}: has no leaves")
+        if ambiguous(branches) is not None:
+            raise InputError(f"{path}: {attribute}: a label names two nodes")
+        hierarchies[attribute] = branches
+    return hierarchies
+
+
+def read_orders(path: str | Path) -> dict[str, tuple[str, ...]]:
+    """Read the categories of attributes, in their order: JSON `{attribute: [categories]}`.
+
+    Raises
+    ------
+    InputError
+        If the file is not such a JSON, or a category is there twice.
+    """
+    path = Path(path)
+    orders = {}
+    for attribute, labels in _object(path).items():
+        if not isinstance(labels, list) or not labels:
+            raise InputError(f"{path}: {attribute}: must be a list of categories")
+        order = tuple(_label(path, attribute, label) for label in labels)
+        if len(set(order)) < len(order):
+            raise InputError(f"{path}: {attribute}: a category is there twice")
+        orders[attribute] = order
+    return orders
+
+
+def _down(path: Path, attribute: str, tree: object, above: list[str]) -> Iterator[list[str]]:
+    """Yield the labels of each branch below a node, the leaf first."""
+    if isinstance(tree, dict):
+        for group, below in tree.items():
+            yield from _down(path, attribute, below, [group, *above])
+    elif isinstance(tree, list):
+        for leaf in tree:
+            yield [_label(path, attribute, leaf), *above]
+    else:
+        raise InputError(f"{path}: {attribute}: must be groups of lists of categories")
+
+
+def _branch(labels: list[str]) -> Branch:
+    there = [label for label in labels if label]
+    return tuple(label for i, label in enumerate(there) if i == 0 or label != there[i - 1])
+
+
+def _label(path: Path, attribute: str, label: object) -> str:
+    if isinstance(label, bool) or not isinstance(label, str | int | float) or label == "":
+        raise InputError(f"{path}: {attribute}: a category is a text or a number")
+    return str(label).strip()
+
+
+def _object(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(_text(path), object_pairs_hook=_without_repeats)
+    except ValueError as error:
+        line = f"line {error.lineno}: " if isinstance(error, json.JSONDecodeError) else ""
+        raise InputError(f"{path}: {line}is not well-formed JSON") from None
+    if not isinstance(content, dict) or not content:
+        raise InputError(f"{path}: must be an object with an entry for each attribute")
+    return content
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise ValueError("a key is there twice")
+    return dict(pairs)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is not UTF-8 text") from None

@@ -1,0 +1,133 @@
+"""Tables of records from csv and parquet."""
+
+import gzip
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import polars as pl
+
+from anonymizer.errors import InputError
+
+KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """A table as it was read.
+
+    Attributes
+    ----------
+    path
+        Where from, for messages.
+    frame
+        The columns that were asked for; those of a csv as text without blanks around it, null
+        where a cell is empty.
+    """
+
+    path: Path
+    frame: pl.DataFrame
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.frame)
+
+    def __repr__(self) -> str:
+        """Say nothing of what is in it."""
+        return f"Table({len(self.frame)} rows, {len(self.frame.columns)} columns)"
+
+
+def read_table(path: str | Path, columns: Iterable[str] | None = None) -> Table:
+    """Read a table with a header; cells of a csv are separated by `,` or `;`.
+
+    Parameters
+    ----------
+    path
+        Ends in .csv, .csv.gz or .parquet.
+    columns
+        Those to read, each once; None: all.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, damaged or without rows, or lacks a column or has it twice.
+    """
+    path = Path(path)
+    wanted = None if columns is None else list(dict.fromkeys(columns))
+    try:
+        with path.open("rb"):
+            pass  # polars tells a folder from a missing file in many ways; the system in one
+        frame = _parquet(path, wanted) if ending(path) == ".parquet" else _csv(path, wanted)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or 'damaged'}") from None
+    except pl.exceptions.NoDataError:
+        raise InputError(f"{path}: is empty") from None
+    except (pl.exceptions.PolarsError, EOFError, UnicodeDecodeError):  # may quote a row
+        form = ending(path).removeprefix(".")
+        raise InputError(f"{path}: is not well-formed {form}") from None
+    if not len(frame):
+        raise InputError(f"{path}: has no rows")
+    return Table(path, frame)
+
+
+def write_table(file: BinaryIO, frame: pl.DataFrame, form: str) -> None:
+    """Write a table in the form that an ending names; equal tables are equal bytes."""
+    if form == ".parquet":
+        frame.write_parquet(file)
+    elif form == ".csv":
+        frame.write_csv(file)
+    else:
+        # No name and no time in the header: equal tables are equal files.
+        with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
+            packed.write(frame.write_csv().encode())
+
+
+def ending(path: Path) -> str:
+    """Return which of the known endings a path has.
+
+    Raises
+    ------
+    InputError
+        If it has none.
+    """
+    for known in KNOWN_ENDINGS:
+        if path.name.lower().endswith(known):
+            return known
+    raise InputError(f"{path}: a table ends in {', '.join(KNOWN_ENDINGS)}")
+
+
+def _parquet(path: Path, wanted: list[str] | None) -> pl.DataFrame:
+    _require(path, wanted, list(pl.read_parquet_schema(path)))
+    return pl.read_parquet(path, columns=wanted)
+
+
+def _csv(path: Path, wanted: list[str] | None) -> pl.DataFrame:
+    separator = _separator(path)
+    header = pl.read_csv(path, n_rows=0, infer_schema=False, separator=separator).columns
+    name_of = {column: column.strip() for column in header}
+    _require(path, wanted, list(name_of.values()))
+    there = [each for each in header if wanted is None or name_of[each] in wanted]
+    frame = pl.read_csv(path, columns=there, infer_schema=False, separator=separator)
+    frame = frame.rename({each: name_of[each] for each in there})
+    frame = frame.with_columns(pl.all().str.strip_chars().replace("", None))
+    return frame if wanted is None else frame.select(wanted)
+
+
+def _separator(path: Path) -> str:
+    opened = gzip.open if ending(path) == ".csv.gz" else open
+    with opened(path, "rb") as file:
+        header = file.readline()
+    return ";" if header.count(b";") > header.count(b",") else ","
+
+
+def _require(path: Path, wanted: list[str] | None, there: list[str]) -> None:
+    for name in wanted or ():
+        if name not in there:
+            raise InputError(f"{path}: no column {name}")
+    # polars tells columns of one name apart by such an ending.
+    for name in wanted or there:
+        if f"{name}_duplicated_0" in there:
+            raise InputError(f"{path}: column {name} is there twice")

@@ -1,0 +1,70 @@
+"""Files that are written whole or not at all."""
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from anonymizer.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One file to write.
+
+    Attributes
+    ----------
+    write
+        Writes its content.
+    private
+        Whether its owner alone may read it.
+    """
+
+    write: Callable[[BinaryIO], object]
+    private: bool = False
+
+
+def write_whole(parts: Mapping[Path, Part]) -> None:
+    """Write several files, all of them or none.
+
+    Each is written beside its place under another name; only when all are complete do they take
+    their places, in the order given.
+
+    Raises
+    ------
+    InputError
+        If one cannot be written. What stood in its place stands there still.
+    """
+    made: dict[Path, Path] = {}
+    try:
+        for path, part in parts.items():
+            if path.is_dir():
+                raise InputError(f"{path}: cannot be written: is a directory")
+            made[path] = path.with_name(f".{path.name}.{os.getpid()}.part")
+            try:
+                _write(made[path], part)
+            except OSError as error:
+                raise _cannot(path, error) from None
+        for path, new in made.items():
+            try:
+                new.replace(path)
+            except OSError as error:
+                raise _cannot(path, error) from None
+    finally:
+        for new in made.values():
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
+
+
+def _write(path: Path, part: Part) -> None:
+    mode = 0o600 if part.private else 0o666  # less what the user's umask takes away
+    with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "wb") as file:
+        part.write(file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _cannot(path: Path, error: OSError) -> InputError:
+    return InputError(f"{path}: cannot be written: {error.strerror}")

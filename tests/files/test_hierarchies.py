@@ -1,0 +1,109 @@
+"""Hierarchies and orders as files."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from anonymizer.errors import InputError
+from anonymizer.files.hierarchies import read_hierarchies, read_hierarchy, read_orders
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "x"
+    path.write_text(text)
+    return path
+
+
+def test_branches_are_read_leaf_first_of_any_length_and_without_repetition(tmp_path: Path) -> None:
+    path = written(tmp_path, "a;g;*\n\nb ; h;g2 ;*\nc;c;*\nd;;g;*\ne;*;*\n")
+    assert read_hierarchy(path) == (
+        ("a", "g", "*"),
+        ("b", "h", "g2", "*"),
+        ("c", "*"),
+        ("d", "g", "*"),
+        ("e", "*"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "is empty"),
+        ("a;*\n;*\n", "line 2: has no leaf"),
+        ("a;*\nb\n", "line 2: has no level above the leaf"),
+        ("a;g;*\nb;g\n", "line 2: ends in another root"),
+        ("a;g;*\n\na;h;*\n", "line 3: a label names two nodes"),
+        ('a;*\n"b;*\n', "line 2: has no level above the leaf"),
+        ("a;*\n" + "b" * 200_000, "line 2: is not well-formed"),
+    ],
+)
+def test_a_line_at_fault_is_named_by_its_number_and_not_quoted(
+    text: str, fault: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=fault):
+        read_hierarchy(written(tmp_path, text))
+
+
+def test_groups_within_groups_are_read_from_json_below_a_root(tmp_path: Path) -> None:
+    tree = {"work": {"paid": {"state": ["a", "b"], "firm": ["c"]}, "none": ["d"]}, "n": [1, 2]}
+    assert read_hierarchies(written(tmp_path, json.dumps(tree))) == {
+        "work": (
+            ("a", "state", "paid", "*"),
+            ("b", "state", "paid", "*"),
+            ("c", "firm", "paid", "*"),
+            ("d", "none", "*"),
+        ),
+        "n": (("1", "*"), ("2", "*")),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("{", "line 1: is not well-formed JSON"),
+        ("[]", "must be an object"),
+        ('{"work": {"a": ["b"], "a": ["c"]}}', "is not well-formed JSON"),
+        ('{"work": "a"}', "work: must be groups"),
+        ('{"work": [true]}', "work: a category is a text or a number"),
+        ('{"work": {}}', "work: has no leaves"),
+        ('{"work": {"g": ["a"], "h": ["a"]}}', "work: a label names two nodes"),
+    ],
+)
+def test_a_json_that_is_no_hierarchy_is_refused(text: str, fault: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=fault):
+        read_hierarchies(written(tmp_path, text))
+
+
+def test_orders_are_read_and_repeats_refused(tmp_path: Path) -> None:
+    assert read_orders(written(tmp_path, '{"work": ["b", "a", 3]}')) == {"work": ("b", "a", "3")}
+    for text, fault in (('{"work": []}', "must be a list"), ('{"work": ["a", "a"]}', "twice")):
+        with pytest.raises(InputError, match=f"work: .*{fault}"):
+            read_orders(written(tmp_path, text))
+
+
+def test_what_is_not_there_or_not_text_is_one_line(tmp_path: Path) -> None:
+    for read in (read_hierarchy, read_orders):
+        with pytest.raises(InputError, match="no such file"):
+            read(tmp_path / "missing")
+        with pytest.raises(InputError, match="cannot be read"):
+            read(tmp_path)
+        (tmp_path / "bytes").write_bytes(b"\xff\xfe\xfa;*")
+        with pytest.raises(InputError, match="is not UTF-8"):
+            read(tmp_path / "bytes")
+
+
+@pytest.mark.data
+def test_the_published_hierarchies_of_adult_are_read_with_their_faults() -> None:
+    folder = Path(os.environ["ANONYMIZER_DATA"]) / "adult"
+    read = {path.stem: read_hierarchy(path) for path in (folder / "hierarchies").iterdir()}
+    assert len(read) == 12
+    assert read["mondrian_workclass"][-1] == ("Never-worked", "not-work", "*")
+    assert read["arx_age"][0] == ("1", "0-4", "0-9", "0-19", "*")
+    orders, trees = (
+        read_orders(folder / "adult_order.json"),
+        read_hierarchies(folder / "adult_taxonomy.json"),
+    )
+    for attribute, order in orders.items():
+        assert sorted(order) == sorted(branch[0] for branch in trees[attribute])

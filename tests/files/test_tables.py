@@ -1,0 +1,74 @@
+"""Tables from and to csv and parquet."""
+
+import gzip
+import io
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from anonymizer.errors import InputError
+from anonymizer.files.tables import read_table, write_table
+
+ROWS = pl.DataFrame({"age": ["30", None], "work": ["a", "b, or c"], "x": ["", "y"]})
+
+
+@pytest.mark.parametrize("form", [".csv", ".csv.gz", ".parquet"])
+def test_what_is_written_is_read_back_and_equal_tables_are_equal_bytes(
+    form: str, tmp_path: Path
+) -> None:
+    files = []
+    for _ in range(2):
+        file = io.BytesIO()
+        write_table(file, ROWS, form)
+        files.append(file.getvalue())
+    assert files[0] == files[1]
+    path = tmp_path / f"table{form}"
+    path.write_bytes(files[0])
+    table = read_table(path)
+    assert table.frame.select("age", "work").rows() == ROWS.select("age", "work").rows()
+    assert read_table(path, ["work", "age"]).frame.columns == ["work", "age"]
+    assert "30" not in repr(table)
+
+
+def test_cells_are_separated_by_semicolons_where_the_header_is(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(" age; work \n 30 ;a,b\n;\n")
+    assert read_table(path).frame.to_dict(as_series=False) == {
+        "age": ["30", None],
+        "work": ["a,b", None],
+    }
+    packed = tmp_path / "table.csv.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert read_table(packed, ["work"]).frame["work"].to_list() == ["a,b", None]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fault"),
+    [
+        ("t.csv", b"", "is empty"),
+        ("t.csv", b"age,work\n", "has no rows"),
+        ("t.csv", b"name\nx\n", "no column age"),
+        ("t.csv", b"age,age\n1,2\n", "column age is there twice"),
+        ("t.csv", b"age\n1,2,3\n", "is not well-formed csv"),
+        ("t.csv.gz", b"age\n1\n", "cannot be read"),
+        ("t.parquet", b"age\n1\n", "is not well-formed parquet"),
+        ("t.txt", b"age\n1\n", "a table ends in .csv, .csv.gz, .parquet"),
+    ],
+)
+def test_what_is_no_table_is_refused_in_one_line_that_names_the_file(
+    name: str, content: bytes, fault: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=fault) as error:
+        read_table(path, ["age"])
+    assert str(error.value).startswith(str(path))
+
+
+def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        read_table(tmp_path / "none.csv")
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(InputError, match="cannot be read"):
+        read_table(tmp_path / "folder.csv")
