@@ -9,7 +9,7 @@ from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 NOWHERE = -1
-_TIME_SLACK_S = 1e-6
+TIME_SLACK_S = 1e-6
 """A published time is a decimal fraction; its nearest float may lie beside the tick's own."""
 
 
@@ -71,7 +71,7 @@ def follow_devices(
     """
     order = np.lexsort((node, ts))
     place, last_node, on_air = _follow(
-        observed.time, device[order], ts[order], node[order], n_devices, ttl_s, _TIME_SLACK_S
+        observed.time, device[order], ts[order], node[order], n_devices, ttl_s, TIME_SLACK_S
     )
     if device_of is not None:
         at = (observed.tick_of, device_of[observed.pseudonym_of])

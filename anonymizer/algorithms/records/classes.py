@@ -1,0 +1,82 @@
+"""Equivalence classes as compressed sparse rows, and their one canonical order."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.domain.regions import starts_of
+
+SUPPRESSED = -1
+"""Class of a record that is left out."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Classes:
+    """Members of class c: `member[first_of[c]:first_of[c + 1]]`, record indices.
+
+    Attributes
+    ----------
+    first_of
+        Shape (classes + 1,).
+    member
+        Rising within a class; the suppressed are in none, shape (records published,).
+    """
+
+    first_of: IntArray
+    member: IntArray
+
+    def __len__(self) -> int:
+        """Return the number of classes."""
+        return len(self.first_of) - 1
+
+    def __getitem__(self, c: int) -> IntArray:
+        """Return the members of a class."""
+        return self.member[self.first_of[c] : self.first_of[c + 1]]
+
+
+def classes_of(class_of: Int32Array) -> Classes:
+    """Return the classes of records of which each names its own, `SUPPRESSED` where it has none.
+
+    Classes keep their numbers, which must be 0 and up without a gap. O(n).
+    """
+    order = np.argsort(class_of, kind="stable")
+    n_suppressed = int((class_of == SUPPRESSED).sum())
+    member = order[n_suppressed:].astype(np.int64)
+    return Classes(starts_of(np.bincount(class_of[member])), member)
+
+
+def canonical(class_of: Int32Array, cells: Int32Array) -> Int32Array:
+    """Return the same classes, numbered by what is in them and not by how they were found.
+
+    Parameters
+    ----------
+    class_of
+        `SUPPRESSED`, or any number from 0 up, shape (n,).
+    cells
+        All that is published of a record, in codes, shape (n, columns).
+
+    Notes
+    -----
+    Classes are ordered by their sorted records, column by column; the order of the records in the
+    table changes nothing but which of two classes of equal content comes first. O(n log n).
+    """
+    published = np.flatnonzero(class_of != SUPPRESSED)
+    if not len(published):
+        return class_of.copy()
+    _, dense = np.unique(class_of[published], return_inverse=True)
+    rows = cells[published]
+    _, content = np.unique(rows, axis=0, return_inverse=True)
+    order = np.lexsort((content.ravel(), dense))
+    starts = starts_of(np.bincount(dense))
+    sizes = np.diff(starts)
+    # Ranks of the sorted contents, padded to the largest class, compare as the contents do.
+    ranks = content.ravel()[order].tolist()
+    keys = [
+        tuple(ranks[a:b]) for a, b in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
+    ]
+    number = np.empty(len(sizes), np.int32)
+    number[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys), dtype=np.int32)
+    out = np.full(len(class_of), SUPPRESSED, np.int32)
+    out[published] = number[dense]
+    return out

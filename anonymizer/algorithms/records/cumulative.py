@@ -1,0 +1,292 @@
+"""Protection over many windows: what all classes of a person together still leave open.
+
+One class hides a value among d. A person who is published again and again is in many classes,
+and one who finds him in each of them may intersect what they say: only what lasts (the type of a
+vehicle, its home), for what changes (its speed) is another value each time. What is left of each
+person is kept as the codes that have been in every one of his classes.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from anonymizer.algorithms.kernels import kernel
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
+from anonymizer.domain.promises import Promise
+from anonymizer.domain.tables import Records, Schema
+
+NO_COMPANY = -1
+UNKNOWN = -1
+"""What is left where nothing has been published yet: all there is."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Lasting:
+    """The columns whose values last, as the caller declares.
+
+    Attributes
+    ----------
+    qis, sensitive
+        Indices into the schema.
+    missing
+        Missing marker of each column, quasi-identifiers first, shape (columns,).
+    floor
+        Real values that must be left of each: d, or l, shape (columns,).
+    """
+
+    qis: tuple[int, ...]
+    sensitive: tuple[int, ...]
+    missing: Int32Array
+    floor: IntArray
+
+    def __len__(self) -> int:
+        """Return the number of columns."""
+        return len(self.missing)
+
+    def cells(self, records: Records) -> Int32Array:
+        """Return the lasting columns of records, shape (n, columns)."""
+        columns = (records.qi[:, list(self.qis)], records.sensitive[:, list(self.sensitive)])
+        return np.ascontiguousarray(np.concatenate(columns, axis=1), dtype=np.int32)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Memory:
+    """What is remembered of persons, in compressed sparse rows; persons are numbered by the caller.
+
+    Attributes
+    ----------
+    first_of, code
+        Codes left of person p in lasting column a, rising: `code[first_of[i]:first_of[i + 1]]`
+        with i = p * columns + a. None left: nothing is known yet, for a class leaves at least
+        one. The missing marker is no code.
+    company
+        Number of the class in which each person was last published, unlike that of any other
+        class of any window; `NO_COMPANY`: in none. Shape (persons,).
+    """
+
+    first_of: IntArray
+    code: Int32Array
+    company: IntArray
+
+    @property
+    def n_persons(self) -> int:
+        """Number of persons."""
+        return len(self.company)
+
+
+def lasting_columns(schema: Schema, promise: Promise, names: Iterable[str]) -> Lasting:
+    """Return the columns of these names.
+
+    Raises
+    ------
+    ValueError
+        If a name is not one of the schema, or is there twice.
+    """
+    wanted = list(names)
+    every = [a.name for a in (*schema.qis, *schema.sensitive)]
+    if len(set(wanted)) != len(wanted) or not set(wanted) <= set(every):
+        raise ValueError("lasting attributes are attributes of the schema, each named once")
+    qis = tuple(j for j, a in enumerate(schema.qis) if a.name in wanted)
+    sensitive = tuple(j for j, a in enumerate(schema.sensitive) if a.name in wanted)
+    attributes = [*(schema.qis[j] for j in qis), *(schema.sensitive[j] for j in sensitive)]
+    floor = [promise.d] * len(qis) + [promise.l] * len(sensitive)
+    missing = np.array([a.missing for a in attributes], np.int32)
+    return Lasting(qis, sensitive, missing, np.array(floor, np.int64))
+
+
+def nothing_known(n_persons: int, lasting: Lasting) -> Memory:
+    """Return the memory of persons who have never been published."""
+    first_of = np.zeros(n_persons * len(lasting) + 1, np.int64)
+    return Memory(first_of, np.zeros(0, np.int32), np.full(n_persons, NO_COMPANY))
+
+
+def advance(
+    memory: Memory,
+    lasting: Lasting,
+    records: Records,
+    class_of: Int32Array,
+    *,
+    first_company: int,
+) -> Memory:
+    """Return what is left once these classes are published.
+
+    Parameters
+    ----------
+    memory
+        Of every person that the records name.
+    class_of
+        Class of each record, 0 and up, negative where it is left out: that changes nothing of
+        its person. Shape (n,).
+    first_company
+        A number that no class had before, nor any above: class c becomes company
+        `first_company + c`.
+
+    Notes
+    -----
+    Values that are there count, not those that a range covers besides: he who knows the other
+    members of a class rules out what none of them has. A class says nothing of a person whose
+    own value is missing. One whose value is not among what was left has another value than
+    before: what is left begins anew with this class.
+
+    O(n times the values of a class and column). Bounded: a row is never longer than the distinct
+    values of the class that it began with.
+
+    References
+    ----------
+    .. [1] S. Ganta et al., "Composition attacks and auxiliary information in data privacy", 2008.
+    """
+    cells = lasting.cells(records)
+    first_of, code = _intersected(
+        memory.first_of,
+        memory.code,
+        records.person,
+        class_of,
+        cells,
+        *codes_in_classes(cells, lasting.missing, class_of),
+        lasting.missing,
+    )
+    company = memory.company.copy()
+    kept = class_of >= 0
+    company[records.person[kept]] = first_company + class_of[kept].astype(np.int64)
+    return Memory(first_of, code, company)
+
+
+def remaining(memory: Memory, lasting: Lasting) -> IntArray:
+    """Return how many values are left of each person and column; `UNKNOWN` where nothing is known.
+
+    Shape (persons, columns).
+    """
+    left = np.diff(memory.first_of).reshape(memory.n_persons, len(lasting))
+    return np.where(left == 0, UNKNOWN, left)
+
+
+def short(memory: Memory, lasting: Lasting) -> BoolArray:
+    """Return of which persons less is left than the floor in some column, shape (persons,)."""
+    left = remaining(memory, lasting)
+    return np.asarray(((left != UNKNOWN) & (left < lasting.floor)).any(axis=1))
+
+
+def pack(memory: Memory, lasting: Lasting) -> list[bytes]:
+    """Return the memory of each person on its own, to be stored by key.
+
+    The company in 8 bytes, then of each column 4 bytes for how many codes are left and 4 bytes
+    for each; little endian.
+    """
+    n = len(lasting)
+    bounds = memory.first_of.tolist()
+    code = memory.code.astype("<i4")
+    sizes = np.diff(memory.first_of).astype("<i4")
+    company = memory.company.astype("<i8")
+    return [
+        company[p].tobytes()
+        + sizes[p * n : (p + 1) * n].tobytes()
+        + code[bounds[p * n] : bounds[(p + 1) * n]].tobytes()
+        for p in range(memory.n_persons)
+    ]
+
+
+def unpack(stored: Sequence[bytes | None], lasting: Lasting) -> Memory:
+    """Return the memory of persons from what `pack` made; None: never published.
+
+    Raises
+    ------
+    ValueError
+        If what is stored does not fit the lasting columns.
+    """
+    n = len(lasting)
+    head = 8 + 4 * n
+    blank = np.int64(NO_COMPANY).astype("<i8").tobytes() + bytes(4 * n)
+    blobs = [blank if blob is None else blob for blob in stored]
+    if any(len(blob) < head or len(blob) % 4 for blob in blobs):
+        raise ValueError("what is stored does not fit the lasting columns")
+    heads = b"".join(blob[8:head] for blob in blobs)
+    sizes = np.frombuffer(heads, "<i4").reshape(len(blobs), n)
+    lengths = np.array([len(blob) - head for blob in blobs], np.int64) // 4
+    if (sizes < 0).any() or (sizes.sum(axis=1) != lengths).any():
+        raise ValueError("what is stored does not fit the lasting columns")
+    return Memory(
+        np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)]),
+        np.frombuffer(b"".join(blob[head:] for blob in blobs), "<i4").astype(np.int32),
+        np.frombuffer(b"".join(blob[:8] for blob in blobs), "<i8").astype(np.int64),
+    )
+
+
+def codes_in_classes(
+    cells: Int32Array, missing: Int32Array, class_of: Int32Array
+) -> tuple[IntArray, Int32Array]:
+    """Return the real codes in each class and column, rising, laid out as those of `Memory`.
+
+    `missing` is the marker of each column, -1 where it has none.
+    """
+    kept = class_of >= 0
+    n_classes, n = int(class_of.max(initial=-1)) + 1, cells.shape[1]
+    row = (class_of[kept].astype(np.int64)[:, None] * n + np.arange(n)).ravel()
+    code = cells[kept].ravel()
+    real = (cells[kept] != missing).ravel()
+    width = int(code.max(initial=0)) + 1
+    there = np.unique(row[real] * width + code[real])
+    sizes = np.bincount(there // width, minlength=n_classes * n)
+    first_of = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    return first_of, (there % width).astype(np.int32)
+
+
+@kernel
+def _intersected(
+    first_of: IntArray,
+    code: Int32Array,
+    person: Int32Array,
+    class_of: Int32Array,
+    cells: Int32Array,
+    first_value: IntArray,
+    value: Int32Array,
+    missing: Int32Array,
+) -> tuple[IntArray, Int32Array]:
+    n_columns = cells.shape[1]
+    # A row may begin anew with a class; what it needs at the most is known before.
+    room = first_of[1:] - first_of[:-1]
+    for i in range(len(person)):
+        for a in range(n_columns):
+            if class_of[i] >= 0:
+                at, of = person[i] * n_columns + a, class_of[i] * n_columns + a
+                room[at] = max(room[at], first_value[of + 1] - first_value[of])
+    start = np.zeros(len(room) + 1, np.int64)
+    start[1:] = np.cumsum(room)
+    left = np.empty(start[-1], np.int32)
+    size = np.zeros(len(room), np.int64)
+    for row in range(len(room)):
+        old = code[first_of[row] : first_of[row + 1]]
+        left[start[row] : start[row] + len(old)] = old
+        size[row] = len(old)
+    for i in range(len(person)):
+        if class_of[i] < 0:
+            continue
+        for a in range(n_columns):
+            if cells[i, a] == missing[a]:
+                continue
+            row, of = person[i] * n_columns + a, class_of[i] * n_columns + a
+            said = value[first_value[of] : first_value[of + 1]]
+            size[row] = _meet(left[start[row] : start[row + 1]], size[row], said, cells[i, a])
+    out = np.zeros(len(room) + 1, np.int64)
+    out[1:] = np.cumsum(size)
+    packed = np.empty(out[-1], np.int32)
+    for row in range(len(room)):
+        packed[out[row] : out[row + 1]] = left[start[row] : start[row] + size[row]]
+    return out, packed
+
+
+@kernel
+def _meet(left: Int32Array, size: int, said: Int32Array, own: int) -> int:
+    """Keep in `left` what is in `said` too, both rising; all of `said` if `own` is not left."""
+    at = np.searchsorted(left[:size], own)
+    if at == size or left[at] != own:
+        left[: len(said)] = said
+        return len(said)
+    n, j = 0, 0
+    for i in range(size):
+        while j < len(said) and said[j] < left[i]:
+            j += 1
+        if j < len(said) and said[j] == left[i]:
+            left[n] = left[i]
+            n += 1
+    return n

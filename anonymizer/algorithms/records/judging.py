@@ -1,0 +1,169 @@
+"""One equivalence class: whether it keeps the promise, and what it costs.
+
+These two kernels are what every method of forming classes agrees on. They are written to be read;
+a method may keep running counts of its own where that is faster, and is tested against these.
+"""
+
+from math import inf
+
+import numpy as np
+
+from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.records.problem import Cost, Problem
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArray
+
+_RANGE, _SET = int(Cost.RANGE), int(Cost.SET)
+ROUNDING = 1e-9
+"""A bound that is missed by this little is kept."""
+
+
+def keeps(problem: Problem, member: IntArray) -> bool:
+    """Return whether the records `member` may be one class."""
+    p = problem
+    return class_keeps(p.cells, p.rule, p.person, p.k, p.position, p.usual, member)
+
+
+def loss(problem: Problem, member: IntArray) -> float:
+    """Return the information loss of one record of the class `member`, summed over its QIs.
+
+    Between 0 and `n_qis`; GCP is the sum over all records, over n times `n_qis`.
+    """
+    p = problem
+    return class_loss(p.cells, p.rule, p.n_qis, p.position, p.ancestor, p.n_leaves, member)
+
+
+@kernel
+def class_keeps(
+    cells: Int32Array,
+    rule: RecordArray,
+    person: Int32Array,
+    k: int,
+    position: FloatArray,
+    usual: FloatArray,
+    member: IntArray,
+) -> bool:
+    """Return whether the records `member` may be one class; arrays as in `Problem`. O(m log m)."""
+    n_persons = len(member) if len(person) == 0 else len(np.unique(person[member]))
+    if n_persons < k:
+        return False
+    for c in range(len(rule)):
+        if not column_keeps(
+            cells[:, c][member], rule[c], person, n_persons, position, usual, member
+        ):
+            return False
+    return True
+
+
+@kernel
+def distance(share: FloatArray, rule: np.void, position: FloatArray, usual: FloatArray) -> float:
+    """Return the earth mover's distance of a class's values to the usual ones, 0 to 1.
+
+    Numbers are moved along their axis, over its span; a category to any other costs 1. `share`
+    is what part of the class has each code, shape (size,). O(size).
+    """
+    size, first = len(share), rule["first_position"]
+    moved, work = 0.0, 0.0
+    for v in range(size):
+        off = share[v] - usual[first + v]
+        if rule["numeric"] == 0:
+            work += abs(off) / 2
+        elif v + 1 < size and rule["span"] > 0:
+            moved += off
+            work += abs(moved) * (position[first + v + 1] - position[first + v]) / rule["span"]
+    return work
+
+
+@kernel
+def column_keeps(
+    code: Int32Array,
+    rule: np.void,
+    person: Int32Array,
+    n_persons: int,
+    position: FloatArray,
+    usual: FloatArray,
+    member: IntArray,
+) -> bool:
+    """Return whether one column of a class meets what is asked of it."""
+    if len(person) > 0:  # a person who repeats a value has it once
+        who = person[member]
+        width = np.int64(who.max()) + 1
+        code = (np.unique(code * width + who) // width).astype(np.int32)
+    ordered = np.sort(code)
+    first = rule["first_position"]
+    n, n_distinct, most, entropy = len(ordered), 0, 0, 0.0
+    lo, hi = inf, -inf
+    start = 0
+    while start < n:
+        end = start
+        while end < n and ordered[end] == ordered[start]:
+            end += 1
+        value, times = ordered[start], end - start
+        most = max(most, times)
+        if value != rule["missing"]:
+            n_distinct += 1
+            lo = min(lo, position[first + value])
+            hi = max(hi, position[first + value])
+        entropy -= times / n * np.log(times / n)
+        start = end
+    if n_distinct < rule["distinct"] or most > rule["share"] * n_persons + ROUNDING:
+        return False
+    if rule["spread"] > 0 and not hi - lo >= rule["spread"] - ROUNDING:
+        return False
+    if entropy < rule["entropy"] - ROUNDING:
+        return False
+    if rule["closeness"] == inf:
+        return True
+    share = np.zeros(rule["size"])
+    for value in ordered:
+        share[value] += 1 / n
+    return bool(distance(share, rule, position, usual) <= rule["closeness"] + ROUNDING)
+
+
+@kernel
+def class_loss(
+    cells: Int32Array,
+    rule: RecordArray,
+    n_qis: int,
+    position: FloatArray,
+    ancestor: Int32Array,
+    n_leaves: Int32Array,
+    member: IntArray,
+) -> float:
+    """Return the information loss of one record of a class, summed over its QIs. O(m log m)."""
+    total = 0.0
+    for c in range(n_qis):
+        code = cells[:, c][member]
+        lo, hi = code.min(), code.max()
+        total += column_loss(rule[c], len(np.unique(code)), lo, hi, position, ancestor, n_leaves)
+    return total
+
+
+@kernel
+def column_loss(
+    rule: np.void,
+    n_distinct: int,
+    lo: int,
+    hi: int,
+    position: FloatArray,
+    ancestor: Int32Array,
+    n_leaves: Int32Array,
+) -> float:
+    """Return the loss of one QI whose codes in a class are `n_distinct` from `lo` to `hi`, 0 to 1.
+
+    O(1), or the height of the hierarchy.
+    """
+    if lo == hi or rule["size"] < 2:
+        return 0.0
+    if rule["form"] == _RANGE:
+        first = rule["first_position"]
+        return float((position[first + hi] - position[first + lo]) / rule["span"])
+    if rule["form"] == _SET:
+        return float((n_distinct - 1) / (rule["size"] - 1))
+    level = 0
+    of_lo, of_hi = (
+        rule["first_ancestor"] + lo * rule["height"],
+        rule["first_ancestor"] + hi * rule["height"],
+    )
+    while ancestor[of_lo + level] != ancestor[of_hi + level]:
+        level += 1
+    return float(n_leaves[rule["first_leaves"] + ancestor[of_lo + level]] / rule["size"])

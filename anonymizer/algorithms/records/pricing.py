@@ -1,0 +1,249 @@
+"""What it costs a class to take in one more record, and where that is least."""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.records.judging import ROUNDING, column_loss
+from anonymizer.domain.arrays import FloatArray, Int32Array, RecordArray
+
+Float32Array: TypeAlias = NDArray[np.float32]
+UInt64Array: TypeAlias = NDArray[np.uint64]
+
+MOST_PRICED = 4096
+"""Up to so many classes, each is looked at for a record; of more, those of near records."""
+_NEAR = 24
+_REFUSALS = 8
+
+
+@kernel
+def lacks(b: int, bit: int, bits: UInt64Array) -> bool:
+    """Return whether a bit of a class is not set; of a negative one, False."""
+    return bit >= 0 and (bits[b, bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1) == 0
+
+
+@kernel
+def join_cost(
+    i: int,
+    b: int,
+    bound: float,
+    cells: Int32Array,
+    rule: RecordArray,
+    position: FloatArray,
+    ancestor: Int32Array,
+    n_leaves: Int32Array,
+    head: RecordArray,
+    column: RecordArray,
+    of_class: RecordArray,
+    outline: RecordArray,
+    bits: UInt64Array,
+) -> float:
+    """Return what a class costs more with record `i`; infinite where not below `bound`.
+
+    Infinite also where a bound on shares may then be broken. O(columns).
+    """
+    size = of_class[b]["size"]
+    cost = of_class[b]["loss"] + head[0]["crowding"] * (2 * size + 1)
+    if cost >= bound:
+        return np.inf
+    for c in range(head[0]["n_qis"]):
+        code, line = int(cells[i, c]), outline[b, c]
+        bit = -1 if column[c]["bit"] < 0 else column[c]["bit"] + code
+        if line["lo"] <= code <= line["hi"] and not lacks(b, bit, bits):
+            continue
+        lo, hi = min(int(line["lo"]), code), max(int(line["hi"]), code)
+        loss = column_loss(rule[c], line["present"] + 1, lo, hi, position, ancestor, n_leaves)
+        cost += (loss - line["loss"]) * (size + 1)
+        if cost >= bound:
+            return np.inf
+    for c in range(len(rule)):
+        if rule[c]["share"] < 1:
+            line = outline[b, c]
+            same = cells[i, c] == line["mode"]
+            most = line["most"] + 1 if same else max(line["most"], line["next_most"] + 1)
+            if most > rule[c]["share"] * (size + 1) + ROUNDING:
+                return np.inf
+    return float(cost)
+
+
+@kernel
+def price(
+    b: int,
+    c: int,
+    rule: RecordArray,
+    position: FloatArray,
+    ancestor: Int32Array,
+    n_leaves: Int32Array,
+    column: RecordArray,
+    outline: RecordArray,
+    bits: UInt64Array,
+    prices: Float32Array,
+) -> None:
+    """Note what each code of a column would add to the loss of a class. O(size of the domain).
+
+    `prices[row, b]`: the rows of all QIs' codes follow each other, then one for what a record
+    costs that adds nothing, then one for the members. So the costs of a record in all classes are
+    sums of a few rows. Where there is no room for prices, nothing is done.
+    """
+    if len(prices) == 0:
+        return
+    line, wanted = outline[b, c], rule[c]
+    row = wanted["first_position"]
+    for code in range(wanted["size"]):
+        bit = -1 if column[c]["bit"] < 0 else column[c]["bit"] + code
+        if line["lo"] <= code <= line["hi"] and not lacks(b, bit, bits):
+            prices[row + code, b] = 0.0
+            continue
+        lo, hi = min(int(line["lo"]), code), max(int(line["hi"]), code)
+        loss = column_loss(wanted, line["present"] + 1, lo, hi, position, ancestor, n_leaves)
+        prices[row + code, b] = loss - line["loss"]
+
+
+@kernel
+def price_size(b: int, head: RecordArray, of_class: RecordArray, prices: Float32Array) -> None:
+    """Note what depends on the size of a class. O(1)."""
+    if len(prices) > 0:
+        size = of_class[b]["size"]
+        prices[-2, b] = of_class[b]["loss"] + head[0]["crowding"] * (2 * size + 1)
+        prices[-1, b] = size + 1
+
+
+@kernel
+def best_target(
+    i: int,
+    avoid: int,
+    bound: float,
+    order: Int32Array,
+    rank: Int32Array,
+    cells: Int32Array,
+    rule: RecordArray,
+    position: FloatArray,
+    ancestor: Int32Array,
+    n_leaves: Int32Array,
+    head: RecordArray,
+    column: RecordArray,
+    of_record: RecordArray,
+    of_class: RecordArray,
+    outline: RecordArray,
+    bits: UInt64Array,
+    prices: Float32Array,
+    costs: Float32Array,
+) -> tuple[int, float]:
+    """Return the class that record `i` costs least in, and what; -1 where none is below `bound`.
+
+    Where classes are many, among those of near records alone. `avoid`: any but this one.
+    """
+    if len(prices) > 0 and head[0]["n_classes"] <= MOST_PRICED:
+        return _cheapest(
+            i,
+            avoid,
+            bound,
+            cells,
+            rule,
+            position,
+            ancestor,
+            n_leaves,
+            head,
+            column,
+            of_class,
+            outline,
+            bits,
+            prices,
+            costs,
+        )
+    target = -1
+    for step in range(2 * _NEAR):
+        far = 1 + step // 2 if step < _NEAR else 8 << ((step - _NEAR) // 2)
+        at = rank[0, i] + (far if step % 2 == 0 else -far)
+        if at < 0 or at >= order.shape[1]:
+            continue
+        b = int(of_record[order[0, at]]["number"])
+        if b >= 0 and b != avoid and b != target:  # noqa: PLR1714  no sets in kernels
+            cost = join_cost(
+                i,
+                b,
+                bound,
+                cells,
+                rule,
+                position,
+                ancestor,
+                n_leaves,
+                head,
+                column,
+                of_class,
+                outline,
+                bits,
+            )
+            if cost < bound:
+                target, bound = b, cost
+    return target, bound
+
+
+@kernel
+def _cheapest(
+    i: int,
+    avoid: int,
+    bound: float,
+    cells: Int32Array,
+    rule: RecordArray,
+    position: FloatArray,
+    ancestor: Int32Array,
+    n_leaves: Int32Array,
+    head: RecordArray,
+    column: RecordArray,
+    of_class: RecordArray,
+    outline: RecordArray,
+    bits: UInt64Array,
+    prices: Float32Array,
+    costs: Float32Array,
+) -> tuple[int, float]:
+    """Return the same among all classes. O(classes columns), a few at a time.
+
+    Prices are rounded: the cheapest by them are looked at again, and may be refused.
+    """
+    n_classes = head[0]["n_classes"]
+    for b in range(n_classes):
+        costs[b] = 0
+    for c in range(head[0]["n_qis"]):
+        row = prices[rule[c]["first_position"] + cells[i, c]]
+        for b in range(n_classes):
+            costs[b] += row[b]
+    for b in range(n_classes):
+        costs[b] = costs[b] * prices[-1, b] + prices[-2, b]
+    if avoid >= 0:
+        costs[avoid] = np.inf
+    for _ in range(_REFUSALS):
+        target = _least(costs, n_classes)
+        if costs[target] >= bound:
+            return -1, bound
+        cost = join_cost(
+            i,
+            target,
+            bound,
+            cells,
+            rule,
+            position,
+            ancestor,
+            n_leaves,
+            head,
+            column,
+            of_class,
+            outline,
+            bits,
+        )
+        if cost < bound:
+            return target, cost
+        costs[target] = np.inf
+    return -1, bound
+
+
+@kernel
+def _least(costs: Float32Array, n: int) -> int:
+    """Return where the least of the first `n` costs is."""
+    least = 0
+    for b in range(1, n):
+        if costs[b] < costs[least]:
+            least = b
+    return least

@@ -1,0 +1,197 @@
+"""What is asked of equivalence classes, as arrays that kernels read."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from math import inf
+
+import numpy as np
+
+from anonymizer.domain.arrays import FloatArray, Int32Array, RecordArray
+from anonymizer.domain.promises import Promise
+from anonymizer.domain.tables import Attribute, Records, Schema
+
+
+class Cost(IntEnum):
+    """How the information loss of a quasi-identifier is counted (normalized certainty penalty).
+
+    A number costs the width of its range, over that of the domain, in every form but `TAXONOMY`
+    where it has a hierarchy.
+    """
+
+    RANGE = 0
+    """Distance between the first and the last category, in the order of the taxonomy, over the
+    greatest there is."""
+    SET = 1
+    """Categories that are there, less one, over those of the domain, less one."""
+    TAXONOMY = 2
+    """Leaves below the lowest node above all, over all leaves; nothing for a single value.
+    Where an attribute has no hierarchy, as `SET`."""
+
+
+RULE = np.dtype(
+    [
+        ("size", np.int64),
+        ("missing", np.int64),
+        ("first_position", np.int64),
+        ("first_ancestor", np.int64),
+        ("height", np.int64),
+        ("first_leaves", np.int64),
+        ("form", np.int64),
+        ("span", np.float64),
+        ("distinct", np.int64),
+        ("share", np.float64),
+        ("spread", np.float64),
+        ("entropy", np.float64),
+        ("closeness", np.float64),
+        ("numeric", np.int64),
+    ],
+    align=True,
+)
+"""What is asked of one column.
+
+size, missing
+    Codes, and which of them is the missing marker (-1: none).
+first_position, first_ancestor, height, first_leaves
+    Where its part of `Problem.position`, `ancestor` and `n_leaves` begins.
+form, span
+    How its loss is counted (a `Cost`), over which width.
+distinct, share, spread, entropy, closeness
+    What a class must meet, see `Promise`; entropy in nats.
+numeric
+    1 where distances between codes mean something.
+"""
+
+
+_TABLE_FACTOR = 4
+"""Joint domains up to so many times the records are numbered by a table, not by sorting."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Problem:
+    """Records, and what is asked of their classes.
+
+    Attributes
+    ----------
+    cells
+        Code of each record in each column: the quasi-identifiers, then, where their share is
+        bounded, the joint tuple of each source of several, then the sensitive attributes; C
+        order, shape (n, columns).
+    rule
+        What is asked of each column, a record array of `RULE`, shape (columns,).
+    n_qis
+        The first so many columns are generalized and cost something.
+    person
+        Whose record it is, 0 and up, shape (n,); empty where no two records are one person's.
+    n_persons
+        Persons there are.
+    k
+        Persons of a class at the least.
+    position, ancestor, n_leaves
+        Of all columns' codes, one after the other (`ancestor` row by row).
+    usual
+        Distribution of each code over all records, laid out as `position`.
+    """
+
+    cells: Int32Array
+    rule: RecordArray
+    n_qis: int
+    person: Int32Array
+    n_persons: int
+    k: int
+    position: FloatArray
+    ancestor: Int32Array
+    n_leaves: Int32Array
+    usual: FloatArray
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return len(self.cells)
+
+
+def pose(records: Records, schema: Schema, promise: Promise, *, cost: Cost = Cost.RANGE) -> Problem:
+    """Return the problem of generalizing `records` so that every class keeps `promise`.
+
+    Notes
+    -----
+    O(n columns); O(n columns log n) where the share of joint tuples is bounded and their domain is
+    much larger than the table.
+    """
+    bounded = [s for s in schema.sources if len(s) > 1 and promise.max_source_share < 1]
+    joint = [_joint(records.qi[:, list(s)]) for s in bounded]
+    tuples = [Attribute(name="", position=np.arange(j.max(initial=0) + 1.0)) for j in joint]
+    attributes = (*schema.qis, *tuples, *schema.sensitive)
+    cells = np.ascontiguousarray(
+        np.column_stack([records.qi, *joint, records.sensitive]), dtype=np.int32
+    )
+    trees = [a.hierarchy for a in attributes if a.hierarchy is not None]
+    counts = [
+        np.bincount(column, minlength=a.size) for column, a in zip(cells.T, attributes, strict=True)
+    ]
+    return Problem(
+        cells=cells,
+        rule=_rules(attributes, schema, promise, cost),
+        n_qis=len(schema.qis),
+        person=records.person if _repeats(records.person) else np.zeros(0, np.int32),
+        n_persons=int(records.person.max(initial=-1)) + 1,
+        k=promise.k,
+        position=np.concatenate([np.zeros(0), *(a.position for a in attributes)]),
+        ancestor=np.concatenate([np.zeros(0, np.int32), *(t.ancestor.ravel() for t in trees)]),
+        n_leaves=np.concatenate([np.zeros(0, np.int32), *(t.n_leaves for t in trees)]),
+        usual=np.concatenate([np.zeros(0), *counts]) / max(records.n, 1),
+    )
+
+
+def _rules(
+    attributes: tuple[Attribute, ...], schema: Schema, promise: Promise, cost: Cost
+) -> RecordArray:
+    """Return what is asked of each column: QIs, joint tuples, sensitive attributes."""
+    rule = np.zeros(len(attributes), RULE)
+    rule["share"], rule["closeness"] = 1.0, inf
+    rule["size"] = [a.size for a in attributes]
+    rule["missing"] = [a.missing for a in attributes]
+    rule["numeric"] = [a.numeric for a in attributes]
+    rule["span"] = [a.span for a in attributes]
+    rule["first_position"] = _starts([a.size for a in attributes])
+    trees = [a.hierarchy for a in attributes]
+    rule["height"] = [0 if t is None else t.ancestor.shape[1] for t in trees]
+    rule["first_ancestor"] = _starts([0 if t is None else t.ancestor.size for t in trees])
+    rule["first_leaves"] = _starts([0 if t is None else len(t.n_leaves) for t in trees])
+    rule["form"] = [_form(a, cost) for a in attributes]
+    ends = [len(schema.qis), len(attributes) - len(schema.sensitive)]
+    qis, tuples, sensitive = np.split(rule, ends)  # views
+    qis["distinct"], qis["share"] = promise.d, promise.max_share
+    qis["spread"] = [promise.min_spread.get(a.name, 0.0) for a in schema.qis]
+    tuples["share"] = promise.max_source_share
+    sensitive["distinct"], sensitive["closeness"] = promise.l, promise.t
+    sensitive["entropy"] = np.log(promise.entropy_l)
+    return rule
+
+
+def _form(attribute: Attribute, cost: Cost) -> Cost:
+    if cost is Cost.TAXONOMY and attribute.hierarchy is not None:
+        return Cost.TAXONOMY
+    return Cost.RANGE if attribute.numeric or cost is Cost.RANGE else Cost.SET
+
+
+def _joint(columns: Int32Array) -> Int32Array:
+    """Return a number for each row, equal where all columns are; rising with the rows."""
+    number = np.zeros(len(columns), np.int64)
+    for column in columns.T:
+        number = number * (int(column.max(initial=0)) + 1) + column
+        size = int(number.max(initial=0)) + 1
+        if size <= _TABLE_FACTOR * len(columns):
+            there = np.zeros(size, bool)
+            there[number] = True
+            number = (np.cumsum(there) - 1)[number]
+        else:
+            number = np.unique(number, return_inverse=True)[1]
+    return number.astype(np.int32)
+
+
+def _repeats(person: Int32Array) -> bool:
+    return bool(np.bincount(person, minlength=1).max() > 1) if len(person) else False
+
+
+def _starts(sizes: list[int]) -> list[int]:
+    return [0, *np.cumsum(sizes).tolist()][:-1]

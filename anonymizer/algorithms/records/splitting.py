@@ -1,0 +1,136 @@
+"""Cutting a table into classes where it costs least, by dynamic programming."""
+
+from collections.abc import Callable
+from math import inf
+
+import numpy as np
+
+from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.tallying import (
+    Tally,
+    add,
+    clear,
+    tally_cost,
+    tally_keeps,
+)
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, RecordArray
+
+_MOST_CUTS, _FEWEST_CUTS = 128, 8
+_CUTS_OF_ALL = 30_000_000
+
+_BACK = 4
+_ENDS_A_CALL = 100
+
+
+def split(
+    first: Int32Array,
+    tally: Tally,
+    *,
+    keep_going: Callable[[], bool],
+) -> Int32Array | None:
+    """Return the class of each record when the table is cut where it costs least.
+
+    Parameters
+    ----------
+    first
+        The class of each record in a first partition, whose classes are runs of the table.
+    tally
+        Of the problem, whose records lie so that those that are alike are near each other.
+
+    Returns
+    -------
+    class_of
+        None where there was no time, where no such cut was found, or where some are suppressed.
+
+    Notes
+    -----
+    A class is at most twice as long as one that ends at the same place must be. Where classes of
+    `first` are long, only so many places in each may be cuts: 128, and fewer in large tables. So
+    it is O(n columns) with about twice that factor, however long the classes; where the tally
+    decides. 25 bytes a record.
+    """
+    n = len(first)
+    if (first == SUPPRESSED).any():
+        return None
+    n_cuts = min(max(_CUTS_OF_ALL // max(n, 1), _FEWEST_CUTS), _MOST_CUTS)
+    may_cut, back_to = _places(first, n_cuts)
+    cost, start = np.full(n + 1, inf), np.zeros(n + 1, np.int64)
+    cost[0] = 0.0
+    for begin in range(1, n + 1, _ENDS_A_CALL):
+        if not keep_going():
+            return None
+        end = min(begin + _ENDS_A_CALL, n + 1)
+        cheapest_cuts(begin, end, may_cut, back_to, cost, start, *tally)
+    if cost[n] == inf:
+        return None
+    return _numbered(start)
+
+
+def _places(number: Int32Array, n_cuts: int) -> tuple[BoolArray, IntArray]:
+    """Return where cuts may be, and how far back a class may reach, both shape (n + 1,).
+
+    `number` is the class of each record of the order; about `n_cuts` places in each may be cuts.
+    """
+    n = len(number)
+    begins = np.flatnonzero(np.r_[True, number[1:] != number[:-1]])
+    lengths = np.diff(np.r_[begins, n])
+    within = np.arange(n) - np.repeat(begins, lengths)
+    may_cut = np.r_[within % np.repeat(-(-lengths // n_cuts), lengths) == 0, True]
+    far = begins[np.maximum(np.arange(len(begins)) - _BACK, 0)]
+    return may_cut, np.r_[0, np.repeat(far, lengths)]
+
+
+@kernel
+def cheapest_cuts(
+    begin: int,
+    end: int,
+    may_cut: BoolArray,
+    back_to: IntArray,
+    cost: FloatArray,
+    start: IntArray,
+    cells: Int32Array,
+    rule: RecordArray,
+    person: Int32Array,
+    position: FloatArray,
+    usual: FloatArray,
+    ancestor: Int32Array,
+    n_leaves: Int32Array,
+    head: RecordArray,
+    column: RecordArray,
+    seen: RecordArray,
+) -> None:
+    """Fill `cost` and `start` of the best last class for each end from `begin` up to `end`.
+
+    `cost[j]` is that of the records before j, infinite where they cannot be cut; `start[j]` where
+    the last class begins. Those before `begin` are known.
+    """
+    for j in range(begin, end):
+        if not may_cut[j]:
+            continue
+        clear(head, column, seen)
+        limit = back_to[j]
+        i = j - 1
+        while i >= limit:
+            add(i, cells, rule, person, position, ancestor, n_leaves, head, column, seen)
+            if may_cut[i] and cost[i] < np.inf:
+                total = cost[i] + tally_cost(head)
+                if total < cost[j] and tally_keeps(
+                    np.arange(i, j), cells, rule, person, position, usual, head, column
+                ):
+                    if cost[j] == np.inf:  # the shortest class there is
+                        limit = max(limit, 2 * i - j)
+                    cost[j] = total
+                    start[j] = i
+            i -= 1
+
+
+@kernel
+def _numbered(start: IntArray) -> Int32Array:
+    class_of = np.empty(len(start) - 1, np.int32)
+    end, number = len(class_of), 0
+    while end > 0:
+        class_of[start[end] : end] = number
+        end = start[end]
+        number += 1
+    return class_of

@@ -1,0 +1,173 @@
+"""Classes along an order: each closes as soon as it keeps the promise (Algorithms 2 and 3)."""
+
+from math import inf
+
+import numpy as np
+
+from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.closing import add, clear, holds, no_counts
+from anonymizer.algorithms.records.problem import Problem
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, RecordArray
+
+_BLOCK = 256
+"""Records fetched at a time: on their own, the fetches from a large table overlap."""
+
+
+def sweep(problem: Problem, order: IntArray) -> Int32Array:
+    """Return the class of each record when classes are filled one after the other.
+
+    Parameters
+    ----------
+    problem
+        What a class must keep.
+    order
+        All records, those that are alike near each other: see `hilbert_order`.
+
+    Returns
+    -------
+    class_of
+        Classes in the order of the walk, each a stretch of it; `SUPPRESSED` everywhere where not
+        one keeps the promise, for which `why_impossible` may have the reason.
+
+    Notes
+    -----
+    O(n columns), and t-closeness O(size of the domain) now and then; memory: 4 bytes a record,
+    which are the result. Where a person has several records, O(n columns log n), and 8 bytes a
+    record and column.
+
+    The rest behind the last class, too small to be one, joins the last class. Where that would
+    break a bound on shares, entropy or closeness, the last classes become one with it, as few as
+    keep the promise together; where not even all do, the rest is suppressed.
+
+    Deviations from the paper [1]_:
+
+    - The inner loop of Algorithm 2 runs while there are fewer than k records *and* fewer than d
+      values. Taken by the word, a class would close on either; it must be *or*.
+    - Algorithm 3 reads records from lists F, one for each sensitive value, beside the main loop
+      over the order, and adds `F[i]` where it has looked up `F[index]`: a record may be in two
+      classes, or in none, as F is not kept in step with the loop. It never ends where the
+      attribute has fewer than l values. Here the closing rule is what it means: the same walk,
+      with l sensitive values needed as well, each record exactly once.
+    - Both listings drop the rest; here it is merged.
+
+    References
+    ----------
+    .. [1] "Efficient Multi-Source Anonymity for Aggregated Internet of Vehicles Datasets",
+       Applied Sciences 14(8), 3230, 2024, Algorithms 2 and 3.
+    """
+    if len(problem.person) or _bounded(problem.rule).any():
+        return _sweep(order, problem.k, *no_counts(problem))
+    class_of, n_classes = _sweep_counts(problem.cells, problem.rule, problem.k, order)
+    # The rest joins the last class; where there is none, this is SUPPRESSED.
+    np.minimum(class_of, n_classes - 1, out=class_of)
+    return class_of
+
+
+def _bounded(rule: RecordArray) -> BoolArray:
+    """Return which columns are asked for more than distinct values."""
+    bounded: BoolArray = (
+        (rule["share"] < 1)
+        | (rule["spread"] > 0)
+        | (rule["entropy"] > 0)
+        | (rule["closeness"] < inf)
+    )
+    return bounded
+
+
+@kernel
+def _sweep_counts(
+    cells: Int32Array, rule: RecordArray, k: int, order: IntArray
+) -> tuple[Int32Array, int]:
+    """Close classes by k and distinct values alone; the rest has the number after the last."""
+    asked = np.flatnonzero(
+        (rule["distinct"] > 1) | ((rule["distinct"] == 1) & (rule["missing"] >= 0))
+    )
+    first, missing = rule["first_position"][asked], rule["missing"][asked]
+    needed = rule["distinct"][asked]
+    last_class = np.full(np.sum(rule["size"]), -1, np.int32)
+    class_of = np.empty(len(order), np.int32)
+    left = needed.copy()
+    number, size, n_unmet = 0, 0, len(asked)
+    rows, numbers = np.empty((_BLOCK, len(asked)), np.int32), np.empty(_BLOCK, np.int32)
+    for start in range(0, len(order), _BLOCK):
+        block = order[start : start + _BLOCK]
+        for i in range(len(block)):
+            for a in range(len(asked)):
+                rows[i, a] = cells[block[i], asked[a]]
+        for i in range(len(block)):
+            numbers[i] = number
+            size += 1
+            for a in range(len(asked)):
+                value = rows[i, a]
+                if last_class[first[a] + value] != number and value != missing[a]:
+                    last_class[first[a] + value] = number
+                    left[a] -= 1
+                    n_unmet -= left[a] == 0
+            if size >= k and n_unmet == 0:
+                left[:] = needed
+                number, size, n_unmet = number + 1, 0, len(asked)
+        for i in range(len(block)):
+            class_of[block[i]] = numbers[i]
+    return class_of, number
+
+
+@kernel
+def _sweep(
+    order: IntArray,
+    k: int,
+    cells: Int32Array,
+    rule: RecordArray,
+    person: Int32Array,
+    position: FloatArray,
+    usual: FloatArray,
+    pair: Int32Array,
+    column: RecordArray,
+    times_of: Int32Array,
+    counted_in: Int32Array,
+    pair_in: Int32Array,
+    person_in: Int32Array,
+) -> Int32Array:
+    """Close classes by the whole promise, and give the rest to the last ones."""
+    counts = (
+        cells,
+        rule,
+        person,
+        position,
+        usual,
+        pair,
+        column,
+        times_of,
+        counted_in,
+        pair_in,
+        person_in,
+    )
+    class_of = np.empty(len(order), np.int32)
+    number, n_persons = 0, 0
+    clear(column)
+    for record in order:
+        class_of[record] = number
+        n_persons += add(record, number, *counts)
+        if holds(n_persons, k, number, rule, position, usual, column, times_of, counted_in):
+            number, n_persons = number + 1, 0
+            clear(column)
+    if len(order) == 0 or class_of[order[-1]] < number:
+        return class_of
+
+    # Back from the end: the rest, and then class after class, until they keep the promise.
+    n_persons = 0
+    clear(column)
+    for at in range(len(order) - 1, -1, -1):
+        n_persons += add(order[at], number + 1, *counts)
+        c = class_of[order[at]]
+        whole = at == 0 or class_of[order[at - 1]] < c
+        if whole and holds(
+            n_persons, k, number + 1, rule, position, usual, column, times_of, counted_in
+        ):
+            for joined in order[at:]:
+                class_of[joined] = c
+            return class_of
+    for record in order:
+        if class_of[record] == number:
+            class_of[record] = SUPPRESSED
+    return class_of

@@ -1,0 +1,171 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from anonymizer.algorithms.attacks.labels import Labels, publish
+from anonymizer.algorithms.attacks.linkability import Knows, Leak, homogeneity, link
+from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.tables import Attribute, Records, Schema
+from tests.algorithms.attacks.naive_linkability import labels_of, learned
+from tests.algorithms.records.made import SCHEMA, numbers
+from tests.algorithms.records.partitions import partitions
+
+
+def leaks(
+    table: Records, class_of: Int32Array, schema: Schema = SCHEMA, *, tree: bool = False
+) -> tuple[Leak, ...]:
+    return link(publish(table, schema, class_of, by_hierarchy=tree), schema, table, class_of)
+
+
+def one(found: tuple[Leak, ...], knows: Knows, known: int, learned: int | None) -> Leak:
+    (leak,) = [x for x in found if (x.knows, x.known, x.learned) == (knows, known, learned)]
+    return leak
+
+
+def table_of(*rows: tuple[int, ...]) -> Records:
+    """Rows of age, work, home and illness, each another person's."""
+    cells = np.array(rows, np.int32).reshape(len(rows), 4)
+    person = np.arange(len(rows), dtype=np.int32)
+    return Records(np.ascontiguousarray(cells[:, :3]), np.ascontiguousarray(cells[:, 3:]), person)
+
+
+@pytest.mark.parametrize("tree", [False, True])
+@given(release=partitions())
+def test_a_label_allows_what_it_says_and_nothing_else(
+    *, tree: bool, release: tuple[Records, Int32Array]
+) -> None:
+    table, class_of = release
+    published = publish(table, SCHEMA, class_of, by_hierarchy=tree)
+    expected = labels_of(table, SCHEMA, class_of, tree=tree)
+    assert published.n_classes == len(expected)
+    attributes = (*SCHEMA.qis, *SCHEMA.sensitive)
+    for j, labels in enumerate((*published.qi, *published.sensitive)):
+        code = np.arange(attributes[j].size, dtype=np.int32)
+        for c, label in expected.items():
+            inside = labels.covers(np.full(len(code), c, np.int32), code)
+            assert set(np.flatnonzero(inside).tolist()) == label[j]
+
+
+@pytest.mark.parametrize("tree", [False, True])
+@given(release=partitions())
+def test_the_attack_learns_exactly_what_one_would_by_hand(
+    *, tree: bool, release: tuple[Records, Int32Array]
+) -> None:
+    table, class_of = release
+    found = leaks(table, class_of, tree=tree)
+    assert len(found) == 2 * 2 * 2  # two sources, two adversaries, two things to learn
+    for leak in found:
+        cells = learned(
+            table,
+            SCHEMA,
+            class_of,
+            knows=leak.knows,
+            source=SCHEMA.sources[leak.known],
+            tree=tree,
+        )
+        columns = (3,) if leak.learned is None else SCHEMA.sources[leak.learned]
+        mine = {(i, j) for i, j in cells if j in columns}
+        assert leak.n_cells_of == tuple(sum(j == c for _, j in mine) for c in columns)
+        assert leak.n_cells == len(mine)
+        assert leak.n_people == len({int(table.person[i]) for i, _ in mine})
+
+
+@given(release=partitions())
+def test_who_knows_the_labels_besides_learns_no_less(release: tuple[Records, Int32Array]) -> None:
+    found = leaks(*release)
+    for leak in found:
+        if leak.knows is Knows.VALUES:
+            stronger = one(found, Knows.LABELS, leak.known, leak.learned)
+            assert all(a <= b for a, b in zip(leak.n_cells_of, stronger.n_cells_of, strict=True))
+
+
+def test_classes_of_equal_labels_are_all_candidates_and_not_the_last_alone() -> None:
+    # Both classes are of ages 0 to 1; the first has home 0 alone, the second home 1 alone.
+    table = table_of((0, 0, 0, 0), (1, 1, 0, 1), (0, 0, 1, 0), (1, 1, 1, 1))
+    found = leaks(table, np.array([0, 0, 1, 1], np.int32))
+    assert one(found, Knows.LABELS, 0, 1).n_cells == 0
+    found = leaks(table, np.array([0, 0, SUPPRESSED, SUPPRESSED], np.int32))
+    assert one(found, Knows.LABELS, 0, 1).n_cells_of == (2,)
+    assert one(found, Knows.LABELS, 0, 1).n_people == 2
+
+
+def test_a_range_covers_what_lies_between_and_so_makes_candidates() -> None:
+    # Age 1 is in the first class alone, but the second one's range, 0 to 2, covers it.
+    table = table_of((1, 0, 0, 0), (1, 1, 0, 0), (0, 0, 1, 1), (2, 1, 1, 1))
+    found = leaks(table, np.array([0, 0, 1, 1], np.int32))
+    # Nobody tells the first class's members from the second's by their true values …
+    assert one(found, Knows.VALUES, 0, 1).n_cells_of == (2,)  # … but ages 0 and 2 are alone
+    assert one(found, Knows.LABELS, 0, 1).n_cells_of == (4,)
+
+
+def test_a_missing_value_is_nothing_to_learn_and_hides_nobody_beside_it() -> None:
+    marker = SCHEMA.qis[1].missing
+    table = table_of((0, marker, 0, 0), (1, 2, 0, 1), (2, marker, 1, 0), (3, marker, 1, 1))
+    found = leaks(table, np.array([0, 0, 1, 1], np.int32))
+    assert one(found, Knows.LABELS, 1, 0).n_cells_of == (0, 1)
+
+
+def test_more_classes_than_a_word_has_bits_are_all_looked_at() -> None:
+    # One class alone, the last of 130, refutes what the 129 others say of everybody.
+    n = 130
+    schema = Schema(
+        qis=(numbers("a", *range(3)), numbers("b", *range(3))), sensitive=(), sources=((0,), (1,))
+    )
+    qi = np.zeros((2 * n, 2), np.int32)
+    qi[1::2, 0] = 1
+    no_values = np.zeros((2 * n, 0), np.int32)
+    class_of = np.repeat(np.arange(n), 2).astype(np.int32)
+    table = Records(qi, no_values, np.arange(2 * n, dtype=np.int32))
+    assert one(leaks(table, class_of, schema), Knows.VALUES, 0, 1).n_people == 2 * n
+    qi[-1, 1] = 1
+    assert one(leaks(table, class_of, schema), Knows.VALUES, 0, 1).n_people == 0
+
+
+@given(release=partitions())
+def test_two_values_a_class_of_every_attribute_leave_nothing_to_learn(
+    release: tuple[Records, Int32Array],
+) -> None:
+    table, class_of = release
+    for c in range(class_of.max(initial=-1) + 1):
+        of = class_of == c
+        for column, a in zip((*table.qi.T, *table.sensitive.T), _attributes(), strict=True):
+            if len(set(column[of].tolist()) - {a.missing}) < 2:
+                class_of = np.where(of, SUPPRESSED, class_of).astype(np.int32)
+    _, class_of[class_of >= 0] = np.unique(class_of[class_of >= 0], return_inverse=True)
+    assert not any(leak.n_cells for leak in leaks(table, class_of))
+
+
+def _attributes() -> tuple[Attribute, ...]:
+    return (*SCHEMA.qis, *SCHEMA.sensitive)
+
+
+def test_homogeneous_classes_are_counted_with_their_people() -> None:
+    table = table_of((0, 0, 0, 1), (1, 1, 0, 1), (0, 0, 1, 0), (1, 1, 1, 2), (0, 0, 0, 2))
+    class_of = np.array([0, 0, 1, 1, SUPPRESSED], np.int32)
+    (found,) = homogeneity(publish(table, SCHEMA, class_of), SCHEMA, table, class_of)
+    assert (found.n_classes, found.n_people) == (1, 2)
+
+
+def test_labels_of_several_runs_hold_what_is_in_any() -> None:
+    labels = Labels(np.array([0, 2]), np.array([0, 4]), np.array([1, 4]))
+    inside = labels.covers(np.zeros(5, np.int32), np.arange(5, dtype=np.int32))
+    assert inside.tolist() == [True, True, False, False, True]
+
+
+@given(partitions())
+def test_a_domain_of_many_values_leaks_what_one_of_few_does(
+    made: tuple[Records, Int32Array],
+) -> None:
+    table, class_of = made
+    few = Schema(
+        qis=(numbers("age", *range(4)), *SCHEMA.qis[1:]),
+        sensitive=SCHEMA.sensitive,
+        sources=SCHEMA.sources,
+    )
+    many = replace(few, qis=(numbers("age", *range(4000)), *SCHEMA.qis[1:]))
+    spread_out = table.qi * np.array([1000, 1, 1], np.int32)
+    wide = Records(spread_out, table.sensitive, table.person)
+    assert leaks(wide, class_of, many) == leaks(table, class_of, few)

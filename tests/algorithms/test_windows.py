@@ -1,0 +1,241 @@
+"""Timelines, drawn: one column a second of event time and of the clock, one line a source."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anonymizer.algorithms.windows import NEVER, WindowRule, Windows
+from anonymizer.domain.outcomes import Outcome
+
+FAR = 1e9
+
+
+@dataclass
+class Story:
+    """What became of the parts, and when each window closed."""
+
+    fate: dict[tuple[str, float], tuple[int, Outcome]] = field(default_factory=dict)
+    closed: list[tuple[float, int]] = field(default_factory=list)
+
+
+def told(rule: WindowRule, timeline: str) -> Story:
+    """Play a drawing: in column t a digit or letter is an event time (a = 10) said at second t."""
+    lines = [line.split(":", 1) for line in timeline.strip().splitlines()]
+    names = [name.strip() for name, _ in lines]
+    columns = [text.strip(" |") for _, text in lines]
+    windows = Windows(rule, [-inf] * len(names), at_s=0.0)
+    story = Story()
+    for t in range(max(map(len, columns))):
+        for source, text in enumerate(columns):
+            if t < len(text) and text[t] not in "- ":
+                ts = float(int(text[t], 36))
+                story.fate[names[source], ts] = windows.place(source, ts, now=FAR, at_s=float(t))
+        story.closed += [(float(t), w) for w in windows.due(at_s=float(t))]
+    return story
+
+
+def rule(*, length_s: float = 5.0, silence_s: float = inf, **more: float) -> WindowRule:
+    return WindowRule(length_s=length_s, silence_s=silence_s, **more)  # type: ignore[arg-type]
+
+
+def test_a_window_closes_when_its_one_source_tells_of_its_end() -> None:
+    story = told(rule(), "a:|0-2-4-6---a|")
+    assert story.closed == [(6, 0), (10, 1)]
+    assert {w for w, _ in story.fate.values()} == {0, 1, 2}
+
+
+def test_lateness_keeps_a_window_open_for_what_comes_later() -> None:
+    story = told(rule(lateness_s=2), "a:|0-4-6-3-7--2|")
+    assert story.closed == [(8, 0)]
+    assert story.fate["a", 3] == (0, Outcome.HELD)
+    assert story.fate["a", 2] == (0, Outcome.LATE)
+
+
+def test_the_slowest_source_that_is_alive_decides() -> None:
+    story = told(
+        rule(),
+        """
+        a:|0-2-4-6-8-a-c-|
+        b:|1---------3--6|
+        """,
+    )
+    assert story.closed == [(13, 0)]
+
+
+def test_a_source_that_has_not_spoken_yet_holds_the_windows_open_until_it_is_silent() -> None:
+    story = told(
+        rule(silence_s=8),
+        """
+        a:|0-2-4-6-8-a--|
+        b:|-------------|
+        """,
+    )
+    assert story.closed == [(9, 0), (10, 1)]
+
+
+def test_a_source_that_falls_silent_is_waited_for_no_more_and_may_come_back() -> None:
+    story = told(
+        rule(silence_s=4),
+        """
+        a:|0-2-4-6-8-----a---f|
+        b:|1-------------9-b--|
+        """,
+    )
+    assert story.closed == [(6, 0), (13, 1)]
+    assert story.fate["b", 11] == (2, Outcome.HELD)
+    assert story.fate["b", 9][1] is Outcome.LATE
+
+
+def test_when_traffic_stops_every_window_closes_by_the_clock() -> None:
+    story = told(rule(silence_s=3), "a:|0-2-4-6-------|")
+    assert story.closed == [(6, 0), (10, 1)]
+
+
+def test_the_watermark_never_goes_back() -> None:
+    story = told(
+        rule(silence_s=3),
+        """
+        a:|0-------------|
+        b:|8-8-8-8-1-----|
+        """,
+    )
+    assert story.closed[:1] == [(4, 0)]
+    assert story.fate["b", 1] == (0, Outcome.LATE)
+
+
+def test_a_part_of_too_many_windows_ahead_is_refused_and_moves_nothing() -> None:
+    story = told(
+        rule(max_open=2),
+        """
+        a:|0--5--k--5-|
+        b:|1----------|
+        """,
+    )
+    assert story.fate["a", 20] == (4, Outcome.SUPPRESSED__TOO_MANY_WINDOWS)
+    assert story.closed == []
+
+
+def test_a_clock_that_runs_ahead_is_invalid_and_holds_no_source_alive() -> None:
+    windows = Windows(rule(max_ahead_s=2, silence_s=3), [-inf], at_s=0)
+    assert windows.place(0, 103, now=100, at_s=3) == (NEVER, Outcome.INVALID__FUTURE_TIME)
+    assert windows.place(0, 102, now=100, at_s=3) == (20, Outcome.HELD)
+    assert windows.place(0, -1, now=100, at_s=9) == (NEVER, Outcome.INVALID__ANCIENT_TIME)
+    assert windows.due(at_s=7) == [20]
+
+
+def test_windows_may_begin_at_another_hour() -> None:
+    shifted = WindowRule(length_s=10, offset_s=4)
+    assert [shifted.window_of(ts) for ts in (3.9, 4.0, 13.9, 14.0)] == [-1, 0, 0, 1]
+    assert shifted.span(1) == (14, 24)
+
+
+def test_a_window_that_was_over_before_a_restart_is_due_after_it() -> None:
+    before = Windows(rule(), [-inf], at_s=0)
+    for ts in (1, 6, 12):
+        before.place(0, ts, now=FAR, at_s=0)
+    after = Windows(rule(), before.newest, at_s=9, floor=before.floor, opened=iter([0, 1, 2]))
+    assert (after.n_over, after.n_open) == (2, 1)
+    assert after.due(at_s=9) == before.due(at_s=9) == [0, 1]
+
+
+def test_windows_that_are_over_leave_room_for_others() -> None:
+    windows = Windows(rule(max_open=2), [-inf], at_s=0)
+    for ts in range(0, 100, 5):
+        assert windows.place(0, ts, now=FAR, at_s=0) == (ts // 5, Outcome.HELD)
+    assert windows.due(at_s=0) == list(range(19))
+
+
+def test_a_restart_changes_nothing_that_is_stored() -> None:
+    before = Windows(rule(), [-inf, -inf], at_s=0)
+    for source, ts in ((0, 1), (1, 2), (0, 7), (1, 6), (1, 12)):
+        before.place(source, ts, now=FAR, at_s=0)
+    assert before.due(at_s=0) == [0]
+    after = Windows(rule(), before.newest, at_s=50, floor=before.floor, opened=[1, 2])
+    for windows in (before, after):
+        assert windows.place(0, 3, now=FAR, at_s=50) == (0, Outcome.LATE)
+        assert windows.place(0, 11, now=FAR, at_s=50) == (2, Outcome.HELD)
+        assert windows.due(at_s=50) == [1]
+        assert windows.n_open == 1
+
+
+Part = tuple[int, float]
+
+
+def naive(parts: Sequence[Part], *, length_s: int, lateness_s: int, n: int) -> list[bool]:
+    """Whether each part is on time, by asking of all that came before it."""
+    answers: list[bool] = []
+    for i, (_, ts) in enumerate(parts):
+        taken = [part for part, fine in zip(parts[:i], answers, strict=True) if fine]
+        newest = [max((t for s, t in taken if s == source), default=-inf) for source in range(n)]
+        answers.append((ts // length_s + 1) * length_s > min(newest) - lateness_s)
+    return answers
+
+
+timelines = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(0, 40).map(float)), min_size=1, max_size=40
+)
+
+
+@given(timelines, st.integers(1, 9), st.integers(0, 9))
+def test_what_is_late_is_what_a_plain_look_back_finds_late(
+    parts: list[Part], length_s: int, lateness_s: int
+) -> None:
+    windows = Windows(
+        WindowRule(length_s=length_s, lateness_s=lateness_s, max_open=100), [-inf] * 3, at_s=0
+    )
+    found = [windows.place(s, ts, now=FAR, at_s=0)[1] for s, ts in parts]
+    on_time = naive(parts, length_s=length_s, lateness_s=lateness_s, n=3)
+    assert [outcome is Outcome.HELD for outcome in found] == on_time
+
+
+@given(timelines, st.integers(1, 9), st.data())
+def test_any_order_within_the_lateness_gives_the_same_windows(
+    parts: list[Part], length_s: int, data: st.DataObject
+) -> None:
+    lateness_s = data.draw(st.integers(0, 12))
+    # Sorted by a time that is off by less than the lateness: nothing comes after what is
+    # that much newer.
+    off = data.draw(st.lists(st.integers(0, lateness_s), min_size=len(parts), max_size=len(parts)))
+    order = sorted(range(len(parts)), key=lambda i: (parts[i][1] + off[i], i))
+    look_after = data.draw(st.sets(st.integers(0, len(parts))))
+    windows = Windows(
+        WindowRule(length_s=length_s, lateness_s=lateness_s, max_open=100), [-inf] * 3, at_s=0
+    )
+    closed: list[int] = []
+    for n, i in enumerate(order):
+        source, ts = parts[i]
+        assert windows.place(source, ts, now=FAR, at_s=0) == (ts // length_s, Outcome.HELD)
+        if n in look_after:
+            closed += windows.due(at_s=0)
+    assert closed == sorted(set(closed))
+    newest = [max((t for s, t in parts if s == source), default=-inf) for source in range(3)]
+    reached = min(newest) - lateness_s
+    closed += windows.due(at_s=0)
+    held = {int(ts // length_s) for _, ts in parts}
+    assert closed == sorted(w for w in held if (w + 1) * length_s <= reached)
+
+
+@given(timelines, st.integers(1, 9))
+def test_each_window_closes_once_and_in_the_end_all_do(parts: list[Part], length_s: int) -> None:
+    windows = Windows(WindowRule(length_s=length_s, silence_s=5, max_open=100), [-inf] * 3, at_s=0)
+    closed: list[int] = []
+    held = set()
+    for at_s, (source, ts) in enumerate(parts):
+        window, outcome = windows.place(source, ts, now=FAR, at_s=at_s)
+        if outcome is Outcome.HELD:
+            assert window not in closed
+            held.add(window)
+        closed += windows.due(at_s=at_s)
+    closed += windows.due(at_s=len(parts) + 5)
+    assert sorted(closed) == sorted(held)
+    assert windows.n_open == 0
+
+
+def test_the_drawings_are_read_as_they_look() -> None:
+    with pytest.raises(ValueError, match=re.escape("invalid literal")):
+        told(rule(), "a:|0-!|")
