@@ -1,0 +1,195 @@
+"""Answers for a larger k and for several windows, from published classes alone.
+
+A window is anonymized once. Its classes are cells, and a larger k is answered by joining cells
+along one fixed ladder: every rung joins two cells of the rung below, so the cells of a larger k
+are unions of those of any smaller k. A range is answered window by window; cells that read the
+same are added up. Whatever is subtracted or intersected of two answers is then a union of cells
+of the smaller of the two k: nothing, or at least that many persons.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from anonymizer.algorithms.kaca.told import Told
+
+
+class Total(NamedTuple):
+    """Of one measure: records that have a value, and the sum of these."""
+
+    n: int
+    sum: float
+
+    def plus(self, other: "Total") -> "Total":
+        """Return the total of both; cents stay whole."""
+        return Total(self.n + other.n, round(self.sum + other.sum, 6))
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One or several published classes.
+
+    Attributes
+    ----------
+    told
+        Of each quasi-identifier.
+    n_persons
+        Distinct persons of each class, added up: who is in two classes counts twice.
+    own
+        So many persons, at the least, are its own: no other cell of its window counts them as
+        own.
+    most
+        Distinct persons of the class with the most of them.
+    n_records
+        Records.
+    totals
+        Of each measure; None where no class tells it.
+    """
+
+    told: tuple[Told, ...]
+    n_persons: int
+    own: int
+    most: int
+    n_records: int
+    totals: tuple[Total | None, ...] = ()
+
+    @property
+    def certain(self) -> int:
+        """Distinct persons that it holds for certain: those of its classes' own are different."""
+        return max(self.own, self.most)
+
+    def coarser(self, other: "Cell") -> "Cell":
+        """Return both as one, in words that cover both."""
+        told = tuple(a.join(b) for a, b in zip(self.told, other.told, strict=True))  # type: ignore[arg-type]
+        return replace(self.plus(other), told=told)
+
+    def plus(self, other: "Cell") -> "Cell":
+        """Return the sum of two cells that read the same."""
+        return Cell(
+            told=self.told,
+            n_persons=self.n_persons + other.n_persons,
+            own=self.own + other.own,
+            most=max(self.most, other.most),
+            n_records=self.n_records + other.n_records,
+            totals=tuple(_plus(a, b) for a, b in zip(self.totals, other.totals, strict=True)),
+        )
+
+
+class Ladder:
+    """All coarser partitions of the cells of one window, each made of the one before.
+
+    Parameters
+    ----------
+    cells
+        Of the published classes of the window.
+
+    Notes
+    -----
+    The cells lie in the order of what is told of them. On each rung the one of which the fewest
+    persons are certain joins the neighbour that costs the least. Equal input, equal ladder.
+    O(n log n).
+    """
+
+    def __init__(self, cells: Sequence[Cell]) -> None:
+        self._number = sorted(range(len(cells)), key=lambda i: (_place(cells[i]), i))
+        self._base = [cells[i] for i in self._number]
+        self._joined: list[tuple[int, int]] = []
+        self._least: list[int] = []
+        self._climb()
+
+    def cells(self, k: int) -> list[Cell]:
+        """Return the finest cells of which each holds k distinct persons for certain.
+
+        Empty where not even all of them together do.
+        """
+        found = []
+        for group in self._groups(k):
+            cell = self._base[group[0]]
+            for i in group[1:]:
+                cell = cell.coarser(self._base[i])
+            found.append(cell)
+        return found
+
+    def groups(self, k: int) -> list[list[int]]:
+        """Return the same as the numbers of the cells that each is made of."""
+        return [[self._number[i] for i in group] for group in self._groups(k)]
+
+    def _groups(self, k: int) -> list[list[int]]:
+        n_rungs = bisect_left(self._least, k)
+        if n_rungs == len(self._least):
+            return []
+        of = {i: [i] for i in range(len(self._base))}
+        for kept, gone in self._joined[:n_rungs]:
+            of[kept] += of.pop(gone)
+        return list(of.values())
+
+    def _climb(self) -> None:
+        """Note what is joined on each rung, and the fewest certain persons below it."""
+        after = dict(pairwise(range(len(self._base))))
+        before = {right: left for left, right in after.items()}
+        now = dict(enumerate(self._base))
+        cost = _Cost(self._base)
+        heap = [(cell.certain, i) for i, cell in now.items()]
+        heapify(heap)
+        while heap:
+            certain, i = heappop(heap)
+            if i not in now or now[i].certain != certain:
+                continue  # it has been joined to another, or grown, since
+            self._least.append(certain)
+            beside = [j for j in (before.get(i), after.get(i)) if j is not None]
+            if not beside:
+                return
+            other = min(beside, key=lambda j: (cost.of(now[i], now[j]), beside.index(j)))
+            kept, gone = (other, i) if before.get(i) == other else (i, other)
+            self._joined.append((kept, gone))
+            now[kept] = now[kept].coarser(now.pop(gone))
+            if gone in after:
+                after[kept] = after.pop(gone)
+                before[after[kept]] = kept
+            else:
+                del after[kept]
+            heappush(heap, (now[kept].certain, kept))
+
+
+class _Cost:
+    """By how much joining two cells makes what is told of their records vaguer."""
+
+    def __init__(self, cells: Sequence[Cell]) -> None:
+        spreads = [[told.spread for told in cell.told] for cell in cells]
+        ends = [(min(column), max(column)) for column in zip(*spreads, strict=True)]
+        self._unit = [(hi - lo) or 1.0 for lo, hi in ends]
+
+    def of(self, one: Cell, other: Cell) -> float:
+        cost = 0.0
+        for a, b, unit in zip(one.told, other.told, self._unit, strict=True):
+            if a != b:
+                both = a.join(b).spread  # type: ignore[arg-type]
+                vaguer = one.n_records * (both - a.spread) + other.n_records * (both - b.spread)
+                cost += vaguer / unit
+        return cost
+
+
+def add_up(cells: Iterable[Cell]) -> list[Cell]:
+    """Return the cells with those that read the same added up, in the order of what they read."""
+    of: dict[tuple[Told, ...], Cell] = {}
+    for cell in cells:
+        known = of.get(cell.told)
+        of[cell.told] = cell if known is None else known.plus(cell)
+    return sorted(of.values(), key=_place)
+
+
+def _place(cell: Cell) -> tuple[Any, ...]:
+    """Return where a cell lies in the order of what is told."""
+    return tuple(
+        (told.value is not None, "" if told.value is None else told.value, told.missing)
+        for told in cell.told
+    )
+
+
+def _plus(one: Total | None, other: Total | None) -> Total | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one.plus(other)

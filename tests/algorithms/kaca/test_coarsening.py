@@ -1,0 +1,229 @@
+from itertools import combinations_with_replacement, pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anonymizer.algorithms.kaca.coarsening import Cell, Ladder, Total, add_up
+from anonymizer.algorithms.kaca.labels import Form, Label, Language, texts
+from anonymizer.algorithms.kaca.told import Hours, Prefix, Range, Values, from_json, tell, to_json
+from anonymizer.algorithms.kaca.verifying import covers
+from anonymizer.algorithms.records.classes import classes_of
+from anonymizer.algorithms.records.generalizing import generalize
+from anonymizer.domain.tables import Attribute, Schema
+from tests.algorithms.kaca.made import TOLL, exits
+
+K = 2
+SECTIONS = ("G5611530010", "G5615530120", "G7611530010", "S0010530010")
+LABELS = (Label(Form.PREFIX), Label(Form.HOURS))
+
+
+class Exit(NamedTuple):
+    truck: int
+    section: str
+    hour: int
+    cents: int
+
+
+class Window(NamedTuple):
+    """The exits of each published class; `own` is what the class says of its own trucks."""
+
+    classes: list[list[Exit]]
+    own: list[int]
+
+    def cells(self) -> list[Cell]:
+        return [_cell(c, own) for c, own in zip(self.classes, self.own, strict=True)]
+
+
+def _cell(members: list[Exit], own: int) -> Cell:
+    prefix, hours = Prefix(members[0].section), Hours((members[0].hour, members[0].hour + 1))
+    for each in members[1:]:
+        prefix = prefix.join(Prefix(each.section))
+        hours = hours.join(Hours((each.hour, each.hour + 1)))
+    trucks = len({each.truck for each in members})
+    total = Total(len(members), sum(each.cents for each in members) / 100)
+    return Cell((prefix, hours), trucks, own, trucks, len(members), (total,))
+
+
+@st.composite
+def windows(draw: st.DrawFn) -> Window:
+    """Each truck's first exit is its own class's; the others are anywhere."""
+
+    def exit_of(truck: int) -> Exit:
+        return Exit(
+            truck,
+            draw(st.sampled_from(SECTIONS)),
+            draw(st.sampled_from([0, 7, 8, 12, 23])),
+            draw(st.integers(0, 300)),
+        )
+
+    sizes = draw(st.lists(st.integers(K, K + 2), max_size=5))
+    trucks = iter(draw(st.permutations(range(sum(sizes)))))
+    classes = [[exit_of(next(trucks)) for _ in range(size)] for size in sizes]
+    if not sizes or draw(st.booleans()):
+        return Window(classes, sizes)  # one exit a truck: all are own
+    for truck in draw(st.lists(st.integers(0, sum(sizes) - 1), max_size=8)):
+        classes[draw(st.integers(0, len(sizes) - 1))].append(exit_of(truck))
+    return Window(classes, [size // K * K for size in sizes])
+
+
+def answer(of: list[Window], k: int) -> dict[object, set[tuple[int, int, Exit]]]:
+    """What each row of an answer is of: exits by their window, class and themselves."""
+    rows: dict[object, set[tuple[int, int, Exit]]] = {}
+    for w, window in enumerate(of):
+        ladder = Ladder(window.cells())
+        for group, cell in zip(ladder.groups(k), ladder.cells(k), strict=True):
+            members = {(w, c, each) for c in group for each in window.classes[c]}
+            rows.setdefault(cell.told, set()).update(members)
+    return rows
+
+
+@settings(deadline=None)
+@given(st.lists(windows(), min_size=1, max_size=3), st.data())
+def test_no_two_answers_differ_or_agree_by_fewer_than_k_trucks_in_any_cell(
+    release: list[Window], data: st.DataObject
+) -> None:
+    ks = data.draw(st.lists(st.integers(K, 12), min_size=2, max_size=3))
+    ends = data.draw(
+        st.lists(
+            st.tuples(st.integers(0, len(release)), st.integers(0, len(release))).map(sorted),
+            min_size=2,
+            max_size=3,
+        )
+    )
+    asked = [(k, first, last) for k in ks for first, last in ends]
+    answers = [
+        (k, answer([w if first <= i < last else Window([], []) for i, w in enumerate(release)], k))
+        for k, first, last in asked
+    ]
+    for (k_1, one), (k_2, other) in combinations_with_replacement(answers, 2):
+        for a in one.values():
+            for b in other.values():
+                for piece in (a & b, a - b, b - a):
+                    trucks = {each.truck for _, _, each in piece}
+                    assert not piece or len(trucks) >= min(k_1, k_2)
+
+
+@settings(deadline=None)
+@given(windows(), st.integers(K, 20))
+def test_every_cell_holds_k_distinct_trucks_and_its_words_and_sums_are_true(
+    window: Window, k: int
+) -> None:
+    ladder = Ladder(window.cells())
+    groups = ladder.groups(k)
+    for group, cell in zip(groups, ladder.cells(k), strict=True):
+        members = [each for c in group for each in window.classes[c]]
+        assert len({each.truck for each in members}) >= cell.certain >= k
+        assert cell.n_records == len(members)
+        counted = (len({each.truck for each in window.classes[c]}) for c in group)
+        assert cell.n_persons == sum(counted)
+        assert cell.totals == (Total(len(members), sum(e.cents for e in members) / 100),)
+        prefix, hours = cell.told
+        assert isinstance(prefix, Prefix)
+        assert isinstance(hours, Hours)
+        assert all(each.section.startswith(str(prefix.value)) for each in members)
+        assert {each.hour for each in members} <= hours.hours
+    everybody = [c for group in groups for c in group]
+    assert sorted(everybody) == (list(range(len(window.classes))) if groups else [])
+    if not groups:
+        assert sum(window.own) < k
+
+
+@settings(deadline=None)
+@given(windows())
+def test_a_larger_k_only_joins_cells_and_joins_none_without_need(window: Window) -> None:
+    ladder = Ladder(window.cells())
+    for finer, coarser in pairwise(ladder.groups(k) for k in range(K, 25)):
+        for group in finer:
+            assert not coarser or any(set(group) <= set(larger) for larger in coarser)
+    assert sorted(ladder.groups(K)) == [[c] for c in range(len(window.classes))]
+
+
+@settings(deadline=None)
+@given(windows(), st.randoms(use_true_random=False), st.integers(K, 12))
+def test_the_order_in_which_classes_were_published_changes_no_answer(
+    window: Window, rnd: np.random.Generator, k: int
+) -> None:
+    cells = window.cells()
+    if len({cell.told for cell in cells}) < len(cells):
+        return  # of two that read the same, either comes first
+    other = cells.copy()
+    rnd.shuffle(other)
+    assert add_up(Ladder(cells).cells(k)) == add_up(Ladder(other).cells(k))
+
+
+def test_cells_that_read_the_same_are_added_up() -> None:
+    def cell(prefix: str, n: int, total: Total | None) -> Cell:
+        return Cell((Prefix(prefix),), n, n, n, n, (total,))
+
+    found = add_up(
+        [
+            cell("S", 3, None),
+            cell("G", 5, Total(5, 0.1)),
+            cell("S", 4, Total(4, 0.2)),
+            cell("G", 6, Total(6, 0.2)),
+        ]
+    )
+    assert [(c.told[0].value, c.n_persons, c.totals) for c in found] == [
+        ("G", 11, (Total(11, 0.3),)),
+        ("S", 7, (Total(4, 0.2),)),
+    ]
+
+
+@given(exits(), st.sampled_from(list(Language)))
+def test_what_is_told_reads_as_the_labels_do_and_survives_json(
+    records: object, language: Language
+) -> None:
+    qi = records.qi  # type: ignore[attr-defined]
+    general = generalize(qi, classes_of((qi[:, 1] % 3).astype(np.int32)), TOLL)
+    for j, label in enumerate(LABELS):
+        told = tell(general, j, label)
+        assert [t.words(label, language) for t in told] == texts(general, j, label, language)
+        assert [from_json(to_json(t)) for t in told] == told
+
+
+COLOUR = Attribute("colour", np.arange(4.0), ("red", "green", "blue", "?"), missing=3)
+SPEED = Attribute("speed", np.arange(6.0), missing=5)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.booleans()), min_size=1),
+    st.sampled_from([Form.PLAIN, Form.PREFIX]),
+    st.sampled_from([Form.PLAIN, Form.HOURS]),
+)
+def test_the_union_of_two_classes_covers_all_members_of_both_also_those_without_a_value(
+    rows: list[tuple[int, int, bool]], colour: Form, speed: Form
+) -> None:
+    qi = np.array([row[:2] for row in rows], np.int32)
+    class_of = np.unique([row[2] for row in rows], return_inverse=True)[1].astype(np.int32)
+    general = generalize(qi, classes_of(class_of), Schema((COLOUR, SPEED), (), ((0,), (1,))))
+    labels = (Label(colour), Label(speed, per_day=5.0))
+    for j, (attribute, label) in enumerate(zip((COLOUR, SPEED), labels, strict=True)):
+        told = tell(general, j, label)
+        both = told[0].join(told[-1])  # type: ignore[arg-type]
+        words = both.words(label, Language.ZH)
+        assert all(covers(words, code, attribute, label) for code in qi[:, j].tolist())
+        assert all(from_json(to_json(t)) == t for t in told)
+
+
+def test_a_form_that_does_not_suit_its_attribute_is_refused() -> None:
+    general = generalize(
+        np.zeros((1, 1), np.int32), classes_of(np.zeros(1, np.int32)), Schema((COLOUR,), (), ())
+    )
+    with pytest.raises(ValueError, match="colour: prefixes are for categories"):
+        tell(general, 0, Label(Form.HOURS))
+    with pytest.raises(ValueError, match="says nothing"):
+        from_json({"shape": 1})
+
+
+def test_words_of_plain_values_are_those_of_a_table() -> None:
+    label = Label()
+    assert Range((1.0, 2.5)).words(label, Language.EN) == "[1-2.5]"
+    assert Range((1.0, 2.5), missing=True).words(label, Language.EN) == "{[1-2.5]|?}"
+    assert Range(None, missing=True).words(label, Language.EN) == "{?}"
+    assert Values(("a", "b")).words(label, Language.EN) == "{a|b}"
+    assert Values(None, missing=True).words(label, Language.EN) == "{?}"
+    assert Values(("b",)).join(Values(("a",), missing=True)) == Values(("a", "b"), missing=True)
+    assert Range((0.0, 1.0)).join(Range(None, missing=True)) == Range((0.0, 1.0), missing=True)
