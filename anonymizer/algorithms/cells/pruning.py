@@ -1,0 +1,279 @@
+"""A grown tree, cut back until every cell keeps the promise."""
+
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from anonymizer.algorithms.cells.encoding import FeatureArray, encode
+from anonymizer.algorithms.cells.growing import Grown
+from anonymizer.algorithms.cells.tree import LEAF
+from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.judging import class_keeps
+from anonymizer.algorithms.records.problem import Problem
+from anonymizer.domain.arrays import (
+    BoolArray,
+    FloatArray,
+    Int32Array,
+    IntArray,
+    RecordArray,
+    UInt8Array,
+)
+from anonymizer.domain.tables import NO_CODE, Attribute
+
+NOTHING, CELL, FORK, ALL_LEFT, ALL_RIGHT = range(5)
+"""What is left of a node: no cell keeps the promise below it; it is a cell itself; its children
+stand; every record goes to one child, the other had nothing."""
+
+_NO_RECORD = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Cells:
+    """Equivalence classes that are the cells of a pruned tree.
+
+    Attributes
+    ----------
+    class_of
+        Class of each record, `SUPPRESSED` where it has none, shape (n,). The reason is always
+        the same: no cell with it keeps the promise.
+    n_classes
+        Number of classes.
+    qis, node
+        The quasi-identifiers, and the nodes of the tree.
+    left_of_node
+        What is left of each node, `NOTHING` to `ALL_RIGHT`, shape (nodes,).
+    class_of_node
+        Class that a `CELL` is, shape (nodes,).
+    """
+
+    class_of: Int32Array
+    n_classes: int
+    qis: tuple[Attribute, ...]
+    node: RecordArray
+    left_of_node: UInt8Array
+    class_of_node: Int32Array
+
+    @property
+    def valid_rows(self) -> IntArray:
+        """Indices of the records that are published, rising."""
+        return np.flatnonzero(self.class_of != SUPPRESSED)
+
+    @property
+    def deletion_ratio(self) -> float:
+        """Share of the records that are suppressed."""
+        return float(np.mean(self.class_of == SUPPRESSED)) if len(self.class_of) else 0.0
+
+    def assign(self, values: FloatArray) -> Int32Array:
+        """Return the class whose cell each record of another table lies in.
+
+        Parameters
+        ----------
+        values
+            Positions of its quasi-identifiers, see `encode`, shape (n, qis).
+
+        Returns
+        -------
+        class_of
+            `SUPPRESSED` only where no class is published at all, shape (n,).
+        """
+        features = encode(values, self.qis)
+        return _assign(features, self.node, self.left_of_node, self.class_of_node)
+
+
+def prune(grown: Grown, problem: Problem) -> Cells:
+    """Return the cells of a tree that keep the promise of `problem`.
+
+    Parameters
+    ----------
+    grown
+        Grown on the same records. With the smallest k of several promises it serves all of them;
+        with the very k of the promise, its cells are better.
+    problem
+        The promise, and the records.
+
+    Notes
+    -----
+    From the leaves to the root:
+
+    - A leaf that keeps the promise is a cell.
+    - Where neither of two siblings has a cell, both together are one if that keeps the promise.
+    - Where one has none, its records go down the other one, as if their parent did not ask: the
+      cells that they come to grow, but for those whose promise that would break. (The subtree
+      raising of C4.5 [1]_: no cell has to give way to a coarser one.)
+    - Records without a cell are handed to the parent. Where those are more than the records that
+      have one, the whole node becomes a cell if that keeps the promise. At the root they are
+      suppressed.
+
+    With k, d, l and spread alone nothing is suppressed unless everything is: a cell that keeps
+    such a promise keeps it when it grows. O(n columns log n), and as often again as cells are
+    refilled.
+
+    References
+    ----------
+    .. [1] J. R. Quinlan, "C4.5: Programs for Machine Learning", 1993, chapter 4.
+    """
+    asked = _asks(problem.rule)
+    state, cell_of = _prune(
+        grown.features,
+        grown.tree.node,
+        grown.tree.order,
+        np.ascontiguousarray(problem.cells[:, asked]),
+        problem.rule[asked],
+        problem.person,
+        problem.k,
+        problem.position,
+        problem.usual,
+    )
+    is_cell = state == CELL
+    # A cell below one that took its records in again is none.
+    is_cell[is_cell] = np.isin(np.flatnonzero(is_cell), cell_of)
+    number = np.cumsum(is_cell) - 1
+    class_of_node = np.where(is_cell, number, SUPPRESSED).astype(np.int32)
+    class_of = np.where(cell_of >= 0, class_of_node[cell_of], SUPPRESSED).astype(np.int32)
+    return Cells(class_of, int(is_cell.sum()), grown.qis, grown.tree.node, state, class_of_node)
+
+
+def _asks(rule: RecordArray) -> BoolArray:
+    """Return which columns have anything to meet: the others need not be looked at."""
+    always_there = (rule["distinct"] <= 1) & (rule["missing"] == NO_CODE)
+    neutral = (
+        ((rule["distinct"] <= 0) | always_there)
+        & (rule["share"] >= 1)
+        & (rule["spread"] <= 0)
+        & (rule["entropy"] <= 0)
+        & (rule["closeness"] == inf)
+    )
+    asks: BoolArray = ~neutral
+    return asks
+
+
+@kernel
+def _prune(
+    features: FeatureArray,
+    node: RecordArray,
+    order: IntArray,
+    cells: Int32Array,
+    rule: RecordArray,
+    person: Int32Array,
+    k: int,
+    position: FloatArray,
+    usual: FloatArray,
+) -> tuple[UInt8Array, IntArray]:
+    """Return what is left of each node, and the node that is the cell of each record, or -1."""
+    state = np.zeros(len(node), np.uint8)
+    n_without = np.zeros(len(node), np.int64)
+    cell_of = np.full(len(order), -1, np.int64)
+    # The records of a cell, one after the other.
+    first = np.full(len(node), _NO_RECORD, np.int64)
+    following = np.full(len(order), _NO_RECORD, np.int64)
+    n_in = np.zeros(len(node), np.int64)
+    for at in range(len(node) - 1, -1, -1):
+        start, size = node[at]["start"], node[at]["size"]
+        left, right = node[at]["left"], node[at]["right"]
+        n_without[at] = size
+        bare = left == LEAF or (state[left] == NOTHING and state[right] == NOTHING)
+        if not bare:
+            state[at] = FORK
+            n_without[at] = n_without[left] + n_without[right]
+            if state[left] == NOTHING or state[right] == NOTHING:
+                state[at] = ALL_RIGHT if state[left] == NOTHING else ALL_LEFT
+                member = order[start : start + size]
+                astray = member[cell_of[member] == -1]
+                n_without[at] -= _rehouse(
+                    astray, at, features, node, state, cells, rule, person, k, position, usual,
+                    cell_of, first, following, n_in,
+                )  # fmt: skip
+        if bare or 2 * n_without[at] > size:
+            member = order[start : start + size]
+            if class_keeps(cells, rule, person, k, position, usual, member):
+                state[at] = CELL
+                n_without[at] = 0
+                first[at] = _NO_RECORD
+                n_in[at] = 0
+                _move_in(member, at, cell_of, first, following, n_in)
+    return state, cell_of
+
+
+@kernel
+def _rehouse(
+    astray: IntArray,
+    top: int,
+    features: FeatureArray,
+    node: RecordArray,
+    state: UInt8Array,
+    cells: Int32Array,
+    rule: RecordArray,
+    person: Int32Array,
+    k: int,
+    position: FloatArray,
+    usual: FloatArray,
+    cell_of: IntArray,
+    first: IntArray,
+    following: IntArray,
+    n_in: IntArray,
+) -> int:
+    """Put records into the cells below `top` that can take them; return how many found one."""
+    to = np.empty(len(astray), np.int64)
+    for i in range(len(astray)):
+        to[i] = _cell(features, astray[i], node, state, top)
+    by_cell = np.argsort(to, kind="mergesort")
+    n_housed, begin = 0, 0
+    while begin < len(to):
+        cell, end = to[by_cell[begin]], begin
+        while end < len(to) and to[by_cell[end]] == cell:
+            end += 1
+        arrivals = astray[by_cell[begin:end]]
+        together = np.empty(n_in[cell] + len(arrivals), np.int64)
+        together[: len(arrivals)] = arrivals
+        record = first[cell]
+        for i in range(len(arrivals), len(together)):
+            together[i] = record
+            record = following[record]
+        if class_keeps(cells, rule, person, k, position, usual, together):
+            _move_in(arrivals, cell, cell_of, first, following, n_in)
+            n_housed += len(arrivals)
+        begin = end
+    return n_housed
+
+
+@kernel
+def _move_in(
+    arrivals: IntArray,
+    cell: int,
+    cell_of: IntArray,
+    first: IntArray,
+    following: IntArray,
+    n_in: IntArray,
+) -> None:
+    for record in arrivals:
+        cell_of[record] = cell
+        following[record] = first[cell]
+        first[cell] = record
+    n_in[cell] += len(arrivals)
+
+
+@kernel
+def _cell(
+    features: FeatureArray, record: int, node: RecordArray, state: UInt8Array, top: int
+) -> int:
+    """Return the cell below `top`, which has one, that a record lies in."""
+    at = top
+    while state[at] != CELL:
+        goes_left = state[at] == ALL_LEFT or (
+            state[at] == FORK and features[record, node[at]["feature"]] <= node[at]["threshold"]
+        )
+        at = node[at]["left"] if goes_left else node[at]["right"]
+    return at
+
+
+@kernel
+def _assign(
+    features: FeatureArray, node: RecordArray, state: UInt8Array, class_of_node: Int32Array
+) -> Int32Array:
+    class_of = np.full(len(features), SUPPRESSED, np.int32)
+    if state[0] != NOTHING:
+        for record in range(len(features)):
+            class_of[record] = class_of_node[_cell(features, record, node, state, 0)]
+    return class_of

@@ -1,0 +1,10 @@
+"""The algorithms over records, as scikit-learn estimators.
+
+`Anonymizer` puts rows into equivalence classes and replaces their quasi-identifiers by
+representatives; `Minimizer` generalizes as far as a fitted model keeps its score.
+"""
+
+from anonymizer.estimators.anonymizing import Anonymizer
+from anonymizer.estimators.minimizing import Minimizer
+
+__all__ = ["Anonymizer", "Minimizer"]

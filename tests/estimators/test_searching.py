@@ -1,0 +1,65 @@
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anonymizer.estimators.searching import Released, Search
+
+
+@st.composite
+def searches(draw: st.DrawFn) -> tuple[Search, list[list[float]]]:
+    """Every quasi-identifier costs some score, the more the coarser the level."""
+    n_qis, n_levels = draw(st.integers(0, 4)), draw(st.integers(1, 6))
+    steps = st.lists(st.integers(0, 5), min_size=n_levels, max_size=n_levels)
+    cost = [draw(steps.map(sorted)) for _ in range(n_qis)]
+    losses = [draw(steps.map(sorted)) for _ in range(n_qis)]
+    target = draw(st.integers(-15, 0))
+
+    def score(level: int, released: Released) -> float:
+        return float(-sum(c[level] for j, c in enumerate(cost) if j not in released))
+
+    def losses_at(level: int) -> Sequence[float]:
+        return [float(loss[level]) for loss in losses]
+
+    by_level = [[float(loss[level]) for loss in losses] for level in range(n_levels)]
+    return Search(score, losses_at, n_levels, float(target)), by_level
+
+
+@given(searches())
+def test_what_is_chosen_keeps_the_score_and_cannot_be_made_coarser_in_one_step(
+    given_: tuple[Search, list[list[float]]],
+) -> None:
+    search, losses = given_
+    choice = search.coarsest()
+    assert choice.score == search.score(choice.level, choice.released) >= search.target
+    kept = [x for j, x in enumerate(losses[choice.level]) if j not in choice.released]
+    assert choice.loss == pytest.approx(sum(kept))
+    if choice.level + 1 < search.n_levels:
+        assert search.score(choice.level + 1, choice.released) < search.target
+    for j in choice.released:
+        assert search.score(choice.level, choice.released - {j}) < search.target
+
+
+@given(searches())
+def test_nothing_is_released_where_the_coarsest_level_keeps_the_score(
+    given_: tuple[Search, list[list[float]]],
+) -> None:
+    search, losses = given_
+    last = search.n_levels - 1
+    if search.score(last, frozenset()) >= search.target:
+        choice = search.coarsest()
+        assert (choice.level, choice.released) == (last, frozenset())
+        assert choice.loss == sum(losses[last])
+
+
+def test_what_gains_most_for_what_it_gives_up_is_released() -> None:
+    cost, loss = (4.0, 4.0, 1.0), (0.9, 0.2, 0.1)
+
+    def score(_level: int, released: Released) -> float:
+        return -sum(c for j, c in enumerate(cost) if j not in released)
+
+    def losses(_level: int) -> Sequence[float]:
+        return loss
+
+    assert Search(score, losses, 1, -5.0).coarsest().released == {1}
