@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from anonymizer.algorithms.adka import DensityRule
 from anonymizer.algorithms.cloaks import Cloak
 from anonymizer.algorithms.density import DensityMap
 from anonymizer.algorithms.protection import IN_ZONE
@@ -84,6 +85,10 @@ class CloakingOperator:
         self._ttl_s = ttl_s
         self._k_floor = k_floor
         self._transcripts = transcripts
+
+    def demand(self, rule: DensityRule, *, k_extra: int) -> None:
+        """Let groups that are formed from now on hold so many devices."""
+        self._cloak.demand(rule, k_extra=k_extra)
 
     @property
     def n_waiting(self) -> int:

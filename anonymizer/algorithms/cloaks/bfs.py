@@ -38,6 +38,10 @@ class BfsCloak(MemorylessCloak):
         self._max_nodes = max_nodes
         self._rotate_s = rotate_s
 
+    def demand(self, rule: DensityRule, *, k_extra: int) -> None:  # noqa: ARG002  the protocol's
+        """Grow regions by another rule from now on."""
+        self._rule = rule
+
     def cloak(self, density: DensityMap, slot: Int32Array, *, now: float) -> Cloaked:
         """Return a group for each node; its members are the devices that report from it."""
         root, root_of = np.unique(density.node_of[slot], return_inverse=True)

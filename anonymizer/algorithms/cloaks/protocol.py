@@ -4,6 +4,7 @@ from typing import Protocol
 
 import numpy as np
 
+from anonymizer.algorithms.adka import DensityRule
 from anonymizer.algorithms.density import DensityMap
 from anonymizer.domain.arrays import BoolArray, Int32Array
 from anonymizer.domain.regions import Cloaked
@@ -42,6 +43,9 @@ class Cloak(Protocol):
     def n_waiting(self, density: DensityMap) -> int:
         """Return how many devices on the graph wait for a later tick to be grouped."""
 
+    def demand(self, rule: DensityRule, *, k_extra: int) -> None:
+        """Let groups that are formed from now on hold so many devices; no other changes."""
+
     def retire(self, slot: Int32Array) -> None:
         """Let go of the groups of these devices: verification refused them."""
 
@@ -63,3 +67,6 @@ class MemorylessCloak:
 
     def retire(self, slot: Int32Array) -> None:
         """There is nothing to let go of."""
+
+    def demand(self, rule: DensityRule, *, k_extra: int) -> None:
+        """Demand what it always does."""

@@ -175,6 +175,11 @@ class SessionCloak:
         kept = self.kept(len(density.node_of))
         return int((self._can_settle(density) & ~kept).sum())
 
+    def demand(self, rule: DensityRule, *, k_extra: int) -> None:
+        """Let groups that are formed from now on hold so many devices."""
+        self._rule = rule
+        self._k_extra = k_extra
+
     def cloak(self, density: DensityMap, slot: Int32Array, *, now: float) -> Cloaked:
         """Publish the groups of the reporting devices, and those that are formed now."""
         self._make_room(len(density.node_of))

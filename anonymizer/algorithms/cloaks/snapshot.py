@@ -61,6 +61,11 @@ class SnapshotCloak(MemorylessCloak):
         self._rotate_s = rotate_s
         self._k_extra = k_extra
 
+    def demand(self, rule: DensityRule, *, k_extra: int) -> None:
+        """Let groups that are formed from now on hold so many devices."""
+        self._rule = rule
+        self._k_extra = k_extra
+
     def cloak(self, density: DensityMap, slot: Int32Array, *, now: float) -> Cloaked:
         """Return the groups of all present devices of which any reports. O(nodes + devices)."""
         groups = gather(
