@@ -113,6 +113,16 @@ class FlowCollector(Collector):
                 "Followed pseudonyms with fewer than k devices left.",
                 int((hidden < 1).sum()),
             ),
+            (
+                "pseudonym_age_seconds",
+                "Age of the oldest pseudonym in the last release.",
+                self._flow.ages.oldest_s,
+            ),
+            (
+                "pseudonym_age_limit_seconds",
+                "After which a pseudonym is to be renewed, by the settings.",
+                self._flow.age_limit_s,
+            ),
         ):
             yield GaugeMetricFamily(f"anonymizer_{name}", text, value=value)
 
@@ -137,7 +147,7 @@ class FlowCollector(Collector):
             "anonymizer_stage_seconds", "Time a tick spends in each stage.", labels=["stage"]
         )
         for stage, histogram in stats.stage_s.items():
-            stages.add_metric([stage], _buckets(histogram), histogram.total)
+            stages.add_metric([stage], buckets(histogram), histogram.total)
         yield stages
         for name, text, histogram in (
             ("end_to_end_seconds", "Arrival to publication, per position.", stats.end_to_end_s),
@@ -148,20 +158,22 @@ class FlowCollector(Collector):
             ("k_reached", "Distinct devices in each published region.", stats.k_reached),
         ):
             family = HistogramMetricFamily(f"anonymizer_{name}", text)
-            family.add_metric([], _buckets(histogram), histogram.total)
+            family.add_metric([], buckets(histogram), histogram.total)
             yield family
 
 
-def new_registry(collector: Collector) -> CollectorRegistry:
-    """Return a registry of this collector and of the process itself."""
+def new_registry(*collectors: Collector) -> CollectorRegistry:
+    """Return a registry of these collectors and of the process itself."""
     registry = CollectorRegistry()
-    registry.register(collector)
+    for collector in collectors:
+        registry.register(collector)
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)
     return registry
 
 
-def _buckets(histogram: BatchHistogram) -> list[tuple[str, float]]:
+def buckets(histogram: BatchHistogram) -> list[tuple[str, float]]:
+    """Return the cumulative counts of a histogram by upper edge, as Prometheus has them."""
     names = [f"{edge:.6g}" for edge in histogram.edges] + ["+Inf"]
     return list(zip(names, histogram.cumulative(), strict=True))

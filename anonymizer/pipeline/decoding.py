@@ -77,6 +77,10 @@ class Decoder:
         self._limits = limits
         self._ledger = ledger
 
+    def limit(self, limits: LimitSettings) -> None:
+        """Let messages be so large from now on."""
+        self._limits = limits
+
     def decode(self, batches: Sequence[Arrivals]) -> Decoded:
         """Return the usable positions. Never raises for anything a message holds."""
         out = Decoded()

@@ -35,6 +35,10 @@ class Inbox:
         self._dropped_receipts: list[int] = []
         self.n_waiting = 0
 
+    def limit(self, n_messages: int) -> None:
+        """Keep so many messages from the next one on."""
+        self._limit = n_messages
+
     def put(self, deliveries: Sequence[Delivery], *, at_s: float) -> None:
         """Take in a batch; drop the oldest messages beyond the limit."""
         self._ledger.receive(len(deliveries))

@@ -7,17 +7,18 @@ import numpy as np
 
 from anonymizer.algorithms.cloaking import judge_time
 from anonymizer.algorithms.protection import round_time
-from anonymizer.domain.arrays import FloatArray, IntArray, UInt8Array
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, UInt8Array
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.regions import Release
 from anonymizer.pipeline.accounts import Accounts
+from anonymizer.pipeline.ages import PseudonymAges
 from anonymizer.pipeline.decoding import Decoded, Decoder, date_the_undated
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
 from anonymizer.pipeline.encoding import ReleaseEncoder
 from anonymizer.pipeline.inbox import Arrivals
 from anonymizer.pipeline.ledger import Ledger
-from anonymizer.pipeline.operators import cloaking_operator
+from anonymizer.pipeline.operators import cloaking_operator, density_rule
 from anonymizer.pipeline.places import Places
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.readings import GroupReadings
@@ -101,7 +102,11 @@ class PositionFlow:
         self._accounts = Accounts(ledger)
         self._devices = DeviceTable(secret=secret, max_devices=settings.presence.max_devices)
         self._network = network
-        self.audit = LightAudit(settings.watch.sample)
+        self._n_watched = settings.watch.sample
+        self.audit = LightAudit(self._n_watched)
+        self.ages = PseudonymAges()
+        session = settings.region.mode == "session"
+        self.age_limit_s = settings.session.epoch_s if session else settings.pseudonym.rotate_s
         self._operator = cloaking_operator(settings, network)
         self._encoder = ReleaseEncoder(
             network, topic=settings.output.topic, form=settings.output.form
@@ -126,6 +131,10 @@ class PositionFlow:
     def n_devices_on_graph(self) -> int:
         """Devices that count towards k."""
         return self._operator.density.n_devices
+
+    def devices_at(self) -> Int32Array:
+        """Return how many devices count as being at each node, shape (nodes,): for an auditor."""
+        return self._operator.density.n_at
 
     def tick(self, batches: Sequence[Arrivals], receipts: list[int], *, now: float) -> TickOutput:
         """Make the release of one tick.
@@ -163,6 +172,7 @@ class PositionFlow:
         laps.append(self._monotonic())
         self.stats.time(laps)
         self._look_at(result.release)
+        self.ages.see(result.release, now=told_s)
         self._since = now
         message_of_slot = np.full(len(self._operator.density.node_of), -1, np.int64)
         message_of_slot[result.release.member] = message_of_member
@@ -174,6 +184,19 @@ class PositionFlow:
             carried.n_direct,
             receipts + decoded.receipts,
         )
+
+    def adopt(self, settings: Settings) -> None:
+        """Go by other settings, as far as they may change: see `settings.changing`.
+
+        The light audit begins anew where it is to follow others: of pseudonyms that live already
+        it then knows less than an adversary does.
+        """
+        self._presence = settings.presence
+        self._decoder.limit(settings.limits)
+        self._operator.demand(density_rule(settings), k_extra=settings.region.k_extra)
+        if settings.watch.sample != self._n_watched:
+            self._n_watched = settings.watch.sample
+            self.audit = LightAudit(self._n_watched)
 
     def close(self) -> None:
         """Settle what waits; after the last tick."""
@@ -226,7 +249,13 @@ class PositionFlow:
         # Only what is believed may take a slot: a refused message must leave no trace.
         slot[timely] = [self._devices.slot(decoded.device[i]) for i in timely.tolist()]
         fate[timely[slot[timely] == NO_SLOT]] = Outcome.SUPPRESSED__OVERLOAD
-        self.readings.note(decoded, slot, ts)
+        self.readings.note(
+            np.array(decoded.reading_row, np.int64),
+            np.array(decoded.reading_attribute, np.int64),
+            np.array(decoded.reading_value, np.float64),
+            slot=slot,
+            ts=ts,
+        )
         kept = _settled(fate, self.ledger)
         lat, lon, at_s = (
             np.array(column, np.float64)[kept]

@@ -9,7 +9,6 @@ from anonymizer.algorithms.readings import ReadingsState
 from anonymizer.algorithms.summaries import summarize
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.regions import Release
-from anonymizer.pipeline.decoding import Decoded
 from anonymizer.pipeline.devices import NO_SLOT
 from anonymizer.settings import ReadingSettings
 
@@ -51,21 +50,30 @@ class GroupReadings:
         """The declared attributes; all others are dropped on arrival."""
         return self._state.index_of
 
-    def note(self, decoded: Decoded, slot: Int32Array, ts: FloatArray) -> None:
-        """Take in the readings of a tick, given the slot and time of each of its positions.
+    def note(
+        self,
+        row: IntArray,
+        attribute: IntArray,
+        value: FloatArray,
+        *,
+        slot: Int32Array,
+        ts: FloatArray,
+    ) -> None:
+        """Take in the readings of a tick.
 
-        A position that was refused has no slot, and its readings leave no trace.
+        Parameters
+        ----------
+        row, attribute, value
+            The position each came with, the index of what it is of, and its value (finite),
+            shape (readings,).
+        slot, ts
+            Of each position, shape (positions,). One that was refused has no slot, and its
+            readings leave no trace.
         """
-        if decoded.reading_row:
-            row = np.array(decoded.reading_row, np.int64)
+        if len(row):
             ours = slot[row] != NO_SLOT
             row = row[ours]
-            self.n_clamped += self._state.advance(
-                slot[row],
-                np.array(decoded.reading_attribute, np.int64)[ours],
-                np.array(decoded.reading_value, np.float64)[ours],
-                ts[row],
-            )
+            self.n_clamped += self._state.advance(slot[row], attribute[ours], value[ours], ts[row])
 
     def tell(self, release: Release, *, now: float) -> Told | None:
         """Return what is told of a release; None where no attribute is declared."""

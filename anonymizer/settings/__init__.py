@@ -20,9 +20,17 @@ from anonymizer.settings.model import (
 )
 from anonymizer.settings.protection import TripSettings, ZoneSettings, zones_of
 from anonymizer.settings.readings import ReadingSettings
+from anonymizer.settings.streams import (
+    AttributeSettings,
+    PromiseSettings,
+    SourceSettings,
+    StoreSettings,
+    StreamSettings,
+)
 
 __all__ = [
     "AdkaSettings",
+    "AttributeSettings",
     "BrokerSettings",
     "HttpSettings",
     "InputSettings",
@@ -31,11 +39,15 @@ __all__ = [
     "NetworkSettings",
     "OutputSettings",
     "PresenceSettings",
+    "PromiseSettings",
     "PseudonymSettings",
     "ReadingSettings",
     "RegionSettings",
     "SessionSettings",
     "Settings",
+    "SourceSettings",
+    "StoreSettings",
+    "StreamSettings",
     "TickSettings",
     "TripSettings",
     "WatchSettings",

@@ -8,6 +8,7 @@ setting is an error, as it would be in the file: a typo must not leave a default
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -16,7 +17,7 @@ from anonymizer.errors import SettingsError
 from anonymizer.settings.model import Settings
 
 PREFIX = "ANONYMIZER__"
-_TEXTS = {"password", "username", "client_id", "version"}
+_TEXTS = {"password", "username", "client_id", "version", "token"}
 
 
 def load_settings(
@@ -51,12 +52,34 @@ def load_settings(
         for key, value in values.items():
             _put(tables, [table, key], value, "command line")
             source_of[f"{table}.{key}"] = "command line"
+    return validated(tables, path or "settings", source_of)
+
+
+def validated(
+    tables: Mapping[str, Any],
+    source: Path | str,
+    source_of: Mapping[str, str] = MappingProxyType({}),
+) -> Settings:
+    """Return the settings that tables state.
+
+    Parameters
+    ----------
+    source
+        Where they are from; empty: that goes without saying.
+    source_of
+        Where some keys are from instead, by dotted name.
+
+    Raises
+    ------
+    SettingsError
+        With one line that names the source and the key, and never a value.
+    """
     try:
         return Settings.model_validate(tables)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         key = ".".join(str(part) for part in first["loc"])
-        where = _source(key, source_of) or path or "settings"
+        where = _source(key, source_of) or source
         message = first["msg"].removeprefix("Value error, ")
         more = error.error_count() - 1
         rest = f" (and {more} more)" if more else ""

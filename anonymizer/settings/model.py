@@ -1,6 +1,7 @@
 """The settings, grouped by concern. Units are in the names; what None means is said beside it."""
 
 import re
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
@@ -11,6 +12,7 @@ from anonymizer.codecs import CODECS
 from anonymizer.settings.group import Group
 from anonymizer.settings.protection import TripSettings, ZoneSettings
 from anonymizer.settings.readings import DeclaredReadings
+from anonymizer.settings.streams import DeclaredStreams, StoreSettings
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -31,7 +33,10 @@ class BrokerSettings(Group):
     """The MQTT broker, and how to be let in."""
 
     url: str = "mqtt://127.0.0.1:1883"
-    """`mqtt://host[:port]`, or `mqtts://host[:port]` for TLS. No credentials in here."""
+    """`mqtts://host[:port]` for TLS; `mqtt://host[:port]` on this machine. No credentials in
+    here."""
+    allow_plaintext: bool = False
+    """Lets `mqtt://` leave this machine: whoever is on the way reads positions and passwords."""
     version: Literal["5", "3.1.1"] = "5"
     client_id: Annotated[str, Field(min_length=1, max_length=200)] = "anonymizer"
     username: str | None = None
@@ -73,6 +78,13 @@ class BrokerSettings(Group):
         return url
 
     @model_validator(mode="after")
+    def _nothing_travels_in_the_clear(self) -> Self:
+        parts = urlsplit(self.url)
+        if parts.scheme == "mqtt" and not self.allow_plaintext and not _loopback(parts.hostname):
+            raise ValueError("url: must be mqtts:// off this machine, or set allow_plaintext")
+        return self
+
+    @model_validator(mode="after")
     def _credentials_fit(self) -> Self:
         if self.password is not None and self.password_file is not None:
             raise ValueError("set password or password_file, not both")
@@ -81,6 +93,14 @@ class BrokerSettings(Group):
         if self.reconnect_max_s < self.reconnect_min_s:
             raise ValueError("reconnect_max_s must not be below reconnect_min_s")
         return self
+
+
+def _loopback(host: str | None) -> bool:
+    """Return whether a host is this machine by its very name: nothing is resolved."""
+    try:
+        return host == "localhost" or ip_address(host or "").is_loopback
+    except ValueError:
+        return False
 
 
 class InputSettings(Group):
@@ -243,12 +263,52 @@ class WatchSettings(Group):
 
 
 class HttpSettings(Group):
-    """The HTTP side: metrics and health."""
+    """The HTTP side: metrics, health and the live map."""
 
     enabled: bool = True
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
     """0: any free port."""
+    token: SecretStr | None = None
+    """Bearer token that the live map and the API ask for; the API must have one where `host` is
+    not this machine. Better given as ANONYMIZER__HTTP__TOKEN, or in
+    `token_file`. None: it asks for none."""
+    token_file: Path | None = None
+    """A file whose first line is the token. None: `token` is used."""
+    requests_per_minute: Annotated[int, Field(ge=1)] | None = 300
+    """Requests of one address that the API answers. None: all."""
+    toll_stream: str | None = None
+    """Name of the stream that the toll API answers from. None: the first that can."""
+    map: bool = True
+    """The live map at `/`: it shows what is published, and counts."""
+    raw_view: bool = False
+    """Lets whoever shows the token see true positions on the map: for the auditor alone."""
+    tiles: str | None = None
+    """Map pictures below the roads, `https://host/{z}/{x}/{y}.png`: every onlooker's browser then
+    tells that host what is looked at. None: no request leaves for anywhere else."""
+    tiles_attribution: str = ""
+    """What the owner of the tiles wants to be said of them."""
+
+    @field_validator("tiles")
+    @classmethod
+    def _tiles_are_somewhere(cls, tiles: str | None) -> str | None:
+        # The host goes into a header: nothing that could end it there.
+        wanted = r"https?://[A-Za-z0-9.-]+(:\d+)?/[!-~]*"
+        if tiles is not None and not (
+            re.fullmatch(wanted, tiles) and all(part in tiles for part in ("{z}", "{x}", "{y}"))
+        ):
+            raise ValueError("must be http[s]://host[:port]/... with {z}, {x} and {y}")
+        return tiles
+
+    @model_validator(mode="after")
+    def _the_auditor_is_known(self) -> Self:
+        if self.token is not None and self.token_file is not None:
+            raise ValueError("set token or token_file, not both")
+        if self.token is not None and not self.token.get_secret_value().strip():
+            raise ValueError("token must not be empty")
+        if self.raw_view and not (self.map and (self.token or self.token_file)):
+            raise ValueError("raw_view needs map, and token or token_file")
+        return self
 
 
 class LogSettings(Group):
@@ -263,7 +323,8 @@ class Settings(Group):
 
     network: NetworkSettings = NetworkSettings()
     broker: BrokerSettings = BrokerSettings()
-    inputs: Annotated[tuple[InputSettings, ...], Field(min_length=1)] = (InputSettings(),)
+    inputs: tuple[InputSettings, ...] = (InputSettings(),)
+    """None is needed where there are streams; no network is, then."""
     output: OutputSettings = OutputSettings()
     tick: TickSettings = TickSettings()
     presence: PresenceSettings = PresenceSettings()
@@ -274,10 +335,28 @@ class Settings(Group):
     zones: tuple[ZoneSettings, ...] = ()
     trips: TripSettings = TripSettings()
     readings: DeclaredReadings = ()
+    streams: DeclaredStreams = ()
+    store: StoreSettings = StoreSettings()
     pseudonym: PseudonymSettings = PseudonymSettings()
     watch: WatchSettings = WatchSettings()
     http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()
+
+    @model_validator(mode="after")
+    def _something_comes_in(self) -> Self:
+        if not self.inputs and not self.streams:
+            raise ValueError("inputs: there must be some, or streams")
+        return self
+
+    @model_validator(mode="after")
+    def _releases_are_not_for_everybody(self) -> Self:
+        http = self.http
+        known = http.token is not None or http.token_file is not None
+        if self.streams and http.enabled and not _loopback(http.host) and not known:
+            raise ValueError(
+                "http: the API of the streams needs token or token_file off this machine"
+            )
+        return self
 
     @model_validator(mode="after")
     def _epochs_fit_presence(self) -> Self:

@@ -112,7 +112,7 @@ def test_the_environment_overrides_the_file(tmp_path: Path) -> None:
         ANONYMIZER__HTTP__PORT="2",
         ANONYMIZER__ADKA__K_VALUES="[12, 6, 3]",
         ANONYMIZER__HTTP__ENABLED="false",
-        ANONYMIZER__BROKER__URL="mqtt://elsewhere",
+        ANONYMIZER__BROKER__URL="mqtts://elsewhere",
         ANONYMIZER__BROKER__VERSION="5",
         ANONYMIZER__INPUTS='[{topic = "x/{device}"}]',
         ANONYMIZER_DATA="no concern of ours",
@@ -120,7 +120,7 @@ def test_the_environment_overrides_the_file(tmp_path: Path) -> None:
     )
     assert (settings.http.port, settings.http.enabled) == (2, False)
     assert (settings.adka.k_values, settings.adka.k_floor) == ((12, 6, 3), 3)
-    assert (settings.broker.url, settings.broker.version) == ("mqtt://elsewhere", "5")
+    assert (settings.broker.url, settings.broker.version) == ("mqtts://elsewhere", "5")
     assert [i.topic for i in settings.inputs] == ["x/{device}"]
 
 

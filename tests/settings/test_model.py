@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from anonymizer.settings import Settings
+from anonymizer.settings import BrokerSettings, Settings
 
 SECRET = "s3cret"  # noqa: S105  a word to look for
 
@@ -25,6 +25,11 @@ SECRET = "s3cret"  # noqa: S105  a word to look for
         ("broker", {"url": "mqtt://broker:99999"}, "a port between 0 and 65535"),
         ("broker", {"url": f"mqtt://me:{SECRET}@bro\u2100ker"}, "must be an address"),
         ("broker", {"url": "mqtt://[::1"}, "must be an address"),
+        ("broker", {"url": "mqtt://broker"}, "must be mqtts:// off this machine"),
+        ("broker", {"url": "mqtt://10.0.0.1"}, "must be mqtts:// off this machine"),
+        ("broker", {"url": "mqtt://localhost.example"}, "must be mqtts:// off this machine"),
+        ("broker", {"url": "mqtt://127.0.0.1.example"}, "must be mqtts:// off this machine"),
+        ("broker", {"url": "mqtt://[2001:db8::1]:1883"}, "must be mqtts:// off this machine"),
         ("broker", {"password": SECRET, "password_file": "p"}, "not both"),
         ("broker", {"key_file": "key.pem"}, "key_file needs cert_file"),
         ("broker", {"reconnect_min_s": 40}, "reconnect_max_s must not be below"),
@@ -98,3 +103,19 @@ def test_settings_do_not_change() -> None:
 def test_a_password_is_not_in_the_repr_of_the_settings() -> None:
     settings = Settings.model_validate({"broker": {"password": SECRET}})
     assert SECRET not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    "broker",
+    [
+        {"url": "mqtt://localhost"},
+        {"url": "mqtt://127.8.9.10:1884"},
+        {"url": "mqtt://[::1]"},
+        {"url": "mqtts://broker.example"},
+        {"url": "mqtt://broker.example", "allow_plaintext": True},
+    ],
+)
+def test_a_broker_elsewhere_is_spoken_to_in_the_clear_only_when_that_is_said(
+    broker: dict[str, Any],
+) -> None:
+    assert BrokerSettings.model_validate(broker).url == broker["url"]

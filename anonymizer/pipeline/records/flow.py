@@ -1,0 +1,219 @@
+"""The records flow over its store: arrivals in, windows closed, messages out.
+
+Everything here that changes something is one transaction of the store, and what is in memory
+follows it: all of it is to be called from one thread at a time.
+"""
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.records.accounts import StreamAccounts, label_of
+from anonymizer.pipeline.records.closing import Closing, anonymize
+from anonymizer.pipeline.records.inbox import Arrived
+from anonymizer.pipeline.records.joining import Joined
+from anonymizer.pipeline.records.lane import Lane
+from anonymizer.pipeline.records.models import seed_of
+from anonymizer.pipeline.records.ports import (
+    DIGEST_BYTES,
+    MOST_RECENT,
+    ClosedWindow,
+    Store,
+    Taken,
+    Waiting,
+)
+from anonymizer.pipeline.records.routing import RecordRouter
+from anonymizer.pipeline.records.streams import Stream
+from anonymizer.settings import LimitSettings
+
+STRAY = ""
+"""Stands for a stream in the accounts of messages that belong to none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Due:
+    """A window that is over, and its records."""
+
+    stream: int
+    window: int
+    joined: Joined
+
+
+class RecordFlow:
+    """All streams of a gateway.
+
+    Parameters
+    ----------
+    streams
+        As declared.
+    store
+        Where they go on from.
+    limits
+        What one message may be at most.
+    max_unpublished
+        Classes of a stream that may wait for the broker; see `StoreSettings`.
+    at_s
+        Seconds of a clock that never runs back, now.
+    """
+
+    def __init__(
+        self,
+        streams: Sequence[Stream],
+        store: Store,
+        limits: LimitSettings,
+        *,
+        max_unpublished: int,
+        at_s: float,
+    ) -> None:
+        self._store = store
+        self._max_unpublished = max_unpublished
+        self.lanes = [Lane(stream, store, limits, at_s=at_s) for stream in streams]
+        self.stray = StreamAccounts(store.recall(STRAY, shape="", n_sources=0).counts)
+        self.router = RecordRouter(
+            [stream.settings for stream in streams],
+            secret=store.secret,
+            max_id_chars=limits.max_device_id_chars,
+        )
+        self._recent = deque(store.recent())
+        self._is_recent = set(self._recent)
+
+    @property
+    def n_over(self) -> int:
+        """Windows that are over and not looked at yet."""
+        return sum(lane.windows.n_over for lane in self.lanes)
+
+    def stream_of(self, topic: str) -> int:
+        """Return the number of a topic's stream, -1 where there is none."""
+        route = self.router.route(topic)
+        return -1 if route is None else route.stream
+
+    def take(self, arrived: Arrived, *, now: float, at_s: float) -> list[int]:
+        """Keep or settle what arrived; return the receipts that may be acknowledged.
+
+        Parameters
+        ----------
+        now, at_s
+            The clock on the wall, and one that never runs back.
+        """
+        receipts: list[int] = []
+        digests = bytearray()
+        for delivery in arrived.deliveries:
+            if delivery.receipt:
+                receipts.append(delivery.receipt)
+                digest = self._digest(delivery)
+                if digest in self._is_recent:
+                    self._settle(self.stream_of(delivery.topic), Outcome.DUPLICATE)
+                    continue
+                self._is_recent.add(digest)
+                self._recent.append(digest)
+                digests += digest
+            self._place(delivery, now=now, at_s=at_s)
+        for stream, n in arrived.refused.items():
+            self._settle(stream, Outcome.SUPPRESSED__OVERLOAD, n)
+        taken = [lane.taken() for lane in self.lanes]
+        strays = Taken(STRAY, (), (), (), None, self.stray.news())
+        self._store.take([t for t in (*taken, strays) if t.news], bytes(digests))
+        while len(self._recent) > MOST_RECENT:
+            self._is_recent.discard(self._recent.popleft())
+        return receipts
+
+    def due(self, *, at_s: float) -> list[Due]:
+        """Return the windows that are over and hold anything, oldest first."""
+        return [
+            Due(number, window, joined)
+            for number, lane in enumerate(self.lanes)
+            for window, joined in lane.due(at_s=at_s)
+        ]
+
+    def memories(self, due: Due) -> Mapping[bytes, bytes]:
+        """Return what is remembered of the vehicles of a window."""
+        name = self.lanes[due.stream].stream.settings.name
+        return self._store.memories(name, due.joined.vehicle)
+
+    def anonymize(
+        self,
+        due: Due,
+        memories: Mapping[bytes, bytes],
+        *,
+        keep_going: Callable[[], bool],
+        clock: Callable[[], float],
+    ) -> Closing:
+        """Return what is to become of a window. Takes long; changes nothing, in any thread."""
+        lane = self.lanes[due.stream]
+        return anonymize(
+            lane.stream,
+            lane.model,
+            due.joined,
+            memories,
+            span=lane.stream.rule.span(due.window),
+            first_message=lane.next_message,
+            seed=seed_of(self._store.secret, lane.stream.settings.name, due.window),
+            keep_going=keep_going,
+            clock=clock,
+        )
+
+    def close(self, due: Due, closing: Closing, *, now: float) -> None:
+        """Keep what became of a window, and erase its parts."""
+        lane = self.lanes[due.stream]
+        if lane.n_waiting + len(closing.messages) > self._max_unpublished:
+            closing = closing.withheld(Outcome.SUPPRESSED__UNDELIVERED)
+        settings, (start, end) = lane.stream.settings, lane.stream.rule.span(due.window)
+        lane.settle(due.joined, closing)
+        self._store.close_window(
+            ClosedWindow(
+                stream=settings.name,
+                window=due.window,
+                start=start,
+                end=end,
+                at=now,
+                messages=closing.messages,
+                n_parts=closing.n_parts,
+                memory=closing.memory,
+                forget_before=due.window - settings.forget_after,
+                floor=lane.windows.floor,
+                news=lane.accounts.news(),
+                next_message=lane.next_message,
+                summary=closing.summary,
+            )
+        )
+
+    def waiting(self, *, limit: int) -> list[Waiting]:
+        """Return the classes that wait for the broker, oldest first."""
+        return self._store.waiting(limit=limit)
+
+    def published(self, taken: Sequence[Waiting], *, now: float) -> None:
+        """Settle the classes that the broker has taken."""
+        news: dict[str, Mapping[str, int]] = {}
+        for name in {waiting.stream for waiting in taken}:
+            of_stream = [waiting.n_parts for waiting in taken if waiting.stream == name]
+            lane = next((lane for lane in self.lanes if lane.stream.settings.name == name), None)
+            if lane is None:  # declared no more
+                news[name] = {label_of(Outcome.PUBLISHED): sum(of_stream)}
+            else:
+                lane.publish(n_classes=len(of_stream), n_parts=sum(of_stream))
+                news[name] = lane.accounts.news()
+        self._store.published([waiting.number for waiting in taken], news, at=now)
+
+    def _place(self, delivery: Delivery, *, now: float, at_s: float) -> None:
+        route = self.router.route(delivery.topic)
+        if route is None:
+            self._settle(-1, Outcome.INVALID__UNKNOWN_TOPIC)
+            return
+        lane = self.lanes[route.stream]
+        lane.accounts.receive(1)
+        outcome = lane.place(route, delivery.payload, now=now, at_s=at_s)
+        if outcome is not Outcome.HELD:
+            lane.accounts.settle(outcome)
+
+    def _settle(self, stream: int, outcome: Outcome, n: int = 1) -> None:
+        accounts = self.stray if stream < 0 else self.lanes[stream].accounts
+        accounts.receive(n)
+        accounts.settle(outcome, n)
+
+    def _digest(self, delivery: Delivery) -> bytes:
+        digest = hashlib.blake2b(delivery.payload, digest_size=DIGEST_BYTES, key=self._store.secret)
+        digest.update(delivery.topic.encode())
+        return digest.digest()

@@ -1,0 +1,98 @@
+"""The settings, described by themselves: a JSON Schema with what is said beside each key."""
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from anonymizer.settings.group import Group
+from anonymizer.settings.model import Settings
+
+_NULL = {"type": "null"}
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of the settings file, for editors.
+
+    Notes
+    -----
+    What pydantic leaves out is put in: the texts beside the keys. What TOML cannot say is taken
+    out: null, which a file says by leaving the key out.
+    """
+    schema = Settings.model_json_schema()
+    groups = {model.__name__: model for model in _groups(Settings)}
+    for name, definition in [(Settings.__name__, schema), *schema["$defs"].items()]:
+        definition["description"] = " ".join((groups[name].__doc__ or "").split())
+        for key, text in comments_of(groups[name]).items():
+            said = text.replace("None:", "Not set:")  # what a file can say
+            definition["properties"][key]["description"] = said
+    plain: dict[str, Any] = _plain(schema)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | plain
+
+
+class Table(NamedTuple):
+    """What the schema says of a table. `several`: there may be more of them, `[[name]]`."""
+
+    table: dict[str, Any]
+    several: bool
+
+
+def tables(schema: Mapping[str, Any], part: Mapping[str, Any] | None = None) -> dict[str, Table]:
+    """Return the tables in a table of the schema (None: in the whole file), by key."""
+    found = {}
+    for key, said in (schema if part is None else part)["properties"].items():
+        several = said.get("type") == "array"
+        reference = (said.get("items", {}) if several else said).get("$ref")
+        if reference is not None:
+            found[key] = Table(schema["$defs"][reference.rpartition("/")[2]], several)
+    return found
+
+
+def comments_of(kind: type) -> dict[str, str]:
+    """Return the text that stands below each name of a class in its source, as one line."""
+    [tree] = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    found = {}
+    for named, text in pairwise(tree.body if isinstance(tree, ast.ClassDef) else ()):
+        match named, text:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]),
+                ast.Expr(value=ast.Constant(value=str(said))),
+            ):
+                found[name] = " ".join(said.split())
+    return found
+
+
+def _groups(model: type[Group]) -> list[type[Group]]:
+    """Return a table and all tables in it."""
+    inner = [group for field in model.model_fields.values() for group in _named(field.annotation)]
+    return [model, *(deeper for group in inner for deeper in _groups(group))]
+
+
+def _named(annotation: Any) -> list[type[Group]]:  # noqa: ANN401  any type there is
+    if inspect.isclass(annotation) and issubclass(annotation, Group):
+        return [annotation]
+    parts = getattr(annotation, "__args__", ())
+    return [group for part in parts for group in _named(part)]
+
+
+def _plain(part: Any) -> Any:  # noqa: ANN401  any JSON
+    """Return a schema without nulls, without defaults of whole tables, without made-up titles."""
+    if isinstance(part, list):
+        return [_plain(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    kept = {
+        key: value if key == "default" else _plain(value)
+        for key, value in part.items()
+        if not (key == "title" and isinstance(value, str))
+        and not (key == "default" and (value is None or "$ref" in part))
+    }
+    kinds = [kind for kind in kept.get("anyOf", ()) if kind != _NULL]
+    if "anyOf" in kept and len(kinds) == 1:
+        del kept["anyOf"]
+        return kinds[0] | kept
+    if "anyOf" in kept:
+        kept["anyOf"] = kinds
+    return kept

@@ -1,0 +1,89 @@
+"""A settings file to begin with: what was chosen, and beside it, commented out, all there is."""
+
+import json
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from anonymizer.settings.describing import json_schema, tables
+
+_HEAD = """\
+## Settings of the gateway: `anonymizer check` says whether it would start, `anonymizer serve`
+## starts it. What is commented out is the default. Units are in the names, paths are relative to
+## the folder that the gateway is started in. ANONYMIZER__BROKER__URL=... in the environment
+## overrides `url` in [broker], and so on: the place for secrets, if not a file of their own.
+"""
+_EXAMPLES: Mapping[str, str] = {
+    "zones": """
+        [[zones]]
+        circle = { lat = 60.17, lon = 24.94, radius_m = 300.0 }
+        """,
+    "readings": """
+        [[readings]]
+        name = "speed_mps"
+        lo = 0.0
+        hi = 60.0
+        step = 1.0
+        """,
+    "streams": """
+        [[streams]]
+        name = "fleet"
+        window_s = 300.0
+        promise = { k = 10, d = 2 }
+
+        [[streams.sources]]
+        name = "telemetry"
+        topic = "records/{source}/{vehicle}"
+        tells = ["type", "speed"]
+
+        [[streams.attributes]]
+        name = "type"
+        values = ["car", "van", "truck", "bus"]
+
+        [[streams.attributes]]
+        name = "speed"
+        lo = 0.0
+        hi = 60.0
+        """,
+}
+"""Of what there may be several of, or none. All keys are in the documentation."""
+_WIDTH = 96
+
+
+def settings_text(chosen: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a settings file in which `chosen`, tables of keys, is in force.
+
+    `inputs` stands for the first of them. Without the `# ` in front of its examples and defaults
+    it is a settings file as well, and the same but for the examples.
+    """
+    schema = json_schema()
+    lines = [_HEAD]
+    for name, (table, several) in tables(schema).items():
+        if name in _EXAMPLES:
+            lines += [*_comment(table["description"]), *_out(_EXAMPLES[name]), ""]
+            continue
+        lines.append(f"[[{name}]]" if several else f"[{name}]")
+        lines += _keys(table, chosen.get(name, {}))
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _keys(table: Mapping[str, Any], chosen: Mapping[str, Any]) -> Iterator[str]:
+    yield from _comment(table["description"])
+    for key, part in table["properties"].items():
+        yield from _comment(part["description"]) if "description" in part else ()
+        if key in chosen:
+            yield f"{key} = {json.dumps(chosen[key], ensure_ascii=False)}"
+        elif "default" in part:
+            yield f"# {key} = {json.dumps(part['default'])}"
+        else:
+            yield f"## ({key} is not set)"
+
+
+def _comment(text: str) -> list[str]:
+    return [f"## {line}" for line in textwrap.wrap(text, _WIDTH)]
+
+
+def _out(example: str) -> list[str]:
+    """Return an example, commented out."""
+    return [f"# {line}".rstrip() for line in textwrap.dedent(example).strip().splitlines()]

@@ -1,0 +1,360 @@
+"""Streams of records: who tells what of a vehicle, in which windows, under which promise."""
+
+import re
+from math import inf
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from anonymizer.domain.promises import Promise
+from anonymizer.settings.group import Group
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Number = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+Share = Annotated[float, Field(gt=0, le=1)]
+Qos = Literal[0, 1]
+
+RESERVED = {
+    *("stream", "window", "class", "of", "message", "k", "count", "own", "qis", "sensitive"),
+    *("measures", "k_anonymized", "algorithm"),
+}
+"""What a message says of a class itself."""
+
+
+class PeriodSettings(Group):
+    """A named part of the day, through midnight where it ends before it begins."""
+
+    from_h: Annotated[int, Field(ge=0, le=23)]
+    to_h: Annotated[int, Field(ge=1, le=24)]
+    zh: Annotated[str, Field(min_length=1)]
+    en: Annotated[str, Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _it_lasts(self) -> Self:
+        if self.from_h == self.to_h:
+            raise ValueError("from_h and to_h must differ")
+        return self
+
+
+class AttributeSettings(Group):
+    """One attribute of a record; what is not declared is dropped on arrival.
+
+    A number (`lo`, `hi`, `step`), or a category (`values` in their order, or a `hierarchy`).
+    """
+
+    name: Annotated[str, Field(min_length=1, max_length=64)]
+    """As the payload calls it."""
+    role: Literal["qi", "sensitive", "measure"] = "qi"
+    """`qi`: an adversary may know it, it is generalized; `sensitive`: he must not learn it;
+    `measure`: a number of which the sum and the mean over each class are told."""
+    time_of_day: bool = False
+    """The minute of the local day, from the time of the part; the payload need not hold it."""
+    lo: Number | None = None
+    hi: Number | None = None
+    """A number outside `lo` to `hi` makes the part invalid."""
+    step: Positive = 1.0
+    """Numbers are rounded to multiples of this, counted from `lo`."""
+    values: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    """Categories, neighbours beside each other; any other makes the part invalid."""
+    hierarchy: Path | None = None
+    """A file of `;`-separated lines, leaf first, or a JSON of trees by attribute. None: none."""
+    missing: Annotated[str, Field(min_length=1, max_length=64)] = "?"
+    """The text that means "no value", as null and a missing field do. It never counts towards d
+    or l."""
+    lasting: bool = False
+    """Whether it stays the same from window to window, so that windows can be intersected."""
+    published_as: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    """What messages call it. None: `name`."""
+    scale: Literal["auto", "line", "circle", "digits", "apart"] = "auto"
+    """How `kaca` compares values: by where they lie in their domain, on the clock (so that 23:59
+    and 0:01 may share a class), by the number in them, or all alike. `auto`: on a line where
+    there is an order, else alike."""
+    weight: NotNegative = 1.0
+    """How much it counts when `kaca` compares records; each attribute spans 1 before it."""
+    label: Literal["plain", "prefix", "hours"] = "plain"
+    """How `kaca` tells it: as a range or set, by what all begin with, or by hours of the day."""
+    prefix_chars: Annotated[int, Field(ge=1)] | None = None
+    """Characters of a `prefix` at the most. None: all that is common."""
+    periods: tuple[PeriodSettings, ...] = ()
+    """Names of parts of the day for `hours`. None: four of six hours each."""
+
+    @property
+    def shown_as(self) -> str:
+        """What messages call it."""
+        return self.published_as or self.name
+
+    @property
+    def numeric(self) -> bool:
+        """Whether values are numbers."""
+        return self.lo is not None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_day_has_1440_minutes(cls, said: Any) -> Any:  # noqa: ANN401  whatever is in the file
+        if isinstance(said, dict) and said.get("time_of_day") is True:
+            if {"lo", "hi", "step", "values", "hierarchy"} & said.keys():
+                raise ValueError("time_of_day: its domain is declared by that")
+            return said | {"lo": 0, "hi": 1439}
+        return said
+
+    @model_validator(mode="after")
+    def _its_form_fits(self) -> Self:
+        if self.role == "measure" and (not self.numeric or self.lasting):
+            raise ValueError("role: a measure is a number, and lasts for no longer than its record")
+        if self.label != "plain" and self.numeric is (self.label == "prefix"):
+            raise ValueError("label: prefix is for categories, hours for times of day")
+        if self.label == "hours" and not self.time_of_day:
+            raise ValueError("label: hours is for what has time_of_day = true")
+        if self.numeric is (self.scale in {"digits", "apart"}) and self.scale not in {
+            "auto",
+            "line",
+        }:
+            raise ValueError("scale: circle is for numbers, digits and apart are for categories")
+        return self
+
+    @model_validator(mode="after")
+    def _one_domain(self) -> Self:
+        if (self.lo is None) != (self.hi is None):
+            raise ValueError("lo and hi belong together")
+        if self.lo is not None and self.hi is not None:
+            if self.values:
+                raise ValueError("must have either lo and hi or values")
+            if not self.lo < self.hi:
+                raise ValueError("lo must be below hi")
+        elif not self.values and self.hierarchy is None:
+            raise ValueError("the domain must be declared: lo and hi, values, or hierarchy")
+        if len(set(self.values)) < len(self.values):
+            raise ValueError("values must hold each category once")
+        if self.shown_as in RESERVED:
+            raise ValueError("published_as: is said of a class itself")
+        return self
+
+
+class SourceSettings(Group):
+    """One topic that tells a part of each vehicle's record."""
+
+    name: Name
+    topic: str = "records/{source}/{vehicle}"
+    """Topic filter: `{source}` is the name of this source, `{vehicle}` the level that names the
+    vehicle (several are joined by `/`), `+` and a last `#` stand for anything."""
+    qos: Qos = 1
+    time: Annotated[str, Field(min_length=1, max_length=64)] = "ts"
+    """What the payload calls the time: unix seconds, or ISO 8601 text."""
+    tells: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Names of attributes; each is told by one source."""
+    needed: bool = False
+    """Whether a vehicle's record is suppressed when this source told nothing of it. Otherwise
+    its attributes are missing from the record."""
+
+    @model_validator(mode="after")
+    def _topic_is_a_filter(self) -> Self:
+        levels = self.filter_topic.split("/")
+        for i, level in enumerate(levels):
+            whole = level in {"+", "{vehicle}"} or (level == "#" and i == len(levels) - 1)
+            if not whole and re.search(r"[+#{}\x00]", level):
+                raise ValueError(
+                    f"topic: level {i + 1} is neither plain, +, {{vehicle}} nor last #"
+                )
+        if "{vehicle}" not in levels:
+            raise ValueError("topic: {vehicle} is needed")
+        return self
+
+    @property
+    def filter_topic(self) -> str:
+        """The topic with the name of the source put in."""
+        return self.topic.replace("{source}", self.name)
+
+
+class PromiseSettings(Group):
+    """What every published class keeps; see `anonymizer.domain.promises.Promise`."""
+
+    k: Annotated[int, Field(ge=2)] = 10
+    """Distinct vehicles."""
+    d: Annotated[int, Field(ge=1)] = 2
+    """Distinct values of every quasi-identifier that are really there."""
+    l: Annotated[int, Field(ge=1)] = 1  # noqa: E741  the field's name for it
+    """Distinct values of every sensitive attribute."""
+    max_share: Share = 1.0
+    """Largest share of the vehicles of a class that any one value of a QI may have."""
+    max_source_share: Share = 1.0
+    """Likewise for all QIs of one source together."""
+    min_spread: dict[str, NotNegative] = Field(default={})
+    """Least distance between the ends of a numeric QI, by its name."""
+    entropy_l: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
+    """The entropy of every sensitive attribute is at least log(entropy_l)."""
+    t: Positive | None = None
+    """Most that a sensitive attribute's distribution may differ from that of the window. None:
+    no bound."""
+
+    @property
+    def promise(self) -> Promise:
+        """What the algorithms know of it."""
+        return Promise(
+            k=self.k,
+            d=self.d,
+            l=self.l,
+            max_share=self.max_share,
+            max_source_share=self.max_source_share,
+            min_spread=dict(self.min_spread),
+            entropy_l=self.entropy_l,
+            t=inf if self.t is None else self.t,
+        )
+
+
+class StreamSettings(Group):
+    """One `[[streams]]` table: records of vehicles, joined and published in windows."""
+
+    name: Name
+    sources: Annotated[tuple[SourceSettings, ...], Field(min_length=1)]
+    attributes: Annotated[tuple[AttributeSettings, ...], Field(min_length=1)]
+    promise: PromiseSettings = PromiseSettings()
+    topic: Annotated[str, Field(min_length=1, pattern=r"^[^+#\x00]+$")] = "anonymized/{stream}"
+    """Where classes are published, at QoS 1."""
+    per: Literal["vehicle", "record"] = "vehicle"
+    """`vehicle`: the parts of a vehicle in a window are one record; `record`: each is a record of
+    its own, as exits from a motorway are (k counts vehicles all the same)."""
+    window_s: Positive = 300.0
+    """Length of a window of event time."""
+    utc_offset_h: Annotated[float, Field(ge=-14, le=14)] = 0.0
+    """By how much local time is ahead of UTC: that of texts without an offset, of the time of day,
+    and of the days that windows are aligned to."""
+    offset_s: NotNegative | None = None
+    """Windows begin at multiples of `window_s`, this much later. None: so that local days begin
+    with a window."""
+    lateness_s: NotNegative = 30.0
+    """A window closes when every source that is alive has told of a time so much after its end."""
+    idle_s: Positive | None = None
+    """A source that is silent for so long by the clock on the wall is waited for no more; when
+    all are, every window closes. None: `window_s + lateness_s`."""
+    max_ahead_s: NotNegative = 5.0
+    """How far a vehicle's clock may run ahead of the gateway's."""
+    max_open_windows: Annotated[int, Field(ge=1, le=10_000)] = 8
+    max_records: Annotated[int, Field(ge=1, le=50_000_000)] = 200_000
+    """In all open windows together; further vehicles are refused as overload."""
+    model: Literal["kd", "kld", "kaca"] = "kd"
+    """`kd`: k vehicles and d values; `kld`: and l sensitive values; `kaca`: k vehicles (`d` is 1
+    unless set), clustered first and generalized afterwards."""
+    method: Literal["hilbert", "best", "auto", "kmeans", "fast"] = "auto"
+    """`hilbert`: the algorithm as published, a few milliseconds; `best`: a search as long as
+    `budget_s`; `auto`: `best` where the window is small enough for it. Of `kaca`: `kmeans`, as
+    published, slow beyond some 10,000 records; `fast`; `auto`: `fast`."""
+    budget_s: Positive = 2.0
+    """Seconds of search a window."""
+    cost: Literal["range", "set", "taxonomy"] = "range"
+    """The information loss that is kept low, and with `taxonomy` the form of what is published."""
+    cumulative: Literal["report", "enforce"] = "report"
+    """What is done about a vehicle whose published classes, intersected over the windows, leave
+    fewer than d values of a lasting QI, or l of a lasting sensitive attribute."""
+    forget_after: Annotated[int, Field(ge=1)] = 1000
+    """Windows after which a vehicle that was not published is forgotten."""
+    count_as: Annotated[str, Field(min_length=1, max_length=64)] = "truck_count"
+    """What messages of `kaca` call the number of vehicles of a class."""
+    language: Literal["zh", "en"] = "zh"
+    """Of the labels in messages of `kaca`."""
+
+    @property
+    def begin_s(self) -> float:
+        """`offset_s`, or what it is by default."""
+        if self.offset_s is None:
+            return -self.utc_offset_h * 3600 % self.window_s
+        return self.offset_s
+
+    @property
+    def silence_s(self) -> float:
+        """`idle_s`, or what it is by default."""
+        return self.window_s + self.lateness_s if self.idle_s is None else self.idle_s
+
+    @property
+    def output_topic(self) -> str:
+        """The topic with the name of the stream put in."""
+        return self.topic.replace("{stream}", self.name)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _kaca_asks_for_k_alone(cls, said: Any) -> Any:  # noqa: ANN401  whatever is in the file
+        if isinstance(said, dict) and said.get("model") == "kaca":
+            promise = said.get("promise", {})
+            if isinstance(promise, dict):
+                return said | {"promise": {"d": 1} | promise}
+        return said
+
+    @model_validator(mode="after")
+    def _names_fit(self) -> Self:
+        names = [attribute.name for attribute in self.attributes]
+        told = [name for source in self.sources for name in source.tells]
+        _each_once("attributes", names)
+        _each_once("sources", [source.name for source in self.sources])
+        _each_once("sources: tells", told)
+        shown = [self.count_as, *(attribute.shown_as for attribute in self.attributes)]
+        _each_once("attributes: published_as", shown)
+        by_time = {attribute.name for attribute in self.attributes if attribute.time_of_day}
+        for i, source in enumerate(self.sources):
+            if not set(source.tells) <= set(names):
+                raise ValueError(f"sources.{i}.tells: names an attribute that is not declared")
+            if source.time in set(source.tells) - by_time:
+                told_twice = f"sources.{i}.tells: {source.time} is the time of a part, no attribute"
+                raise ValueError(told_twice)
+        if set(told) != set(names):
+            raise ValueError("every attribute must be told by a source")
+        if self.begin_s >= self.window_s:
+            raise ValueError("offset_s must be below window_s")
+        if self.per == "record" and (
+            len(self.sources) > 1 or any(a.lasting for a in self.attributes)
+        ):
+            raise ValueError('per: "record" is for one source, and for nothing that is lasting')
+        return self
+
+    @model_validator(mode="after")
+    def _promise_fits(self) -> Self:
+        sensitive = [a for a in self.attributes if a.role == "sensitive"]
+        if not any(a.role == "qi" for a in self.attributes):
+            raise ValueError("attributes: at least one must be a quasi-identifier")
+        p = self.promise
+        if not sensitive and (p.l > 1 or p.entropy_l > 1 or p.t is not None):
+            raise ValueError("promise: l, entropy_l and t need a sensitive attribute")
+        if self.model == "kld" and p.l < 2:
+            raise ValueError('model: "kld" needs promise.l of 2 or more')
+        if (self.model == "kaca") is (self.method in {"hilbert", "best"}) and self.method != "auto":
+            raise ValueError(
+                "method: hilbert and best are for kd and kld, kmeans and fast for kaca"
+            )
+        if self.model == "kaca" and (
+            (p.max_share, p.max_source_share, p.entropy_l, p.t, p.min_spread) != (1, 1, 1, None, {})
+        ):
+            raise ValueError('promise: "kaca" keeps k, d and l, no other bound')
+        if self.model == "kaca" and self.cumulative == "enforce":
+            raise ValueError('cumulative: "enforce" is for kd and kld')
+        numeric = {a.name for a in self.attributes if a.numeric and a.role == "qi"}
+        if not set(p.min_spread) <= numeric:
+            raise ValueError("promise.min_spread: must name numeric quasi-identifiers")
+        return self
+
+
+class StoreSettings(Group):
+    """Where the records of streams are kept from their arrival to their publication."""
+
+    path: Path = Path("anonymizer-records.sqlite")
+    """A file that the service's user alone may read; made when it is not there."""
+    keep_published_s: NotNegative = 2_592_000.0
+    """How long published classes are kept for queries."""
+    max_unpublished: Annotated[int, Field(ge=1)] = 1_000_000
+    """Classes that may wait for the broker; windows that close beyond it are suppressed."""
+
+
+def _each_once(what: str, names: list[str]) -> None:
+    if len(set(names)) < len(names):
+        raise ValueError(f"{what}: must name each once")
+
+
+def _apart(streams: tuple[StreamSettings, ...]) -> tuple[StreamSettings, ...]:
+    _each_once("streams", [stream.name for stream in streams])
+    # One part in two streams would be in two releases, which together promise less than each.
+    _each_once("sources: topic", [s.filter_topic for stream in streams for s in stream.sources])
+    return streams
+
+
+DeclaredStreams = Annotated[tuple[StreamSettings, ...], AfterValidator(_apart)]
+"""All `[[streams]]` tables."""

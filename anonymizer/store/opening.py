@@ -1,0 +1,175 @@
+"""Opening the file: one process at a time, for its user's eyes, of a kind that is known."""
+
+import fcntl
+import os
+import secrets
+import sqlite3
+from pathlib import Path
+
+from anonymizer.errors import SettingsError
+
+APPLICATION_ID = 0x616E7265
+VERSION = 1
+_KEY_BYTES = 32
+_MODE = 0o600
+
+SCHEMA = """
+CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE streams (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    shape TEXT NOT NULL,
+    newest BLOB NOT NULL,            -- newest event time of each source, float64
+    closed_before INTEGER,           -- windows before this one take nothing more
+    next_message INTEGER NOT NULL
+);
+
+CREATE TABLE accounts (
+    stream INTEGER NOT NULL,
+    outcome TEXT NOT NULL,           -- 'received', 'published', 'suppressed/overload', ...
+    n INTEGER NOT NULL,
+    PRIMARY KEY (stream, outcome)
+) WITHOUT ROWID;
+
+-- Raw, until the window closes. A vehicle is a keyed digest of its id. Rows follow each other as
+-- they come: in any other order each of them would cost a page.
+CREATE TABLE parts (
+    stream INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    window INTEGER NOT NULL,
+    vehicle BLOB NOT NULL,
+    source INTEGER NOT NULL,
+    ts REAL NOT NULL,
+    cells BLOB NOT NULL,             -- codes, int32
+    PRIMARY KEY (stream, number)
+) WITHOUT ROWID;
+CREATE INDEX open ON parts (stream, window);
+
+-- Digests of the last messages: a broker may deliver again what it was about to hear of.
+CREATE TABLE recent (batch INTEGER PRIMARY KEY, digests BLOB NOT NULL);
+
+CREATE TABLE windows (
+    stream INTEGER NOT NULL,
+    window INTEGER NOT NULL,
+    starts REAL NOT NULL,
+    ends REAL NOT NULL,
+    closed_at REAL NOT NULL,
+    summary TEXT NOT NULL,           -- JSON: sizes and measures
+    PRIMARY KEY (stream, window)
+) WITHOUT ROWID;
+
+-- Published, or about to be: these very bytes, whatever happens.
+CREATE TABLE classes (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    stream INTEGER NOT NULL,
+    window INTEGER NOT NULL,
+    topic TEXT NOT NULL,
+    payload BLOB NOT NULL,
+    n_parts INTEGER NOT NULL,
+    published_at REAL
+);
+CREATE INDEX waiting ON classes (number) WHERE published_at IS NULL;
+CREATE INDEX of_window ON classes (stream, window);
+
+-- What the published classes of a vehicle have in common, over the windows.
+CREATE TABLE vehicles (
+    stream INTEGER NOT NULL,
+    vehicle BLOB NOT NULL,
+    seen INTEGER NOT NULL,           -- last window that it was published in
+    state BLOB NOT NULL,
+    PRIMARY KEY (stream, vehicle)
+) WITHOUT ROWID;
+CREATE INDEX unseen ON vehicles (stream, seen);
+"""
+
+
+def open_file(path: Path) -> tuple[sqlite3.Connection, int]:
+    """Open or make the file; return a connection, and a lock to be closed after it.
+
+    Raises
+    ------
+    SettingsError
+        If it cannot be made or used, is another program's, is damaged, of another version, or in
+        use by another gateway.
+    """
+    lock = _lock(path)
+    try:
+        _make_private(path)
+        return _connect(path), lock
+    except BaseException:
+        os.close(lock)
+        raise
+
+
+def mistake(path: Path, what: str) -> SettingsError:
+    """Return the error that says what is wrong with the file."""
+    return SettingsError(f"store.path: {path}: {what}")
+
+
+def _lock(path: Path) -> int:
+    """Take the file for this process; the lock goes with the process, however it ends."""
+    try:
+        # Beside it: SQLite's own locks would be lost with any descriptor of the file that closes.
+        lock = os.open(f"{path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+    except OSError as error:
+        raise mistake(path, f"cannot be used: {error.strerror}") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise mistake(path, "is in use by another gateway") from None
+    return lock
+
+
+def _make_private(path: Path) -> None:
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE))
+        path.chmod(_MODE)  # SQLite gives the files beside it the same
+    except OSError as error:
+        raise mistake(path, f"cannot be used: {error.strerror}") from None
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # Used from one thread at a time, which need not be this one.
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        for pragma in (
+            "journal_mode=WAL",
+            "synchronous=FULL",  # an acknowledgement may follow each commit
+            "secure_delete=ON",
+            "temp_store=MEMORY",
+            "trusted_schema=OFF",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+        _check(connection, path)
+    except sqlite3.Error as error:
+        connection.close()
+        raise mistake(path, f"is damaged, or no store of records: {error}") from None
+    except SettingsError:
+        connection.close()
+        raise
+    return connection
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (n_tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if n_tables == 0 and (application, version) == (0, 0):
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in SCHEMA.split(";\n"):
+            connection.execute(statement)
+        connection.execute(
+            "INSERT INTO secrets VALUES ('key', ?)", (secrets.token_bytes(_KEY_BYTES),)
+        )
+        connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version={VERSION}")
+        connection.execute("COMMIT")
+    elif application != APPLICATION_ID:
+        raise mistake(path, "is no store of records")
+    elif version != VERSION:
+        raise mistake(path, f"is of version {version}, this gateway reads version {VERSION}")
+    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise mistake(path, "is damaged")

@@ -1,0 +1,106 @@
+"""A records flow over a store in a folder, driven by hand and checked after every step."""
+
+import itertools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.records.flow import RecordFlow
+from anonymizer.pipeline.records.inbox import Arrived
+from anonymizer.pipeline.records.lane import Lane
+from anonymizer.pipeline.records.streams import Stream
+from anonymizer.settings import LimitSettings
+from anonymizer.store import RecordStore
+from tests.pipeline.records.made import Sent, stream
+
+NOW = 1e6
+
+
+class Rig:
+    """A flow that can crash: `crash` forgets everything but the file."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        max_unpublished: int = 10**6,
+        **changes: Any,  # noqa: ANN401
+    ) -> None:
+        self.path = folder / "records.sqlite"
+        self.stream: Stream = stream(**changes)
+        self.clock_s = 0.0
+        self._max_unpublished = max_unpublished
+        self._receipts = itertools.count(1)
+        self._open()
+
+    def _open(self) -> None:
+        self.store = RecordStore(self.path, keep_published_s=1e9)
+        self.flow = RecordFlow(
+            [self.stream],
+            self.store,
+            LimitSettings(),
+            max_unpublished=self._max_unpublished,
+            at_s=self.clock_s,
+        )
+
+    @property
+    def lane(self) -> Lane:
+        return self.flow.lanes[0]
+
+    def crash(self) -> None:
+        self.store.close()
+        self._open()
+        self.check()
+
+    def take(self, *parts: Sent, now: float = NOW, qos: int = 1) -> None:
+        self.take_raw(
+            [part.delivery(next(self._receipts) if qos else 0) for part in parts], now=now
+        )
+
+    def take_raw(self, deliveries: Sequence[Delivery], *, now: float = NOW) -> list[int]:
+        receipts = self.flow.take(Arrived(deliveries), now=now, at_s=self.clock_s)
+        assert receipts == [d.receipt for d in deliveries if d.receipt]
+        self.check()
+        return receipts
+
+    def close(self, *, silent: bool = False, crash_before_commit: bool = False) -> int:
+        """Close the windows that are over (`silent`: all of them); return how many."""
+        self.clock_s += 1000.0 if silent else 0.0
+        over = self.flow.due(at_s=self.clock_s)
+        for due in over:
+            closing = self.flow.anonymize(
+                due,
+                self.flow.memories(due),
+                keep_going=lambda: False,
+                clock=lambda: 0.0,
+            )
+            if crash_before_commit:
+                self.crash()
+                return 0
+            self.flow.close(due, closing, now=NOW)
+            self.check()
+        return len(over)
+
+    def publish(self, *, most: int = 10**6) -> list[bytes]:
+        """Let the broker take what waits; return the payloads."""
+        waiting = self.flow.waiting(limit=most)
+        self.flow.published(waiting, now=NOW)
+        self.check()
+        return [w.message.payload for w in waiting]
+
+    def classes(self) -> list[dict[str, Any]]:
+        """Return all that waits, without publishing it."""
+        return [json.loads(w.message.payload) for w in self.flow.waiting(limit=10**6)]
+
+    def accounts(self) -> dict[str, int]:
+        return self.store.accounts().get(self.stream.settings.name, {})
+
+    def check(self) -> None:
+        """The accounts balance, in the store and in memory, and are the same."""
+        ledger = self.lane.accounts
+        assert ledger.n_received == ledger.n_settled + self.lane.n_held
+        stored = self.accounts()
+        assert stored.pop("received", 0) == sum(stored.values()) + self.lane.n_held
+        assert sum(stored.values()) == ledger.n_settled

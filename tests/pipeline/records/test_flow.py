@@ -1,0 +1,358 @@
+"""The flow over its store: accounts, crashes, and what is published."""
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anonymizer.algorithms.records.classes import Classes
+from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.tables import Records
+from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.records.flow import RecordFlow
+from anonymizer.pipeline.records.inbox import Arrived
+from anonymizer.pipeline.records.models import WindowModel
+from anonymizer.settings import LimitSettings
+from tests.app.records import assert_classes_keep, assert_each_window_has_one_partition
+from tests.pipeline.records.made import FLEET, LENGTH_S, Sent, traffic
+from tests.pipeline.records.support import NOW, Rig
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    made = Rig(tmp_path)
+    yield made
+    made.store.close()
+
+
+@contextmanager
+def rig_for(**changes: Any) -> Iterator[Rig]:  # noqa: ANN401  settings of any kind
+    with tempfile.TemporaryDirectory() as folder:
+        made = Rig(Path(folder), **changes)
+        yield made
+        made.store.close()
+
+
+def one(vehicle: str, ts: float = 1.0, source: str = "profile", **told: object) -> Sent:
+    return Sent(vehicle, source, ts, told or {"age": 30})
+
+
+def test_a_fleet_is_published_to_the_last_part(rig: Rig) -> None:
+    parts = list(traffic(n_vehicles=30, n_windows=3, seed=1))
+    rig.take(*parts)
+    assert rig.close() == 2
+    assert rig.close(silent=True) == 1
+    classes = assert_each_window_has_one_partition(rig.publish())
+    for window, messages in classes.items():
+        of_window = [p for p in parts if window <= p.ts < window + LENGTH_S]
+        assert_classes_keep(messages, of_window, k=4, d=2, l=1)
+        assert sum(m["count"] for m in messages) == 30
+    assert rig.accounts() == {"received": 270, "published": 270}
+    assert rig.lane.stats.last["records"] == 30
+
+
+def test_a_message_tells_of_a_class_and_of_nothing_else(rig: Rig) -> None:
+    rig.take(*traffic(n_vehicles=12, n_windows=1, seed=2))
+    rig.close(silent=True)
+    for number, message in enumerate(rig.classes()):
+        assert set(message) == {
+            "stream", "window", "class", "of", "message", "k", "count", "qis", "sensitive",
+        }  # fmt: skip
+        assert message["window"] == [0, 60]
+        assert (message["class"], message["message"]) == (number, number + 1)
+        assert set(message["qis"]) == {"type", "region", "age", "speed"}
+        assert set(message["qis"]["type"]) == {"values"}
+        assert set(message["qis"]["age"]) == {"range"}
+    assert "veh-" not in json.dumps(rig.classes())
+
+
+def test_the_order_of_arrival_leaves_no_trace() -> None:
+    parts = list(traffic(n_vehicles=25, n_windows=1, seed=3))
+    said = []
+    for seed in range(3):
+        with rig_for() as rig:
+            rig.take(*(parts[i] for i in np.random.default_rng(seed).permutation(len(parts))))
+            rig.close(silent=True)
+            said.append(rig.publish())
+    assert said[0] == said[1] == said[2]
+
+
+def test_sensitive_values_are_a_multiset_in_the_order_of_their_domain(rig: Rig) -> None:
+    faults = ["engine", "none", None, "tyres", "none"]
+    for i, fault in enumerate(faults):
+        rig.take(
+            one(f"v{i}", source="telemetry", speed=i, fault=fault),
+            one(f"v{i}", age=20 + i),
+            one(f"v{i}", source="registration", type="car" if i % 2 else "van", region="north")
+            if i
+            else one("v0", source="registration", type="bus", region="south"),
+        )
+    rig.close(silent=True)
+    [message] = rig.classes()
+    assert message["sensitive"] == {"fault": ["none", "none", "tyres", "engine", None]}
+
+
+@pytest.mark.parametrize(
+    ("sent", "fate"),
+    [
+        (Delivery("records/profile/v", b"{", 1), "invalid/malformed"),
+        (Delivery("records/profile/v", b'{"ts": 1, "age": 500}', 1), "invalid/out_of_domain"),
+        (Delivery("records/profile/", b'{"ts": 1}', 1), "invalid/no_device"),
+        (Delivery(f"records/profile/{'v' * 300}", b'{"ts": 1}', 1), "invalid/no_device"),
+        (Delivery("records/profile/v", b" " * 300_000, 1), "invalid/too_large"),
+        (Delivery("records/profile/v", b'{"ts": 1e10}', 1), "invalid/future_time"),
+        (Delivery("records/profile/v", b'{"ts": -5}', 1), "invalid/ancient_time"),
+    ],
+)
+def test_what_is_no_part_is_counted_with_its_reason(rig: Rig, sent: Delivery, fate: str) -> None:
+    rig.take_raw([sent])
+    assert rig.accounts() == {"received": 1, fate: 1}
+
+
+def test_what_belongs_to_no_stream_is_counted_by_itself(rig: Rig) -> None:
+    rig.take_raw([Delivery("elsewhere/v", b"{}", 1)])
+    assert rig.store.accounts() == {"": {"received": 1, "invalid/unknown_topic": 1}}
+    rig.flow.take(Arrived([], Counter({-1: 2, 0: 3})), now=NOW, at_s=0.0)
+    assert rig.store.accounts()[""]["suppressed/overload"] == 2
+    assert rig.accounts() == {"received": 3, "suppressed/overload": 3}
+
+
+def test_a_part_of_a_window_that_has_closed_is_late(rig: Rig) -> None:
+    rig.take(one("v", ts=1))
+    rig.close(silent=True)
+    rig.take(one("w", ts=2))
+    assert rig.accounts() == {"received": 2, "suppressed/no_class": 1, "late": 1}
+
+
+def test_a_message_delivered_again_is_a_duplicate_even_when_its_window_has_closed(
+    rig: Rig,
+) -> None:
+    fresh, bad = one("v", ts=1), Delivery("records/profile/v", b"{", 7)
+    older = one("v", ts=0.5)
+    rig.take(fresh, older)
+    rig.take_raw([bad])
+    for _ in range(2):
+        before = rig.accounts()
+        rig.take(fresh, older)
+        rig.take_raw([bad])
+        after = rig.accounts()
+        assert after.pop("duplicate") == before.pop("duplicate", 0) + 3
+        assert after.pop("received") == before.pop("received") + 3
+        assert after == before
+        rig.close(silent=True)
+        rig.crash()
+
+
+def test_a_second_report_within_the_window_replaces_the_first_or_is_superseded(rig: Rig) -> None:
+    rig.take(one("v", ts=2), one("v", ts=3, age=40), one("v", ts=1, age=50))
+    assert rig.accounts() == {"received": 3, "suppressed/superseded": 2}
+    rig.take(one("v", ts=3, age=40), qos=0)
+    assert rig.accounts()["duplicate"] == 1
+    assert [part.ts for part in rig.store.recall(
+        "fleet", shape=rig.stream.shape, n_sources=3
+    ).parts] == [3.0]  # fmt: skip
+
+
+def test_records_and_windows_are_bounded_and_what_yields_is_counted() -> None:
+    with rig_for(max_records=2, max_open_windows=2) as rig:
+        rig.take(*(one(f"v{i}", ts=1) for i in range(3)))
+        assert rig.accounts() == {"received": 3, "suppressed/overload": 1}
+        rig.take(one("v0", ts=61), one("v0", ts=500), one("v0", ts=2, age=31))
+        assert rig.accounts() == {
+            "received": 6,
+            "suppressed/overload": 2,
+            "suppressed/superseded": 1,
+            "suppressed/too_many_windows": 1,
+        }
+
+
+def test_fewer_than_k_vehicles_are_not_published(rig: Rig) -> None:
+    rig.take(*traffic(n_vehicles=3, n_windows=1, seed=0))
+    rig.close(silent=True)
+    assert rig.accounts() == {"received": 9, "suppressed/no_class": 9}
+    assert rig.publish() == []
+
+
+def test_a_vehicle_without_a_part_that_is_needed_is_left_out() -> None:
+    sources = [{**s, "needed": s["name"] == "telemetry"} for s in FLEET["sources"]]
+    with rig_for(sources=sources) as rig:
+        rig.take(*traffic(n_vehicles=10, n_windows=1, seed=0), one("alone"), one("late", ts=3))
+        rig.close(silent=True)
+        rig.publish()
+        assert rig.accounts() == {"received": 32, "published": 30, "suppressed/incomplete": 2}
+
+
+def test_a_part_that_is_missing_is_published_as_missing_and_counts_as_no_value(rig: Rig) -> None:
+    parts = [p for p in traffic(n_vehicles=12, n_windows=1, seed=5) if p.source != "profile"]
+    rig.take(*parts, *(one(f"veh-000{i}", age=20 + i) for i in range(4)))
+    rig.close(silent=True)
+    messages = rig.classes()
+    assert sum(m["count"] for m in messages) in (0, 12)
+    for message in messages:
+        age = message["qis"]["age"]
+        assert age.get("missing", False) in (True, False)
+        assert age["range"][0] < age["range"][1]
+    assert any(m["qis"]["age"].get("missing") for m in messages)
+
+
+class Careless(WindowModel):
+    """Lets every record be a class of its own, but for the first five."""
+
+    def __init__(self, model: WindowModel) -> None:
+        self._model = model
+
+    def classes(self, records: Records, *, keep_going: Callable[[], bool], seed: int) -> Int32Array:
+        assert seed
+        assert not keep_going()
+        return np.maximum(np.arange(records.n, dtype=np.int32) - 4, 0).astype(np.int32)
+
+    def told(self, records: Records, classes: Classes) -> list[Mapping[str, Any]]:
+        return self._model.told(records, classes)
+
+
+def test_a_class_that_breaks_its_promise_is_suppressed_whole_and_counted() -> None:
+    with rig_for(promise={"k": 4, "d": 1}) as rig:
+        rig.lane.model = Careless(rig.lane.model)
+        rig.take(*traffic(n_vehicles=12, n_windows=1, seed=6))
+        rig.close(silent=True)
+        assert [m["count"] for m in rig.classes()] == [5]
+        assert rig.accounts() == {"received": 36, "suppressed/unverified": 21}
+        assert rig.lane.stats.n_unverified == 7
+
+
+def test_where_too_many_classes_wait_a_window_is_withheld() -> None:
+    with rig_for(max_unpublished=3) as rig:
+        rig.take(*traffic(n_vehicles=30, n_windows=1, seed=6))
+        rig.close(silent=True)
+        assert rig.accounts() == {"received": 90, "suppressed/undelivered": 90}
+        assert rig.publish() == []
+
+
+def lasting_values(classes: list[dict[str, Any]], vehicle: Sent) -> set[str]:
+    """Return the types left of a vehicle by every class that it may be in, window by window."""
+    kind = vehicle.told["type"]
+    said = [set(m["qis"]["type"]["values"]) for m in classes if kind in m["qis"]["type"]["values"]]
+    return set.intersection(*said) if said else set()
+
+
+@pytest.mark.parametrize("mode", ["report", "enforce"])
+def test_what_windows_tell_together_is_reported_and_on_demand_prevented(mode: str) -> None:
+    short = 0.0
+    with rig_for(cumulative=mode) as rig:
+        for window in range(8):
+            rig.take(
+                *(
+                    replace(part, ts=part.ts + window * LENGTH_S)
+                    for part in traffic(n_vehicles=40, n_windows=1, seed=7)
+                    if part.source != "telemetry"
+                ),
+                *(
+                    part
+                    for part in traffic(
+                        n_vehicles=40, n_windows=1, seed=window, start=window * LENGTH_S
+                    )
+                    if part.source == "telemetry"
+                ),
+            )
+            rig.close(silent=True)
+            rig.crash()  # what is remembered is stored
+            rig.publish()
+            short += json.loads(
+                rig.store._db.execute(
+                    "SELECT summary FROM windows ORDER BY window DESC LIMIT 1"
+                ).fetchone()[0]
+            )["too_little_left"]
+        accounts = rig.accounts()
+    assert (short > 0) == (mode == "report")
+    assert accounts["published"] > 0.5 * accounts["received"]
+
+
+def test_where_vehicles_stay_together_a_newcomer_finds_a_class() -> None:
+    fleet = list(traffic(n_vehicles=40, n_windows=1, seed=7))
+    new = [replace(part, vehicle="new") for part in fleet if part.vehicle == "veh-0003"]
+    with rig_for(cumulative="enforce") as rig:
+        for window, parts in enumerate((fleet, [*fleet, *new])):
+            rig.take(*(replace(part, ts=part.ts + window * LENGTH_S) for part in parts))
+            rig.close(silent=True)
+        rig.publish()
+        assert rig.accounts() == {"received": 243, "published": 243}
+
+
+def test_a_crash_before_a_window_is_committed_leaves_it_open_and_closed_to_what_is_late(
+    rig: Rig,
+) -> None:
+    rig.take(*traffic(n_vehicles=10, n_windows=1, seed=1))
+    rig.close(silent=True, crash_before_commit=True)
+    assert rig.lane.n_held == 30
+    assert rig.close(silent=True) == 1
+    assert sum(m["count"] for m in rig.classes()) == 10
+
+
+def test_after_a_crash_the_same_bytes_are_published_again(rig: Rig) -> None:
+    rig.take(*traffic(n_vehicles=10, n_windows=1, seed=1))
+    rig.close(silent=True)
+    before = [w.message for w in rig.flow.waiting(limit=99)]
+    rig.crash()
+    assert [w.message for w in rig.flow.waiting(limit=99)] == before
+    assert len(rig.publish(most=1)) == 1
+    rig.crash()
+    assert [w.message for w in rig.flow.waiting(limit=99)] == before[1:]
+
+
+def test_classes_of_a_stream_that_is_declared_no_more_are_published_all_the_same(rig: Rig) -> None:
+    rig.take(*traffic(n_vehicles=10, n_windows=1, seed=1))
+    rig.close(silent=True)
+    others = RecordFlow([], rig.store, LimitSettings(), max_unpublished=9, at_s=0.0)
+    others.published(others.waiting(limit=99), now=NOW)
+    assert rig.accounts() == {"received": 30, "published": 30}
+
+
+STEPS = st.lists(
+    st.sampled_from(
+        ["take", "take", "take", "close", "silent", "publish", "crash", "lose", "late"]
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=30)
+@given(STEPS, st.integers(0, 10**6))
+def test_whatever_crashes_every_part_is_accounted_for_once(steps: list[str], seed: int) -> None:
+    parts = list(traffic(n_vehicles=8, n_windows=4, seed=seed))
+    rng = np.random.default_rng(seed)
+    published: list[bytes] = []
+    sent = 0
+    with rig_for() as rig:
+        for step in steps:
+            chunk = parts[sent : sent + int(rng.integers(1, 40))]
+            if step == "take":
+                rig.take(*chunk)
+                sent += len(chunk)
+            elif step == "crash":
+                rig.crash()
+                # What was taken but perhaps not acknowledged comes again.
+                rig.take(*parts[max(0, sent - int(rng.integers(0, 30))) : sent])
+            elif step == "lose":
+                rig.close(silent=True, crash_before_commit=True)
+            elif step == "publish":
+                published += rig.publish(most=int(rng.integers(1, 5)))
+            else:
+                rig.close(silent=step == "silent")
+        rig.close(silent=True)
+        published += rig.publish()
+        accounts = rig.accounts()
+        assert rig.lane.n_held == 0
+    assert accounts.pop("received", 0) - accounts.pop("duplicate", 0) == sent
+    assert sum(accounts.values()) == sent
+    assert set(accounts) <= {"published", "suppressed/no_class", "late"}
+    for messages in assert_each_window_has_one_partition(published).values():
+        assert all(m["k"] >= 4 for m in messages)

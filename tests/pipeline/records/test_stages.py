@@ -1,0 +1,233 @@
+"""The stages over a broker in memory: when they acknowledge, wait, drain and fail."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import pytest
+
+from anonymizer.errors import SettingsError
+from anonymizer.pipeline.ports import Delivery, Outgoing
+from anonymizer.pipeline.records.inbox import RecordInbox
+from anonymizer.pipeline.records.stages import (
+    Means,
+    Pace,
+    close_stage,
+    intake_stage,
+    publish_stage,
+)
+from anonymizer.transport import MemoryBroker, MemoryLink
+from tests.app.records import assert_each_window_has_one_partition
+from tests.pipeline.records.made import Sent, traffic
+from tests.pipeline.records.support import NOW, Rig
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class HereAndNow:
+    """Runs functions where it is called; remembers the order."""
+
+    def __init__(self) -> None:
+        self.called: list[str] = []
+
+    def __call__(
+        self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Awaitable[T]:
+        async def run() -> T:
+            self.called.append(getattr(function, "__name__", ""))
+            return function(*args, **kwargs)
+
+        return run()
+
+
+class World:
+    """A broker, an analyst, and a gateway's records side, in one process."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self.broker = MemoryBroker()
+        self.inbox = RecordInbox(10_000, stream_of=rig.flow.stream_of)
+        self.link = MemoryLink(
+            self.broker,
+            client_id="gateway",
+            deliver=self.inbox.put,
+            subscriptions=[("records/#", 1)],
+            keeps_session=True,
+        )
+        self.seen: list[bytes] = []
+        self.analyst = MemoryLink(
+            self.broker,
+            client_id="analyst",
+            deliver=lambda batch: self.seen.extend(d.payload for d in batch),
+            subscriptions=[("anonymized/#", 0)],
+        )
+        self.store_thread = HereAndNow()
+        self.pace = Pace()
+        seconds = itertools.count()
+        self.means = Means(
+            flow=rig.flow,
+            in_store=self.store_thread,
+            in_worker=HereAndNow(),
+            wall=lambda: NOW,
+            clock=lambda: next(seconds) / 1e6 + rig.clock_s,
+        )
+        self.told: list[int] = []
+        self.tasks: list[asyncio.Task[None]] = []
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+            for link in (self.link, self.analyst):
+                group.create_task(link.run())
+                await link.until_connected()
+            self.tasks = [
+                group.create_task(stage)
+                for stage in (
+                    intake_stage(self.means, self.inbox, self.link, self.pace),
+                    close_stage(
+                        self.means, self.pace, tell=lambda due, _: self.told.append(due.window)
+                    ),
+                    publish_stage(self.means, self.link, self.pace, timeout_s=1.0),
+                )
+            ]
+            yield
+            await self.drain()
+            await self.link.close()
+            await self.analyst.close()
+
+    async def drain(self) -> None:
+        await self.link.stop_receiving()
+        self.inbox.close()
+        self.pace.drain.set()
+        self.pace.over.set()
+        await asyncio.wait(self.tasks[:2])
+        self.pace.last.set()
+        self.pace.closed.set()
+        await asyncio.wait(self.tasks)
+
+    def send(self, parts: Sequence[Sent]) -> None:
+        self.broker.take([Outgoing(p.topic, p.payload) for p in parts], qos=1)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        while not condition():  # noqa: ASYNC110  of many parts, and in no time
+            await asyncio.sleep(0)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(Rig(tmp_path))
+
+
+async def test_what_arrives_comes_out_as_classes_and_is_accounted_for(world: World) -> None:
+    async with world.running():
+        world.send(list(traffic(n_vehicles=20, n_windows=3, seed=1)))
+        await world.until(lambda: len(world.told) == 2)
+        await world.until(lambda: world.rig.accounts().get("published") == 120)
+    classes = assert_each_window_has_one_partition(world.seen)
+    assert sorted(classes) == [0.0, 60.0]
+    assert world.rig.lane.n_held == 60  # the last window is open, and stays so
+    world.rig.crash()
+    assert world.rig.lane.records.n_records == 20
+
+
+async def test_nothing_is_acknowledged_before_the_store_has_it(world: World) -> None:
+    parts = list(traffic(n_vehicles=5, n_windows=1, seed=1))
+    stored: list[int] = []
+    acknowledge = world.link.acknowledge
+
+    def watched(receipts: Sequence[int]) -> None:
+        stored.append(len(world.rig.store.recall(
+            "fleet", shape=world.rig.stream.shape, n_sources=3
+        ).parts))  # fmt: skip
+        acknowledge(receipts)
+
+    world.link.acknowledge = watched  # type: ignore[method-assign, assignment]
+    async with world.running():
+        world.send(parts)
+        await world.until(lambda: len(world.link.settled) == 15)
+    assert stored == [15]
+
+
+async def test_while_the_broker_is_away_classes_wait_and_are_published_then(world: World) -> None:
+    async with world.running():
+        world.send(list(traffic(n_vehicles=20, n_windows=1, seed=1)))
+        await world.until(lambda: len(world.link.settled) == 60)
+        world.link.go_down()
+        world.rig.clock_s += 1000.0
+        await world.until(lambda: world.rig.lane.n_waiting > 0)
+        assert world.seen == []
+        world.link.come_up()
+        await world.until(lambda: world.rig.lane.n_waiting == 0)
+        await world.until(lambda: len(world.seen) == world.rig.lane.stats.n_messages)
+    assert world.rig.accounts() == {"received": 60, "published": 60}
+
+
+async def test_a_drain_without_a_broker_leaves_what_waits_in_the_store(world: World) -> None:
+    async with world.running():
+        world.send(list(traffic(n_vehicles=20, n_windows=1, seed=1)))
+        await world.until(lambda: len(world.link.settled) == 60)
+        world.link.go_down()
+        world.rig.clock_s += 1000.0
+        await world.until(lambda: len(world.told) == 1)
+    world.rig.crash()
+    assert world.rig.lane.n_held == 60
+    assert sum(m["count"] for m in world.rig.classes()) == 20
+
+
+async def test_a_backlog_is_taken_in_no_faster_than_windows_can_be_closed(world: World) -> None:
+    parts = list(traffic(n_vehicles=60, n_windows=100, seed=1))
+    async with world.running():
+        world.send(parts)
+        await world.until(lambda: len(world.link.settled) == len(parts))
+        await world.until(lambda: len(world.told) == 99)
+    accounts = world.rig.accounts()
+    assert accounts["received"] == len(parts)
+    assert set(accounts) <= {"received", "published", "suppressed/no_class"}
+    called = [name for name in world.store_thread.called if name in {"take", "due"}]
+    takes = [i for i, name in enumerate(called) if name == "take"]
+    assert len(takes) >= 4
+    assert all("due" in called[a:b] for a, b in itertools.pairwise(takes))
+
+
+async def send_to_a_broken_store(world: World) -> None:
+    async with world.running():
+        world.rig.store._db.execute("DROP TABLE parts")
+        world.send(list(traffic(n_vehicles=2, n_windows=1, seed=1)))
+        await asyncio.Event().wait()
+
+
+async def test_a_store_that_fails_ends_the_flow_and_nothing_is_acknowledged(world: World) -> None:
+    with pytest.raises(ExceptionGroup) as caught:
+        await send_to_a_broken_store(world)
+    assert caught.group_contains(SettingsError, match="cannot be used")
+    assert world.link.settled == []
+
+
+def arrive(n: int, *, qos: int) -> list[Delivery]:
+    return [Delivery("records/profile/v", b"{}", (i + 1) * qos) for i in range(n)]
+
+
+async def test_an_inbox_refuses_the_newest_at_qos_0_and_none_at_qos_1() -> None:
+    inbox = RecordInbox(5, stream_of=lambda _: 3)
+    inbox.put(arrive(4, qos=0))
+    inbox.put(arrive(3, qos=0))
+    inbox.put(arrive(2, qos=1))
+    assert inbox.n_waiting == 9
+    arrived = await inbox.take()
+    assert arrived is not None
+    assert [d.receipt for d in arrived.deliveries] == [0] * 5 + [1, 2]
+    assert arrived.refused == {3: 2}
+
+
+async def test_an_inbox_hands_out_some_at_a_time_and_ends_when_it_is_closed_and_empty() -> None:
+    inbox = RecordInbox(100_000, stream_of=lambda _: 0)
+    inbox.put(arrive(12_000, qos=1))
+    inbox.close()
+    sizes = []
+    while (arrived := await inbox.take()) is not None:
+        sizes.append(len(arrived.deliveries))
+    assert sizes == [5000, 5000, 2000]

@@ -1,0 +1,158 @@
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from anonymizer.settings import Settings, StreamSettings
+from tests.pipeline.records.made import FLEET, fleet
+
+
+def mistake(**changes: Any) -> str:  # noqa: ANN401  settings of any kind
+    """Return what is said of a fleet with a mistake in it."""
+    with pytest.raises(ValidationError) as caught:
+        Settings.model_validate({"streams": [{**deepcopy(FLEET), **changes}]})
+    [error] = caught.value.errors(include_url=False, include_input=False, include_context=False)
+    return error["msg"]
+
+
+def attribute(**values: Any) -> str:  # noqa: ANN401  settings of any kind
+    """Return what is said of a mistaken attribute."""
+    attributes = [*FLEET["attributes"][1:], {"name": "type", **values}]
+    return mistake(attributes=attributes)
+
+
+def source(**values: Any) -> str:  # noqa: ANN401  settings of any kind
+    """Return what is said of a mistaken source."""
+    sources = [*FLEET["sources"][1:], {"name": "a", "tells": ["type", "region"], **values}]
+    return mistake(sources=sources)
+
+
+def test_settings_without_streams_are_what_they_were() -> None:
+    assert Settings().streams == ()
+    assert Settings.model_validate({"streams": [FLEET]}).inputs == Settings().inputs
+
+
+def test_streams_alone_are_enough_and_nothing_at_all_is_not() -> None:
+    assert Settings.model_validate({"inputs": [], "streams": [FLEET]}).inputs == ()
+    with pytest.raises(ValidationError, match="inputs: there must be some, or streams"):
+        Settings.model_validate({"inputs": []})
+
+
+def test_a_promise_is_safe_where_nothing_is_said() -> None:
+    promise = StreamSettings.model_validate({**FLEET, "promise": {}}).promise.promise
+    assert (promise.k, promise.d, promise.l) == (10, 2, 1)
+
+
+def test_names_are_put_into_topics() -> None:
+    assert fleet().output_topic == "anonymized/fleet"
+    assert fleet().sources[0].filter_topic == "records/registration/{vehicle}"
+
+
+def test_silence_lasts_a_window_and_its_lateness_where_nothing_is_said() -> None:
+    assert fleet(idle_s=None).silence_s == 65
+    assert fleet(idle_s=3).silence_s == 3
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({}, "the domain must be declared"),
+        ({"lo": 1}, "lo and hi belong together"),
+        ({"lo": 1, "hi": 1}, "lo must be below hi"),
+        ({"lo": 1, "hi": 2, "values": ["a"]}, "either lo and hi or values"),
+        ({"values": ["a", "a"]}, "each category once"),
+        ({"values": ["a"], "role": "secret"}, "'qi', 'sensitive' or 'measure'"),
+        ({"values": ["a"], "role": "measure"}, "a measure is a number"),
+        ({"lo": 0, "hi": 1, "role": "measure", "lasting": True}, "a measure is a number"),
+        ({"lo": 0, "hi": 1, "label": "prefix"}, "prefix is for categories"),
+        ({"lo": 0, "hi": 1, "label": "hours"}, "time_of_day = true"),
+        ({"time_of_day": True, "hi": 24}, "its domain is declared by that"),
+        ({"values": ["a"], "scale": "circle"}, "circle is for numbers"),
+        ({"lo": 0, "hi": 1, "scale": "digits"}, "are for categories"),
+        ({"values": ["a"], "published_as": "own"}, "said of a class itself"),
+        (
+            {
+                "time_of_day": True,
+                "label": "hours",
+                "periods": [{"from_h": 3, "to_h": 3, "zh": "x", "en": "x"}],
+            },
+            "must differ",
+        ),
+    ],
+)
+def test_an_attribute_has_one_domain(values: dict[str, Any], said: str) -> None:
+    assert said in attribute(**values)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"topic": "records/{source}"}, "{vehicle} is needed"),
+        ({"topic": "a+/{vehicle}"}, "level 1 is neither plain"),
+        ({"topic": "#/{vehicle}"}, "level 1 is neither plain"),
+        ({"tells": ["type", "region", "height"]}, "not declared"),
+        ({"tells": ["type"]}, "every attribute must be told"),
+        ({"tells": ["type", "region", "age"]}, "name each once"),
+        ({"name": "profile"}, "name each once"),
+        ({"time": "type"}, "type is the time of a part, no attribute"),
+        ({"qos": 2}, "0 or 1"),
+        ({"topic": "records/profile/{vehicle}"}, "topic: must name each once"),
+    ],
+)
+def test_a_source_is_a_topic_that_tells_attributes(values: dict[str, Any], said: str) -> None:
+    assert said in source(**values)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"promise": {"k": 1}}, "greater than or equal to 2"),
+        ({"model": "kld"}, "needs promise.l of 2"),
+        ({"promise": {"min_spread": {"type": 1.0}}}, "numeric quasi-identifiers"),
+        ({"offset_s": 60}, "offset_s must be below window_s"),
+        ({"per": "record"}, "is for one source"),
+        ({"count_as": "age"}, "published_as: must name each once"),
+        ({"method": "fast"}, "kmeans and fast for kaca"),
+        ({"model": "kaca"}, "kmeans and fast for kaca"),
+        ({"model": "kaca", "method": "auto", "promise": {"max_share": 0.5}}, "no other bound"),
+        ({"model": "kaca", "method": "auto", "cumulative": "enforce"}, "is for kd and kld"),
+        ({"topic": "anonymized/#"}, "should match pattern"),
+        ({"name": "a/b"}, "should match pattern"),
+        ({"attributes": [{**a, "role": "sensitive"} for a in FLEET["attributes"]]}, "at least one"),
+        (
+            {
+                "attributes": [{**a, "role": "qi"} for a in FLEET["attributes"]],
+                "promise": {"l": 2},
+            },
+            "need a sensitive attribute",
+        ),
+    ],
+)
+def test_a_stream_that_cannot_be_is_refused(changes: dict[str, Any], said: str) -> None:
+    assert said in mistake(**changes)
+
+
+def test_kaca_asks_for_k_alone_unless_more_is_said() -> None:
+    kaca = fleet(model="kaca", method="auto", promise={"k": 7})
+    assert (kaca.promise.k, kaca.promise.d) == (7, 1)
+    assert fleet(model="kaca", method="auto", promise={"k": 7, "d": 3}).promise.d == 3
+
+
+@pytest.mark.parametrize(
+    ("window_s", "utc_offset_h", "begins"),
+    [(86_400, 8, 57_600), (86_400, -5, 18_000), (3600, 5.5, 1800), (60, 8, 0), (86_400, 0, 0)],
+)
+def test_windows_begin_with_local_days_unless_told_otherwise(
+    window_s: float, utc_offset_h: float, begins: float
+) -> None:
+    assert fleet(window_s=window_s, utc_offset_h=utc_offset_h).begin_s == begins
+    assert fleet(window_s=window_s, utc_offset_h=utc_offset_h, offset_s=7).begin_s == 7
+
+
+def test_two_streams_are_apart() -> None:
+    other = {**FLEET, "name": "other"}
+    with pytest.raises(ValidationError, match="sources: topic: must name each once"):
+        Settings.model_validate({"streams": [FLEET, other]})
+    with pytest.raises(ValidationError, match="streams: must name each once"):
+        Settings.model_validate({"streams": [FLEET, FLEET]})
