@@ -1,13 +1,14 @@
-"""Health and metrics over HTTP."""
+"""Health and metrics over HTTP, and what else is to be served."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from pydantic import BaseModel, Field
 
 from anonymizer import __version__
+from anonymizer.web.headers import SecurityHeaders
 
 
 class Health(BaseModel):
@@ -22,6 +23,8 @@ def create_application(
     *,
     alive: Callable[[], list[str]],
     ready: Callable[[], list[str]],
+    more: Sequence[APIRouter] = (),
+    tiles_from: str | None = None,
 ) -> FastAPI:
     """Return the application.
 
@@ -32,8 +35,15 @@ def create_application(
     alive, ready
         What stands against being alive (restart it) and ready (send it traffic), in a few
         words each; empty when nothing does.
+    more
+        Further routes.
+    tiles_from
+        The one origin outside that a page may take pictures from. None: there is none.
     """
     application = FastAPI(title="anonymizer", version=__version__, docs_url=None, redoc_url=None)
+    application.add_middleware(SecurityHeaders, tiles_from=tiles_from)
+    for router in more:
+        application.include_router(router)
 
     # Coroutines all, so that they run on the loop, between ticks: from a thread, a scrape would
     # see the counts of half a tick.

@@ -11,9 +11,16 @@ from fastapi import FastAPI
 
 from anonymizer.errors import SettingsError
 from anonymizer.settings import HttpSettings
+from anonymizer.web.bodies import BodyLimit
 
 _GRACE_S = 1
 """For requests that are under way when the gateway goes."""
+_MOST_CONNECTIONS = 256
+"""Onlookers of the map keep one each; further ones are told 503."""
+_MOST_HEAD_BYTES = 16_384
+"""Of the request line and the headers."""
+_IDLE_S = 5
+"""Between two requests on one connection."""
 
 
 class _QuietServer(uvicorn.Server):
@@ -37,11 +44,16 @@ class HttpServer:
         self.url = url_of(settings.host, self._socket.getsockname()[1])
         self._server = _QuietServer(
             uvicorn.Config(
-                application,
+                BodyLimit(application),
                 log_config=None,
                 access_log=False,
                 lifespan="off",
                 timeout_graceful_shutdown=_GRACE_S,
+                http="h11",  # the one that bounds the head
+                limit_concurrency=_MOST_CONNECTIONS,
+                h11_max_incomplete_event_size=_MOST_HEAD_BYTES,
+                timeout_keep_alive=_IDLE_S,
+                server_header=False,
             )
         )
 

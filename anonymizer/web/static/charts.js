@@ -1,0 +1,169 @@
+// Small live charts on a canvas: the last two minutes, read off under the pointer.
+
+const SPAN_S = 120;
+const INSET = { left: 4, right: 44, top: 6, bottom: 4 };
+
+export const number = (value, unit = "") => {
+  if (value == null) return "–";
+  const digits = value >= 100 || Number.isInteger(value) ? 0 : value >= 10 ? 1 : 2;
+  return value.toLocaleString("en", { maximumFractionDigits: digits }) + unit;
+};
+
+export const palette = (name) =>
+  getComputedStyle(document.documentElement).getPropertyValue(name).trim().split(/\s+/);
+
+/** Round up to 1, 2 or 5 times a power of ten. */
+function roundUp(value) {
+  const power = 10 ** Math.floor(Math.log10(value || 1));
+  return [1, 2, 5, 10].find((step) => step * power >= value) * power;
+}
+
+export class Chart {
+  /** `series`: names and how to read each from a pulse; null: whatever `read` returns by name. */
+  constructor(title, unit, series, read = null) {
+    this.unit = unit;
+    this.title = title;
+    this.series = series;
+    this.read = read;
+    this.points = [];
+    this.figure = document.createElement("figure");
+    this.figure.innerHTML = "<figcaption><h2></h2><div class=key></div></figcaption><canvas role=img></canvas>";
+    this.figure.querySelector("h2").textContent = title;
+    this.key = this.figure.querySelector(".key");
+    this.canvas = this.figure.querySelector("canvas");
+    this.canvas.addEventListener("pointermove", (event) => this.point(event.offsetX));
+    this.canvas.addEventListener("pointerleave", () => this.point(null));
+    new ResizeObserver(() => this.draw()).observe(this.canvas);
+  }
+
+  show(points) {
+    this.points = points;
+    this.draw();
+  }
+
+  point(x) {
+    this.pointer = x;
+    this.draw();
+  }
+
+  /** Return names and values by time of what there is to draw. */
+  lines() {
+    if (!this.read) {
+      return this.series.map(([name, key]) => [name, this.points.map((p) => p.pulse[key])]);
+    }
+    const total = {};
+    for (const { pulse } of this.points) {
+      for (const [name, value] of Object.entries(this.read(pulse))) total[name] = (total[name] ?? 0) + value;
+    }
+    const names = Object.keys(total).sort((a, b) => total[b] - total[a]).slice(0, 5);
+    return names.map((name) => [name, this.points.map((p) => this.read(p.pulse)[name] ?? 0)]);
+  }
+
+  draw() {
+    const { canvas, points } = this;
+    const ratio = devicePixelRatio || 1;
+    const width = canvas.clientWidth;
+    const height = canvas.clientHeight;
+    if (!width) return;
+    canvas.width = width * ratio;
+    canvas.height = height * ratio;
+    const ink = canvas.getContext("2d");
+    ink.scale(ratio, ratio);
+    const colours = palette("--series");
+    const lines = this.lines();
+    const now = points.at(-1)?.at ?? 0;
+    const top = roundUp(Math.max(1, ...lines.flatMap(([, values]) => values.map((v) => v ?? 0))));
+    const x = (at) => width - INSET.right - ((now - at) / SPAN_S) * (width - INSET.left - INSET.right);
+    const y = (v) => height - INSET.bottom - (v / top) * (height - INSET.top - INSET.bottom);
+    this.grid(ink, { width, top, y });
+    lines.forEach(([, values], i) => stroke(ink, points, values, { x, y, colour: colours[i], filled: i === 0, base: y(0) }));
+    const at = this.pointed(x);
+    if (at != null && points[at]) {
+      ink.strokeStyle = palette("--dim")[0];
+      ink.beginPath();
+      ink.moveTo(x(points[at].at), INSET.top);
+      ink.lineTo(x(points[at].at), height - INSET.bottom);
+      ink.stroke();
+    }
+    this.tell(lines, colours, at ?? points.length - 1);
+  }
+
+  grid(ink, { width, top, y }) {
+    ink.strokeStyle = palette("--line")[0];
+    ink.fillStyle = palette("--dim")[0];
+    ink.font = "11px system-ui, sans-serif";
+    ink.textBaseline = "middle";
+    for (const value of [0, top / 2, top]) {
+      const level = Math.round(y(value)) + 0.5;
+      ink.beginPath();
+      ink.moveTo(INSET.left, level);
+      ink.lineTo(width - INSET.right, level);
+      ink.stroke();
+      if (value) ink.fillText(number(value), width - INSET.right + 6, level);
+    }
+  }
+
+  pointed(x) {
+    if (this.pointer == null || !this.points.length) return null;
+    const far = (i) => Math.abs(x(this.points[i].at) - this.pointer);
+    return this.points.reduce((best, _, i) => (far(i) < far(best) ? i : best), 0);
+  }
+
+  tell(lines, colours, at) {
+    const parts = lines.map(([name, values], i) => {
+      const item = document.createElement("span");
+      const swatch = document.createElement("i");
+      swatch.style.background = colours[i];
+      const value = document.createElement("b");
+      value.textContent = number(values[at], this.unit);
+      item.append(swatch, `${name} `, value);
+      return item;
+    });
+    this.key.replaceChildren(...(parts.length ? parts : ["nothing"]));
+    const said = lines.map(([name, values]) => `${name} ${number(values[at], this.unit)}`).join(", ");
+    this.canvas.setAttribute("aria-label", `${this.title}: ${said || "nothing"}`);
+  }
+}
+
+function stroke(ink, points, values, { x, y, colour, filled, base }) {
+  ink.strokeStyle = ink.fillStyle = colour;
+  ink.lineWidth = 1.75;
+  ink.lineJoin = "round";
+  let run = [];
+  const flush = () => {
+    if (run.length) {
+      ink.beginPath();
+      run.forEach(([px, py]) => ink.lineTo(px, py));
+      ink.stroke();
+      if (filled) {
+        ink.lineTo(run.at(-1)[0], base);
+        ink.lineTo(run[0][0], base);
+        ink.globalAlpha = 0.13;
+        ink.fill();
+        ink.globalAlpha = 1;
+      }
+    }
+    run = [];
+  };
+  points.forEach(({ at }, i) => {
+    if (values[i] == null) flush();
+    else if (x(at) >= INSET.left) run.push([x(at), y(values[i])]);
+  });
+  flush();
+}
+
+/** Keeps what the charts show, of each mode. */
+export class History {
+  constructor() {
+    this.of = new Map();
+  }
+
+  add(at, pulses) {
+    for (const [mode, pulse] of Object.entries(pulses)) {
+      const points = this.of.get(mode) ?? [];
+      points.push({ at, pulse });
+      while (points[0].at < at - SPAN_S) points.shift();
+      this.of.set(mode, points);
+    }
+  }
+}
