@@ -3,6 +3,7 @@
 import asyncio
 import math
 import os
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -19,15 +20,26 @@ from anonymizer.settings import BrokerSettings
 from simulator.displays import summary
 from simulator.fleet import FleetSource
 from simulator.playing import Outlet, play
-from simulator.publishing import Tally
+from simulator.publishing import Tally, positions_to
+from simulator.records import SETTINGS, RecordFleet
 from simulator.replay import ReplaySource, locate_nodes
 from simulator.reports import Recording, Source
+from simulator.tolls import (
+    MADE,
+    TollSource,
+    encoder,
+    made_exits,
+    n_made,
+    read_exits,
+    read_marginals,
+    settings_for,
+    write_exits,
+)
 from simulator.traffic import Traffic
 
 app = typer.Typer(
     name="simulator",
     help="Traffic for the gateway, over MQTT: made up on a road network, or replayed.",
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -59,6 +71,12 @@ def _above_zero(value: float | None) -> float | None:
 def _topic(value: str) -> str:
     if value.count("{device}") != 1 or any(c in value for c in "+#\0"):
         raise typer.BadParameter("must hold {device} once, and no wildcard")
+    return value
+
+
+def _truck_topic(value: str) -> str:
+    if value.count("{vehicle}") != 1 or any(c in value for c in "+#\0"):
+        raise typer.BadParameter("must hold {vehicle} once, and no wildcard")
     return value
 
 
@@ -111,6 +129,10 @@ CaFile = Annotated[
         help="Authority of the broker's certificate; otherwise the system's.",
     ),
 ]
+AllowPlaintext = Annotated[
+    bool,
+    typer.Option("--allow-plaintext", help="mqtt:// to another machine: anybody can read it."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the summary.")]
 Duration = Annotated[
     float | None,
@@ -148,6 +170,7 @@ def run(
     username: Username = None,
     password_file: PasswordFile = None,
     ca_file: CaFile = None,
+    allow_plaintext: AllowPlaintext = False,
     quiet: Quiet = False,
 ) -> None:
     """Let devices drive over a road network and report where they are.
@@ -156,7 +179,9 @@ def run(
     at some, and dwells where it arrives. The movement depends on the seed alone.
     """
     outlet = Outlet(
-        broker=_broker_settings(broker, mqtt, username, password_file, ca_file),
+        broker=_broker_settings(
+            broker, mqtt, username, password_file, ca_file, allow_plaintext=allow_plaintext
+        ),
         topic=topic,
         qos=qos,
         connections=connections,
@@ -241,11 +266,14 @@ def replay(
     username: Username = None,
     password_file: PasswordFile = None,
     ca_file: CaFile = None,
+    allow_plaintext: AllowPlaintext = False,
     quiet: Quiet = False,
 ) -> None:
     """Publish a recorded trace, as fast as it was or faster."""
     outlet = Outlet(
-        broker=_broker_settings(broker, mqtt, username, password_file, ca_file),
+        broker=_broker_settings(
+            broker, mqtt, username, password_file, ca_file, allow_plaintext=allow_plaintext
+        ),
         topic=topic,
         qos=qos,
         connections=connections,
@@ -269,9 +297,160 @@ def replay(
     _play(source, outlet, quiet=quiet)
 
 
+@app.command(
+    epilog="""Examples:
+
+    simulator records --print-settings > fleet.toml
+
+    anonymizer serve --config fleet.toml
+
+    simulator records --vehicles 500 --rate 0.5 --duration 300
+    """
+)
+def records(
+    *,
+    vehicles: Annotated[int, typer.Option(min=1, max=10_000_000)] = 500,
+    rate: Annotated[
+        float, typer.Option(callback=_above_zero, metavar="HZ", help="Parts a second, each.")
+    ] = 0.5,
+    broker: Broker = "mqtt://127.0.0.1:1883",
+    seed: Seed = 0,
+    duration: Duration = None,
+    qos: Qos = 1,
+    connections: Connections = 1,
+    connect_timeout: ConnectTimeout = 5.0,
+    mqtt: MqttVersion = Version.V5,
+    username: Username = None,
+    password_file: PasswordFile = None,
+    ca_file: CaFile = None,
+    allow_plaintext: AllowPlaintext = False,
+    print_settings: Annotated[
+        bool,
+        typer.Option("--print-settings", help="Print settings of a gateway for it; send nothing."),
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Let vehicles tell parts of their records: registration, driver's profile, telemetry.
+
+    Topics are records/registration/ID, records/profile/ID and records/telemetry/ID. Of ten parts
+    of a vehicle one is its registration and one its driver's profile. The attributes hang
+    together: trucks are slow, old vehicles have faults. What is told depends on the seed alone.
+    """
+    if print_settings:
+        typer.echo(SETTINGS, nl=False)
+        return
+    outlet = Outlet(
+        broker=_broker_settings(
+            broker, mqtt, username, password_file, ca_file, allow_plaintext=allow_plaintext
+        ),
+        qos=qos,
+        connections=connections,
+        connect_timeout_s=connect_timeout,
+    )
+    fleet = RecordFleet(vehicles, rate_hz=rate, duration_s=duration, seed=seed)
+    tally = Tally(was_heard=np.zeros(vehicles, np.bool_))
+    asyncio.run(play(fleet, outlet, tally, encode=fleet.encode, quiet=quiet))
+    typer.echo(summary(tally, asked_per_s=fleet.rate_per_s))
+
+
+@app.command(
+    epilog="""Examples:
+
+    simulator tolls --print-settings > toll.toml
+
+    anonymizer serve --config toll.toml
+
+    simulator tolls --days 7 --per-day 2000 --rate 500
+
+    simulator tolls --marginals gantry_marginals_2023.json --out exits.csv
+
+    simulator tolls --csv exits.csv
+    """
+)
+def tolls(
+    *,
+    days: Annotated[int, typer.Option(min=1, max=3660)] = 1,
+    per_day: Annotated[int, typer.Option(min=1, help="Exits of a Monday.")] = 2100,
+    trucks: Annotated[int, typer.Option(min=1, max=10_000_000)] = 1700,
+    start: Annotated[
+        datetime, typer.Option(formats=["%Y-%m-%d"], metavar="DAY", help="The first day, local.")
+    ] = datetime(2023, 1, 2),  # noqa: DTZ001  local, wherever that is
+    marginals: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="JSON of counts: section_id, vehicle_type."),
+    ] = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option("--csv", metavar="FILE", help="Replay it: truck_id, exit_time, ..."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a CSV file; publish nothing.")
+    ] = None,
+    rate: Annotated[
+        float, typer.Option(callback=_above_zero, metavar="HZ", help="Exits a second.")
+    ] = 200.0,
+    broker: Broker = "mqtt://127.0.0.1:1883",
+    seed: Seed = 0,
+    topic: Annotated[
+        str, typer.Option(callback=_truck_topic, help="{vehicle} is replaced by the truck.")
+    ] = "toll/exit/{vehicle}",
+    qos: Qos = 1,
+    connections: Connections = 1,
+    connect_timeout: ConnectTimeout = 5.0,
+    mqtt: MqttVersion = Version.V5,
+    username: Username = None,
+    password_file: PasswordFile = None,
+    ca_file: CaFile = None,
+    allow_plaintext: AllowPlaintext = False,
+    print_settings: Annotated[
+        bool,
+        typer.Option("--print-settings", help="Print settings of a gateway for it; send nothing."),
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Let trucks leave motorways and pay toll, by the hour and the day of the week.
+
+    Sections and classes of trucks are as frequent as in the marginals. Exits state the time at
+    which they were, whatever the rate that they are sent at; what is made depends on the seed.
+    """
+    given = MADE if marginals is None else read_marginals(marginals)
+    if print_settings:
+        typer.echo(settings_for(list(given.section)), nl=False)
+        return
+    if csv is not None:
+        replayed = read_exits(csv)
+        n_exits, exits = len(replayed), iter(replayed)
+    else:
+        n_exits = n_made(per_day, start.date(), days)
+        exits = made_exits(
+            given,
+            n_trucks=trucks,
+            per_day=per_day,
+            first_day=start.date(),
+            n_days=days,
+            seed=seed,
+        )
+    if out is not None:
+        typer.echo(f"{out}: {write_exits(out, exits):,} exits")
+        return
+    outlet = Outlet(
+        broker=_broker_settings(
+            broker, mqtt, username, password_file, ca_file, allow_plaintext=allow_plaintext
+        ),
+        qos=qos,
+        connections=connections,
+        connect_timeout_s=connect_timeout,
+    )
+    source = TollSource(exits, n_total=n_exits, rate_per_s=rate)
+    tally = Tally(was_heard=np.zeros(max(n_exits, 1), np.bool_))
+    asyncio.run(play(source, outlet, tally, encode=encoder(topic), quiet=quiet))
+    typer.echo(summary(tally, asked_per_s=rate))
+
+
 def _play(source: Source, outlet: Outlet, *, quiet: bool) -> None:
     tally = Tally(was_heard=np.zeros(len(source.device_id), np.bool_))
-    asyncio.run(play(source, outlet, tally, quiet=quiet))
+    encode = positions_to(outlet.topic, source.device_id)
+    asyncio.run(play(source, outlet, tally, encode=encode, quiet=quiet))
     typer.echo(summary(tally, asked_per_s=source.rate_per_s))
 
 
@@ -281,6 +460,8 @@ def _broker_settings(
     username: str | None,
     password_file: Path | None,
     ca_file: Path | None,
+    *,
+    allow_plaintext: bool,
 ) -> BrokerSettings:
     """Return the settings of the broker; a password comes from a file or the environment."""
     try:
@@ -292,6 +473,7 @@ def _broker_settings(
                 "password": os.environ.get("SIMULATOR_PASSWORD"),
                 "password_file": password_file,
                 "ca_file": ca_file,
+                "allow_plaintext": allow_plaintext,
                 "reconnect_max_s": 2.0,  # a pause of the traffic should be over soon after
             }
         )

@@ -5,21 +5,23 @@ import secrets
 import signal
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from rich.console import Console
 
+from anonymizer.domain.arrays import FloatArray
 from anonymizer.errors import TransportError
-from anonymizer.pipeline.ports import Link
+from anonymizer.pipeline.ports import Link, Outgoing
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport.mqtt import MqttLink
 from simulator.displays import Bar, Display, Lines, Silent, show_until
 from simulator.publishing import SystemClock, Tally, publish
-from simulator.reports import Source
+from simulator.reports import Due, Playable
 
+D = TypeVar("D", bound=Due)
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -46,8 +48,15 @@ class Outlet:
     """For the broker to be there at the start; later the traffic waits for it."""
 
 
-async def play(source: Source, outlet: Outlet, tally: Tally, *, quiet: bool = False) -> None:
-    """Publish a source over connections to a broker; SIGINT and SIGTERM end it early.
+async def play(
+    source: Playable[D],
+    outlet: Outlet,
+    tally: Tally,
+    *,
+    encode: Callable[[D, FloatArray], list[Outgoing]],
+    quiet: bool = False,
+) -> None:
+    """Publish a source, encoded, over connections to a broker; SIGINT and SIGTERM end it early.
 
     Raises
     ------
@@ -78,7 +87,7 @@ async def play(source: Source, outlet: Outlet, tally: Tally, *, quiet: bool = Fa
                 await publish(
                     source,
                     links,
-                    topic=outlet.topic,
+                    encode=encode,
                     qos=outlet.qos,
                     stop=stop,
                     clock=SystemClock(),
@@ -127,7 +136,7 @@ def _stop_on_signals() -> Iterator[asyncio.Event]:
             loop.remove_signal_handler(number)
 
 
-def _display(source: Source, *, quiet: bool) -> Display:
+def _display(source: Playable[Due], *, quiet: bool) -> Display:
     if quiet:
         return Silent()
     console = Console(stderr=True)

@@ -3,15 +3,17 @@
 import asyncio
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from anonymizer.domain.arrays import BoolArray, FloatArray
 from anonymizer.pipeline.ports import Link, Outgoing
-from simulator.reports import Reports, Source
+from simulator.reports import Due, Playable, Reports
+
+D = TypeVar("D", bound=Due)
 
 TICK_S = 0.025
 """Least time between batches."""
@@ -82,10 +84,10 @@ class Tally:
 
 
 async def publish(
-    source: Source,
+    source: Playable[D],
     links: Sequence[Link],
     *,
-    topic: str,
+    encode: Callable[[D, FloatArray], list[Outgoing]],
     qos: int,
     stop: asyncio.Event,
     clock: Clock,
@@ -100,10 +102,9 @@ async def publish(
 
     Parameters
     ----------
-    topic
-        With `{device}` where the device's id goes.
+    encode
+        Makes the messages of what is due, given the unix seconds that each states.
     """
-    topics = [topic.replace("{device}", topic_level(device)) for device in source.device_id]
     began_s, epoch_s = clock.monotonic(), clock.now()
     paused_s = 0.0
     while not stop.is_set() and not math.isinf(source.next_due_s):
@@ -113,7 +114,7 @@ async def publish(
             continue
         reports = source.take(clock.monotonic() - began_s - paused_s, limit=MAX_BATCH)
         ts = epoch_s + paused_s + reports.due_s if reports.ts is None else reports.ts
-        taken = await _send(reports, _encoded(reports, ts, topics), links, qos=qos)
+        taken = await _send(reports, encode(reports, ts), links, qos=qos)
         tally.n_sent += int(np.count_nonzero(taken))
         tally.n_refused += int(np.count_nonzero(~taken))
         tally.was_heard[reports.device[taken]] = True
@@ -123,6 +124,28 @@ async def publish(
         # However far behind: batches of less than a tick cost more than they gain.
         if len(reports) < MAX_BATCH and not math.isinf(ahead_s):
             await clock.sleep(min(max(ahead_s, TICK_S), MAX_NAP_S))
+
+
+def positions_to(
+    topic: str, device_id: Sequence[str]
+) -> Callable[[Reports, FloatArray], list[Outgoing]]:
+    """Return what makes messages of reports, in the gateway's native JSON.
+
+    Parameters
+    ----------
+    topic
+        With `{device}` where the device's id goes.
+    """
+    topics = [topic.replace("{device}", topic_level(device)) for device in device_id]
+
+    def encode(reports: Reports, ts: FloatArray) -> list[Outgoing]:
+        columns = (reports.device, ts, reports.lat, reports.lon)
+        return [
+            Outgoing(topics[device], b'{"ts":%.6f,"lat":%.7f,"lon":%.7f}' % (t, lat, lon))
+            for device, t, lat, lon in zip(*(c.tolist() for c in columns), strict=True)
+        ]
+
+    return encode
 
 
 def topic_level(device_id: str) -> str:
@@ -144,7 +167,7 @@ async def _pause(
 
 
 async def _send(
-    reports: Reports, messages: Sequence[Outgoing], links: Sequence[Link], *, qos: int
+    reports: Due, messages: Sequence[Outgoing], links: Sequence[Link], *, qos: int
 ) -> BoolArray:
     """Publish one batch over each link; return what the broker took."""
     taken = np.zeros(len(messages), np.bool_)
@@ -157,12 +180,3 @@ async def _send(
 
     await asyncio.gather(*(send(number, link) for number, link in enumerate(links)))
     return taken
-
-
-def _encoded(reports: Reports, ts: FloatArray, topics: Sequence[str]) -> list[Outgoing]:
-    """Return the reports in the gateway's native JSON."""
-    columns = (reports.device, ts, reports.lat, reports.lon)
-    return [
-        Outgoing(topics[device], b'{"ts":%.6f,"lat":%.7f,"lon":%.7f}' % (t, lat, lon))
-        for device, t, lat, lon in zip(*(c.tolist() for c in columns), strict=True)
-    ]

@@ -1,7 +1,7 @@
 """What devices report, and when: the sources that the publisher plays."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias, TypeVar
 
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.files.traces import TraceWriter
@@ -38,22 +38,48 @@ class Reports:
         return f"Reports({len(self)})"
 
 
-class Source(Protocol):
-    """A stream of reports, a pure function of how far it has been played."""
+class Due(Protocol):
+    """Whatever is due to be published, in that order."""
+
+    @property
+    def device(self) -> IntArray:
+        """Index of the device that each is of."""
+
+    @property
+    def due_s(self) -> FloatArray:
+        """When to publish, in seconds of playing."""
+
+    @property
+    def ts(self) -> FloatArray | None:
+        """Unix seconds to state; None: the moment of publishing as it was due."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+
+
+D_co = TypeVar("D_co", bound=Due, covariant=True)
+
+
+class Playable(Protocol[D_co]):
+    """A stream of what is due, a pure function of how far it has been played."""
 
     device_id: tuple[str, ...]
     """Name of each device."""
     rate_per_s: float
-    """Reports a second of playing, on average."""
+    """How many are due a second of playing, on average."""
     n_total: int | None
     """All there are to come, from the start; None: without end."""
 
     @property
     def next_due_s(self) -> float:
-        """When the next report is due; infinite at the end."""
+        """When the next one is due; infinite at the end."""
 
-    def take(self, until_s: float, *, limit: int) -> Reports:
-        """Return the reports due up to a moment, the oldest `limit` of them at most."""
+    def take(self, until_s: float, *, limit: int) -> D_co:
+        """Return what is due up to a moment, the oldest `limit` of them at most."""
+
+
+Source: TypeAlias = Playable[Reports]
+"""A stream of reports."""
 
 
 class Recording:

@@ -43,7 +43,7 @@ class Simulator:
         return ran.err.removeprefix("simulator: ").rstrip("\n")
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["replay"]])
+@pytest.mark.parametrize("command", [[], ["run"], ["replay"], ["records"]])
 def test_help_explains_and_gives_examples(simulator: Simulator, command: list[str]) -> None:
     ran = simulator(*command, "--help")
     assert ran.code == 0
@@ -73,6 +73,8 @@ def test_help_explains_and_gives_examples(simulator: Simulator, command: list[st
         (["run", "--network", "missing.graphml"], "missing.graphml"),
         (["replay", "missing.parquet"], "missing.parquet: no such file"),
         (GRID, f"{NOBODY}: not connected: "),
+        (["records", "--vehicles", "0"], "'--vehicles'"),
+        (["records", "--broker", NOBODY, "--connect-timeout", "0.05"], "not connected: "),
     ],
     ids=str,
 )

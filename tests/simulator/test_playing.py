@@ -20,7 +20,7 @@ from anonymizer.settings import BrokerSettings
 from anonymizer.transport.brokers import LocalBroker
 from simulator.fleet import FleetSource
 from simulator.playing import Outlet, play
-from simulator.publishing import Tally
+from simulator.publishing import Tally, positions_to
 from simulator.traffic import Traffic
 from tests.brokers import PASSWORD, USER
 
@@ -127,7 +127,10 @@ async def test_traffic_outlives_its_broker(broker: LocalBroker) -> None:
     source = FleetSource(traffic, rate_hz=5.0)
     tally = Tally(was_heard=np.zeros(20, np.bool_))
     settings = BrokerSettings(url=broker.url, reconnect_min_s=0.05, reconnect_max_s=0.1)
-    playing = asyncio.create_task(play(source, Outlet(broker=settings), tally, quiet=True))
+    encode = positions_to("positions/{device}", source.device_id)
+    playing = asyncio.create_task(
+        play(source, Outlet(broker=settings), tally, encode=encode, quiet=True)
+    )
     async with asyncio.timeout(30):
         async with ear(broker.url, "positions/+") as client:
             await hear(client, 30)

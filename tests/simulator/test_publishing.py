@@ -19,6 +19,7 @@ from simulator.publishing import (
     TICK_S,
     SystemClock,
     Tally,
+    positions_to,
     publish,
     topic_level,
 )
@@ -77,7 +78,7 @@ async def play(
     await publish(
         source,
         links,
-        topic=TOPIC,
+        encode=positions_to(TOPIC, source.device_id),
         qos=0,
         stop=stop or asyncio.Event(),
         clock=clock or VirtualClock(),
@@ -187,7 +188,13 @@ async def test_a_slow_broker_makes_the_traffic_lag_but_not_pile_up() -> None:
     watched = Watched(source, lambda _: lags.append(tally.lag_s))
     async with heard.links(kind=SlowLink) as links:
         await publish(
-            watched, links, topic=TOPIC, qos=0, stop=asyncio.Event(), clock=clock, tally=tally
+            watched,
+            links,
+            encode=positions_to(TOPIC, source.device_id),
+            qos=0,
+            stop=asyncio.Event(),
+            clock=clock,
+            tally=tally,
         )
     assert (tally.n_sent, tally.n_refused, tally.n_devices) == (n - 1, 1, n - 1)
     assert max(batches) == MAX_BATCH

@@ -1,0 +1,227 @@
+"""Made parts of records: who a vehicle is, who drives it, and how it is doing.
+
+The attributes hang together as real ones do: trucks are slow and driven by the experienced, old
+vehicles have faults. All is a pure function of the seed and the number of the part.
+"""
+
+import math
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.pipeline.ports import Outgoing
+from simulator.publishing import topic_level
+
+SOURCES = ("registration", "profile", "telemetry")
+TYPES = ("motorcycle", "car", "van", "truck", "bus")
+REGIONS = ("north", "east", "south", "west")
+FAULTS = ("none", "tyres", "brakes", "battery", "engine")
+TURNS = 10
+"""Of so many reports of a vehicle one tells its registration, one its driver's profile."""
+
+SETTINGS = """\
+# Settings for what `simulator records` sends: anonymizer serve --config FILE
+inputs = []
+
+[[streams]]
+name = "fleet"
+window_s = 60.0
+lateness_s = 5.0
+model = "kld"
+promise = { k = 10, d = 2, l = 2 }
+
+[[streams.sources]]
+name = "registration"
+tells = ["type", "region", "built"]
+
+[[streams.sources]]
+name = "profile"
+tells = ["age", "licence_years"]
+
+[[streams.sources]]
+name = "telemetry"
+tells = ["speed_kmh", "fuel_percent", "fault"]
+
+[[streams.attributes]]
+name = "type"
+values = ["motorcycle", "car", "van", "truck", "bus"]
+lasting = true
+
+[[streams.attributes]]
+name = "region"
+values = ["north", "east", "south", "west"]
+lasting = true
+
+[[streams.attributes]]
+name = "built"
+lo = 1990
+hi = 2026
+lasting = true
+
+[[streams.attributes]]
+name = "age"
+lo = 18
+hi = 80
+lasting = true
+
+[[streams.attributes]]
+name = "licence_years"
+lo = 0
+hi = 62
+lasting = true
+
+[[streams.attributes]]
+name = "speed_kmh"
+lo = 0
+hi = 160
+
+[[streams.attributes]]
+name = "fuel_percent"
+lo = 0
+hi = 100
+
+[[streams.attributes]]
+name = "fault"
+role = "sensitive"
+values = ["none", "tyres", "brakes", "battery", "engine"]
+"""
+"""A gateway's settings file that takes these records."""
+
+_DRAWS = 4
+_STREAM = 0x7265636F726473
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """Parts that are due, in that order, all of shape (m,).
+
+    Attributes
+    ----------
+    device
+        Index of the vehicle.
+    due_s
+        When to publish, in seconds of playing.
+    number
+        Of each part since the start.
+    ts
+        None: the moment of publishing.
+    """
+
+    device: IntArray
+    due_s: FloatArray
+    number: IntArray
+    ts: None = None
+
+    def __len__(self) -> int:
+        """Return the number of parts."""
+        return len(self.device)
+
+    def __repr__(self) -> str:
+        """Say nothing of who or what."""
+        return f"Parts({len(self)})"
+
+
+class RecordFleet:
+    """Vehicles that each tell a part `rate_hz` times a second, each at its own phase.
+
+    Parameters
+    ----------
+    duration_s
+        End after this long; None: never.
+    """
+
+    def __init__(
+        self, n_vehicles: int, *, rate_hz: float, duration_s: float | None = None, seed: int = 0
+    ) -> None:
+        self.device_id = tuple(f"veh-{i:06d}" for i in range(n_vehicles))
+        self.rate_per_s = n_vehicles * rate_hz
+        self.n_total = None if duration_s is None else max(1, round(duration_s * self.rate_per_s))
+        self._seed = seed
+        self._first = 0
+        self._topics = [
+            [f"records/{source}/{topic_level(vehicle)}" for vehicle in self.device_id]
+            for source in SOURCES
+        ]
+        rng = np.random.default_rng([seed, _STREAM])
+        self._round = rng.permutation(n_vehicles)
+        self._type = rng.choice(len(TYPES), n_vehicles, p=(0.08, 0.62, 0.14, 0.13, 0.03))
+        self._region = rng.integers(0, len(REGIONS), n_vehicles)
+        self._built = np.clip(2026 - rng.gamma(2.0, 4.5, n_vehicles), 1990, 2026).astype(np.int64)
+        experience = rng.beta(2.0, 3.0, n_vehicles) * 50 + 5 * (self._type >= TYPES.index("truck"))
+        self._age = np.clip(20 + experience + rng.exponential(3.0, n_vehicles), 18, 80).astype(int)
+        self._licence_years = np.minimum(experience.astype(np.int64), self._age - 18)
+
+    @property
+    def next_due_s(self) -> float:
+        """When the next part is due; infinite at the end."""
+        over = self.n_total is not None and self._first >= self.n_total
+        return math.inf if over else self._first / self.rate_per_s
+
+    def take(self, until_s: float, *, limit: int) -> Parts:
+        """Return the parts due up to a moment, the oldest `limit` of them at most."""
+        stop = min(math.floor(until_s * self.rate_per_s) + 1, self._first + limit)
+        if self.n_total is not None:
+            stop = min(stop, self.n_total)
+        number = np.arange(self._first, max(stop, self._first))
+        self._first += len(number)
+        return Parts(self._round[number % len(self._round)], number / self.rate_per_s, number)
+
+    def encode(self, parts: Parts, ts: FloatArray) -> list[Outgoing]:
+        """Return the parts as messages, each to its own topic."""
+        source = self._source_of(parts)
+        told = [
+            self._told(*row)
+            for row in zip(
+                source.tolist(),
+                parts.device.tolist(),
+                self._draws(parts),
+                ts.tolist(),
+                strict=True,
+            )
+        ]
+        topics = [
+            self._topics[s][v] for s, v in zip(source.tolist(), parts.device.tolist(), strict=True)
+        ]
+        return [Outgoing(t, msgspec.json.encode(p)) for t, p in zip(topics, told, strict=True)]
+
+    def _source_of(self, parts: Parts) -> IntArray:
+        """Return which source tells each part: now and then the registration and the profile."""
+        # A vehicle's number keeps the whole fleet from telling the same in one turn.
+        turn = (parts.number // len(self._round) + parts.device) % TURNS
+        sources: IntArray = np.minimum(turn, SOURCES.index("telemetry"))
+        return sources
+
+    def _draws(self, parts: Parts) -> list[list[float]]:
+        """Return numbers from 0 to 1 that depend on the seed and the number of the part alone."""
+        if not len(parts):
+            return []
+        bits = np.random.Philox(key=np.array([self._seed, _STREAM], np.uint64))
+        first = int(parts.number[0])
+        draws: list[list[float]] = (
+            np.random.Generator(bits.advance(first)).random((len(parts), _DRAWS)).tolist()
+        )
+        return draws
+
+    def _told(self, source: int, vehicle: int, draw: list[float], ts: float) -> dict[str, object]:
+        kind, age_of_vehicle = int(self._type[vehicle]), 2026 - int(self._built[vehicle])
+        said: dict[str, object] = {"ts": round(ts, 3)}
+        if SOURCES[source] == "registration":
+            return said | {
+                "type": TYPES[kind],
+                "region": REGIONS[self._region[vehicle]],
+                "built": int(self._built[vehicle]),
+            }
+        if SOURCES[source] == "profile":
+            return said | {
+                "age": int(self._age[vehicle]),
+                "licence_years": int(self._licence_years[vehicle]),
+            }
+        fastest = (150, 140, 120, 90, 100)[kind]
+        ailing = draw[2] < 0.02 + 0.01 * age_of_vehicle
+        return said | {
+            "speed_kmh": round(fastest * draw[0] ** 0.7),
+            "fuel_percent": round(100 * draw[1]),
+            "fault": FAULTS[1 + int(4 * draw[3])] if ailing else FAULTS[0],
+        }
