@@ -1,0 +1,1 @@
+"""What is in deploy/, run or checked as far as that goes without a container engine."""

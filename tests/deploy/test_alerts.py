@@ -1,0 +1,238 @@
+"""Every alert, in promtool's own unit tests: one that rings, one that does not."""
+
+import json
+import re
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from anonymizer.domain.outcomes import Outcome
+from tests.deploy.files import DEPLOY, ROOT, alert_rules
+
+HERE = {"job": "anonymizer", "instance": "gateway:8080"}
+_PARTS = 'anonymizer_record_parts_total{stream="fleet", '
+_PARTS_IN = 'anonymizer_record_parts_received_total{stream="fleet"}'
+_LATENCY = 'anonymizer_end_to_end_seconds_bucket{le="'
+
+
+@dataclass(frozen=True)
+class Case:
+    """Series as promtool writes them, a sample a minute, and whether it rings at the end."""
+
+    alert: str
+    series: dict[str, str]
+    rings: bool
+    at: str = "1h"
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+def suppressed(reason: str) -> str:
+    return f'anonymizer_positions_total{{outcome="suppressed", reason="{reason}"}}'
+
+
+UNVERIFIED = {"outcome": "suppressed", "reason": "unverified"}
+OVERLOAD = {"outcome": "suppressed", "reason": "overload"}
+FLEET = {"stream": "fleet"}
+CASES = [
+    Case("PromiseBroken", {suppressed("unverified"): "0+0x55 1+0x20"}, True, labels=UNVERIFIED),
+    Case(
+        "PromiseBroken",
+        {'anonymizer_records_unverified_classes_total{stream="fleet"}': "0+0x55 2+0x20"},
+        True,
+        labels=FLEET,
+    ),
+    Case("PromiseBroken", {suppressed("unverified"): "3+0x80", suppressed("x"): "0+1x80"}, False),
+    Case("AuditBelowK", {"anonymizer_audit_below_k": "1+0x80"}, True),
+    Case("AuditBelowK", {"anonymizer_audit_below_k": "0+0x80"}, False),
+    Case("AccountingOutOfBalance", {"anonymizer_accounting_imbalance": "-1+0x80"}, True),
+    Case(
+        "AccountingOutOfBalance",
+        {'anonymizer_record_parts_imbalance{stream="fleet"}': "1+0x80"},
+        True,
+        labels=FLEET,
+    ),
+    Case(
+        "AccountingOutOfBalance",
+        {
+            "anonymizer_accounting_imbalance": "0+0x80",
+            "anonymizer_record_parts_imbalance": "0+0x80",
+        },
+        False,
+    ),
+    Case(
+        "PseudonymRotationOverdue",
+        {
+            "anonymizer_pseudonym_age_seconds": "0+60x80",
+            "anonymizer_pseudonym_age_limit_seconds": "300+0x80",
+        },
+        True,
+    ),
+    Case(
+        "PseudonymRotationOverdue",
+        {
+            "anonymizer_pseudonym_age_seconds": "320+0x80",
+            "anonymizer_pseudonym_age_limit_seconds": "300+0x80",
+        },
+        False,
+    ),
+    # promtool's clock begins at 0.
+    Case("KeyRotationOverdue", {"process_start_time_seconds": "-2592001+0x200"}, True, "2h"),
+    Case("KeyRotationOverdue", {"process_start_time_seconds": "-2580000+0x200"}, False, "2h"),
+    Case("GatewayDown", {"up": "1+0x50 0+0x20"}, True),
+    Case("GatewayDown", {"up": "1+0x80"}, False),
+    Case("BrokerLost", {"anonymizer_broker_connected": "1+0x50 0+0x20"}, True),
+    Case("BrokerLost", {"anonymizer_records_connected": "0+0x80"}, True),
+    Case(
+        "BrokerLost",
+        {"anonymizer_broker_connected": "1+0x80", "anonymizer_records_connected": "1+0x80"},
+        False,
+    ),
+    Case("NothingReceived", {"anonymizer_received_total": "0+0x80", _PARTS_IN: "0+0x80"}, True),
+    Case("NothingReceived", {"anonymizer_received_total": "0+0x80", _PARTS_IN: "1+0x80"}, False),
+    Case("InputStopped", {"anonymizer_received_total": "0+9x30 279+0x60"}, True),
+    Case("InputStopped", {_PARTS_IN: "0+9x20 189+0x60"}, True, labels=FLEET),
+    Case("InputStopped", {"anonymizer_received_total": "0+9x80", _PARTS_IN: "0+1x80"}, False),
+    Case("InputStopped", {"anonymizer_received_total": "0+0x80"}, False),
+    Case(
+        "LatencyHigh",
+        {f'{_LATENCY}{le}"}}': f"0+{n}x80" for le, n in (("1", 98), ("10", 100), ("+Inf", 100))},
+        True,
+    ),
+    Case(
+        "LatencyHigh",
+        {f'{_LATENCY}{le}"}}': f"0+{n}x80" for le, n in (("1", 100), ("10", 100), ("+Inf", 100))},
+        False,
+    ),
+    Case("Overload", {suppressed("overload"): "0+1x80"}, True, labels=OVERLOAD),
+    Case(
+        "Overload",
+        {_PARTS + 'outcome="suppressed", reason="overload"}': "0+1x80"},
+        True,
+        labels=FLEET | OVERLOAD,
+    ),
+    Case("Overload", {suppressed("overload"): "9+0x80", suppressed("off_graph"): "0+1x80"}, False),
+    Case(
+        "SuppressionHigh",
+        {suppressed("off_graph"): "0+6x80", "anonymizer_received_total": "0+10x80"},
+        True,
+    ),
+    Case(
+        "SuppressionHigh",
+        {
+            suppressed("off_graph"): "0+4x80",
+            suppressed("trip_end"): "0+5x80",
+            "anonymizer_received_total": "0+10x80",
+        },
+        False,
+    ),
+    Case(
+        "RecordSuppressionHigh",
+        {_PARTS + 'outcome="suppressed", reason="no_class"}': "0+6x200", _PARTS_IN: "0+10x200"},
+        True,
+        "3h",
+        labels=FLEET,
+    ),
+    Case(
+        "RecordSuppressionHigh",
+        {_PARTS + 'outcome="suppressed", reason="no_class"}': "0+4x200", _PARTS_IN: "0+10x200"},
+        False,
+        "3h",
+    ),
+    Case(
+        "InvalidHigh",
+        {
+            'anonymizer_positions_total{outcome="invalid", reason="schema"}': "0+2x80",
+            "anonymizer_received_total": "0+10x80",
+        },
+        True,
+    ),
+    Case(
+        "InvalidHigh",
+        {_PARTS + 'outcome="invalid", reason="schema"}': "0+2x80", _PARTS_IN: "0+10x80"},
+        True,
+        labels=FLEET,
+    ),
+    Case(
+        "InvalidHigh",
+        {
+            'anonymizer_positions_total{outcome="invalid", reason="schema"}': "0+1x80",
+            "anonymizer_received_total": "0+20x80",
+        },
+        False,
+    ),
+    Case("ClassesNotTaken", {"anonymizer_records_waiting_classes": "5+0x80"}, True),
+    Case("ClassesNotTaken", {"anonymizer_records_waiting_classes": "5+0x58 0 5+0x20"}, False),
+    Case("StoreGrowing", {"anonymizer_records_store_bytes": "11000000000+0x80"}, True),
+    Case("StoreGrowing", {"anonymizer_records_store_bytes": "0+10000000x80"}, True),
+    Case("StoreGrowing", {"anonymizer_records_store_bytes": "9000000000+1000x80"}, False),
+]
+
+
+def located(series: str) -> str:
+    """Return a series with the labels that a scrape adds."""
+    name, _, labels = series.removesuffix("}").partition("{")
+    own = [f'{label}="{value}"' for label, value in HERE.items()]
+    return f"{name}{{{', '.join([*own, *filter(None, [labels])])}}}"
+
+
+@pytest.mark.parametrize("file", ["check config prometheus.yml", "check rules alerts.yml"])
+def test_prometheus_takes_the_files_as_they_are(file: str) -> None:
+    *what, name = file.split()
+    ran = subprocess.run(
+        ["promtool", *what, DEPLOY / name], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_every_alert_rings_when_it_should_and_only_then(tmp_path: Path) -> None:
+    rules = alert_rules()
+    tests = []
+    for case in CASES:
+        rule = rules[case.alert]
+        ringing = {
+            "exp_labels": {**rule["labels"], **HERE, **case.labels},
+            "exp_annotations": rule["annotations"],
+        }
+        tests.append(
+            {
+                "interval": "1m",
+                "input_series": [
+                    {"series": located(series), "values": values}
+                    for series, values in case.series.items()
+                ],
+                "alert_rule_test": [
+                    {
+                        "eval_time": case.at,
+                        "alertname": case.alert,
+                        "exp_alerts": [ringing] if case.rings else [],
+                    }
+                ],
+            }
+        )
+    file = tmp_path / "alerts_test.yml"
+    file.write_text(json.dumps({"rule_files": [str(DEPLOY / "alerts.yml")], "tests": tests}))
+    ran = subprocess.run(
+        ["promtool", "test", "rules", file], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert {case.alert for case in CASES if case.rings} == rules.keys()
+    assert {case.alert for case in CASES if not case.rings} == rules.keys()
+
+
+def test_every_alert_says_what_to_do() -> None:
+    for name, rule in alert_rules().items():
+        file, _, section = rule["annotations"]["runbook"].partition("#")
+        assert section == name.lower()
+        text = (ROOT / file).read_text()
+        assert len(re.findall(rf"^#+ {name}$", text, re.MULTILINE)) == 1, name
+
+
+def test_outcomes_and_reasons_are_those_that_exist() -> None:
+    text = (DEPLOY / "alerts.yml").read_text()
+    outcomes, reasons = zip(*(outcome.label for outcome in Outcome), strict=True)
+    for label, known in (("outcome", outcomes), ("reason", reasons)):
+        named = re.findall(rf'{label}(?:=|!=|=~|!~)"([^"]+)"', text)
+        assert named
+        assert {one for said in named for one in said.split("|")} <= set(known)

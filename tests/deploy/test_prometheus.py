@@ -1,0 +1,202 @@
+"""A Prometheus with the files of deploy/ beside a gateway that works: rules and dashboards."""
+
+import asyncio
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from anonymizer.networks import load_network
+from anonymizer.transport.brokers import LocalBroker, running_mosquitto
+from tests.app.records import toml
+from tests.deploy.files import DEPLOY, dashboard_queries, dashboards
+from tests.end_to_end import ANONYMIZER, DEADLINE_S, client, eventually, running, send
+from tests.pipeline.records.made import FLEET, traffic
+
+_SPAN = "20s"
+"""Stands for $__rate_interval."""
+FLOWING = (
+    "rate(anonymizer_received_total[20s])",
+    'rate(anonymizer_positions_total{outcome="published"}[20s])',
+    'rate(anonymizer_record_parts_total{outcome="published"}[20s])',
+    "rate(anonymizer_end_to_end_seconds_count[20s])",
+)
+"""Above 0 once everything flows."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What a Prometheus said of a gateway."""
+
+    names: frozenset[str]
+    rules: dict[str, dict[str, Any]]
+    answers: dict[str, Any]
+    """Answer to each query of the dashboards, by where it stands."""
+
+
+class Prometheus:
+    """One that runs."""
+
+    def __init__(self, http: httpx.AsyncClient) -> None:
+        self._http = http
+
+    async def ask(self, path: str, **parameters: str) -> Any:  # noqa: ANN401  of JSON
+        answer = await self._http.get(f"/api/v1/{path}", params=parameters)
+        return answer.json()
+
+    async def flows(self) -> list[float]:
+        """Return the value of each of FLOWING; 0 where there is none."""
+        answers = [await self.ask("query", query=query) for query in FLOWING]
+        return [
+            max((float(one["value"][1]) for one in answer["data"]["result"]), default=0.0)
+            for answer in answers
+        ]
+
+
+def prometheus(folder: Path, gateway_url: str) -> LocalBroker:
+    """Return a Prometheus by the files in deploy/, in more of a hurry."""
+    text = (DEPLOY / "prometheus.yml").read_text()
+    for said, instead in (
+        ("gateway:8080", urlsplit(gateway_url).netloc),
+        ("_interval: 15s", "_interval: 300ms"),
+    ):
+        assert said in text
+        text = text.replace(said, instead)
+    (folder / "prometheus.yml").write_text(text)
+    (folder / "alerts.yml").write_text((DEPLOY / "alerts.yml").read_text())
+    return LocalBroker(
+        lambda port: [
+            "prometheus",
+            f"--config.file={folder}/prometheus.yml",
+            f"--storage.tsdb.path={folder}/data",
+            f"--web.listen-address=127.0.0.1:{port}",
+        ],
+        ready="ready to receive web requests",
+        scheme="http",
+    )
+
+
+def write_settings(folder: Path, url: str) -> Path:
+    settings = {
+        "network": {"source": "grid:5x5"},
+        "broker": {"url": url},
+        "adka": {"density_steps": [], "k_values": [2]},
+        "session": {"epoch_s": 2.0, "settle_s": 0.1, "cells": 1},
+        "presence": {"ttl_s": 60.0},
+        "readings": [{"name": "speed_mps", "lo": 0, "hi": 50}],
+        "streams": [FLEET],
+        "store": {"path": str(folder / "records.sqlite")},
+        "http": {"port": 0},
+    }
+    config = folder / "gateway.toml"
+    config.write_text("\n".join(f"{key} = {toml(value)}" for key, value in settings.items()))
+    return config
+
+
+async def keep_sending(url: str) -> None:
+    """Let twenty devices report again and again, and a fleet tell of three windows."""
+    grid = load_network("grid:5x5")
+    told = {"lat": float(grid.lat[12]), "lon": float(grid.lon[12]), "speed_mps": 3.0}
+    position = json.dumps(told).encode()
+    messages: Sequence[tuple[str, bytes]] = [(f"positions/d{i}", position) for i in range(20)]
+    async with client(url, "devices") as connection:
+        parts = traffic(n_vehicles=30, n_windows=30, seed=1)
+        while True:
+            await send(connection, messages)
+            batch = [part for part, _ in zip(parts, range(90), strict=False)]
+            await send(connection, [(part.topic, part.payload) for part in batch])
+            await asyncio.sleep(0.3)
+
+
+async def watch(folder: Path) -> Watched:
+    async with running_mosquitto() as url:
+        config = write_settings(folder, url)
+        async with running(ANONYMIZER, "serve", "-c", config) as gateway:
+            web = prometheus(folder, (await gateway.logged("listening"))["url"])
+            await gateway.logged("broker connected for records")
+            await web.start()
+            sending = asyncio.create_task(keep_sending(url), name="devices")
+            try:
+                async with httpx.AsyncClient(base_url=web.url, timeout=DEADLINE_S) as http:
+                    return await look(Prometheus(http))
+            finally:
+                sending.cancel()
+                await asyncio.wait([sending])
+                await web.stop()
+
+
+async def look(watching: Prometheus) -> Watched:
+    await eventually(watching.flows, lambda flows: min(flows) > 0)
+    names = await watching.ask("label/__name__/values")
+    groups = (await watching.ask("rules"))["data"]["groups"]
+    answers = {
+        where: await watching.ask(
+            "query", query=query.replace("$__rate_interval", _SPAN).replace("$instance", ".*")
+        )
+        for where, query in dashboard_queries()
+    }
+    return Watched(
+        frozenset(names["data"]),
+        {rule["name"]: rule for group in groups for rule in group["rules"]},
+        answers,
+    )
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
+    return asyncio.run(watch(tmp_path_factory.mktemp("prometheus")))
+
+
+def test_every_query_of_every_dashboard_finds_something(watched: Watched) -> None:
+    assert dashboards().keys() == {"overview", "privacy", "records"}
+    for where, answer in watched.answers.items():
+        assert answer["status"] == "success", where
+        assert answer["data"]["result"], where
+
+
+def test_what_flows_shows_on_the_dashboards(watched: Watched) -> None:
+    def value(where: str) -> float:
+        return float(watched.answers[where]["data"]["result"][0]["value"][1])
+
+    for where in (
+        "overview: Up: A",
+        "overview: Broker: A",
+        "overview: Received per second: A",
+        "overview: Devices on the graph: A",
+        "privacy: Nodes of a region: A",
+        "records: Store: A",
+        "records: Vehicles of a class: B",
+    ):
+        assert value(where) > 0, where
+        assert math.isfinite(value(where)), where
+    for where in (
+        "overview: Imbalance: A",
+        "overview: Promises broken: A",
+        "privacy: Followed pseudonyms below k: A",
+        "records: Imbalance: A",
+        "records: Classes refused: A",
+    ):
+        assert value(where) == 0, where
+
+
+def test_every_rule_is_evaluated_and_none_rings_for_a_gateway_that_works(watched: Watched) -> None:
+    for name, rule in watched.rules.items():
+        assert (rule["health"], rule.get("lastError", "")) == ("ok", ""), name
+    assert "firing" not in {rule["state"] for rule in watched.rules.values()}
+    for name, rule in watched.rules.items():
+        # The others may be about to, on a machine that is busy.
+        assert rule["labels"]["severity"] == "warning" or rule["state"] == "inactive", name
+
+
+def test_every_alert_is_about_something_that_is_exported(watched: Watched) -> None:
+    text = (DEPLOY / "alerts.yml").read_text()
+    named = set(re.findall(r"\b(?:anonymizer|process)_\w+", text))
+    assert named
+    assert named <= watched.names
