@@ -1,16 +1,30 @@
 """Would these settings start? What can be told without a broker."""
 
 from pathlib import Path
+from typing import NamedTuple
 
+from anonymizer.app.recording import declared_streams
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError, SettingsError, TransportError
 from anonymizer.networks import load_network
+from anonymizer.pipeline.records.streams import Stream
 from anonymizer.settings import Settings
 from anonymizer.transport.dialling import read_access
+from anonymizer.web.access import read_token
+
+_NO_NETWORK = "grid:2x2"
+"""Where nothing is located on it."""
 
 
-def check_files(settings: Settings) -> RoadNetwork:
-    """Read every file that the settings name; return the network, which takes the longest.
+class Checked(NamedTuple):
+    """What the settings name, read."""
+
+    network: RoadNetwork
+    streams: list[Stream]
+
+
+def check_files(settings: Settings) -> Checked:
+    """Read every file that the settings name.
 
     Raises
     ------
@@ -30,7 +44,12 @@ def check_files(settings: Settings) -> RoadNetwork:
         read_access(broker)
     except TransportError as error:
         raise SettingsError(str(error)) from None
-    return _network(settings.network.source)
+    read_token(settings.http)
+    streams = declared_streams(settings)
+    if streams and not settings.store.path.absolute().parent.is_dir():
+        raise SettingsError(f"store.path: {settings.store.path}: there is no such folder")
+    source = settings.network.source if settings.inputs else _NO_NETWORK
+    return Checked(_network(source), streams)
 
 
 def _readable(key: str, path: Path) -> None:

@@ -1,31 +1,28 @@
 """A recorded trace through the same operators as the live service, without MQTT."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
-import msgspec
 import numpy as np
 
-from anonymizer.algorithms.protection import keep_out, round_time
+from anonymizer.algorithms.protection import keep_out
+from anonymizer.app.scribe import AuditorMap, Scribe
 from anonymizer.app.zoning import open_network
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, UInt8Array
 from anonymizer.domain.network import NodeNames, RoadNetwork
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.domain.regions import Release
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.traces import Trace
 from anonymizer.pipeline.accounts import Accounts
-from anonymizer.pipeline.devices import DeviceTable
-from anonymizer.pipeline.encoding import DeviceMessage, ReleaseEncoder
 from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.operators import cloaking_operator
 from anonymizer.pipeline.places import Places
+from anonymizer.pipeline.readings import GroupReadings
 from anonymizer.pipeline.trips import Positions, TripGuard
 from anonymizer.settings import Settings, zones_of
 
@@ -50,11 +47,16 @@ class CloakSummary:
         Ticks in which anything was reported.
     region_nodes
         Nodes of the regions of each tick's groups.
+    n_clamped, n_left_out
+        By declared reading: values outside its range, and groups of which nothing was told
+        because too few members had one.
     """
 
     ledger: Ledger = field(default_factory=Ledger)
     n_ticks: int = 0
     region_nodes: list[IntArray] = field(default_factory=list)
+    n_clamped: dict[str, int] = field(default_factory=dict)
+    n_left_out: dict[str, int] = field(default_factory=dict)
 
 
 def cloak_trace(
@@ -73,7 +75,8 @@ def cloak_trace(
     Parameters
     ----------
     trace, network
-        Positions or node names, and the network they lie on.
+        Positions or node names, with the readings that the settings declare, and the network
+        they lie on.
     settings
         Those of the service; what concerns brokers and clocks is not used.
     tick_s
@@ -81,7 +84,8 @@ def cloak_trace(
     seed
         Equal input, settings and seed give equal files.
     out
-        One line per pseudonym and tick; region `[]` and k 0 when suppressed.
+        One line per pseudonym and tick; region `[]` and k 0 when suppressed. What is told of
+        readings stands beside them, as in the messages that the service sends for each device.
     auditor_map
         Which device each pseudonym was, or None for no such file.
     progress
@@ -90,7 +94,8 @@ def cloak_trace(
     Raises
     ------
     InputError
-        If a file cannot be written, or the trace names a node that the network lacks.
+        If a file cannot be written, the trace lacks a declared reading, or it names a node
+        that the network lacks.
     SettingsError
         If a tick is longer than a device counts as present.
     """
@@ -108,20 +113,23 @@ def cloak_trace(
     accounts = Accounts(summary.ledger)
     trips = TripGuard(settings.trips, summary.ledger)
     lat, lon = _coordinates(trace, network, node)
+    sensed = _Sensed(trace, settings)
     with ExitStack() as stack:
-        auditor = _AuditorMap(stack.enter_context(_create(auditor_map)) if auditor_map else None)
-        scribe = _Scribe(trace.device_id, network, settings, seed=seed, auditor=auditor)
+        auditor = AuditorMap(stack.enter_context(_create(auditor_map)) if auditor_map else None)
+        scribe = Scribe(trace.device_id, network, settings, seed=seed, auditor=auditor)
         lines = stack.enter_context(_create(out))
         for new, now in _ticks(trace.ts, believed, tick_s, behind_s=trips.delay_s):
             came = trace.device_of[new].astype(np.int32)
             number = new.astype(np.float64)  # rows by which to know them when they come out
             due = Positions(came, trace.ts[new], lat[new], lon[new], number)
+            sensed.note(new, slot=came, ts=due.ts)
             rows = trips.pass_on(due, now=now).at_s.astype(np.int64)
             slot, ts = trace.device_of[rows].astype(np.int32), trace.ts[rows]
             told_s = now - trips.delay_s
             result = operator.tick(slot, ts, node[rows], now=told_s)
             refused = slot[np.isin(result.outcome, _REFUSED)]
-            lines.writelines(scribe.lines(result.release, refused, now=told_s))
+            told = sensed.group.tell(result.release, now=now)
+            lines.writelines(scribe.lines(result.release, refused, told, now=told_s))
             carried = accounts.book(result, slot, ts)
             summary.ledger.settle(Outcome.PUBLISHED, len(carried.slot))
             summary.n_ticks += 1
@@ -129,67 +137,34 @@ def cloak_trace(
             progress(len(new))
     trips.close()
     accounts.close()
+    sensed.sum_up(summary)
     return summary
 
 
-class _Scribe:
-    """Writes the lines of a release file, one for every pseudonym of a tick."""
+class _Sensed:
+    """The readings of a trace, taken in tick by tick as by the live service.
 
-    def __init__(
-        self,
-        device_id: Sequence[str],
-        network: RoadNetwork,
-        settings: Settings,
-        *,
-        seed: int,
-        auditor: "_AuditorMap",
-    ) -> None:
-        secret = blake2b(str(seed).encode()).digest()
-        self._devices = DeviceTable(secret=secret, max_devices=len(device_id))
-        for name in device_id:
-            self._devices.slot(name)  # slots are given in order: slot i is device_id[i]
-        self._device_id = device_id
-        self._n_ticks = 0
-        self._step_s = settings.output.time_step_s
-        self._encoder = ReleaseEncoder(network, topic=settings.output.topic, form="device")
-        self._auditor = auditor
+    Each device has a slot to itself, so none inherits anything and nothing is forgotten.
+    """
 
-    def lines(self, release: Release, refused: Int32Array, *, now: float) -> list[bytes]:
-        """Return the lines of one tick, by pseudonym: the order of groups is nobody's business."""
-        messages, _ = self._encoder.encode(
-            release, time=round_time(now, self._step_s), pseudonyms=self._names
-        )
-        told = [message.payload for message in messages]
-        self._n_ticks += 1
-        # A name that is never used again: a life of its own would be one to follow.
-        once = [-self._n_ticks] * len(refused)
-        told += [
-            msgspec.json.encode(DeviceMessage(name, round(round_time(now, self._step_s), 3), (), 0))
-            for name in self._names(refused.tolist(), once)
-        ]
-        return [line + b"\n" for line in sorted(told)]
+    def __init__(self, trace: Trace, settings: Settings) -> None:
+        self.group = GroupReadings(settings.readings, ttl_s=settings.presence.ttl_s)
+        if missing := [name for name in self.group.names if name not in trace.readings]:
+            raise InputError(f"the trace was read without the declared reading {missing[0]}")
+        self._columns = [trace.readings[name] for name in self.group.names]
 
-    def _names(self, slots: Sequence[int], versions: Sequence[int]) -> list[str]:
-        names = self._devices.pseudonyms(slots, versions)
-        self._auditor.note(names, [self._device_id[slot] for slot in slots])
-        return names
+    def note(self, rows: IntArray, *, slot: Int32Array, ts: FloatArray) -> None:
+        """Take in the readings of some rows, given their slots and times."""
+        for attribute, column in enumerate(self._columns):
+            value = column[rows]
+            row = np.flatnonzero(~np.isnan(value))
+            self.group.note(row, np.full(len(row), attribute), value[row], slot=slot, ts=ts)
 
-
-class _AuditorMap:
-    """Writes down, once each, which device a pseudonym was; for the auditor alone."""
-
-    def __init__(self, lines: BinaryIO | None) -> None:
-        self._lines = lines
-        self._noted: set[str] = set()
-
-    def note(self, names: Sequence[str], devices: Sequence[str]) -> None:
-        if self._lines is None:
-            return
-        for name, device in zip(names, devices, strict=True):
-            if name not in self._noted:
-                self._noted.add(name)
-                line = {"pseudonym": name, "device": device}
-                self._lines.write(msgspec.json.encode(line) + b"\n")
+    def sum_up(self, summary: CloakSummary) -> None:
+        """Write down what became of the readings."""
+        names = self.group.names
+        summary.n_clamped = dict(zip(names, self.group.n_clamped.tolist(), strict=True))
+        summary.n_left_out = dict(zip(names, self.group.n_left_out.tolist(), strict=True))
 
 
 def _ticks(

@@ -23,6 +23,8 @@ from anonymizer.transport.brokers import (
 
 _LOOK_EVERY_S = 0.5
 _CONNECT_S = 15.0
+_OTHER_MODES = ("snapshot", "bfs")
+"""Beside `session`, the default."""
 _ONE_DEVICE = "positions/veh-000000"
 """Topic of a simulated device; one is enough to show what devices say."""
 
@@ -45,6 +47,9 @@ class DemoPlan:
         0: any free one.
     broker
         `auto`: Mosquitto where there is one, else the embedded one.
+    compare
+        Whether to run the other ways of cloaking too, each in a gateway of its own on the same
+        traffic, so that the map can switch between them.
     """
 
     network: str = "city:2500"
@@ -54,6 +59,7 @@ class DemoPlan:
     duration_s: float | None = None
     http_port: int = 0
     broker: Literal["auto", "mosquitto", "embedded"] = "auto"
+    compare: bool = True
 
 
 @dataclass(slots=True)
@@ -138,8 +144,14 @@ async def run_demo(
     async with AsyncExitStack() as stack:
         name, broker = await stack.enter_async_context(_running_broker(plan))
         settings = Settings.model_validate(_tables(plan, broker))
-        gateway = Gateway(settings, network)
-        gateway.warm_up()
+        others = [
+            Gateway(Settings.model_validate(_tables_of_other(plan, broker, mode)), network)
+            for mode in _OTHER_MODES
+            if plan.compare
+        ]
+        gateway = Gateway(settings, network, beside=[one.screen for one in others], demo=True)
+        for one in (gateway, *others):
+            one.warm_up()
         device = await stack.enter_async_context(_onlooker(broker, "device", _ONE_DEVICE))
         analyst = await stack.enter_async_context(
             _onlooker(broker, "analyst", settings.output.topic)
@@ -147,8 +159,9 @@ async def run_demo(
         drain = asyncio.Event()
         clock = _Clock(gateway)
         async with asyncio.TaskGroup() as group:
-            group.create_task(gateway.run(drain), name="gateway")
-            problem = await _all_up(gateway)
+            for one in (gateway, *others):
+                group.create_task(one.run(drain), name="gateway")
+            problem = await _all_up([gateway, *others])
             if not problem:
                 begin(Scene(name, gateway.http.url if gateway.http else "", device, analyst))
                 async with _simulator(plan, broker) as simulator:
@@ -159,11 +172,12 @@ async def run_demo(
     return clock.glance()
 
 
-async def _all_up(gateway: Gateway) -> str:
-    """Wait for the gateway; return what is wrong, or nothing."""
+async def _all_up(gateways: Sequence[Gateway]) -> str:
+    """Wait for the gateways; return what is wrong, or nothing."""
     try:
         async with asyncio.timeout(_CONNECT_S):
-            await gateway.until_connected()
+            for gateway in gateways:
+                await gateway.until_connected()
     except TimeoutError:
         return "the gateway was not let in by the demo's own broker"
     return ""
@@ -248,4 +262,15 @@ def _tables(plan: DemoPlan, broker: BrokerSettings) -> dict[str, Any]:
         "broker": broker,
         "session": {"settle_s": 2.0},  # a person is waiting
         "http": {"port": plan.http_port},
+    }
+
+
+def _tables_of_other(plan: DemoPlan, broker: BrokerSettings, mode: str) -> dict[str, Any]:
+    """Return the settings of a gateway that cloaks in another mode, beside the main one."""
+    names = {"client_id": f"anonymizer-{mode}", "status_topic": f"anonymizer-{mode}/status"}
+    return _tables(plan, broker) | {
+        "broker": broker.model_copy(update=names),
+        "region": {"mode": mode},
+        "output": {"topic": f"cloaked-{mode}/positions", "rejected_topic": f"{mode}/rejected"},
+        "http": {"enabled": False},
     }

@@ -10,13 +10,19 @@ from enum import Enum, auto
 import msgspec
 import structlog
 
+from anonymizer.app.answering import api_routes
+from anonymizer.app.recording import Recorder
+from anonymizer.app.screen import Screen, ShownLink
+from anonymizer.app.viewing import Viewer, origin_of, routes_of
 from anonymizer.app.zoning import open_network
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.observe.metrics import FlowCollector, new_registry
+from anonymizer.observe.records import RecordCollector
 from anonymizer.pipeline.inbox import Inbox
 from anonymizer.pipeline.ledger import Ledger
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.positions import PositionFlow
+from anonymizer.pipeline.records.streams import Stream
 from anonymizer.pipeline.stages import (
     QUEUED_TICKS,
     Ticks,
@@ -43,7 +49,7 @@ class _Phase(Enum):
 
 
 class Gateway:
-    """One positions flow between its broker and its watchers.
+    """One positions flow, and the streams of records, between their broker and their watchers.
 
     Parameters
     ----------
@@ -51,6 +57,12 @@ class Gateway:
         All of them.
     network
         The loaded network that `settings.network` names.
+    streams
+        The streams of the settings, declared.
+    beside
+        Screens of other gateways on the same traffic, to be looked at on this one's map.
+    demo
+        Whether the devices are made up: then anybody may look at them.
 
     Raises
     ------
@@ -58,7 +70,15 @@ class Gateway:
         If a file that the settings name cannot be used, or the HTTP address is taken.
     """
 
-    def __init__(self, settings: Settings, network: RoadNetwork) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        network: RoadNetwork,
+        streams: Sequence[Stream] = (),
+        *,
+        beside: Sequence[Screen] = (),
+        demo: bool = False,
+    ) -> None:
         self._settings = settings
         self._log = structlog.get_logger()
         self.ledger = Ledger()
@@ -69,6 +89,13 @@ class Gateway:
             self.ledger,
             secret=secrets.token_bytes(32),
             monotonic=time.monotonic,
+        )
+        self.screen = Screen(
+            settings.region.mode, network.node_id, self.flow, monotonic=time.monotonic
+        )
+        self._viewer = Viewer(
+            [self.screen, *beside],
+            devices_at=self.flow.devices_at if demo or settings.http.raw_view else None,
         )
         self._ticks: Ticks = asyncio.Queue(QUEUED_TICKS)
         self._reported: dict[str, int] = {}
@@ -82,17 +109,34 @@ class Gateway:
             announce=True,
             close_timeout_s=_GOODBYE_S,
         )
-        registry = new_registry(
+        self.records = (
+            Recorder(settings, streams, on_state=self._on_records_state) if streams else None
+        )
+        self.registry = new_registry(
             FlowCollector(
                 self.flow,
                 self.inbox,
                 n_queued_ticks=self._ticks.qsize,
                 connected=lambda: self._link.connected,
-            )
+            ),
+            *([RecordCollector(self.records)] if self.records else []),
         )
         self.http = (
             HttpServer(
-                create_application(registry, alive=self._why_dead, ready=self._why_not_ready),
+                create_application(
+                    self.registry,
+                    alive=self._why_dead,
+                    ready=self._why_not_ready,
+                    more=[
+                        *(
+                            [routes_of(self._viewer, network, settings.http, demo=demo)]
+                            if settings.http.map and settings.inputs
+                            else []
+                        ),
+                        *([api_routes(settings, streams)] if streams else []),
+                    ],
+                    tiles_from=origin_of(settings.http.tiles),
+                ),
                 settings.http,
             )
             if settings.http.enabled
@@ -102,10 +146,20 @@ class Gateway:
     def warm_up(self) -> None:
         """Compile the kernels before the first message, on an empty tick."""
         self.flow.settle(self.flow.tick([], [], now=0.0), [], seconds=0.0)
+        if self.records:
+            self.records.warm_up()
+
+    def adopt(self, settings: Settings) -> None:
+        """Go by other settings, as far as they may change: see `settings.changing`."""
+        self._settings = settings
+        self.inbox.limit(settings.tick.queue_limit)
+        self.flow.adopt(settings)
 
     async def until_connected(self) -> None:
         """Wait until the broker is there."""
         await self._link.until_connected()
+        if self.records:
+            await self.records.until_connected()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set, then drain within the deadline and say good-bye.
@@ -118,9 +172,13 @@ class Gateway:
                 self._log.info("listening", url=self.http.url)
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._link.run(), name="link")
+                if self.records:
+                    group.create_task(self.records.run(stop), name="records")
                 rejected = group.create_task(self._report_rejected(), name="rejected")
+                viewer = group.create_task(self._viewer.run(), name="viewer")
                 await self._flow_until(stop, group)
                 rejected.cancel()
+                viewer.cancel()
                 await self._publish_rejected()
                 self._phase = _Phase.LEAVING
                 await self._link.close()
@@ -145,7 +203,7 @@ class Gateway:
                 publish_stage(
                     self.flow,
                     self._ticks,
-                    self._link,
+                    ShownLink(self._link, self.screen),
                     qos=self._settings.output.qos,
                     timeout_s=tick.drain_s,
                 ),
@@ -200,6 +258,12 @@ class Gateway:
         elif self._phase is not _Phase.LEAVING:
             self._log.warning("no broker", reason=reason)
 
+    def _on_records_state(self, connected: bool, reason: str) -> None:  # noqa: FBT001  likewise
+        if connected:
+            self._log.info("broker connected for records")
+        elif self._phase is _Phase.SERVING:
+            self._log.warning("no broker for records", reason=reason)
+
     def _why_dead(self) -> list[str]:
         silent_s = time.monotonic() - self.flow.stats.last_tick_s
         # A broker that takes nothing holds a tick up for as long as a publication may last.
@@ -210,6 +274,8 @@ class Gateway:
         problems = self._why_dead()
         if not self._link.connected:
             problems.append("broker: not connected")
+        if self.records and not self.records.connected:
+            problems.append("broker: not connected for records")
         if self._phase is not _Phase.SERVING:
             problems.append("stopping")
         return problems

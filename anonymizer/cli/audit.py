@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Column, Table
+from rich.table import Table
 
+from anonymizer.cli.audit_table import table
+from anonymizer.cli.findings import findings_table, write_text
 from anonymizer.cli.serve import ConfigFile, settings_of
-from anonymizer.errors import GuaranteeError, InputError
+from anonymizer.errors import GuaranteeError
 
 if TYPE_CHECKING:
-    from anonymizer.app.audit_report import AuditReport, Finding
+    from anonymizer.app.audit import AuditReport
 
 app = typer.Typer(
     help="Attack a release, and see whether it keeps its promise.", no_args_is_help=True
@@ -34,7 +37,11 @@ def _audits() -> None:
 @app.command()
 def stream(
     trace: Annotated[
-        Path, typer.Argument(help="True positions: csv or parquet with device_id, ts, lat, lon.")
+        Path,
+        typer.Argument(
+            help="True positions: csv or parquet with device_id, ts, lat, lon, and a column for "
+            "each declared reading that the release tells per pseudonym."
+        ),
     ],
     release: Annotated[
         Path, typer.Argument(metavar="PUB", help="What was published: PUB.jsonl of `cloak`.")
@@ -79,14 +86,16 @@ def stream(
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("reading the trace and the network", total=len(ATTACKS) + 3)
+        task = bar.add_task("reading the network and the release", total=len(ATTACKS) + 3)
 
         def step(name: str) -> None:
             bar.update(task, description=name, advance=1)
 
-        recorded, roads = read_trace(trace), load_network(network)
-        step("reading the release")
+        roads = load_network(network)
         released = read_release(release, roads)
+        step("reading the trace")
+        told = [each.name for each in settings.readings if each.name in released.values]
+        recorded = read_trace(trace, readings=told)
         device_of = None
         if auditor_map is not None:
             device_of = read_auditor_map(
@@ -109,21 +118,17 @@ def stream(
     if printed:
         typer.echo(as_json, nl=False)
     elif json_out is not None:
-        _write(json_out, as_json)
-    (console if printed else Console()).print(_summary(report, str(release)), _findings(report))
+        write_text(json_out, as_json)
+    why = "no auditor's map" if auditor_map is None else "readings that are not declared"
+    (console if printed else Console()).print(
+        _summary(report, str(release), why_left_out=why), findings_table(report.findings)
+    )
     if not report.holds:
         failed = ", ".join(dict.fromkeys(finding.attack for finding in report.failures))
         raise GuaranteeError(f"{release}: does not keep the promise of {mode.value}: {failed}")
 
 
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
-
-
-def _summary(report: "AuditReport", title: str) -> Table:
+def _summary(report: "AuditReport", title: str, *, why_left_out: str) -> Table:
     regions = report.regions
     table = Table(title=title, show_header=False)
     table.add_row("mode", report.mode)
@@ -141,28 +146,8 @@ def _summary(report: "AuditReport", title: str) -> Table:
             f"max {regions.extent_m_max:,.0f}",
         )
     if report.left_out:
-        table.add_row("left out, no auditor's map", ", ".join(report.left_out))
+        table.add_row(f"left out, {why_left_out}", escape(", ".join(report.left_out)))
     return table
 
 
-def _findings(report: "AuditReport") -> Table:
-    table = Table("attack", Column("figure", no_wrap=True), "bar", "verdict")
-    for finding in report.findings:
-        shown = [
-            f"{name} {value:,.4g}" for name, value in finding.figures.items() if value is not None
-        ]
-        attack = finding.attack
-        if finding.adversary is not None:
-            attack += f" ({finding.adversary.replace('_', ' ')})"
-        table.add_row(attack, "\n".join(shown), finding.bar or "", _verdict(finding))
-    return table
-
-
-def _verdict(finding: "Finding") -> str:
-    if finding.fails:
-        return "[bold red]FAILS[/]"
-    if finding.required and finding.holds:
-        return "[green]holds[/]"
-    if finding.holds is None:
-        return "reported" if finding.bar is None else "no case"
-    return "would hold" if finding.holds else "would fail"
+app.command()(table)

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 def cloak(
     trace: Annotated[
-        Path, typer.Argument(help="csv or parquet with device_id, ts (unix s), lat, lon (or node).")
+        Path,
+        typer.Argument(
+            help="csv or parquet with device_id, ts (unix s), lat, lon (or node), and a column for "
+            "each reading that the settings declare."
+        ),
     ],
     network: Annotated[
         str,
@@ -62,7 +66,7 @@ def cloak(
     settings = settings_of(config, {"region": {"mode": region}})
     console = Console(stderr=True)
     with console.status("reading the trace and the network"):
-        recorded = read_trace(trace)
+        recorded = read_trace(trace, readings=[each.name for each in settings.readings])
         roads = load_network(network)
     columns = (TextColumn("cloaking"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     began = time.monotonic()
@@ -85,6 +89,7 @@ def cloak(
 
 def _table(summary: "CloakSummary", *, title: str, seconds: float) -> "Table":
     import numpy as np  # noqa: PLC0415  help stays quick
+    from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
     ledger = summary.ledger
@@ -100,6 +105,9 @@ def _table(summary: "CloakSummary", *, title: str, seconds: float) -> "Table":
     if len(sizes):
         table.add_row("nodes a region, median", f"{np.median(sizes):,.0f}")
         table.add_row("nodes a region, mean", f"{sizes.mean():,.1f}")
+    for name, n in summary.n_clamped.items():
+        table.add_row(f"clamped, {escape(name)}", f"{n:,}")
+        table.add_row("  groups told nothing of it", f"{summary.n_left_out[name]:,}")
     table.add_row("positions a second", f"{ledger.n_received / seconds:,.0f}")
     table.add_row("time", f"{seconds:.1f} s")
     return table

@@ -18,7 +18,7 @@ def demo(
     duration: Annotated[
         float | None, typer.Option(min=1, metavar="S", help="Seconds.", show_default="until Ctrl-C")
     ] = None,
-    headless: Annotated[bool, typer.Option("--headless", help="Lines, no live view.")] = False,  # noqa: FBT002  typer's
+    headless: Annotated[bool, typer.Option("--headless", help="Lines, no browser.")] = False,  # noqa: FBT002  typer's
     devices: Annotated[int, typer.Option(min=1, help="Devices that move.")] = 1000,
     rate: Annotated[
         float, typer.Option(min=0.01, metavar="HZ", help="Reports a second of each device.")
@@ -31,8 +31,13 @@ def demo(
     ] = Broker.AUTO,
     seed: Annotated[int, typer.Option(min=0, help="Of the traffic.")] = 1,
     port: Annotated[int, typer.Option(min=0, max=65535, help="HTTP port; 0: any free one.")] = 0,
+    compare: Annotated[  # noqa: FBT002  typer's
+        bool, typer.Option(help="Run all three ways of cloaking, for the map to switch between.")
+    ] = True,
 ) -> None:
     """See it work: broker, simulated devices, gateway and an analyst, no other software needed.
+
+    The live map is in the browser: what is published, beside where everybody truly is.
 
     [bold]Examples[/bold]
 
@@ -51,5 +56,6 @@ def demo(
         duration_s=duration,
         http_port=port,
         broker=broker.value,
+        compare=compare,
     )
     present(plan, headless=headless)

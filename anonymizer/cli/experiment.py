@@ -2,6 +2,9 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -9,9 +12,11 @@ import typer
 from rich.box import SIMPLE
 from rich.columns import Columns
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from anonymizer.cli.serve import ConfigFile, settings_of
+from anonymizer.errors import InputError, SettingsError
 
 Row: TypeAlias = dict[str, Any]
 
@@ -24,11 +29,6 @@ _MOST_NAMED = 12
 """Nodes of a region that are named in a line of the table of runs."""
 
 app = typer.Typer(help="The seeds' experiments, with their plots.", no_args_is_help=True)
-
-
-@app.callback()
-def _experiments() -> None:
-    """Keep `adka` a word of the command line while it is the only experiment."""
 
 
 @app.command()
@@ -71,6 +71,7 @@ def adka(
     from anonymizer.networks import load_network  # noqa: PLC0415
 
     settings = settings_of(config)
+    _make(out)
     roads = load_network(network)
     experiment = run_experiment(
         roads,
@@ -91,6 +92,118 @@ def adka(
         _print_runs(console, rows)
         _print_by_k(console, report)
         console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)
+
+
+@app.command()
+def multisource(
+    out: Annotated[Path, typer.Option(help="Folder for the tables and plots; made if missing.")],
+    table: Annotated[
+        Path | None,
+        typer.Option(
+            help="csv or parquet, such as Adult of the UCI repository.",
+            show_default="a made table in the shape of Adult",
+        ),
+    ] = None,
+    taxonomy: Annotated[
+        Path | None, typer.Option(help="JSON: {attribute: {group: [values]}}.")
+    ] = None,
+    order: Annotated[
+        Path | None, typer.Option(help="JSON: {attribute: [values in their order]}.")
+    ] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B",
+            help="Quasi-identifiers that one source tells; given twice.",
+            show_default="those of the paper on Adult",
+        ),
+    ] = None,
+    sa: Annotated[
+        str | None, typer.Option(help="Sensitive attribute.", show_default="race, of Adult")
+    ] = None,
+    rows: Annotated[
+        int, typer.Option(min=1, max=10_000_000, help="Records of the made table.")
+    ] = 32_561,
+    census_rows: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=10_000_000,
+            help="Records of the table that is timed, made in the shape of the Census of 1990; "
+            "0: none.",
+        ),
+    ] = 2_458_285,
+    seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal files but times.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all runs as JSON.")] = False,  # noqa: FBT002  typer's
+) -> None:
+    """Anonymize a table of two sources as the paper does, over k, d and l, beside Mondrian.
+
+    Writes runs.csv, times.csv, summary.json, over_k.png, over_d.png, over_l.png, leaks.png and
+    times.png. Leaks are what Algorithm 1 of the paper finds.
+
+    [bold]Examples[/bold]
+
+        anonymizer experiment multisource --out multisource
+
+        anonymizer experiment multisource --table adult.csv --taxonomy taxonomy.json
+            --order order.json --out multisource-adult
+    """
+    from anonymizer.app.experiments.multisource import run_multisource  # noqa: PLC0415  quick help
+    from anonymizer.app.experiments.multisource_results import (  # noqa: PLC0415
+        summary,
+        time_rows,
+        write_results,
+    )
+    from anonymizer.app.experiments.multisource_study import (  # noqa: PLC0415
+        StudyFiles,
+        made_study,
+        read_study,
+    )
+    from anonymizer.cli.multisource_tables import print_multisource  # noqa: PLC0415
+
+    _make(out)
+    if table is None:
+        if taxonomy or order or source or sa:
+            raise SettingsError("--taxonomy, --order, --source and --sa tell of a --table")
+        study = made_study(rows, seed=seed)
+    elif source is None:
+        adult = StudyFiles(table=table, taxonomy=taxonomy, order=order)
+        study = read_study(adult if sa is None else replace(adult, sensitive=sa))
+    else:
+        told = [[name.strip() for name in each.split(",")] for each in source]
+        study = read_study(
+            StudyFiles(table=table, taxonomy=taxonomy, order=order, sources=told, sensitive=sa)
+        )
+    with _progress() as progress:
+        experiment = run_multisource(study, census_rows=census_rows, seed=seed, progress=progress)
+    report, times = summary(experiment, seed=seed), time_rows(experiment)
+    paths = write_results(experiment, report, out)
+    if as_json:
+        typer.echo(json.dumps({**report, "times": times}))
+        return
+    console = Console(markup=False, highlight=False)
+    print_multisource(console, report, times)
+    console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)
+
+
+def _make(folder: Path) -> None:
+    """Make a folder, before any work is done for it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made: {error.strerror}") from None
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[float, str], None]]:
+    """Show a bar on stderr while it lasts, and yield what moves it."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda done, what: bar.update(task, completed=done, description=what)
 
 
 def _print_users(console: Console, names: list[int | str], n_at: list[int]) -> None:

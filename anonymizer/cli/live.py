@@ -2,7 +2,11 @@
 
 import asyncio
 import math
+import os
+import sys
+import webbrowser
 from collections import deque
+from collections.abc import Mapping
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -58,17 +62,38 @@ async def _live(plan: DemoPlan, console: Console) -> Glance:
         # Now that standard error is the live view's: lines go above it, not through it.
         configure_logs(LogSettings(level="warning", format="text"))
         scenes: list[Scene] = []
+        opening: list[asyncio.Future[bool]] = []
         looks: deque[Glance] = deque(maxlen=_RATE_OVER)
 
         def show(now: Glance) -> None:
             looks.append(now)
             live.update(_view(scenes[0], now, looks[0]))
 
-        return await run_demo(plan, stop_at_signal(), begin=scenes.append, show=show)
+        def begin(scene: Scene) -> None:
+            scenes.append(scene)
+            if has_desktop(os.environ, sys.platform):
+                opening.append(asyncio.ensure_future(_open_in_browser(scene.http_url)))
+
+        last = await run_demo(plan, stop_at_signal(), begin=begin, show=show)
+        await asyncio.gather(*opening)
+        return last
+
+
+async def _open_in_browser(url: str) -> bool:
+    return await asyncio.to_thread(webbrowser.open, url)
+
+
+def has_desktop(environment: Mapping[str, str], platform: str) -> bool:
+    """Return whether there is a browser that does not take the terminal for itself."""
+    if environment.keys() & {"SSH_CONNECTION", "SSH_TTY", "CI"}:
+        return False
+    return platform in {"darwin", "win32"} or bool(
+        environment.keys() & {"DISPLAY", "WAYLAND_DISPLAY"}
+    )
 
 
 def _where(scene: Scene) -> str:
-    return f"broker   {scene.broker}\nmetrics  {scene.http_url}/metrics"
+    return f"broker   {scene.broker}\nmap      {scene.http_url}/\nmetrics  {scene.http_url}/metrics"
 
 
 def _line(now: Glance) -> str:
@@ -109,7 +134,7 @@ def _view(scene: Scene, now: Glance, before: Glance) -> RenderableType:
         Panel(refused if now.refused else "nothing", title="not published", title_align="left"),
         Panel(_shortened(scene.device.last), title="what one device says", title_align="left"),
         Panel(_shortened(scene.analyst.last), title="what an analyst sees", title_align="left"),
-        Text(f"{_where(scene)}\nCtrl-C ends it", style="dim", overflow="fold"),
+        Text(f"{_where(scene)}   (Ctrl-C ends it)", style="dim", overflow="fold"),
     )
 
 

@@ -6,7 +6,7 @@ from typing import NoReturn
 import typer
 
 from anonymizer import __version__
-from anonymizer.cli import audit, cloak, demo, experiment, serve
+from anonymizer.cli import anonymize, audit, cloak, demo, experiment, init, releases, serve, tune
 from anonymizer.errors import AnonymizerError, GuaranteeError
 
 app = typer.Typer(
@@ -37,7 +37,13 @@ def _common(
 app.command("demo")(demo.demo)
 app.command("serve")(serve.serve)
 app.command("check")(serve.check)
+app.command("init")(init.init)
+app.command("schema")(init.schema)
 app.command("cloak")(cloak.cloak)
+app.command("anonymize")(anonymize.anonymize)
+app.command("tune")(tune.tune)
+app.command("mcp")(releases.mcp)
+app.command("backup")(releases.backup)
 app.add_typer(audit.app, name="audit")
 app.add_typer(experiment.app, name="experiment")
 

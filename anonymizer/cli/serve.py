@@ -39,6 +39,9 @@ def settings_of(config: Path | None, options: Mapping[str, Any] | None = None) -
 def serve(config: ConfigFile = None) -> None:
     """Run the gateway until SIGTERM or Ctrl-C, then drain and go.
 
+    SIGHUP reads the settings again: log level, limits, k by density and the like change at once,
+    the log names what needs a restart.
+
     [bold]Examples[/bold]
 
         anonymizer serve --config gateway.toml
@@ -48,8 +51,8 @@ def serve(config: ConfigFile = None) -> None:
     settings = settings_of(config)
     from anonymizer.app.serving import serve_until_told  # noqa: PLC0415  help stays quick
 
-    with _blaming(config):
-        asyncio.run(serve_until_told(settings))
+    with blaming(config):
+        asyncio.run(serve_until_told(settings, lambda: settings_of(config)))
 
 
 def check(config: ConfigFile = None) -> None:
@@ -64,16 +67,16 @@ def check(config: ConfigFile = None) -> None:
     settings = settings_of(config)
     from anonymizer.app.checking import check_files  # noqa: PLC0415  help stays quick
 
-    with _blaming(config):
-        network = check_files(settings)
-    typer.echo(
-        f"{config or 'the default settings'}: fine; "
-        f"a network of {network.n_nodes:,} nodes and {network.n_roads:,} roads"
-    )
+    with blaming(config):
+        network, streams = check_files(settings)
+    found = [f"a network of {network.n_nodes:,} nodes and {network.n_roads:,} roads"]
+    names = ", ".join(stream.settings.name for stream in streams)
+    found = found * bool(settings.inputs) + [f"streams of records: {names}"] * bool(streams)
+    typer.echo(f"{config or 'the default settings'}: fine; {'; '.join(found)}")
 
 
 @contextmanager
-def _blaming(config: Path | None) -> Iterator[None]:
+def blaming(config: Path | None) -> Iterator[None]:
     """Put the settings file in front of what is found wrong with settings that were read."""
     try:
         yield

@@ -1,5 +1,5 @@
 """Brokers for these tests; see `tests.brokers`."""
 
-from tests.brokers import broker, certificates, password_broker, tls_broker
+from tests.brokers import broker, certificates, password_broker, persistent_broker, tls_broker
 
-__all__ = ["broker", "certificates", "password_broker", "tls_broker"]
+__all__ = ["broker", "certificates", "password_broker", "persistent_broker", "tls_broker"]

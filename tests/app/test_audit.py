@@ -8,9 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from anonymizer.app.audit import PROMISED, audit_release
-from anonymizer.app.audit_case import Case
-from anonymizer.app.audit_report import AuditReport, Finding, Mode
+from anonymizer.app.audit import PROMISED, AuditReport, Finding, Mode, audit_release
+from anonymizer.app.audit.case import Case
 from anonymizer.app.cloak import cloak_trace
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,9 +18,11 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.traces import Trace, read_trace
 from anonymizer.networks import load_network
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.settings import Settings
 from tests import naive
 from tests.graphs import two_islands
+from tests.pipeline.support import Rig
 
 GRID = load_network("grid:5x5")
 START = 1_800_000_000.0
@@ -336,6 +338,120 @@ def test_without_an_auditor_s_map_nobody_is_told_who_was_who(tmp_path: Path) -> 
     cloak_trace(trace_of([at("a", 0, 12), at("b", 0, 12)]), GRID, TWO, tick_s=1, seed=0, out=out)
     assert len(out.read_text().splitlines()) == 2
     assert list(tmp_path.iterdir()) == [out]
+
+
+SPEED: dict[str, Any] = {"name": "speed", "lo": 0, "hi": 40, "step": 1, "per_pseudonym": True}
+BATTERY: dict[str, Any] = {"name": "battery", "lo": 0, "hi": 100, "statistics": ["count", "max"]}
+
+
+def with_readings(*declared: Mapping[str, Any]) -> Settings:
+    return Settings.model_validate(TWO.model_dump() | {"readings": declared})
+
+
+def sensing(trace: Trace, *, seed: int = 3) -> Trace:
+    """Return the trace with readings here and there, some beyond what is declared."""
+    rng = np.random.default_rng(seed)
+    sensed = {}
+    for name, largest in (("speed", 45.0), ("battery", 100.0), ("secret", 9.0)):
+        value = rng.uniform(0, largest, trace.n_rows)
+        sensed[name] = np.where(rng.random(trace.n_rows) < 0.3, np.nan, value)
+    return replace(trace, readings=sensed)
+
+
+def test_values_stand_beside_their_pseudonyms_and_statistics_beside_all(tmp_path: Path) -> None:
+    trace = replace(
+        trace_of([*(at(d, 1, 12) for d in "abc"), at("d", 1, 12, north_deg=0.5)]),
+        readings={
+            "speed": np.array([10.2, 99.0, np.nan, 5.0]),
+            "battery": np.array([80.0, np.nan, np.nan, 20.0]),
+        },
+    )
+    run = Run(trace, tmp_path, settings=with_readings(SPEED, BATTERY))
+    said = {run.device_of[line["pseudonym"]]: line for line in run.lines}
+    for device, speed in {"a": 10, "b": 40, "c": None}.items():
+        assert said[device]["values"] == {"speed": speed}
+        # One battery is fewer than k. A quantile would be somebody's own value.
+        assert said[device]["readings"] == {"speed": {"count": 2, "mean": 25}}
+    assert said["d"].keys() == {"pseudonym", "time", "region", "k"}, "suppressed"
+    assert run.summary.n_clamped == {"speed": 1, "battery": 0}
+    assert run.summary.n_left_out == {"speed": 0, "battery": 1}
+
+
+def live(trace: Trace, settings: Settings) -> Iterator[dict[str, Any]]:
+    """Yield what the service sends for each device when the trace is its traffic."""
+    tables = settings.model_dump(include={"readings", "adka", "region", "network"})
+    rig = Rig(**tables, output={"form": "device"})
+    second = np.ceil(trace.ts)
+    for now in np.unique(second).tolist():
+        yield from rig.publish(
+            *(
+                Delivery(
+                    f"positions/{trace.device_id[trace.device_of[row]]}",
+                    json.dumps(
+                        {
+                            "lat": trace.lat[row],
+                            "lon": trace.lon[row],
+                            "ts": trace.ts[row],
+                            "readings": {
+                                name: column[row]
+                                for name, column in trace.readings.items()
+                                if not np.isnan(column[row])
+                            },
+                        }
+                    ).encode(),
+                    0,
+                )
+                for row in np.flatnonzero(second == now)
+            ),
+            now=now,
+        )
+
+
+@pytest.mark.parametrize("mode", ["bfs", "session"])
+def test_of_readings_is_told_what_the_live_service_tells(mode: str, tmp_path: Path) -> None:
+    trace = sensing(random_trace(n_devices=12, n_rows=400))
+    # The service gives slots to devices as they come.
+    arrival = list(dict.fromkeys(trace.device_of.tolist()))
+    trace = replace(
+        trace,
+        device_id=tuple(trace.device_id[d] for d in arrival),
+        device_of=np.argsort(arrival)[trace.device_of],
+    )
+    settings = with_readings(SPEED, BATTERY)
+    settings = Settings.model_validate(settings.model_dump() | {"region": {"mode": mode}})
+    run = Run(trace, tmp_path, settings=settings)
+
+    def content(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+        return sorted(
+            json.dumps({**line, "pseudonym": ""}, sort_keys=True)
+            for line in lines
+            if line["region"]
+        )
+
+    published = content(run.lines)
+    assert published == content(list(live(trace, settings)))
+    assert any('"values": {"speed": ' in line for line in published)
+    assert any('"battery": {"count"' in line for line in published)
+
+
+def test_what_is_not_declared_is_not_told_and_changes_no_byte(tmp_path: Path) -> None:
+    trace = random_trace(n_devices=30, n_rows=300)
+    (tmp_path / "sensing").mkdir()
+    plain, sensed = Run(trace, tmp_path), Run(sensing(trace), tmp_path / "sensing")
+    assert plain.files == sensed.files
+    for line in plain.lines:
+        assert line.keys() == {"pseudonym", "time", "region", "k"}
+    assert (plain.summary.n_clamped, plain.summary.n_left_out) == ({}, {})
+    declared = Run(sensing(trace), tmp_path, settings=with_readings(BATTERY))
+    assert b"battery" in declared.files[0]
+    assert b"speed" not in declared.files[0]
+    assert b"values" not in declared.files[0]
+
+
+def test_a_declared_reading_that_the_trace_was_read_without_is_named(tmp_path: Path) -> None:
+    trace = sensing(random_trace(n_devices=3, n_rows=9))
+    with pytest.raises(InputError, match="without the declared reading humidity"):
+        Run(trace, tmp_path, settings=with_readings(SPEED, SPEED | {"name": "humidity"}))
 
 
 @pytest.mark.data

@@ -7,8 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from anonymizer.app.audit import audit_release
-from anonymizer.app.audit_report import AuditReport, Mode
+from anonymizer.app.audit import AuditReport, Mode, audit_release
 from anonymizer.app.cloak import cloak_trace
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.files.releases import read_auditor_map, read_release

@@ -56,6 +56,27 @@ def test_equal_seeds_give_equal_files_and_every_row_is_accounted_for(
     assert published == 2 * DEVICES - 1
 
 
+def test_readings_come_from_the_columns_that_the_settings_declare(
+    trace: Path, tmp_path: Path
+) -> None:
+    config, out = tmp_path / "gateway.toml", tmp_path / "out.jsonl"
+    reading = '[[readings]]\nname = "load[kg]"\nlo = 0\nhi = 50\nper_pseudonym = true\n'
+    config.write_text(reading + "[presence]\nttl_s = 240\n")
+    pl.read_csv(trace).with_row_index("load[kg]").write_csv(trace)
+    told = anonymizer(
+        *("cloak", trace, "--network", "grid:21x21", "--region", "snapshot"),
+        *("--out", out, "--config", config),
+    )
+    assert told.returncode == 0, told.stderr
+    table = figures(told.stderr)
+    assert table["clamped, load[kg]"] == str(2 * DEVICES - 51)
+    assert table["groups told nothing of it"] == "0"
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    loads = sorted(line["values"]["load[kg]"] for line in lines if line["region"])
+    # Of the last device, far away in the second round, nothing is told.
+    assert loads == [min(50, i) for i in range(2 * DEVICES - 1)]
+
+
 def test_a_trace_that_does_not_fit_the_network_is_one_line_and_exit_2(
     tmp_path: Path,
 ) -> None:

@@ -123,3 +123,61 @@ def test_impossible_numbers_and_a_missing_folder_are_refused(
 ) -> None:
     out = ("--out", str(tmp_path)) if options else ()
     assert CliRunner().invoke(app, ["adka", *out, *options]).exit_code == 2
+
+
+def multisource(*words: str | Path) -> str:
+    """Return what the command says on small tables; it must succeed."""
+    small = ("--census-rows", "200")
+    result = CliRunner(env={"COLUMNS": "120"}).invoke(
+        app, ["multisource", *small, *map(str, words)], catch_exceptions=False
+    )
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def test_the_multisource_tables_are_told_and_written(tmp_path: Path) -> None:
+    lines = multisource("--out", tmp_path / "out", "--rows", "300").splitlines()
+    assert lines[0] == "a made table in the shape of Adult: 300 records"
+    told = json.loads((tmp_path / "out" / "summary.json").read_text())
+    said = [line.split() for line in lines]
+    for run in told["runs"]:
+        if run["l"] == 1 and run["d"] <= 2 and run["reading"] == "as published":
+            names = ("cells_1_to_2", "people_1_to_2", "cells_2_to_1", "people_2_to_1")
+            leaks = [run[name] for name in names]
+            assert [run["method"], *map(str, (run["k"], run["d"], *leaks))] in said
+    titles = ("Over k", "Over d, k = 20", "Over l, k = 20, d = 2", "Times")
+    assert set(titles) <= {line.strip() for line in lines}
+    assert "Known of the paper" not in "".join(lines)
+    assert lines[-1].startswith("Written: ")
+
+
+def test_the_multisource_json_holds_runs_and_times(tmp_path: Path) -> None:
+    report = json.loads(multisource("--out", tmp_path, "--rows", "300", "--json"))
+    assert {row["records"] for row in report["times"]} == {300, 50, 100, 150, 200}
+    assert report["runs"] == json.loads((tmp_path / "summary.json").read_text())["runs"]
+
+
+def test_a_users_table_of_two_sources_is_studied(tmp_path: Path) -> None:
+    rows = [f"{i % 7},{'ab'[i % 2]},{i % 5},{'xyz'[i % 3]}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["speed,kind,road,fuel", *rows]) + "\n")
+    table = ("--table", tmp_path / "t.csv", "--out", tmp_path / "out", "--json")
+    sources = ("--source", "speed, kind", "--source", "road")
+    report = json.loads(multisource(*table, *sources, "--sa", "fuel"))
+    assert report["sources"] == [["speed", "kind"], ["road"]]
+    assert report["sensitive"] == ["fuel"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        (("--taxonomy", "tree.json"), SettingsError, "--table"),
+        (("--table", "nowhere.csv"), InputError, "nowhere.csv"),
+        (("--table", "nowhere.csv", "--sa", "sex"), InputError, "nowhere.csv"),
+        (("--table", "t.csv", "--source", "a"), SettingsError, "two sources"),
+    ],
+)
+def test_a_table_that_cannot_be_studied_is_an_error_that_says_why(
+    tmp_path: Path, options: tuple[str, ...], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        multisource("--out", tmp_path, *options)

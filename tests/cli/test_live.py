@@ -64,3 +64,20 @@ def test_a_line_tells_the_same_without_a_terminal() -> None:
         "  10 s  in 10,020  out 9,990 in 4,000 messages  not published 10  "
         "p50 42 ms  p99 133 ms  17.8 nodes a region"
     )
+
+
+@pytest.mark.parametrize(
+    ("environment", "platform", "opens"),
+    [
+        ({"DISPLAY": ":0"}, "linux", True),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, "linux", True),
+        ({}, "linux", False),  # a browser for the terminal would take it from the view
+        ({}, "darwin", True),
+        ({"DISPLAY": ":10", "SSH_CONNECTION": "there"}, "linux", False),
+        ({"CI": "1"}, "darwin", False),
+    ],
+)
+def test_a_browser_is_opened_only_where_somebody_sits_before_it(
+    environment: dict[str, str], platform: str, *, opens: bool
+) -> None:
+    assert live.has_desktop(environment, platform) == opens

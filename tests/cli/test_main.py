@@ -23,7 +23,7 @@ def run(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
 def test_help_names_every_command_and_loads_nothing_heavy() -> None:
     told = anonymizer("--help", environment={"PYTHONPROFILEIMPORTTIME": "1"})
     assert told.returncode == 0
-    for command in ("demo", "serve", "check", "cloak", "experiment"):
+    for command in ("demo", "serve", "check", "init", "schema", "cloak", "experiment"):
         assert f" {command} " in told.stdout
     loaded = {line.rpartition("|")[2].strip() for line in told.stderr.splitlines()}
     assert "typer" in loaded

@@ -9,7 +9,14 @@ import pytest
 from pydantic import BaseModel
 
 from anonymizer.codecs import CODECS
-from anonymizer.settings import InputSettings, Settings, ZoneSettings
+from anonymizer.settings import (
+    InputSettings,
+    PromiseSettings,
+    Settings,
+    SourceSettings,
+    StreamSettings,
+    ZoneSettings,
+)
 from anonymizer.settings.readings import ReadingSettings
 from tests.brokers import Certificates
 from tests.cli.support import anonymizer
@@ -106,6 +113,7 @@ def test_the_example_states_every_key_and_the_defaults_as_they_are() -> None:
     several: dict[str, type[BaseModel]] = {
         "inputs": InputSettings,
         "readings": ReadingSettings,
+        "streams": StreamSettings,
         "zones": ZoneSettings,
     }
     for table, field in Settings.model_fields.items():
@@ -113,7 +121,31 @@ def test_the_example_states_every_key_and_the_defaults_as_they_are() -> None:
         _, _, after = re.sub(r"^# ", "", text, flags=re.MULTILINE).partition(f"\n{header}")
         stated = set(re.findall(r"^(\w+) = ", after.split("\n[", 1)[0], re.MULTILINE))
         keys = set(several.get(table, type(field.get_default())).model_fields)
-        assert stated == keys - {"password"}, table  # which has no place in a file like this
+        # Secrets have no place in such a file, what is a table of its own has one further down.
+        assert stated == keys - {"password", "token", "promise", "sources", "attributes"}, table
+
+
+def uncommented(table: str) -> str:
+    """Return the example of a table that is commented out, and of those in it."""
+    text = EXAMPLE.read_text()
+    start = text.index(f"# [[{table}]]")
+    return re.sub(r"^# ?", "", text[start : text.index("\n\n", start)], flags=re.MULTILINE)
+
+
+def test_the_stream_of_the_example_can_be_declared_and_states_the_defaults() -> None:
+    [stream] = Settings.model_validate(tomllib.loads(uncommented("streams"))).streams
+    [source] = stream.sources
+    assert source == SourceSettings(name="telemetry", tells=source.tells)
+    assert stream.promise == PromiseSettings(t=0.5, min_spread={"speed": 10.0})
+    plain = StreamSettings(name="fleet", sources=stream.sources, attributes=stream.attributes)
+    said = {"promise": stream.promise, "idle_s": plain.silence_s, "offset_s": plain.begin_s}
+    assert stream == plain.model_copy(update=said)
+    for header, model in (
+        ("[streams.promise]", PromiseSettings),
+        ("[[streams.sources]]", SourceSettings),
+    ):
+        after = uncommented("streams").partition(header)[2].split("\n[", 1)[0]
+        assert set(re.findall(r"^(\w+) = ", after, re.MULTILINE)) == set(model.model_fields)
 
 
 def test_the_example_names_every_codec() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from matplotlib import style
 from matplotlib.figure import Figure
@@ -27,7 +27,7 @@ _STYLE: dict[str, Any] = {
 
 
 @contextmanager
-def png(path: Path, *, width_in: float, height_in: float) -> Iterator[Figure]:
+def png(path: Path | BinaryIO, *, width_in: float, height_in: float) -> Iterator[Figure]:
     """Yield a figure to draw on, and write it to a file when that is done.
 
     Raises

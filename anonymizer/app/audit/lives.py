@@ -6,9 +6,9 @@ from anonymizer.algorithms.attacks.intersection import NEVER, Intersection, inte
 from anonymizer.algorithms.attacks.linking import link
 from anonymizer.algorithms.attacks.matching import match
 from anonymizer.algorithms.attacks.velocity import surviving_share
-from anonymizer.app.audit_case import Case, mean, of_any
-from anonymizer.app.audit_report import Adversary, Figure, Finding
-from anonymizer.domain.arrays import BoolArray, IntArray
+from anonymizer.app.audit.case import Case, mean, of_any
+from anonymizer.app.audit.report import Adversary, Figure, Finding
+from anonymizer.domain.arrays import BoolArray, FloatArray
 
 EFFECTIVE_MIN = 0.95
 EFFECTIVE_P1 = 0.97
@@ -57,8 +57,8 @@ def linking(case: Case) -> list[Finding]:
         within_s=within_s,
         rng=np.random.default_rng(case.seed),
     )
-    k = observed.largest_k_of[links.ended]
-    return [_guessing("linking", links.guess == links.successor, k, within_s=within_s)]
+    by_chance = 1 / observed.largest_k_of[links.ended]
+    return [guessing("linking", links.guess == links.successor, by_chance, within_s=within_s)]
 
 
 def velocity(case: Case) -> list[Finding]:
@@ -114,12 +114,14 @@ def _matching(case: Case, found: Intersection) -> list[Finding]:
     bar = f"min >= {EFFECTIVE_MIN:g} k, 1st percentile >= {EFFECTIVE_P1:g} k"
     return [
         Finding(attack="matching", figures=figures, bar=bar, holds=holds),
-        _guessing("re-identification", matching.guess[judged] == case.device_of[judged], k),
+        guessing("re-identification", matching.guess[judged] == case.device_of[judged], 1 / k),
     ]
 
 
-def _guessing(attack: str, right: BoolArray, k: IntArray, **more: Figure) -> Finding:
-    """Hold the success of guesses to what hiding among k allows, and chance.
+def guessing(
+    attack: str, right: BoolArray | FloatArray, by_chance: FloatArray, **more: Figure
+) -> Finding:
+    """Hold the success of guesses (or its chance) to that of hiding among k, 1/k, and luck.
 
     The guesses of one group hang together. Of k pseudonyms that only chance can tell apart, the
     number guessed right has variance k * 1/k * (1 - 1/k) when each is guessed by itself, and
@@ -131,7 +133,7 @@ def _guessing(attack: str, right: BoolArray, k: IntArray, **more: Figure) -> Fin
     holds = None
     n = len(right)
     if n:
-        success, expected, sigma = mean(right), mean(1 / k), float(np.sqrt((1 / k).sum())) / n
+        success, expected, sigma = mean(right), mean(by_chance), float(np.sqrt(by_chance.sum())) / n
         figures = {"success": success, "expected": expected, "sigma": sigma}
         holds = success <= expected + SIGMAS * sigma
     return Finding(attack=attack, figures=figures | {"n": n} | more, bar=bar, holds=holds)

@@ -11,8 +11,8 @@ from anonymizer.algorithms.attacks.presence import (
 )
 from anonymizer.algorithms.attacks.roots import centres, guess_success, prefix_roots
 from anonymizer.algorithms.attacks.sharing import instants_of
-from anonymizer.app.audit_case import Case, mean
-from anonymizer.app.audit_report import Figure, Finding
+from anonymizer.app.audit.case import Case, mean
+from anonymizer.app.audit.report import Figure, Finding
 
 LEAST_K = 2
 CENTRE_SUCCESS = 0.15

@@ -9,9 +9,29 @@ from numpy.typing import NDArray
 
 from anonymizer.algorithms.attacks.observed import Observed, n_distinct_in
 from anonymizer.algorithms.attacks.truth import Truth
-from anonymizer.app.audit_report import Figure
-from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.algorithms.readings import Attribute
+from anonymizer.app.audit.report import Figure
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Values:
+    """One attribute that was published per pseudonym.
+
+    Attributes
+    ----------
+    attribute
+        As declared: name and range.
+    published
+        Value beside the pseudonym of each record, NaN for none, shape (records,).
+    sensed
+        What the device behind it had sensed by then, likewise.
+    """
+
+    attribute: Attribute
+    published: FloatArray
+    sensed: FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -32,6 +52,8 @@ class Case:
         Length of a tick.
     seed
         Of every guess.
+    values
+        What was published beside pseudonyms, as far as the truth behind it is known.
     """
 
     observed: Observed
@@ -42,6 +64,7 @@ class Case:
     density_steps: tuple[int, ...]
     tick_s: float
     seed: int
+    values: tuple[Values, ...] = ()
 
     @property
     def has_map(self) -> bool:

@@ -7,14 +7,16 @@ import numpy as np
 
 from anonymizer.algorithms.attacks.extent import extent_m
 from anonymizer.algorithms.attacks.observed import Observed
+from anonymizer.algorithms.attacks.sensed import last_sensed
 from anonymizer.algorithms.attacks.sharing import twin_classes
 from anonymizer.algorithms.attacks.truth import Truth, follow_devices
 from anonymizer.algorithms.locating import NodeLocator
-from anonymizer.app.audit_case import Case
-from anonymizer.app.audit_lives import lasting, linking, session, velocity
-from anonymizer.app.audit_records import density_leak, inversion, k_reached, roots, soundness
-from anonymizer.app.audit_report import AuditReport, Finding, Mode, RegionStatistics
-from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.app.audit.case import Case, Values
+from anonymizer.app.audit.lives import lasting, linking, session, velocity
+from anonymizer.app.audit.records import density_leak, inversion, k_reached, roots, soundness
+from anonymizer.app.audit.report import AuditReport, Finding, Mode, RegionStatistics
+from anonymizer.app.audit.values import values
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.files.releases import Released
@@ -38,6 +40,7 @@ ATTACKS: tuple[tuple[str, bool, Callable[[Case], list[Finding]]], ...] = (
     ("linking", True, linking),
     ("velocity", False, velocity),
     ("density leak", True, density_leak),
+    ("values", True, values),
 )
 """What is mounted, whether it needs the auditor's map, and how."""
 
@@ -72,7 +75,7 @@ def audit_release(
     trace, released, network
         True positions, what was published of them, and where.
     settings
-        Presence, snapping limit and density rule of the gateway that published.
+        Presence, snapping limit, density rule and readings of the gateway that published.
     device_of
         Device of each pseudonym, as `read_auditor_map` gives it. None: the attacks that need
         it are left out, and silent devices are not known to be published.
@@ -111,6 +114,7 @@ def audit_release(
         density_steps=settings.adka.density_steps,
         tick_s=tick_s,
         seed=seed,
+        values=_values(trace, released, settings, device_of),
     )
     findings: list[Finding] = []
     for step, needs_map, mount in ATTACKS:
@@ -131,7 +135,7 @@ def audit_release(
         n_sampled=len(drawn),
         regions=_region_statistics(observed, network),
         findings=judged,
-        left_out=() if case.has_map else _NEED_MAP,
+        left_out=(() if case.has_map else _NEED_MAP) + _unmeasured(released, case),
     )
 
 
@@ -142,16 +146,14 @@ def _truth(
     settings: Settings,
     device_of: IntArray | None,
 ) -> Truth:
-    believable = np.ones(trace.n_rows, bool)
     if trace.node is not None:
         node = _named_nodes(trace, network)
     elif network.has_coordinates:
-        lat, lon = trace.lat, trace.lon
-        believable = (np.abs(lat) <= 90) & (np.abs(lon) <= 180) & ((lat != 0) | (lon != 0))
         locator = NodeLocator(network, limit_m=settings.network.snap_limit_m)
-        node = locator.locate(lat, lon)
+        node = locator.locate(trace.lat, trace.lon)
     else:
         raise InputError("the network has no coordinates: the trace must name nodes")
+    believable = _believable(trace)
     return follow_devices(
         observed,
         device=trace.device_of[believable],
@@ -161,6 +163,47 @@ def _truth(
         ttl_s=settings.presence.ttl_s,
         device_of=device_of,
     )
+
+
+def _believable(trace: Trace) -> BoolArray:
+    """Return which positions can be ones on earth, shape (rows,)."""
+    if trace.node is not None:
+        return np.ones(trace.n_rows, bool)
+    lat, lon = trace.lat, trace.lon
+    believable: BoolArray = (np.abs(lat) <= 90) & (np.abs(lon) <= 180) & ((lat != 0) | (lon != 0))
+    return believable
+
+
+def _values(
+    trace: Trace, released: Released, settings: Settings, device_of: IntArray | None
+) -> tuple[Values, ...]:
+    """Return the published values behind which the truth is known."""
+    declared = [
+        reading.attribute
+        for reading in settings.readings
+        if reading.name in released.values and reading.name in trace.readings
+    ]
+    if device_of is None or not declared:
+        return ()
+    rows = _believable(trace)
+    sensed = last_sensed(
+        released.observed,
+        attributes=declared,
+        device=trace.device_of[rows],
+        ts=trace.ts[rows],
+        value=np.stack([trace.readings[each.name][rows] for each in declared], axis=1),
+        device_of=device_of,
+        ttl_s=settings.presence.ttl_s,
+    )
+    return tuple(
+        Values(attribute, released.values[attribute.name], column)
+        for attribute, column in zip(declared, sensed.T, strict=True)
+    )
+
+
+def _unmeasured(released: Released, case: Case) -> tuple[str, ...]:
+    measured = {each.attribute.name for each in case.values}
+    return tuple(f"values of {name}" for name in released.values if name not in measured)
 
 
 def _named_nodes(trace: Trace, network: RoadNetwork) -> Int32Array:

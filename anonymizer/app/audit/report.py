@@ -20,10 +20,12 @@ class Finding(_Part):
     ----------
     attack
         `soundness`, `k`, `centre`, `prefix`, `inversion`, `session`, `intersection`,
-        `matching`, `re-identification`, `linking`, `velocity` or `density leak`.
+        `matching`, `re-identification`, `linking`, `velocity`, `density leak` or `values`.
     adversary
         `on_air` assumes that a publishing device is on the air, `off_air` does not; None where
         it makes no difference.
+    attribute
+        Of `values`: the reading that was looked at; of several, joined by ` + `, together.
     figures
         By name; shares and probabilities are 0 to 1, ages and distances carry their unit in
         the name. None: there was nothing to measure it on.
@@ -37,6 +39,7 @@ class Finding(_Part):
 
     attack: str
     adversary: Adversary | None = None
+    attribute: str | None = None
     figures: dict[str, Figure]
     bar: str | None = None
     holds: bool | None = None
@@ -82,7 +85,8 @@ class AuditReport(_Part):
     findings
         In the order of the list at `Finding.attack`.
     left_out
-        Attacks that need the auditor's map, when it was not given.
+        Attacks that need the auditor's map, when it was not given; `values of NAME` also where
+        the settings do not declare the attribute or the trace lacks its readings.
     """
 
     mode: Mode

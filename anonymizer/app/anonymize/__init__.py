@@ -1,0 +1,19 @@
+"""A table of records, anonymized: read, put into classes, verified, generalized, reported."""
+
+from anonymizer.app.anonymize.models import MODELS, Model
+from anonymizer.app.anonymize.planning import Plan
+from anonymizer.app.anonymize.report import AnonymizeReport
+from anonymizer.app.anonymize.running import COSTS, Anonymized, anonymize
+from anonymizer.app.anonymize.writing import Places, write_release
+
+__all__ = [
+    "COSTS",
+    "MODELS",
+    "AnonymizeReport",
+    "Anonymized",
+    "Model",
+    "Places",
+    "Plan",
+    "anonymize",
+    "write_release",
+]

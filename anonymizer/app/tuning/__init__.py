@@ -1,0 +1,1 @@
+"""Which k and l can be afforded: a search over promises, and the setting that it proposes."""

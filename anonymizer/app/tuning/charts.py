@@ -1,0 +1,68 @@
+"""The plot of a search: what privacy costs, the front, and what is recommended."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from anonymizer.app.experiments.drawing import BLUE, INK, LIGHT, RED, png
+from anonymizer.app.tuning.report import Judged, TuneReport
+
+
+def draw_front(file: BinaryIO, report: TuneReport) -> None:
+    """Draw score (without a target: loss) over deletion and over k times l.
+
+    Grey is outside the bounds, blue within, ringed on the front, red what is recommended.
+    """
+    trials = [trial for trial in report.trials if trial.state == "tried" and trial.n_classes]
+    with png(file, width_in=10, height_in=4.4) as figure:
+        over_deletion, over_privacy = figure.subplots(1, 2, sharey=True)
+        _points(over_deletion, report, trials, lambda trial: trial.deletion)
+        over_deletion.axvline(report.max_deletion, color=INK, linewidth=0.8, linestyle=":")
+        over_deletion.set_xlabel("records suppressed")
+        over_deletion.xaxis.set_major_formatter(PercentFormatter(1))
+        over_deletion.set_xlim(left=-0.002)
+        over_deletion.set_title(f"What can be afforded of {report.name}", parse_math=False)
+        over_deletion.set_ylabel(
+            "information loss (GCP)" if report.target is None else "score of a model"
+        )
+        _points(
+            over_privacy,
+            report,
+            trials,
+            lambda trial: trial.configuration.k * trial.configuration.l,
+        )
+        over_privacy.set_xlabel("k times l")
+        over_privacy.set_xscale("log", base=2)
+        over_privacy.xaxis.set_major_formatter(lambda x, _at: f"{x:g}")
+        over_privacy.set_title("What privacy costs")
+        for axes in (over_deletion, over_privacy):
+            axes.yaxis.set_major_locator(MaxNLocator(6))
+        figure.legend(
+            *over_privacy.get_legend_handles_labels(), loc="outside lower center", ncols=6
+        )
+
+
+def _points(
+    axes: Axes, report: TuneReport, trials: Sequence[Judged], x_of: Callable[[Judged], float]
+) -> None:
+    def draw(chosen: list[Judged], label: str, **look: Any) -> None:  # noqa: ANN401  matplotlib's
+        xs = [x_of(trial) for trial in chosen]
+        axes.scatter(xs, [_y(trial) for trial in chosen], label=label, **look)
+
+    draw([t for t in trials if not t.within], "outside the bounds", s=16, color=LIGHT)
+    draw([t for t in trials if t.within], "within", s=16, color=BLUE)
+    ring = {"facecolors": "none", "edgecolors": INK, "linewidths": 0.8}
+    draw([t for t in trials if t.front], "front", s=46, **ring)
+    draw([t for t in trials if t.recommended], "recommended", s=70, color=RED, marker="D")
+    if report.original_score is not None:
+        label = "of the records as they are"
+        axes.axhline(report.original_score, color=INK, linewidth=0.8, label=label)
+    if report.min_score is not None:
+        label = "least score"
+        axes.axhline(report.min_score, color=INK, linewidth=0.8, linestyle=":", label=label)
+
+
+def _y(trial: Judged) -> float:
+    return trial.gcp if trial.score is None else trial.score

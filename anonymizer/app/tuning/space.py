@@ -1,0 +1,95 @@
+"""The configurations that a search tries."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pydantic import BaseModel, ConfigDict
+
+from anonymizer.app.anonymize.models import MODELS
+from anonymizer.errors import SettingsError
+
+Names: TypeAlias = tuple[str, ...]
+
+
+class Configuration(BaseModel):
+    """One promise, and how it is kept.
+
+    `without` are quasi-identifiers that are not published at all.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str
+    k: int
+    d: int
+    l: int  # noqa: E741  the field's name for it
+    without: Names = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """A grid of configurations.
+
+    Attributes
+    ----------
+    models
+        Names in `MODELS`.
+    k
+        Each 2 or more.
+    l
+        Empty: from 1 to k. Beyond k none is tried.
+    d
+        Empty: what each model asks for by itself.
+    without
+        Quasi-identifiers that are left out; the empty tuple: none of them.
+    """
+
+    models: Sequence[str]
+    k: Sequence[int]
+    l: Sequence[int] = ()  # noqa: E741  the field's name for it
+    d: Sequence[int] = ()
+    without: Sequence[Names] = ((),)
+
+    def configurations(self, *, sensitive: bool) -> list[Configuration]:
+        """Return the grid, each once: the promises that say nothing new are not in it.
+
+        Parameters
+        ----------
+        sensitive
+            Whether there is a sensitive attribute; without one l is 1.
+
+        Raises
+        ------
+        SettingsError
+            If a model is unknown, or nothing is left to try.
+        """
+        if astray := [model for model in self.models if model not in MODELS]:
+            raise SettingsError(f"model: {astray[0]}: must be one of {', '.join(MODELS)}")
+        if any(number < 1 for number in (*self.l, *self.d)) or any(k < 2 for k in self.k):
+            raise SettingsError("k is at least 2, d and l are at least 1")
+        if not sensitive and any(number > 1 for number in self.l):
+            raise SettingsError("l: needs a sensitive attribute")
+        found = list(
+            dict.fromkeys(
+                Configuration(model=model, k=k, d=d, l=diverse, without=without)
+                for model in self.models
+                for without in self.without
+                for d in self.d or (MODELS[model].d,)
+                for k in self.k
+                for diverse in self._l(model, k, sensitive=sensitive)
+            )
+        )
+        if not found:
+            raise SettingsError("no configuration is left: l is at most k, and 2 or more with kld")
+        return found
+
+    def _l(self, model: str, k: int, *, sensitive: bool) -> Iterator[int]:
+        if not sensitive or model == "kd":
+            if not MODELS[model].needs_sensitive:
+                yield 1
+            return
+        least = MODELS[model].l
+        for diverse in self.l or range(1, k + 1):
+            if least <= diverse <= k:
+                yield diverse

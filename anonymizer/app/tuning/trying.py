@@ -1,0 +1,179 @@
+"""What comes of one configuration: classes, verified, measured, attacked and learned from."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from anonymizer.algorithms.cells.growing import Grown, grow
+from anonymizer.algorithms.cells.pruning import prune
+from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.feasibility import why_impossible
+from anonymizer.algorithms.records.problem import pose
+from anonymizer.algorithms.records.verifying import verify_classes
+from anonymizer.app.anonymize.models import MODELS, Model, Task
+from anonymizer.app.tuning.bench import Bench, Window
+from anonymizer.app.tuning.figures import Trial, figures
+from anonymizer.app.tuning.space import Configuration, Names
+from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.promises import Promise
+from anonymizer.domain.tables import Records, Schema
+from anonymizer.errors import GuaranteeError
+from anonymizer.pipeline.records.models import MODELS as WINDOW_MODELS
+
+_AT_ONCE_S = 1e-9
+"""Budget of a search that ends where it begins: equal on every machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Configurations that differ in l alone: they share a tree."""
+
+    model: str
+    k: int
+    d: int
+    without: Names
+    l: tuple[int, ...]  # noqa: E741  the field's name for it
+
+    def configurations(self) -> Iterator[Configuration]:
+        """Yield each of them, the smallest l first."""
+        for diverse in sorted(self.l):
+            yield Configuration(
+                model=self.model, k=self.k, d=self.d, l=diverse, without=self.without
+            )
+
+
+def try_row(
+    bench: Bench, row: Row, *, max_deletion: float, models: Mapping[str, Model] = MODELS
+) -> list[Trial]:
+    """Return what comes of each configuration of a row, the smallest l first.
+
+    Parameters
+    ----------
+    max_deletion
+        Configurations that suppress more are pruned early.
+    models
+        What `row.model` names, but for `cells`.
+
+    Raises
+    ------
+    GuaranteeError
+        If a class does not keep the promise when independent code looks at it.
+
+    Notes
+    -----
+    Classes of a stream are formed as the gateway forms them, without a search; its models are in
+    `pipeline.records.models`.
+
+    A tree is grown once, for k, and cut back for each l. Where an l leaves the classes as they
+    were, so are all figures. What comes of a configuration does not depend on the others.
+    """
+    shown = without(bench, row.without)
+    grown = (
+        [_grown(shown, window, row.k) for window in shown.windows] if row.model == "cells" else []
+    )
+    of_model = row.model if bench.stream else models.get(row.model, row.model)
+    known: dict[bytes, Trial] = {}
+    trials = []
+    for configuration in row.configurations():
+        promise = shown.promise(
+            k=row.k, d=row.d, l=configuration.l, qis=[qi.name for qi in shown.schema.qis]
+        )
+        found = [
+            _classes(shown, window, promise, grown[i] if grown else of_model)
+            for i, window in enumerate(shown.windows)
+        ]
+        reasons = [why for _, why in found]
+        if None not in reasons:
+            trial = Trial(configuration=configuration, state="impossible", why=reasons[0])
+        else:
+            class_of = [of for of, _ in found]
+            same = b"".join(of.tobytes() for of in class_of)
+            if same not in known:
+                known[same] = figures(
+                    shown, class_of, configuration, n_qis=len(bench.schema.qis), most=max_deletion
+                )
+            trial = known[same].model_copy(update={"configuration": configuration})
+        trials.append(trial)
+    return trials
+
+
+def without(bench: Bench, names: Names) -> Bench:
+    """Return a bench whose records lack some quasi-identifiers."""
+    schema = bench.schema
+    kept = [j for j, qi in enumerate(schema.qis) if qi.name not in names]
+    place = {j: i for i, j in enumerate(kept)}
+    sources = (tuple(place[j] for j in source if j in place) for source in schema.sources)
+    fewer = Schema(
+        tuple(schema.qis[j] for j in kept), schema.sensitive, tuple(s for s in sources if s)
+    )
+
+    def cut(windows: Sequence[Window]) -> tuple[Window, ...]:
+        return tuple(
+            Window(
+                Records(
+                    np.ascontiguousarray(w.records.qi[:, kept]),
+                    w.records.sensitive,
+                    w.records.person,
+                ),
+                w.target,
+            )
+            for w in windows
+        )
+
+    return replace(bench, schema=fewer, windows=cut(bench.windows), judged=cut(bench.judged))
+
+
+def _grown(bench: Bench, window: Window, k: int) -> Grown:
+    target = window.target if bench.judged else None
+    return grow(window.records, bench.schema, target, min_leaf=k, seed=bench.seed)
+
+
+def _classes(
+    bench: Bench, window: Window, promise: Promise, made_by: Grown | Model | str
+) -> tuple[Int32Array, str | None]:
+    """Return the class of each record, and why there is none; verified."""
+    records, schema = window.records, bench.schema
+    problem = pose(records, schema, promise)
+    why = why_impossible(problem, schema)
+    if why is not None:
+        return np.full(records.n, SUPPRESSED, np.int32), why
+    if isinstance(made_by, Grown):
+        class_of = prune(made_by, problem).class_of
+    elif isinstance(made_by, str):
+        class_of = _as_the_gateway(bench, records, promise, made_by)
+    else:
+        task = Task(records, schema, promise, problem, seed=bench.seed)
+        class_of = made_by.methods[made_by.default_method](task)
+    if broken := verify_classes(records, schema, promise, class_of):
+        raise GuaranteeError(
+            f"k = {promise.k}, d = {promise.d}, l = {promise.l}: "
+            f"{len(broken)} breaches of the promise were found in the classes"
+        )
+    return class_of, None
+
+
+def _as_the_gateway(bench: Bench, records: Records, promise: Promise, model: str) -> Int32Array:
+    stream = bench.stream
+    assert stream is not None  # noqa: S101  the caller has seen to it
+    names = {attribute.name for attribute in (*bench.schema.qis, *bench.schema.sensitive)}
+    same = (stream.settings.model == "kaca") is (model == "kaca")
+    changes = {
+        "model": model,
+        "method": stream.settings.method if same else "auto",
+        "budget_s": _AT_ONCE_S,
+        "attributes": tuple(a for a in stream.settings.attributes if a.name in names),
+    }
+    changed = replace(
+        stream,
+        settings=stream.settings.model_copy(update=changes),
+        schema=bench.schema,
+        promise=promise,
+    )
+    chosen = WINDOW_MODELS[model](changed)
+    class_of = chosen.classes(records, keep_going=lambda: False, seed=bench.seed)
+    refused = chosen.refused(records, class_of, seed=bench.seed)
+    left = np.where(np.isin(class_of, refused), np.int32(SUPPRESSED), class_of)
+    _, number = np.unique(left[left != SUPPRESSED], return_inverse=True)
+    left[left != SUPPRESSED] = number
+    return left

@@ -1,0 +1,152 @@
+"""`anonymizer init` and `anonymizer schema`."""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from anonymizer.errors import InputError, SettingsError
+
+_STDOUT = Path("-")
+_QUESTIONS: Mapping[tuple[str, str], str] = {
+    ("network", "source"): "Road network (a file, PREFIX, grid:RxC or city:N)",
+    ("broker", "url"): "MQTT broker (mqtts://host[:port]; mqtt:// on this machine)",
+    ("inputs", "topic"): "Topic of the raw positions; {device} names the device",
+    ("inputs", "codec"): "Format of the payloads",
+    ("region", "mode"): "Regions: session, snapshot or bfs",
+}
+"""What is asked where it is not given and somebody is there to answer."""
+
+
+def init(
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where it is written; -: print it.")
+    ] = Path("gateway.toml"),
+    network: Annotated[
+        str | None, typer.Option(metavar="NET", help="Road network; see `cloak`.")
+    ] = None,
+    broker: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="mqtts://host[:port], or mqtt:// on this machine."),
+    ] = None,
+    username: Annotated[str | None, typer.Option(help="Name that the broker knows it by.")] = None,
+    password_file: Annotated[
+        Path | None, typer.Option(help="File whose first line is the password.")
+    ] = None,
+    ca_file: Annotated[
+        Path | None, typer.Option(help="Authority of the broker's certificate.")
+    ] = None,
+    topic: Annotated[
+        str | None, typer.Option(help="Of raw positions; {device} names the device.")
+    ] = None,
+    codec: Annotated[str | None, typer.Option(help="Format of the payloads.")] = None,
+    mode: Annotated[str | None, typer.Option(help="Regions: session, snapshot or bfs.")] = None,
+    http_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Of the map and the metrics; 0: any.")
+    ] = None,
+    yes: Annotated[  # noqa: FBT002  typer's
+        bool, typer.Option("--yes", "-y", help="Ask nothing; the defaults for what is not given.")
+    ] = False,
+    force: Annotated[  # noqa: FBT002  likewise
+        bool, typer.Option("--force", help="Overwrite the file.")
+    ] = False,
+) -> None:
+    """Write a settings file to begin with: every key, what it means, and its default.
+
+    On a terminal it asks for what is not given.
+
+    [bold]Examples[/bold]
+
+        anonymizer init
+
+        anonymizer init --network city.osm.pbf --broker mqtts://broker.example --out gateway.toml
+
+        anonymizer init --yes --out -
+    """
+    if out != _STDOUT and out.exists() and not force:
+        raise SettingsError(f"{out}: is there already; --force overwrites it")
+    given: dict[tuple[str, str], Any] = {
+        ("network", "source"): network,
+        ("broker", "url"): broker,
+        ("broker", "username"): username,
+        ("broker", "password_file"): password_file and str(password_file),
+        ("broker", "ca_file"): ca_file and str(ca_file),
+        ("inputs", "topic"): topic,
+        ("inputs", "codec"): codec,
+        ("region", "mode"): mode,
+        ("http", "port"): http_port,
+    }
+    chosen = {key: value for key, value in given.items() if value is not None}
+    if sys.stdin.isatty() and not yes:
+        chosen = {**_answers(chosen, _ask), **chosen}
+    text = _checked(chosen)
+    if out == _STDOUT:
+        typer.echo(text, nl=False)
+        return
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written: {error.strerror}") from None
+    typer.echo(f"{out}: written; try it with: anonymizer check --config {out}")
+
+
+def schema() -> None:
+    """Print the JSON Schema of the settings file, for editors that complete and check it.
+
+    [bold]Example[/bold]
+
+        anonymizer schema > settings.schema.json
+    """
+    from anonymizer.settings.describing import json_schema  # noqa: PLC0415  help stays quick
+
+    typer.echo(json.dumps(json_schema(), indent=2))
+
+
+def _answers(
+    given: Mapping[tuple[str, str], Any], ask: Callable[[str, str], str]
+) -> dict[tuple[str, str], str]:
+    """Return the answers to what is not given; a default that is kept is no answer."""
+    from anonymizer.settings import InputSettings, Settings  # noqa: PLC0415  help stays quick
+
+    settings = Settings()
+    answers = {}
+    for (table, key), question in _QUESTIONS.items():
+        if (table, key) in given:
+            continue
+        group = InputSettings() if table == "inputs" else getattr(settings, table)
+        default = str(getattr(group, key))
+        answer = ask(question, default)
+        while (wrong := _why_wrong(table, key, answer)) is not None:
+            typer.echo(wrong, err=True)
+            answer = ask(question, default)
+        if answer != default:
+            answers[table, key] = answer
+    return answers
+
+
+def _ask(question: str, default: str) -> str:
+    return str(typer.prompt(question, default=default))
+
+
+def _why_wrong(table: str, key: str, answer: str) -> str | None:
+    try:
+        _checked({(table, key): answer}, source="")
+    except SettingsError as error:
+        return str(error)
+    return None
+
+
+def _checked(chosen: Mapping[tuple[str, str], Any], *, source: str = "command line") -> str:
+    """Return the file; SettingsError if it would be refused."""
+    from anonymizer.settings.example import settings_text  # noqa: PLC0415  help stays quick
+    from anonymizer.settings.loading import validated  # noqa: PLC0415
+
+    tables: dict[str, dict[str, Any]] = {}
+    for (table, key), value in chosen.items():
+        tables.setdefault(table, {})[key] = value
+    inputs = {"inputs": [tables["inputs"]]} if "inputs" in tables else {}
+    validated(tables | inputs, source)
+    return settings_text(tables)

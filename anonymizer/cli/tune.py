@@ -1,0 +1,302 @@
+"""`anonymizer tune`."""
+
+import asyncio
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anonymizer.cli.columns import (
+    Categories,
+    Domains,
+    Hierarchies,
+    Id,
+    Many,
+    Markers,
+    Orders,
+    Sensitive,
+    Sources,
+    assigned_numbers,
+    declared_columns,
+    names,
+)
+from anonymizer.cli.serve import blaming, settings_of
+from anonymizer.cli.tuned import progress, tell_of
+from anonymizer.errors import SettingsError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from anonymizer.app.tuning.bench import Bench
+    from anonymizer.app.tuning.recorded import Message
+    from anonymizer.app.tuning.tables import Trained
+    from anonymizer.pipeline.records.streams import Stream
+    from anonymizer.settings import Settings
+
+_MOST_TRIED = 100_000
+"""Numbers of a range, at most."""
+
+
+class _Sort(StrEnum):
+    SCORE = "score"
+    DELETION = "deletion"
+
+
+class _Learner(StrEnum):
+    TREE = "tree"
+    FOREST = "forest"
+
+
+def tune(
+    out: Annotated[Path, typer.Option(help="Folder of the results; a search in it goes on.")],
+    table: Annotated[
+        Path | None,
+        typer.Argument(
+            help="csv, csv.gz or parquet; of a stream what its topics carried: JSON lines or a "
+            "table of topic and payload."
+        ),
+    ] = None,
+    qi: Annotated[str, typer.Option("--qi", metavar="A,B", help="Quasi-identifiers.")] = "",
+    sa: Sensitive = "",
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Classes that a model is to learn from the release."),
+    ] = None,
+    k: Annotated[
+        str, typer.Option("-k", "--k", metavar="LO:HI[:STEP]", help="k to try; or 5,10,20.")
+    ] = "2:20",
+    l: Annotated[  # noqa: E741  the field's name for it
+        str | None,
+        typer.Option("-l", "--l", metavar="LO:HI[:STEP]", show_default="from 1 to k"),
+    ] = None,
+    d: Annotated[
+        str | None,
+        typer.Option("-d", "--d", metavar="LO:HI[:STEP]", show_default="1, kd and kld 2"),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B",
+            help="cells, kd, kld or kaca, one or several.",
+            show_default="cells; of a stream its own",
+        ),
+    ] = None,
+    leave_out: Annotated[
+        Many,
+        typer.Option(
+            "--leave-out",
+            metavar="A,B",
+            help="Try a release without these quasi-identifiers too; give one for each choice.",
+        ),
+    ] = None,
+    bands: Annotated[
+        Many,
+        typer.Option(
+            metavar="S=X:Y:Z", help="Edges of bands of a sensitive number: l counts bands."
+        ),
+    ] = None,
+    min_score: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Score of what is recommended, at least.",
+            show_default="0.02 below that of the records as they are",
+        ),
+    ] = None,
+    max_deletion: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of suppressed records, at most.")
+    ] = 0.05,
+    sort: Annotated[
+        _Sort | None,
+        typer.Option(
+            help="By score, the highest first, or by deletion, the least first.",
+            show_default="score, without a target deletion",
+        ),
+    ] = None,
+    learner: Annotated[
+        _Learner, typer.Option(help="The model: a decision tree, or a random forest.")
+    ] = _Learner.TREE,
+    held_out: Annotated[
+        float,
+        typer.Option(min=0.01, max=0.9, help="Share of persons or windows it is judged by."),
+    ] = 0.25,
+    id_: Id = None,
+    source: Sources = None,
+    hierarchy: Hierarchies = None,
+    order: Orders = None,
+    domain: Domains = None,
+    category: Categories = None,
+    missing: Markers = None,
+    stream: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Tune this stream of the settings.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="Settings of the stream.")
+    ] = None,
+    tap: Annotated[
+        float | None,
+        typer.Option(
+            min=1, metavar="SECONDS", help="Listen to its topics so long, in place of a file."
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes.", show_default="one a core")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="For what is left to chance.")] = 0,
+) -> None:
+    r"""Search for the k and l that can be afforded, and propose a setting.
+
+    Each configuration is tried: what it deletes and loses, what a model still learns from it, what
+    an attack finds. Those that do not keep the bounds are shown, and never recommended.
+    Recommended is the largest k times l of the others. Writes results.csv, results.json,
+    front.png, recommended.toml (settings for `anonymizer serve`), and journal.jsonl.
+
+    [bold]Examples[/bold]
+
+        anonymizer tune people.csv --qi age,zip,job --sa illness --target income --out tuned
+
+        anonymizer tune records.jsonl --stream fleet --config gateway.toml --out tuned
+
+        anonymizer tune --tap 600 --stream fleet --config gateway.toml --out tuned
+    """
+    from rich.console import Console  # noqa: PLC0415  help stays quick
+
+    from anonymizer.app.tuning.running import Search  # noqa: PLC0415
+    from anonymizer.app.tuning.running import tune as run  # noqa: PLC0415
+    from anonymizer.app.tuning.space import Space  # noqa: PLC0415
+    from anonymizer.app.tuning.tables import Trained, bench_of_table  # noqa: PLC0415
+    from anonymizer.files.tables import read_table  # noqa: PLC0415
+
+    trained = Trained(target=target, learner=learner.value, held_out=held_out)
+    if (stream is None) is not (config is None):
+        raise SettingsError("stream and config belong together")
+    if tap is not None and stream is None:
+        raise SettingsError("tap: needs a stream")
+    if (table is None) is (tap is None):
+        raise SettingsError("there must be either a file or, of a stream, --tap")
+    settings, declared = _declared(stream, config)
+    asked = Search(
+        name=stream or (table.name if table else ""),
+        space=Space(
+            models=names(model or (declared.settings.model if declared else "cells")),
+            k=_numbers("k", k),
+            l=_numbers("l", l) if l else (),
+            d=_numbers("d", d) if d else (),
+            without=[(), *(tuple(names(each)) for each in leave_out or ())],
+        ),
+        target=target,
+        min_score=min_score,
+        max_deletion=max_deletion,
+        sort=("deletion" if target is None else "score") if sort is None else sort.value,
+        jobs=jobs or os.cpu_count() or 1,
+        stream=declared.settings if declared else None,
+        banded=tuple(_bands(bands)),
+    )
+    console = Console(stderr=True)
+    if settings is not None and declared is not None:
+        if qi or sa or bands:
+            raise SettingsError("qi, sa, bands: a stream declares its attributes itself")
+        # Before somebody listens for an hour.
+        asked.space.configurations(sensitive=bool(declared.schema.sensitive))
+        bench, left_out = _stream_bench(
+            settings, declared, table, tap, trained, seed=seed, console=console
+        )
+        asked = replace(asked, left_out=left_out)
+    else:
+        assert table is not None  # noqa: S101  or there would be a tap, and a stream
+        columns = declared_columns(
+            qi=qi,
+            sa=sa,
+            id_=id_,
+            source=source,
+            hierarchy=hierarchy,
+            order=order,
+            domain=domain,
+            category=category,
+            missing=missing,
+            keep=[] if target is None or target in names(sa) else [target],
+        )
+        with console.status("reading the table"):
+            read = read_table(table, columns.columns)
+            bench = bench_of_table(read, columns, trained, bands=_bands(bands), seed=seed)
+    with progress(console) as tell:
+        tuned = run(bench, asked, out, progress=tell)
+    tell_of(console, tuned)
+
+
+def _declared(
+    stream: str | None, config: Path | None
+) -> "tuple[Settings, Stream] | tuple[None, None]":
+    """Return the settings and the stream that is asked for; None: none is."""
+    if stream is None or config is None:
+        return None, None
+    settings = settings_of(config)
+    with blaming(config):
+        return settings, _stream(settings, stream)
+
+
+def _stream(settings: "Settings", name: str) -> "Stream":
+    from anonymizer.app.recording import declared_streams  # noqa: PLC0415  help stays quick
+
+    for stream in declared_streams(settings):
+        if stream.settings.name == name:
+            return stream
+    raise SettingsError("streams: none has the name that is asked for")
+
+
+def _stream_bench(
+    settings: "Settings",
+    stream: "Stream",
+    path: Path | None,
+    tap_s: float | None,
+    trained: "Trained",
+    *,
+    seed: int,
+    console: "Console",
+) -> "tuple[Bench, Mapping[str, int]]":
+    from anonymizer.app.tuning.recorded import (  # noqa: PLC0415  help stays quick
+        bench_of_stream,
+        joined_windows,
+        read_messages,
+        target_column,
+    )
+
+    target_column(stream, trained.target)
+    messages: Iterator[Message] | list[Message]
+    if path is not None:
+        messages = read_messages(path)
+    else:
+        from anonymizer.app.tuning.tapping import tap  # noqa: PLC0415
+
+        assert tap_s is not None  # noqa: S101  the caller has seen to it
+        with console.status(f"listening for {tap_s:g} s"):
+            messages = asyncio.run(tap(settings.broker, stream, seconds=tap_s))
+    with console.status("joining the records"):
+        recorded = joined_windows(stream, messages, limits=settings.limits)
+        recorded = recorded if tap_s is None else recorded.without_ends()
+        return bench_of_stream(stream, recorded, trained, seed=seed), recorded.left_out
+
+
+def _numbers(option: str, said: str) -> list[int]:
+    """Return the numbers of LO:HI, LO:HI:STEP or A,B,C."""
+    try:
+        if ":" not in said:
+            return sorted({int(each) for each in said.split(",")})
+        parts = [int(each) for each in said.split(":")]
+    except ValueError:
+        parts = []
+    if not 2 <= len(parts) <= 3 or parts[0] > parts[1] or (parts[2:] and parts[2] < 1):
+        raise SettingsError(f"{option}: must be LO:HI, LO:HI:STEP, or numbers with commas between")
+    found = range(parts[0], parts[1] + 1, *parts[2:])
+    if len(found) > _MOST_TRIED:
+        raise SettingsError(f"{option}: more than {_MOST_TRIED:,} numbers")
+    return list(found)
+
+
+def _bands(given: Many) -> dict[str, Sequence[float]]:
+    return dict(assigned_numbers("bands", given or ()))

@@ -1,0 +1,426 @@
+"""A table through coding, classes, verification, generalization and the files."""
+
+import csv
+import io
+import json
+import re
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.app.anonymize import (
+    MODELS,
+    Anonymized,
+    Model,
+    Places,
+    Plan,
+    anonymize,
+    write_release,
+)
+from anonymizer.app.anonymize.models import Task
+from anonymizer.app.anonymize.wording import n_faulty, wording_of
+from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.promises import Promise
+from anonymizer.errors import GuaranteeError, InputError, SettingsError
+from anonymizer.files.coding import Declared, code_table
+from anonymizer.files.tables import Table, write_table
+
+JOBS = (("a", "low", "*"), ("b", "low", "*"), ("c", "high", "*"), ("d", "high", "*"))
+DECLARED = Declared(
+    qis=["age", "job", "city"],
+    sensitive=["illness"],
+    id="name",
+    sources=[["age", "job"], ["city"]],
+    hierarchies={"job": JOBS},
+)
+PLAN = Plan(model="kd", method="hilbert", promise=Promise(k=3, d=2), time_budget_s=5)
+
+
+def people(seed: int = 1, n: int = 80) -> Table:
+    """Some people, some of them twice, some cells empty."""
+    rng = np.random.default_rng(seed)
+    rows = {
+        "name": [f"person-{i}" for i in rng.integers(0, 60, n)],
+        "age": [str(20 + x) if x < 9 else "?" for x in rng.integers(0, 10, n)],
+        "job": [["a", "b", "c", "d", None][x] for x in rng.integers(0, 5, n)],
+        "city": [["North|Side", "South}", "West"][x] for x in rng.integers(0, 3, n)],
+        "illness": [["flu", "cold", "gout"][x] for x in rng.integers(0, 3, n)],
+    }
+    return Table(Path("people.csv"), pl.DataFrame(rows))
+
+
+def allows(published: str, cell: str | None) -> bool:
+    """Whether a published value covers a cell of the table, read as an analyst would."""
+    value = cell or "?"
+    if published.startswith("{"):
+        inside = re.findall(r"\[[^\]]+\]|(?:[^\\|}]|\\.)+", published[1:-1])
+        return any(allows(re.sub(r"\\(.)", r"\1", each), cell) for each in inside)
+    if ends := re.fullmatch(r"\[(.+)-(.+)\]", published):
+        return value != "?" and float(ends[1]) <= float(value) <= float(ends[2])
+    above = next((branch for branch in JOBS if branch[0] == value), (value,))
+    return published in above
+
+
+def as_csv(made: Anonymized) -> bytes:
+    file = io.BytesIO()
+    write_table(file, made.publication.frame, ".csv")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("cost", ["range", "set", "taxonomy"])
+@pytest.mark.parametrize("method", list(MODELS["kd"].methods))
+def test_every_published_row_covers_the_row_it_was_and_hides_among_k_persons(
+    method: str,
+    cost: Any,  # noqa: ANN401  a literal
+) -> None:
+    table = people()
+    made = anonymize(table, DECLARED, replace(PLAN, method=method, cost=cost))
+    rows = table.frame.rows(named=True)
+    out = made.publication.frame.rows(named=True)
+    members = defaultdict(list)
+    for row, at in zip(rows, made.publication.out_row.tolist(), strict=True):
+        if at >= 0:
+            assert all(allows(out[at][name], row[name]) for name in DECLARED.qis)
+            assert out[at]["illness"] == row["illness"]
+            members[out[at]["class_id"]].append(row)
+    assert len(out) == sum(map(len, members.values())) == made.report.n_published
+    for alike in members.values():
+        assert len({row["name"] for row in alike}) >= 3
+        for name in DECLARED.qis:
+            assert len({row[name] for row in alike} - {None, "?"}) >= 2
+    assert [row["class_id"] for row in out] == sorted(row["class_id"] for row in out)
+    assert list(out[0]) == ["class_id", "age", "job", "city", "illness"]
+
+
+@pytest.mark.parametrize("method", ["hilbert", "mondrian"])
+@settings(max_examples=15)
+@given(seed=st.integers(0, 5), mixed=st.integers(0, 99))
+def test_the_order_of_the_table_changes_no_byte_of_the_release(
+    method: str, seed: int, mixed: int
+) -> None:
+    table = people(seed)
+    shuffled = np.random.default_rng(mixed).permutation(len(table))
+    other = Table(table.path, table.frame[shuffled])
+    one, two = (anonymize(each, DECLARED, replace(PLAN, method=method)) for each in (table, other))
+    assert as_csv(one) == as_csv(two)
+    assert one.report.gcp == two.report.gcp
+
+
+def careless(task: Task) -> Int32Array:
+    """Classes of two, whatever was asked for."""
+    return (np.arange(task.records.n) // 2).astype(np.int32)
+
+
+def choosy(task: Task) -> Int32Array:
+    """Everybody in one class, but for the first four."""
+    class_of = np.zeros(task.records.n, np.int32)
+    class_of[:4] = SUPPRESSED
+    return class_of
+
+
+def endless(task: Task) -> Int32Array:
+    while task.keep_going():
+        task.progress(0.5)
+    return np.zeros(task.records.n, np.int32)
+
+
+METHODS = {"careless": careless, "choosy": choosy, "endless": endless}
+OWN = {"kd": Model(d=2, l=1, needs_sensitive=False, methods=METHODS)}
+
+
+def test_what_breaks_its_promise_is_not_published() -> None:
+    with pytest.raises(GuaranteeError, match="breaches of the promise"):
+        anonymize(people(), DECLARED, replace(PLAN, method="careless"), models=OWN)
+
+
+def test_every_row_is_accounted_for_and_the_suppressed_by_their_reason() -> None:
+    table = people()
+    nameless = table.frame.with_columns(
+        pl.when(pl.int_range(pl.len()) < 3).then(None).otherwise(pl.col("name")).alias("name")
+    )
+    made = anonymize(
+        Table(table.path, nameless), DECLARED, replace(PLAN, method="choosy"), models=OWN
+    )
+    report, out_row = made.report, made.publication.out_row
+    assert report.suppressed == {"no_identifier": 3, "promise": 4}
+    assert report.n == 80 == report.n_published + 7
+    assert (out_row[:3] < 0).all()
+    assert sorted(out_row[out_row >= 0].tolist()) == list(range(73))
+
+
+def test_a_method_that_could_go_on_for_ever_ends_when_its_time_is_used_up() -> None:
+    now, told = [0.0], []
+
+    def clock() -> float:
+        now[0] += 0.25
+        return now[0]
+
+    made = anonymize(
+        people(),
+        DECLARED,
+        replace(PLAN, method="endless"),
+        models=OWN,
+        clock=clock,
+        progress=lambda step, used_s, loss: told.append((step, used_s, loss)),
+    )
+    assert made.report.seconds["partition"] >= 5
+    assert any("time budget" in warning for warning in made.report.warnings)
+    assert ("partition", 0.5) in {(step, loss) for step, _, loss in told}
+    assert max(used_s for _, used_s, _ in told) < 7
+
+
+@pytest.mark.parametrize(
+    ("plan", "fault"),
+    [
+        ({"promise": Promise(k=3, d=4)}, "city has 3 values, d = 4"),
+        ({"promise": Promise(k=3, l=4)}, "illness has 3 values, l = 4"),
+        ({"promise": Promise(k=200)}, "persons, k = 200"),
+        ({"promise": Promise(k=2, max_share=0.34)}, "promise"),
+    ],
+)
+def test_a_promise_that_no_table_like_this_can_keep_is_refused_with_the_attribute(
+    plan: dict[str, Any], fault: str
+) -> None:
+    with pytest.raises(InputError, match=fault):
+        anonymize(people(), DECLARED, replace(PLAN, **plan))
+
+
+@pytest.mark.parametrize(
+    ("plan", "declared", "fault"),
+    [
+        ({"model": "none"}, {}, "must be one of kd, kld"),
+        ({"method": "none"}, {}, "method must be one of"),
+        ({"model": "kld"}, {"sensitive": []}, "needs a sensitive attribute"),
+        ({"promise": Promise(k=2, min_spread={"job": 1.0})}, {}, "job is no numeric"),
+    ],
+)
+def test_a_plan_that_does_not_fit_is_refused(
+    plan: dict[str, Any], declared: dict[str, Any], fault: str
+) -> None:
+    with pytest.raises(SettingsError, match=fault):
+        anonymize(people(), replace(DECLARED, **declared), replace(PLAN, **plan))
+
+
+def test_a_column_called_as_the_one_that_numbers_the_classes_is_refused() -> None:
+    table = Table(Path("t"), people().frame.rename({"city": "class_id"}))
+    declared = replace(DECLARED, qis=["age", "job"], sources=(), keep=["class_id"])
+    with pytest.raises(InputError, match="column class_id"):
+        anonymize(table, declared, PLAN)
+
+
+def test_the_report_says_what_was_asked_reached_lost_and_leaked() -> None:
+    table = people()
+    made = anonymize(table, replace(DECLARED, keep=["illness"], sensitive=[]), PLAN)
+    report = made.report
+    assert report.k >= report.asked.k == 3
+    assert all(qi.d >= 2 for qi in report.qis)
+    assert [qi.domain for qi in report.qis] == ["data", "hierarchy", "data"]
+    assert report.qis[1].n_missing == table.frame["job"].null_count()
+    assert report.class_size.min <= report.class_size.median <= report.class_size.max
+    sizes = np.bincount(made.publication.class_of)
+    assert report.dm == int((sizes**2).sum())
+    assert 0 < report.gcp.range < 1
+    assert report.n_learned(sensitive=False) == 0
+    assert any("age, city" in warning for warning in report.warnings)
+    assert any("illness" in warning for warning in report.warnings)
+    assert set(report.seconds) == {"code", "partition", "verify", "generalize", "measure"}
+    plain = anonymize(table, replace(DECLARED, markers_are_values=False, id=None), PLAN)
+    assert any("k counts rows" in warning for warning in plain.report.warnings)
+
+
+def test_plain_k_anonymity_is_attacked_and_the_leaks_are_counted() -> None:
+    rows = [(20 + i // 3, "a" if i < 12 else "b") for i in range(24)]
+    table = Table(Path("t"), pl.DataFrame(rows, schema=["age", "job"], orient="row"))
+    declared = Declared(qis=["age", "job"], sources=[["age"], ["job"]])
+    made = anonymize(table, declared, replace(PLAN, promise=Promise(k=3, d=1)))
+    assert made.report.n_learned(sensitive=False) > 0
+
+
+def test_the_files_are_written_together_and_say_the_same(tmp_path: Path) -> None:
+    made = anonymize(people(), DECLARED, replace(PLAN, model="kld", promise=Promise(k=3, d=2, l=2)))
+    places = Places(
+        table=tmp_path / "people.csv",
+        out=tmp_path / "out.parquet",
+        report=tmp_path / "report.json",
+        page=tmp_path / "page.html",
+        auditor_map=tmp_path / "map.csv",
+    )
+    write_release(made, places)
+    assert pl.read_parquet(places.out).equals(made.publication.frame)
+    told = json.loads((tmp_path / "report.json").read_text())
+    assert (told["n"], told["k"]) == (80, made.report.k)
+    assert told["asked"]["t"] is None
+    with (tmp_path / "map.csv").open() as file:
+        mapped = list(csv.DictReader(file))
+    assert [int(row["in_row"]) for row in mapped] == list(range(80))
+    assert [row["out_row"] for row in mapped] == [str(at) for at in made.publication.out_row]
+    assert (tmp_path / "map.csv").stat().st_mode & 0o077 == 0
+
+
+def test_the_page_asks_for_nothing_from_outside_and_shows_names_as_text(tmp_path: Path) -> None:
+    frame = people().frame.rename({"city": "<b>city</b>"})
+    declared = replace(DECLARED, qis=["age", "job", "<b>city</b>"], sources=())
+    made = anonymize(Table(Path("people.csv"), frame), declared, PLAN)
+    write_release(made, Places(table=Path("t"), out=tmp_path / "o.csv", page=tmp_path / "p.html"))
+    page = (tmp_path / "p.html").read_text()
+    assert "<b>city" not in page
+    assert "&lt;b&gt;city" in page
+    assert set(re.findall(r'src="([^,]*),', page)) == {"data:image/png;base64"}
+    assert not re.search(r"https?:|<script|<link|@import|url\(", page)
+    assert page.count("<img") == 3
+
+
+def test_the_page_says_so_where_there_is_nothing_to_link(tmp_path: Path) -> None:
+    declared = replace(DECLARED, sensitive=[], sources=())
+    made = anonymize(people(), declared, PLAN)
+    places = Places(table=Path("t"), out=tmp_path / "o.csv", page=tmp_path / "p.html")
+    write_release(made, places)
+    assert "nothing to learn" in (tmp_path / "p.html").read_text()
+    assert made.report.leaks == ()
+
+
+def test_no_file_may_be_another_one_or_the_table(tmp_path: Path) -> None:
+    table, out = tmp_path / "people.csv", tmp_path / "out.csv"
+    for other in (table, out):
+        with pytest.raises(InputError, match="is named twice"):
+            Places(table=table, out=out, report=tmp_path / "." / other.name)
+    with pytest.raises(InputError, match="a table ends in"):
+        Places(table=table, out=tmp_path / "out.txt")
+
+
+TOLLS = Declared(qis=["section", "at"], id="plate", times=["at"])
+KACA = Plan(
+    model="kaca",
+    method="fast",
+    promise=Promise(k=4),
+    labels={"section": "prefix", "at": "hours"},
+    measures=["toll"],
+)
+
+
+def tolls(seed: int = 1, n: int = 300) -> Table:
+    """Passages of some vehicles, some cells empty."""
+    rng = np.random.default_rng(seed)
+    sections = ["G5615530120", "G5611530010", "S0010530010", "S0010530020", None]
+    rows = {
+        "plate": [f"plate-{i}" for i in rng.integers(0, 200, n)],
+        "section": [sections[i] for i in rng.integers(0, 5, n)],
+        "at": [
+            None if x < 9 else f"2023-01-03 {20 + x % 7 - 24 * (x % 7 > 3):02}:{x // 7:02}:06"
+            for x in rng.integers(7 * 60, size=n)
+        ],
+        "toll": [None if x < 10 else f"{x / 7:.2f}" for x in rng.integers(0, 60, n)],
+    }
+    return Table(Path("tolls.csv"), pl.DataFrame(rows))
+
+
+def told_truly(section: str, at: str, row: dict[str, Any]) -> bool:
+    """Whether labels of KACA cover a row, read as an analyst would."""
+    there = [text.strip("{}").split("|") for text in (section, at)]
+    if row["section"] is None:
+        of_section = "?" in there[0] or "未知区域" in there[0]
+    else:
+        begin = there[0][0].removesuffix("区域")
+        of_section = begin == "全部" or row["section"].startswith(begin)
+    if row["at"] is None:
+        return of_section and ("?" in there[1] or "未知时段" in there[1])
+    ends = re.search(r"\((..)-(..)\)$", there[1][0])
+    assert ends is not None
+    hour, first, end = int(row["at"][11:13]), int(ends[1]), int(ends[2])
+    inside = first <= hour < end if first < end else hour >= first or hour < end
+    return of_section and inside
+
+
+@pytest.mark.parametrize("method", list(MODELS["kaca"].methods))
+def test_kaca_tells_each_class_once_in_labels_that_cover_it_with_its_count_and_means(
+    method: str,
+) -> None:
+    table = tolls()
+    made = anonymize(table, TOLLS, replace(KACA, method=method))
+    out = made.publication.frame.rows(named=True)
+    assert list(out[0]) == ["class_id", "section", "at", "count", "mean_toll"]
+    told = [(row["section"], row["at"]) for row in out]
+    assert told == sorted(told)  # not by what is beneath the labels
+    members = defaultdict(list)
+    for row, at in zip(table.frame.rows(named=True), made.publication.out_row, strict=True):
+        assert told_truly(out[at]["section"], out[at]["at"], row)
+        members[tuple(out[at].values())].append(row)
+    assert len(members) == made.report.n_classes == len({key[1:3] for key in members}) > 3
+    for (*_, count, mean), rows in members.items():
+        assert count == len({row["plate"] for row in rows}) >= 4
+        has = [row for row in rows if row["toll"] is not None]
+        if len({row["plate"] for row in has}) < 4:
+            assert mean is None
+        else:
+            assert mean == pytest.approx(
+                sum(float(row["toll"]) for row in has) / len(has), abs=0.006
+            )
+    assert any("ranges and sets beneath the labels" in told for told in made.report.warnings)
+    assert made.report.settings.labels == KACA.labels
+
+
+@settings(max_examples=8)
+@given(seed=st.integers(0, 3), mixed=st.integers(0, 99))
+def test_the_order_of_the_table_changes_no_label_count_or_mean(seed: int, mixed: int) -> None:
+    table = tolls(seed)
+    shuffled = np.random.default_rng(mixed).permutation(len(table))
+    other = Table(table.path, table.frame[shuffled])
+    assert as_csv(anonymize(table, TOLLS, KACA)) == as_csv(anonymize(other, TOLLS, KACA))
+
+
+def test_a_label_that_leaves_a_member_out_or_a_class_too_small_is_found() -> None:
+    coded = code_table(tolls(n=12), replace(TOLLS, id=None))
+    wording = wording_of(coded.schema, TOLLS, KACA.labels, "en")
+    class_of = np.repeat(np.arange(2, dtype=np.int32), 6)
+    wide = [["{all areas|?}"] * 2, ["{all day (00-24)|?}"] * 2]
+    assert n_faulty(coded, class_of, wide, 6, wording) == 0
+    assert n_faulty(coded, class_of, wide, 7, wording) == 2
+    assert n_faulty(coded, class_of, [["{all areas|?}", "X area"], wide[1]], 6, wording) == 1
+    assert n_faulty(coded, class_of, [wide[0], ["{(03-20)|?}", wide[1][1]]], 6, wording) == 1
+
+
+@pytest.mark.parametrize(
+    ("plan", "declared", "fault"),
+    [
+        ({"model": "kd", "method": "hilbert"}, {}, "label: model kd has none"),
+        ({"model": "kd", "method": "hilbert", "labels": {}}, {}, "measure: model kd has none"),
+        ({"labels": {"plate": "prefix"}}, {}, "label: plate is no quasi-identifier"),
+        ({"labels": {"at": "prefix"}}, {}, "label: at: a prefix is for categories"),
+        ({"labels": {"at": "hours"}}, {"times": ()}, "label: at: hours are for"),
+        ({"measures": ["plate"]}, {}, "measure: column plate is declared twice"),
+        ({"measures": ["toll", "toll"]}, {}, "measure: column toll is declared twice"),
+    ],
+)
+def test_labels_and_measures_that_do_not_fit_are_refused(
+    plan: dict[str, Any], declared: dict[str, Any], fault: str
+) -> None:
+    with pytest.raises(SettingsError, match=fault):
+        anonymize(tolls(), replace(TOLLS, **declared), replace(KACA, **plan))
+
+
+def test_a_measure_that_is_no_number_and_a_name_that_is_taken_are_refused() -> None:
+    table = tolls()
+    odd = table.frame.with_columns(pl.lit("secret").alias("toll"), pl.lit("1").alias("count"))
+    with pytest.raises(InputError, match=r"column toll, row 1: is not a number$"):
+        anonymize(Table(table.path, odd), TOLLS, KACA)
+    with pytest.raises(InputError, match=r"no column other"):
+        anonymize(table, TOLLS, replace(KACA, measures=["other"]))
+    kept = replace(TOLLS, keep=["count"])
+    with pytest.raises(InputError, match=r"column count: the release has one of this name"):
+        anonymize(Table(table.path, odd), kept, replace(KACA, measures=[]))
+
+
+def test_sections_are_alike_where_their_numbers_are_as_in_the_source() -> None:
+    rows = {"section": ["S1", "S20", "S21", "S3"] * 2, "plate": list("abcdefgh")}
+    declared = Declared(qis=["section"], id="plate")
+    plan = replace(KACA, labels={"section": "prefix"}, measures=[])
+    made = anonymize(Table(Path("t"), pl.DataFrame(rows)), declared, plan)
+    assert set(made.publication.frame["section"]) == {"S区域", "S2区域"}

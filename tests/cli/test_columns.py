@@ -1,0 +1,60 @@
+"""Options that say what the columns of a table are."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anonymizer.algorithms.records.declaring import Interval
+from anonymizer.cli.columns import declared_columns
+from anonymizer.errors import InputError, SettingsError
+
+
+def test_options_say_what_the_columns_are(tmp_path: Path) -> None:
+    (tmp_path / "sex.csv").write_text("f;*\nm;*\n")
+    (tmp_path / "more.JSON").write_text('{"job": {"g": ["a"]}, "age": [1]}')
+    (tmp_path / "order.json").write_text('{"job": ["a"]}')
+    declared = declared_columns(
+        qi="age, sex,job",
+        sa="illness",
+        id_="name",
+        source=["age,sex", "job"],
+        hierarchy=[str(tmp_path / "more.JSON"), f"sex={tmp_path / 'sex.csv'}"],
+        order=[tmp_path / "order.json"],
+        domain=["age=17:90:0.5"],
+        category=["illness"],
+        missing=["NA"],
+        keep=["town"],
+    )
+    assert declared.columns == ("name", "age", "sex", "job", "illness", "town")
+    assert declared.sources == [["age", "sex"], ["job"]]
+    assert declared.hierarchies["sex"] == (("f", "*"), ("m", "*"))
+    assert declared.hierarchies["job"] == (("a", "g", "*"),)
+    assert declared.orders == {"job": ("a",)}
+    assert declared.ranges == {"age": Interval(17, 90, 0.5)}
+    assert (declared.categories, declared.markers) == (["illness"], ["NA"])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"domain": ["age"]}, "domain: must be a name, = and numbers"),
+        ({"domain": ["=1:2"]}, "domain: must be a name, = and numbers"),
+        ({"domain": ["age=1"]}, "domain: age: must be LO:HI or LO:HI:STEP"),
+        ({"domain": ["age=1:2:3:4"]}, "domain: age: must be LO:HI or LO:HI:STEP"),
+        ({"domain": ["age=30:20"]}, "domain: age: the ends are finite"),
+        ({"domain": ["age=1:9", "age=1:9"]}, "domain: age is there twice"),
+        ({"hierarchy": ["sexes.csv"]}, "hierarchy: must be ATTRIBUTE=FILE"),
+        ({"sa": "sex"}, "column sex is declared twice"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_refused_by_its_name(
+    options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(SettingsError, match=said):
+        declared_columns(qi="age,sex", **options)
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(InputError, match=r"none\.csv: no such file"):
+        declared_columns(qi="age,sex", hierarchy=["sex=none.csv"])

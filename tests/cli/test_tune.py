@@ -1,0 +1,137 @@
+"""`anonymizer tune`, as a user calls it."""
+
+import asyncio
+import csv
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.settings import BrokerSettings, Settings
+from anonymizer.transport import MqttLink
+from anonymizer.transport.brokers import LocalBroker
+from tests.app.records import write_records_settings
+from tests.brokers import broker
+from tests.cli.support import anonymizer
+from tests.end_to_end import DEADLINE_S
+from tests.pipeline.records.made import traffic
+
+__all__ = ["broker"]
+
+ILLNESSES = ("flu", "none", "asthma")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "people.csv"
+    rows = [
+        f"{20 + i % 30},{'mf'[i % 2]},{ILLNESSES[i % 3]},{'low' if i % 30 < 14 else 'high'}"
+        for i in range(120)
+    ]
+    path.write_text("\n".join(["age,sex,illness,income", *rows]) + "\n")
+    return path
+
+
+def results(folder: Path) -> Any:  # noqa: ANN401  of JSON
+    return json.loads((folder / "results.json").read_text())
+
+
+def test_a_table_is_searched_and_the_setting_that_is_recommended_would_start(
+    table: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "tuned"
+    options = "--qi", "age,sex", "--sa", "illness", "--target", "income", "--jobs", "1"
+    done = anonymizer(
+        *("tune", table, *options, "-k", "2:8:3", "-l", "1,2", "--model", "cells,kld"),
+        *("--leave-out", "sex", "--min-score", "0.6", "--sort", "deletion", "--out", out),
+    )
+    assert done.returncode == 0, done.stderr
+    told = results(out)
+    assert len(told["trials"]) == 2 * (6 + 3)
+    best = next(each for each in told["trials"] if each["recommended"])
+    assert best["within"]
+    assert best["score"] >= 0.6
+    with (out / "results.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["without"] for row in rows].count("sex") == 9
+    assert [row["recommended"] for row in rows].count("true") == 1
+    assert (out / "front.png").read_bytes().startswith(b"\x89PNG")
+    for said in ("recommended", "configurations are within the bounds", "written: "):
+        assert said in done.stderr
+    checked = anonymizer("check", "--config", out / "recommended.toml")
+    assert (checked.returncode, "streams of records: people" in checked.stdout) == (0, True)
+
+
+def test_recorded_windows_give_a_setting_for_their_stream(tmp_path: Path) -> None:
+    config = write_records_settings(
+        tmp_path / "gateway.toml", "mqtt://127.0.0.1:1883", store=tmp_path / "store.sqlite"
+    )
+    records = tmp_path / "records.jsonl"
+    lines = [
+        json.dumps({"topic": part.topic, "payload": json.loads(part.payload)})
+        for part in traffic(n_vehicles=40, n_windows=2, seed=0)
+    ]
+    records.write_text("\n".join([*lines, '{"topic": "elsewhere", "payload": 0}']) + "\n")
+    out = tmp_path / "tuned"
+    done = anonymizer(
+        *("tune", records, "--stream", "fleet", "--config", config, "-k", "3,6", "--out", out),
+        *("--jobs", "1", "--model", "kd,kld,kaca", "-l", "2"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "note: left out, no topic of the stream: 1" in done.stderr
+    told = results(out)
+    assert (told["name"], told["n"], told["n_windows"]) == ("fleet", 80, 2)
+    best = next(each for each in told["trials"] if each["recommended"])["configuration"]
+    settings = tomllib.loads((out / "recommended.toml").read_text())
+    (stream,) = Settings.model_validate(settings).streams
+    promise = stream.promise
+    assert (stream.model, promise.k, promise.l) == (best["model"], best["k"], best["l"])
+
+
+async def test_a_stream_is_tuned_by_what_its_topics_carry_now(
+    broker: LocalBroker, tmp_path: Path
+) -> None:
+    store, out = tmp_path / "store.sqlite", tmp_path / "tuned"
+    config = write_records_settings(tmp_path / "gateway.toml", broker.url, store=store)
+    link = MqttLink(BrokerSettings(url=broker.url), client_id="fleet", deliver=lambda _: None)
+    running = asyncio.create_task(link.run())
+    await link.until_connected()
+    options = "--stream", "fleet", "--config", config, "--out", out, "-k", "3", "--jobs", "1"
+    tuning = asyncio.create_task(asyncio.to_thread(anonymizer, "tune", "--tap", "2", *options))
+    sent = list(traffic(n_vehicles=12, n_windows=4, seed=0))
+    while not tuning.done():  # who taps says to nobody when he begins
+        await link.publish(
+            [Outgoing(part.topic, part.payload) for part in sent], qos=1, timeout_s=DEADLINE_S
+        )
+        await asyncio.wait([tuning], timeout=0.2)
+    await link.close()
+    await running
+    done = tuning.result()
+    assert done.returncode == 0, done.stderr
+    assert "records of windows not heard whole: 24" in done.stderr
+    assert (results(out)["n"], results(out)["n_windows"]) == (24, 2)
+    assert not store.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--qi", "age", "-k", "9:2"], "k: must be LO:HI"),
+        (["--qi", "age", "--stream", "fleet"], "stream and config belong together"),
+        (["--qi", "age", "--min-score", "0.5"], "min-score: needs a target"),
+        (["--qi", "age", "--target", "age"], "column age is declared twice"),
+        ([], "at least one quasi-identifier is needed"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_one_line_and_exit_2(
+    options: list[str], said: str, table: Path, tmp_path: Path
+) -> None:
+    done = anonymizer("tune", table, "--out", tmp_path / "tuned", *options)
+    assert done.returncode == 2
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("anonymizer: ")
+    assert said in line
+    assert not (tmp_path / "tuned").exists()
