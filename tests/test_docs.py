@@ -1,0 +1,99 @@
+"""The documentation: every command and example is run, what is generated is up to date."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from anonymizer.app import manual
+from anonymizer.transport.brokers import find_mosquitto
+from tests.console import ROOT, Block, Runner, blocks, commands, fits, pages
+from tests.mosquitto import HOW
+
+PAGES = [page for page in pages() if any(blocks(page))]
+
+
+def free_port() -> int:
+    """Return a port that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+@pytest.fixture
+def broker_url() -> Iterator[str]:
+    """A Mosquitto of one's own."""
+    program = find_mosquitto()
+    assert program, HOW
+    port = free_port()
+    with subprocess.Popen([program, "-p", str(port)], stderr=subprocess.DEVNULL) as process:
+        yield f"mqtt://127.0.0.1:{port}"
+        process.terminate()
+
+
+@pytest.fixture
+def runner(tmp_path: Path, broker_url: str) -> Iterator[Runner]:
+    """A runner in an empty folder; all that it started has ended well."""
+    runner = Runner(tmp_path, broker_url, free_port())
+    yield runner
+    runner.end()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_every_command_and_example_of_a_page_does_what_it_says(page: Path, runner: Runner) -> None:
+    for block in blocks(page):
+        runner.run(block)
+
+
+def test_what_is_generated_is_what_the_code_says() -> None:
+    for name, text in manual.pages().items():
+        assert (ROOT / "docs" / name).read_text() == text, f"docs/{name} is out of date: make docs"
+
+
+def test_the_site_is_built_without_a_warning_and_asks_nobody_for_anything(tmp_path: Path) -> None:
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path],
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    for page in tmp_path.rglob("*.html"):
+        foreign = re.findall(r'<(?:script|img|link|iframe)[^>]+"https?://[^"]*"', page.read_text())
+        assert foreign == [], page
+    for style in tmp_path.rglob("*.css"):
+        assert re.findall(r"url\([\"']?https?:", style.read_text()) == [], style
+
+
+def test_commands_are_found_with_their_output_and_their_other_lines() -> None:
+    text = "$ one \\\n> more\n1\n2\n$ two & \n"
+    found = [(c.text, c.prints) for c in commands(Block("page", 1, "console", None, text))]
+    assert found == [("one \\\nmore", "1\n2\n"), ("two & ", None)]
+
+
+def test_output_fits_but_for_space_and_for_dots() -> None:
+    assert fits("a   b\n", "a b")
+    assert fits("one\ntwo 17 three", "one\n... three")
+    assert not fits("one two", "one")
+    assert not fits("one two three", "... four")
+
+
+def test_a_page_that_lies_is_found_out(runner: Runner) -> None:
+    for language, text in (
+        ("console", "$ cat nowhere\n"),
+        ("console", "$ wc --version\nnothing of the kind\n"),
+        ("console", "$ frobnicate\n"),
+        ("console", "$ make nothing\n"),
+        ("python", "assert 1 == 2\n"),
+        ("toml", "[brokers]\n"),
+        ("json", "{"),
+        ("", "plain\n"),
+    ):
+        with pytest.raises((AssertionError, ValueError)):
+            runner.run(Block("page", 1, language, None, text))
