@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-data check bench soak lock clean
+.PHONY: help install demo test test-data check audit docs bench soak screenshot lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -24,8 +24,10 @@ $(STAMP): requirements-dev.txt pyproject.toml
 demo: $(STAMP)  ## watch raw positions go in and cloaked regions come out
 	$(BIN)/anonymizer demo $(ARGS)
 
-test: $(STAMP)  ## all tests that need no data but their own (a Mosquitto is found or installed)
+test: $(STAMP)  ## all tests that need no data but their own (Mosquitto, Chromium and Prometheus are found or installed)
 	@$(BIN)/python -m tests.mosquitto
+	@$(BIN)/python -m tests.chromium
+	@$(BIN)/python -m tests.deploy.programs
 	$(BIN)/python -m pytest -m "not data and not soak" $(ARGS)
 
 test-data: $(STAMP)  ## the tests on the real data in $$ANONYMIZER_DATA
@@ -37,14 +39,27 @@ soak: $(STAMP)  ## the slow proofs
 	@$(BIN)/python -m tests.mosquitto
 	$(BIN)/python -m pytest -m soak --timeout=3600 $(ARGS)
 
-check: $(STAMP)  ## format, lint, types, layers
+check: $(STAMP)  ## format, lint, types, layers, dependencies
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.dependencies
+
+audit: $(STAMP)  ## ask which requirements have known vulnerabilities (needs pip-audit and the network)
+	pip-audit --require-hashes --disable-pip --requirement requirements-dev.txt
+
+docs: $(STAMP)  ## the documentation as a site, in out/site
+	$(BIN)/python -m anonymizer.app.manual docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(STAMP)  ## benchmarks, at three sizes that show growth
 	$(BIN)/python -m benchmarks $(ARGS)
+
+screenshot: $(STAMP)  ## the picture of the live map for the README
+	@$(BIN)/python -m tests.chromium
+	@mkdir -p docs/images
+	$(BIN)/python -m tests.web.browsing docs/images/live-map.png
 
 lock:  ## pin the requirements anew (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header pyproject.toml --output-file requirements.txt

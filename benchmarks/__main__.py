@@ -15,7 +15,9 @@ from benchmarks.adka import adka
 from benchmarks.decode import decode
 from benchmarks.density import density
 from benchmarks.end_to_end import Load, end_to_end
+from benchmarks.kaca import kaca
 from benchmarks.pipeline import pipeline
+from benchmarks.records import records
 from benchmarks.regions import regions
 from benchmarks.snap import snap
 from benchmarks.tables import Table, as_json, as_rich, document, machine
@@ -43,6 +45,16 @@ BENCHMARKS = {
     "density": Benchmark(density, _CASES, _QUICK_CASES),
     "adka": Benchmark(adka, _CASES, _QUICK_CASES),
     "regions": Benchmark(regions, _GROWTH, _QUICK_CASES),
+    "records": Benchmark(
+        records,
+        [("adult", 32_561), ("census", 300_000), ("census", 2_458_285)],
+        [("adult", 300), ("census", 500)],
+    ),
+    "kaca": Benchmark(
+        kaca,
+        [(table, n) for n in (*_SIZES, 1_000_000) for table in ("toll", "weighed")],
+        [("toll", 300), ("weighed", 300)],
+    ),
     "verification": Benchmark(verification, _CASES, _QUICK_CASES),
     "pipeline": Benchmark(pipeline, _CASES, _QUICK_CASES),
     "end_to_end": Benchmark(

@@ -18,7 +18,7 @@ from tests.brokers import Certificates
 @pytest.mark.parametrize(
     ("url", "host", "port", "tls"),
     [
-        ("mqtt://broker.example", "broker.example", 1883, False),
+        ("mqtt://localhost", "localhost", 1883, False),
         ("mqtts://broker.example", "broker.example", 8883, True),
         ("mqtt://[::1]:7", "::1", 7, False),
     ],

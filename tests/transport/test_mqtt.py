@@ -414,10 +414,10 @@ async def test_a_topic_that_cannot_be_published_to_raises_and_takes_no_place(
 
 def test_qos_2_is_not_offered() -> None:
     with pytest.raises(ValueError, match="QoS 0 or 1"):
-        MqttLink(settings("mqtt://b"), client_id="c", deliver=print, subscriptions=[("t", 2)])
+        MqttLink(settings("mqtts://b"), client_id="c", deliver=print, subscriptions=[("t", 2)])
 
 
 async def test_qos_2_is_not_published() -> None:
-    link = MqttLink(settings("mqtt://b"), client_id="c", deliver=Inbox().deliver)
+    link = MqttLink(settings("mqtts://b"), client_id="c", deliver=Inbox().deliver)
     with pytest.raises(ValueError, match="QoS 0 or 1"):
         await link.publish([], qos=2, timeout_s=1)

@@ -1,0 +1,84 @@
+"""KACA: clusters by K-Means as published, and the fast method; what each loses."""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from anonymizer.algorithms.kaca.features import Feature, features, sum_of_squares
+from anonymizer.algorithms.kaca.forming import Method
+from anonymizer.algorithms.kaca.forming import kaca as kaca_classes
+from anonymizer.algorithms.records.classes import classes_of
+from anonymizer.algorithms.records.generalizing import generalize
+from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.promises import Promise
+from anonymizer.domain.tables import Records, Schema
+from benchmarks.tables import Cell, Table
+from benchmarks.timing import runs_for
+from benchmarks.tolls import HOW, toll_exits
+
+_K = 5
+_SEED = 1
+_KMEANS_RECORDS = {10: 10_000, 1: 100_000}
+"""Records up to which K-Means is run, by how often its centres are drawn."""
+_WARM = 100
+
+
+def kaca(cases: Sequence[tuple[str, int]]) -> list[Table]:
+    """Form classes of made toll exits by both methods: (`toll` or `weighed`, records)."""
+    columns = (
+        "table",
+        "records",
+        "method",
+        "s",
+        "to fast",
+        "classes",
+        "largest",
+        "sum of squares",
+        "NCP, %",
+    )
+    notes = (
+        f"one day's exits of trucks, k = {_K} different trucks; toll: section and minute;",
+        "weighed: axles and tonnes as well; a sum of squares has each of them over its span.",
+        "kmeans: scikit-learn's, n // k clusters, drawn ten times (the source) or once, then",
+        "merged; quadratic, so run once, and not on all sizes. Both in CPU time on one thread.",
+        "NCP: mean width of the ranges of records, sections in the order of their names.",
+    )
+    rows = [row for case in cases for row in _rows(*case)]
+    return [Table("KACA: time and information loss", columns, rows, notes)]
+
+
+def _rows(name: str, n: int) -> list[tuple[Cell, ...]]:
+    records, schema, _ = toll_exits(n, seed=_SEED, weighed=name == "weighed")
+    how = HOW[: len(schema.qis)]
+
+    def form(method: Method, some: Records, n_init: int = 1) -> tuple[float, Int32Array]:
+        began = time.process_time()
+        class_of = kaca_classes(some, schema, Promise(k=_K), method=method, how=how, n_init=n_init)
+        return time.process_time() - began, class_of
+
+    runs = [form(Method.FAST, records) for _ in range(runs_for(n) + 1)]
+    fast_s, fast = min(s for s, _ in runs[1:]), runs[0][1]
+    rows: list[tuple[Cell, ...]] = []
+    form(Method.KMEANS, records.only(np.arange(min(n, _WARM))))  # imports scikit-learn
+    for n_init, most in _KMEANS_RECORDS.items():
+        if n <= most:
+            s, slow = form(Method.KMEANS, records, n_init)
+            lost = _lost(records, schema, how, slow)
+            rows.append((name, n, f"kmeans, {n_init}", s, s / fast_s, *lost))
+    return [*rows, (name, n, "fast", fast_s, "", *_lost(records, schema, how, fast))]
+
+
+def _lost(
+    records: Records, schema: Schema, how: Sequence[Feature], class_of: Int32Array
+) -> tuple[int, int, float, float]:
+    """Return classes, members of the largest, sum of squares, NCP in per cent."""
+    told = generalize(records.qi, classes_of(class_of), schema)
+    size = np.bincount(class_of[class_of >= 0])
+    widths = [
+        (qi.position[told.hi[:, j]] - qi.position[told.lo[:, j]]) / qi.span
+        for j, qi in enumerate(schema.qis)
+    ]
+    ncp = float(np.mean([np.average(width, weights=size) for width in widths]))
+    squares = sum_of_squares(features(records, schema, how), class_of)
+    return len(size), int(size.max()), squares, 100 * ncp

@@ -1,0 +1,85 @@
+"""Tables of records: the paper's algorithms, and the peer in plain Python."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from anonymizer.algorithms.records.hilbert import hilbert_order
+from anonymizer.algorithms.records.problem import Problem, pose
+from anonymizer.algorithms.records.sweeping import sweep
+from anonymizer.app.experiments.made_tables import adult_like, census_like
+from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.promises import Promise
+from anonymizer.domain.tables import Records, Schema
+from benchmarks.tables import Cell, Table
+from benchmarks.timing import agree, best_of, best_us, runs_for
+from tests.algorithms.records.naive_classes import hilbert_order as plain_order
+from tests.algorithms.records.naive_classes import sweep_by_sets
+
+MAKERS: dict[str, Callable[..., tuple[Records, Schema]]] = {
+    "adult": partial(adult_like, markers_are_values=True),
+    "census": census_like,
+}
+PAPER_MS = {("adult", 32_561): 300.0, ("census", 2_458_285): 61_900.0}
+"""What the paper states for the tables of these sizes."""
+
+_K, _D = 20, 2
+_SEED = 1
+_PEER_RECORDS = 32_561
+
+
+def records(cases: Sequence[tuple[str, int]]) -> list[Table]:
+    """Time the Hilbert order and the sweep on made tables of so many records."""
+    columns = (
+        "table",
+        "records",
+        "classes",
+        "order, ms",
+        "sweep, ms",
+        "µs/record",
+        "plain",
+        "plain/ours",
+        "paper, ms",
+        "paper/ours",
+    )
+    notes = (
+        f"six quasi-identifiers of made tables in the paper's shapes, k = {_K}, d = {_D};",
+        "one thread; reading the table and posing the problem are not in it.",
+        f"plain: the package hilbertcurve, lists and sets, on {_PEER_RECORDS:,} records at most.",
+        "paper: as stated there for Adult and the Census of 1990, on another machine.",
+    )
+    return [Table("(k,d)-anonymity along the curve", columns, [_row(*c) for c in cases], notes)]
+
+
+def _row(name: str, n: int) -> tuple[Cell, ...]:
+    table, schema = MAKERS[name](n, seed=_SEED)
+    sizes = [a.size for a in schema.qis]
+    problem = _problem(table, schema)
+    order = hilbert_order(table.qi, sizes)
+    runs = [problem] * (runs_for(n) + 1)
+    order_ms = best_of(lambda p: hilbert_order(p.cells[:, : p.n_qis], sizes), runs) * 1e3
+    sweep_ms = best_of(lambda p: sweep(p, order), runs) * 1e3
+
+    few = table.only(np.arange(min(n, _PEER_RECORDS)))
+    rows = few.qi.tolist()
+    agree(_ours(few, schema).tolist(), _plain(rows, sizes))
+    plain = best_us(lambda r: _plain(r, sizes), rows, n_records=few.n, runs=1)
+    paper = PAPER_MS.get((name, n))
+    us = (order_ms + sweep_ms) * 1e3 / n
+    beside: tuple[Cell, Cell] = ("", "") if paper is None else (paper, paper * 1e3 / n / us)
+    n_classes = int(sweep(problem, order).max()) + 1
+    return name, n, n_classes, order_ms, sweep_ms, us, plain, plain / us, *beside
+
+
+def _problem(table: Records, schema: Schema) -> Problem:
+    return pose(table, schema, Promise(k=_K, d=_D))
+
+
+def _ours(table: Records, schema: Schema) -> Int32Array:
+    order = hilbert_order(table.qi, [a.size for a in schema.qis])
+    return sweep(_problem(table, schema), order)
+
+
+def _plain(rows: Sequence[Sequence[int]], sizes: Sequence[int]) -> list[int]:
+    return sweep_by_sets(rows, plain_order(rows, sizes), _K, [_D] * len(sizes))
