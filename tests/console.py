@@ -205,7 +205,7 @@ class Runner:
             return
         code = int(said[1]) if (said := re.search(r"# exit (\d+)", text)) else 0
         done = subprocess.run(
-            ["bash", "-c", text],
+            ["bash", "-c", f"{text}\nexit"],  # a bash that stays: completion asks who its parent is
             cwd=self.folder,
             env=self._environment(),
             capture_output=True,
