@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+# A file of tests stays on one core, as do what it starts and the kernels it compiles.
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-data check audit docs bench soak screenshot lock clean
@@ -28,12 +30,12 @@ test: $(STAMP)  ## all tests that need no data but their own (Mosquitto, Chromiu
 	@$(BIN)/python -m tests.mosquitto
 	@$(BIN)/python -m tests.chromium
 	@$(BIN)/python -m tests.deploy.programs
-	$(BIN)/python -m pytest -m "not data and not soak" $(ARGS)
+	$(BIN)/python -m pytest -m "not data and not soak" $(PARALLEL) $(ARGS)
 
 test-data: $(STAMP)  ## the tests on the real data in $$ANONYMIZER_DATA
 	@test -d "$$ANONYMIZER_DATA" || { echo "make: set ANONYMIZER_DATA to the folder with the real data" >&2; exit 2; }
 	@$(BIN)/python -m tests.mosquitto
-	$(BIN)/python -m pytest -m "data and not soak" $(ARGS)
+	$(BIN)/python -m pytest -m "data and not soak" $(PARALLEL) $(ARGS)
 
 soak: $(STAMP)  ## the slow proofs
 	@$(BIN)/python -m tests.mosquitto
