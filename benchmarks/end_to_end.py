@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -188,7 +188,11 @@ async def _run(load: Load) -> Result:
 async def _measure(load: Load, url: str, gateway: RunningGateway, prober: Prober) -> Seen:
     options = ("--network", load.network, "--devices", str(load.rate_per_s), "--rate", "1")
     async with running_simulator(*options, "--qos", str(load.qos), "--broker", url) as simulator:
-        if not await until(lambda: gateway.has_received(load.rate_per_s), within_s=_START_S):
+
+        def hears() -> Awaitable[bool]:
+            return gateway.has_received(prober.n_published * CROWD + load.rate_per_s)
+
+        if not await until(hears, within_s=_START_S):
             raise TransportError("the gateway hears too little of the simulator")
         await asyncio.sleep(load.settle_s)
         prober.latencies_s.clear()
