@@ -5,7 +5,7 @@ import sys
 import typer
 
 from anonymizer.errors import AnonymizerError
-from simulator.cli import app
+from simulator.cli.main import app
 
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130

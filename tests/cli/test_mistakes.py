@@ -10,7 +10,7 @@ from typer.main import get_command
 
 from anonymizer.cli import main as ours
 from simulator import __main__ as theirs
-from simulator.cli import app as simulator
+from simulator.cli.main import app as simulator
 
 _GOOD = {
     "--network": "grid:3x3",

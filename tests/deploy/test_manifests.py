@@ -13,7 +13,7 @@ import yaml  # type: ignore[import-untyped]
 from typer.testing import CliRunner
 
 from anonymizer.settings import Settings, load_settings
-from simulator.cli import app as simulator
+from simulator.cli.main import app as simulator
 from tests.deploy.files import DEPLOY, ROOT, dashboards, read_yaml
 
 KUBERNETES = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
@@ -163,7 +163,7 @@ def test_the_simulator_of_compose_understands_its_command() -> None:
 
 
 def source_of_simulator() -> str:
-    return (ROOT / "simulator" / "cli.py").read_text()
+    return (ROOT / "simulator" / "cli" / "options.py").read_text()
 
 
 def test_the_image_is_built_of_what_is_pinned_and_runs_as_nobody() -> None:

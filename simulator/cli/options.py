@@ -1,0 +1,136 @@
+"""What several commands have in common: options, the broker, playing."""
+
+import asyncio
+import math
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from pydantic import ValidationError
+
+from anonymizer.errors import SettingsError
+from anonymizer.settings import BrokerSettings
+from simulator.displays import summary
+from simulator.playing import Outlet, play
+from simulator.publishing import Tally, positions_to
+from simulator.reports import Source
+
+
+class Version(StrEnum):
+    """Which MQTT is spoken."""
+
+    V5 = "5"
+    V311 = "3.1.1"
+
+
+def above_zero(value: float | None) -> float | None:
+    """Return a number that is above 0 and finite, or None."""
+    if value is not None and not 0 < value < math.inf:
+        raise typer.BadParameter("must be above 0, and finite")
+    return value
+
+
+def _topic(value: str) -> str:
+    if value.count("{device}") != 1 or any(c in value for c in "+#\0"):
+        raise typer.BadParameter("must hold {device} once, and no wildcard")
+    return value
+
+
+Network = Annotated[
+    str, typer.Option(metavar="NET", help="A file, city:NODES or grid:ROWSxCOLUMNS.")
+]
+Devices = Annotated[int, typer.Option(min=1, max=10_000_000)]
+Rate = Annotated[
+    float, typer.Option(callback=above_zero, metavar="HZ", help="Reports a second, each.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Equal seeds, equal traffic.")]
+Parked = Annotated[float, typer.Option(min=0, max=1, help="Share of the devices that never move.")]
+GpsNoise = Annotated[
+    float, typer.Option(min=0, max=1000, metavar="M", help="Standard deviation, metres.")
+]
+Broker = Annotated[
+    str,
+    typer.Option(
+        envvar="SIMULATOR_BROKER",
+        metavar="URL",
+        help="mqtt://host[:port], or mqtts://host[:port] for TLS.",
+    ),
+]
+MqttVersion = Annotated[Version, typer.Option("--mqtt", help="Version of MQTT.")]
+Topic = Annotated[str, typer.Option(callback=_topic, help="{device} is replaced by the id.")]
+Qos = Annotated[int, typer.Option(min=0, max=1, help="1: wait for the broker's receipt.")]
+Connections = Annotated[int, typer.Option(min=1, max=1000, help="Shared by all devices.")]
+ConnectTimeout = Annotated[
+    float,
+    typer.Option(callback=above_zero, metavar="S", help="For the broker to be there at first."),
+]
+Username = Annotated[
+    str | None, typer.Option(envvar="SIMULATOR_USERNAME", help="Needs a password, too: see below.")
+]
+PasswordFile = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="SIMULATOR_PASSWORD_FILE",
+        exists=True,
+        dir_okay=False,
+        help="Its first line is the password. Or set SIMULATOR_PASSWORD: a command line is public.",
+    ),
+]
+CaFile = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="SIMULATOR_CA_FILE",
+        exists=True,
+        dir_okay=False,
+        help="Authority of the broker's certificate; otherwise the system's.",
+    ),
+]
+AllowPlaintext = Annotated[
+    bool,
+    typer.Option("--allow-plaintext", help="mqtt:// to another machine: anybody can read it."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the summary.")]
+Duration = Annotated[
+    float | None,
+    typer.Option(callback=above_zero, metavar="S", help="End after so many seconds of playing."),
+]
+
+
+def play_reports(source: Source, outlet: Outlet, *, quiet: bool) -> None:
+    """Publish positions, and print what came of it."""
+    tally = Tally(was_heard=np.zeros(len(source.device_id), np.bool_))
+    encode = positions_to(outlet.topic, source.device_id)
+    asyncio.run(play(source, outlet, tally, encode=encode, quiet=quiet))
+    typer.echo(summary(tally, asked_per_s=source.rate_per_s))
+
+
+def broker_settings(
+    url: str,
+    version: Version,
+    username: str | None,
+    password_file: Path | None,
+    ca_file: Path | None,
+    *,
+    allow_plaintext: bool,
+) -> BrokerSettings:
+    """Return the settings of the broker; a password comes from a file or the environment."""
+    try:
+        return BrokerSettings.model_validate(
+            {
+                "url": url,
+                "version": version.value,
+                "username": username,
+                "password": os.environ.get("SIMULATOR_PASSWORD"),
+                "password_file": password_file,
+                "ca_file": ca_file,
+                "allow_plaintext": allow_plaintext,
+                "reconnect_max_s": 2.0,  # a pause of the traffic should be over soon after
+            }
+        )
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        what = "--broker: " if first["loc"] else ""
+        raise SettingsError(what + first["msg"].removeprefix("Value error, ")) from None

@@ -1,0 +1,84 @@
+"""`simulator records`."""
+
+import asyncio
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from simulator.cli.options import (
+    AllowPlaintext,
+    Broker,
+    CaFile,
+    Connections,
+    ConnectTimeout,
+    Duration,
+    MqttVersion,
+    PasswordFile,
+    Qos,
+    Quiet,
+    Seed,
+    Username,
+    Version,
+    above_zero,
+    broker_settings,
+)
+from simulator.displays import summary
+from simulator.playing import Outlet, play
+from simulator.publishing import Tally
+from simulator.records import SETTINGS, RecordFleet
+
+EXAMPLES = """Examples:
+
+    simulator records --print-settings > fleet.toml
+
+    anonymizer serve --config fleet.toml
+
+    simulator records --vehicles 500 --rate 0.5 --duration 300
+    """
+
+
+def records(
+    *,
+    vehicles: Annotated[int, typer.Option(min=1, max=10_000_000)] = 500,
+    rate: Annotated[
+        float, typer.Option(callback=above_zero, metavar="HZ", help="Parts a second, each.")
+    ] = 0.5,
+    broker: Broker = "mqtt://127.0.0.1:1883",
+    seed: Seed = 0,
+    duration: Duration = None,
+    qos: Qos = 1,
+    connections: Connections = 1,
+    connect_timeout: ConnectTimeout = 5.0,
+    mqtt: MqttVersion = Version.V5,
+    username: Username = None,
+    password_file: PasswordFile = None,
+    ca_file: CaFile = None,
+    allow_plaintext: AllowPlaintext = False,
+    print_settings: Annotated[
+        bool,
+        typer.Option("--print-settings", help="Print settings of a gateway for it; send nothing."),
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Let vehicles tell parts of their records: registration, driver's profile, telemetry.
+
+    Topics are records/registration/ID, records/profile/ID and records/telemetry/ID. Of ten parts
+    of a vehicle one is its registration and one its driver's profile. The attributes hang
+    together: trucks are slow, old vehicles have faults. What is told depends on the seed alone.
+    """
+    if print_settings:
+        typer.echo(SETTINGS, nl=False)
+        return
+    outlet = Outlet(
+        broker=broker_settings(
+            broker, mqtt, username, password_file, ca_file, allow_plaintext=allow_plaintext
+        ),
+        qos=qos,
+        connections=connections,
+        connect_timeout_s=connect_timeout,
+    )
+    fleet = RecordFleet(vehicles, rate_hz=rate, duration_s=duration, seed=seed)
+    tally = Tally(was_heard=np.zeros(vehicles, np.bool_))
+    asyncio.run(play(fleet, outlet, tally, encode=fleet.encode, quiet=quiet))
+    typer.echo(summary(tally, asked_per_s=fleet.rate_per_s))

@@ -1,0 +1,106 @@
+"""`simulator replay`."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anonymizer.errors import SettingsError
+from anonymizer.files.traces import read_trace
+from anonymizer.networks import load_network
+from simulator.cli.options import (
+    AllowPlaintext,
+    Broker,
+    CaFile,
+    Connections,
+    ConnectTimeout,
+    Duration,
+    MqttVersion,
+    PasswordFile,
+    Qos,
+    Quiet,
+    Topic,
+    Username,
+    Version,
+    above_zero,
+    broker_settings,
+    play_reports,
+)
+from simulator.playing import Outlet
+from simulator.replay import ReplaySource, locate_nodes
+
+EXAMPLES = """Examples:
+
+    simulator replay taxis.parquet --speed 60
+
+    simulator replay taxis.parquet --speed 600 --from 28800 --duration 30 --loop
+    """
+
+
+class StatedTime(StrEnum):
+    """Which time a replayed position states."""
+
+    NOW = "now"
+    RECORDED = "recorded"
+
+
+def replay(
+    trace: Annotated[
+        Path, typer.Argument(help="csv, csv.gz or parquet: device_id, ts, lat and lon (or node).")
+    ],
+    *,
+    speed: Annotated[
+        float, typer.Option(callback=above_zero, metavar="X", help="60: an hour in a minute.")
+    ] = 1.0,
+    broker: Broker = "mqtt://127.0.0.1:1883",
+    network: Annotated[
+        str | None,
+        typer.Option(metavar="NET", help="Where the nodes of a trace of nodes are."),
+    ] = None,
+    skip: Annotated[
+        float, typer.Option("--from", min=0, metavar="T", help="Seconds of the trace to leave out.")
+    ] = 0.0,
+    duration: Duration = None,
+    stated_time: Annotated[
+        StatedTime,
+        typer.Option("--time", help="now: ts as if live; recorded: ts as in the file."),
+    ] = StatedTime.NOW,
+    loop: Annotated[bool, typer.Option("--loop", help="Begin again at the end.")] = False,
+    topic: Topic = "positions/{device}",
+    qos: Qos = 0,
+    connections: Connections = 1,
+    connect_timeout: ConnectTimeout = 5.0,
+    mqtt: MqttVersion = Version.V5,
+    username: Username = None,
+    password_file: PasswordFile = None,
+    ca_file: CaFile = None,
+    allow_plaintext: AllowPlaintext = False,
+    quiet: Quiet = False,
+) -> None:
+    """Publish a recorded trace, as fast as it was or faster."""
+    outlet = Outlet(
+        broker=broker_settings(
+            broker, mqtt, username, password_file, ca_file, allow_plaintext=allow_plaintext
+        ),
+        topic=topic,
+        qos=qos,
+        connections=connections,
+        connect_timeout_s=connect_timeout,
+    )
+    recorded = read_trace(trace)
+    if recorded.node is not None:
+        if network is None:
+            raise SettingsError("--network: is needed, the trace names nodes, not coordinates")
+        recorded = locate_nodes(recorded, load_network(network))
+    source = ReplaySource(
+        recorded,
+        speed=speed,
+        skip_s=skip,
+        duration_s=duration,
+        recorded_time=stated_time is StatedTime.RECORDED,
+        loop=loop,
+    )
+    if recorded.n_unusable:
+        typer.echo(f"{recorded.n_unusable:,} rows of the trace are unusable and left out", err=True)
+    play_reports(source, outlet, quiet=quiet)

@@ -1,0 +1,126 @@
+"""`simulator run`, `simulator trace`."""
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from anonymizer.files.traces import TraceWriter
+from anonymizer.networks import load_network
+from simulator.cli.options import (
+    AllowPlaintext,
+    Broker,
+    CaFile,
+    Connections,
+    ConnectTimeout,
+    Devices,
+    Duration,
+    GpsNoise,
+    MqttVersion,
+    Network,
+    Parked,
+    PasswordFile,
+    Qos,
+    Quiet,
+    Rate,
+    Seed,
+    Topic,
+    Username,
+    Version,
+    above_zero,
+    broker_settings,
+    play_reports,
+)
+from simulator.fleet import FleetSource
+from simulator.playing import Outlet
+from simulator.reports import Recording
+from simulator.traffic import Traffic
+
+RUN_EXAMPLES = """Examples:
+
+    simulator run --network city:10000 --devices 5000 --rate 1
+
+    simulator run --network sf.graphml --devices 200 --duration 60 --seed 7 --record sf.parquet
+    """
+TRACE_EXAMPLE = """Example:
+
+    simulator trace city.parquet --network city:10000 --devices 1000 --duration 300
+    """
+
+_AT_ONCE = 100_000
+
+
+def run(
+    *,
+    network: Network,
+    devices: Devices = 1000,
+    rate: Rate = 1.0,
+    broker: Broker = "mqtt://127.0.0.1:1883",
+    seed: Seed = 0,
+    duration: Duration = None,
+    parked: Parked = 0.1,
+    gps_noise: GpsNoise = 3.0,
+    record: Annotated[
+        Path | None,
+        typer.Option(metavar="TRACE", help="Write it too (csv, csv.gz, parquet); ts from 0."),
+    ] = None,
+    topic: Topic = "positions/{device}",
+    qos: Qos = 0,
+    connections: Connections = 1,
+    connect_timeout: ConnectTimeout = 5.0,
+    mqtt: MqttVersion = Version.V5,
+    username: Username = None,
+    password_file: PasswordFile = None,
+    ca_file: CaFile = None,
+    allow_plaintext: AllowPlaintext = False,
+    quiet: Quiet = False,
+) -> None:
+    """Let devices drive over a road network and report where they are.
+
+    Each takes the fastest way from one destination to the next, slows down at junctions, stops
+    at some, and dwells where it arrives. The movement depends on the seed alone.
+    """
+    outlet = Outlet(
+        broker=broker_settings(
+            broker, mqtt, username, password_file, ca_file, allow_plaintext=allow_plaintext
+        ),
+        topic=topic,
+        qos=qos,
+        connections=connections,
+        connect_timeout_s=connect_timeout,
+    )
+    traffic = Traffic(load_network(network), devices, seed=seed, parked_share=parked)
+    source = FleetSource(traffic, rate_hz=rate, duration_s=duration, noise_m=gps_noise, seed=seed)
+
+    if record is None:
+        play_reports(source, outlet, quiet=quiet)
+    else:
+        with TraceWriter(record, device_id=source.device_id) as writer:
+            play_reports(Recording(source, writer), outlet, quiet=quiet)
+
+
+def trace(
+    out: Annotated[Path, typer.Argument(metavar="TRACE", help="csv, csv.gz or parquet.")],
+    *,
+    network: Network,
+    duration: Annotated[
+        float, typer.Option(callback=above_zero, metavar="S", help="Seconds of traffic.")
+    ],
+    devices: Devices = 1000,
+    rate: Rate = 1.0,
+    seed: Seed = 0,
+    parked: Parked = 0.1,
+    gps_noise: GpsNoise = 3.0,
+) -> None:
+    """Write the traffic of `run` to a file, as fast as it can be made; no broker is needed."""
+    traffic = Traffic(load_network(network), devices, seed=seed, parked_share=parked)
+    source = FleetSource(traffic, rate_hz=rate, duration_s=duration, noise_m=gps_noise, seed=seed)
+    with TraceWriter(out, device_id=source.device_id) as writer:
+        recording = Recording(source, writer)
+        with Progress(TextColumn("driving"), BarColumn(), MofNCompleteColumn()) as bar:
+            task = bar.add_task("", total=source.n_total)
+            while recording.next_due_s < math.inf:
+                bar.advance(task, len(recording.take(duration, limit=_AT_ONCE)))
+    typer.echo(f"{out}: {source.n_total:,} positions of {devices:,} devices")

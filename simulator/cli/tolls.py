@@ -1,0 +1,139 @@
+"""`simulator tolls`."""
+
+import asyncio
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from simulator.cli.options import (
+    AllowPlaintext,
+    Broker,
+    CaFile,
+    Connections,
+    ConnectTimeout,
+    MqttVersion,
+    PasswordFile,
+    Qos,
+    Quiet,
+    Seed,
+    Username,
+    Version,
+    above_zero,
+    broker_settings,
+)
+from simulator.displays import summary
+from simulator.playing import Outlet, play
+from simulator.publishing import Tally
+from simulator.tolls import (
+    MADE,
+    TollSource,
+    encoder,
+    made_exits,
+    n_made,
+    read_exits,
+    read_marginals,
+    settings_for,
+    write_exits,
+)
+
+EXAMPLES = """Examples:
+
+    simulator tolls --print-settings > toll.toml
+
+    anonymizer serve --config toll.toml
+
+    simulator tolls --days 7 --per-day 2000 --rate 500
+
+    simulator tolls --marginals gantry_marginals_2023.json --out exits.csv
+
+    simulator tolls --csv exits.csv
+    """
+
+
+def _truck_topic(value: str) -> str:
+    if value.count("{vehicle}") != 1 or any(c in value for c in "+#\0"):
+        raise typer.BadParameter("must hold {vehicle} once, and no wildcard")
+    return value
+
+
+def tolls(
+    *,
+    days: Annotated[int, typer.Option(min=1, max=3660)] = 1,
+    per_day: Annotated[int, typer.Option(min=1, help="Exits of a Monday.")] = 2100,
+    trucks: Annotated[int, typer.Option(min=1, max=10_000_000)] = 1700,
+    start: Annotated[
+        datetime, typer.Option(formats=["%Y-%m-%d"], metavar="DAY", help="The first day, local.")
+    ] = datetime(2023, 1, 2),  # noqa: DTZ001  local, wherever that is
+    marginals: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="JSON of counts: section_id, vehicle_type."),
+    ] = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option("--csv", metavar="FILE", help="Replay it: truck_id, exit_time, ..."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a CSV file; publish nothing.")
+    ] = None,
+    rate: Annotated[
+        float, typer.Option(callback=above_zero, metavar="HZ", help="Exits a second.")
+    ] = 200.0,
+    broker: Broker = "mqtt://127.0.0.1:1883",
+    seed: Seed = 0,
+    topic: Annotated[
+        str, typer.Option(callback=_truck_topic, help="{vehicle} is replaced by the truck.")
+    ] = "toll/exit/{vehicle}",
+    qos: Qos = 1,
+    connections: Connections = 1,
+    connect_timeout: ConnectTimeout = 5.0,
+    mqtt: MqttVersion = Version.V5,
+    username: Username = None,
+    password_file: PasswordFile = None,
+    ca_file: CaFile = None,
+    allow_plaintext: AllowPlaintext = False,
+    print_settings: Annotated[
+        bool,
+        typer.Option("--print-settings", help="Print settings of a gateway for it; send nothing."),
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Let trucks leave motorways and pay toll, by the hour and the day of the week.
+
+    Sections and classes of trucks are as frequent as in the marginals. Exits state the time at
+    which they were, whatever the rate that they are sent at; what is made depends on the seed.
+    """
+    given = MADE if marginals is None else read_marginals(marginals)
+    if print_settings:
+        typer.echo(settings_for(list(given.section)), nl=False)
+        return
+    if csv is not None:
+        replayed = read_exits(csv)
+        n_exits, exits = len(replayed), iter(replayed)
+    else:
+        n_exits = n_made(per_day, start.date(), days)
+        exits = made_exits(
+            given,
+            n_trucks=trucks,
+            per_day=per_day,
+            first_day=start.date(),
+            n_days=days,
+            seed=seed,
+        )
+    if out is not None:
+        typer.echo(f"{out}: {write_exits(out, exits):,} exits")
+        return
+    outlet = Outlet(
+        broker=broker_settings(
+            broker, mqtt, username, password_file, ca_file, allow_plaintext=allow_plaintext
+        ),
+        qos=qos,
+        connections=connections,
+        connect_timeout_s=connect_timeout,
+    )
+    source = TollSource(exits, n_total=n_exits, rate_per_s=rate)
+    tally = Tally(was_heard=np.zeros(max(n_exits, 1), np.bool_))
+    asyncio.run(play(source, outlet, tally, encode=encoder(topic), quiet=quiet))
+    typer.echo(summary(tally, asked_per_s=rate))
