@@ -17,7 +17,7 @@ from benchmarks.density import density
 from benchmarks.end_to_end import Load, end_to_end
 from benchmarks.kaca import kaca
 from benchmarks.pipeline import pipeline
-from benchmarks.records import records
+from benchmarks.records import best, records
 from benchmarks.regions import regions
 from benchmarks.snap import snap
 from benchmarks.tables import Table, as_json, as_rich, document, machine
@@ -49,6 +49,11 @@ BENCHMARKS = {
         records,
         [("adult", 32_561), ("census", 300_000), ("census", 2_458_285)],
         [("adult", 300), ("census", 500)],
+    ),
+    "best": Benchmark(
+        best,
+        [(table, n, 5.0) for table in ("adult", "census") for n in _SIZES],
+        [("adult", 300, 0.05), ("census", 500, 0.05)],
     ),
     "kaca": Benchmark(
         kaca,

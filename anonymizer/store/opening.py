@@ -97,7 +97,7 @@ def open_file(path: Path) -> tuple[sqlite3.Connection, int]:
     try:
         _make_private(path)
         return _connect(path), lock
-    except BaseException:
+    except BaseException:  # interrupted, too: the lock must not outlive the attempt
         os.close(lock)
         raise
 

@@ -318,8 +318,9 @@ class RecordStore:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
-            except BaseException:
-                self._db.execute("ROLLBACK")
+            except BaseException:  # interrupted, too: half of it must never be committed
+                if self._db.in_transaction:  # SQLite has ended it where the disk is full
+                    self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
 

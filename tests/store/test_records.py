@@ -147,6 +147,16 @@ def test_a_window_that_fails_halfway_is_as_it_was(store: RecordStore) -> None:
     assert [waiting.message.payload for waiting in store.waiting(limit=9)] == [b"one"]
 
 
+def test_a_full_disk_is_said_to_be_full_and_changes_nothing(store: RecordStore) -> None:
+    recall(store)
+    store.take([taken(part(1))], b"")
+    (n_pages,) = store._db.execute("PRAGMA page_count").fetchone()
+    store._db.execute(f"PRAGMA max_page_count = {n_pages + 1}")
+    with pytest.raises(SettingsError, match=r"store\.path: .*: database or disk is full"):
+        store.take([taken(*(part(number) for number in range(2, 2_000)))], b"")
+    assert recall(store).parts == [part(1)]
+
+
 def test_what_the_broker_has_is_not_published_again(store: RecordStore, path: Path) -> None:
     recall(store)
     store.close_window(closed(b"one", b"two"))
