@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anonymizer.cli.columns import (
+    Bands,
     Categories,
     Domains,
     Hierarchies,
@@ -21,11 +22,13 @@ from anonymizer.cli.columns import (
     Qis,
     Sensitive,
     Sources,
+    bands_of,
     declared_columns,
     label_forms,
     least_spreads,
     times_of,
 )
+from anonymizer.domain.promises import SAFE_SHARE, SAFE_SOURCE_SHARE, Promise, bounded_shares
 from anonymizer.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -33,9 +36,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from anonymizer.app.anonymize import AnonymizeReport
-
-SAFE_SHARE, SAFE_SOURCE_SHARE = 0.995, 0.95
-"""Bounds on the share of a class that has one value, or one source's tuple, where none is given."""
 
 
 class _Lang(StrEnum):
@@ -140,6 +140,7 @@ def anonymize(
             "--t", min=0, help="Distance of its distribution from the table's, 0 to 1, at most."
         ),
     ] = None,
+    bands: Bands = None,
     keep: Kept = None,
     target: Annotated[
         str | None,
@@ -188,7 +189,6 @@ def anonymize(
 
     from anonymizer.app.anonymize import MODELS, Places, Plan, write_release  # noqa: PLC0415
     from anonymizer.app.anonymize import anonymize as run  # noqa: PLC0415
-    from anonymizer.domain.promises import Promise  # noqa: PLC0415
     from anonymizer.files.tables import read_table  # noqa: PLC0415
 
     if model not in MODELS:
@@ -211,13 +211,13 @@ def anonymize(
     )
     chosen = MODELS[model]
     d = chosen.d if d is None else d
-    unbounded = as_published or d == 1
+    shares = bounded_shares(1 if as_published else d, max_share, max_source_share)
     promise = Promise(
         k=k,
         d=d,
         l=chosen.l if l is None else l,
-        max_share=_bound(max_share, SAFE_SHARE, unbounded=unbounded),
-        max_source_share=_bound(max_source_share, SAFE_SOURCE_SHARE, unbounded=unbounded),
+        max_share=shares[0],
+        max_source_share=shares[1],
         min_spread=least_spreads(min_spread),
         entropy_l=entropy_l,
         t=float("inf") if t is None else t,
@@ -234,6 +234,7 @@ def anonymize(
         labels=forms,
         language=lang.value,
         measures=measure or (),
+        bands=bands_of(bands),
     )
     console = Console(stderr=True)
     with console.status("reading the table"):
@@ -297,9 +298,3 @@ def _summary(report: "AnonymizeReport", *, title: str) -> "Table":
     table.add_row("sensitive values linked", f"{report.n_learned(sensitive=True):,}")
     table.add_row("time", f"{sum(report.seconds.values()):.1f} s")
     return table
-
-
-def _bound(given: float | None, safe: float, *, unbounded: bool) -> float:
-    if given is not None:
-        return given
-    return 1.0 if unbounded else safe

@@ -57,6 +57,10 @@ Markers = Annotated[
         "--missing", metavar="MARKER", help="Means `no value`, as an empty cell and `?` do."
     ),
 ]
+Bands = Annotated[
+    Many,
+    typer.Option(metavar="S=X:Y:Z", help="Edges of bands of a sensitive number: l counts bands."),
+]
 Labels = Annotated[
     Many,
     typer.Option(
@@ -182,6 +186,17 @@ def assigned_numbers(option: str, given: Sequence[str]) -> Iterator[tuple[str, l
             raise SettingsError(f"{option}: {name} is there twice")
         seen.add(name)
         yield name, parts
+
+
+def bands_of(given: Many) -> dict[str, list[float]]:
+    """Return the edges of the bands of each number that is named, as S=X:Y:Z.
+
+    Raises
+    ------
+    SettingsError
+        If one is something else.
+    """
+    return dict(assigned_numbers("bands", given or ()))
 
 
 def least_spreads(given: Many) -> dict[str, float]:

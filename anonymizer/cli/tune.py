@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anonymizer.cli.columns import (
+    Bands,
     Categories,
     Domains,
     Hierarchies,
@@ -20,7 +21,7 @@ from anonymizer.cli.columns import (
     Orders,
     Sensitive,
     Sources,
-    assigned_numbers,
+    bands_of,
     declared_columns,
     names,
 )
@@ -93,12 +94,7 @@ def tune(
             help="Try a release without these quasi-identifiers too; give one for each choice.",
         ),
     ] = None,
-    bands: Annotated[
-        Many,
-        typer.Option(
-            metavar="S=X:Y:Z", help="Edges of bands of a sensitive number: l counts bands."
-        ),
-    ] = None,
+    bands: Bands = None,
     min_score: Annotated[
         float | None,
         typer.Option(
@@ -195,7 +191,7 @@ def tune(
         sort=("deletion" if target is None else "score") if sort is None else sort.value,
         jobs=jobs or os.cpu_count() or 1,
         stream=declared.settings if declared else None,
-        banded=tuple(_bands(bands)),
+        banded=tuple(bands_of(bands)),
     )
     console = Console(stderr=True)
     if settings is not None and declared is not None:
@@ -223,7 +219,7 @@ def tune(
         )
         with console.status("reading the table"):
             read = read_table(table, columns.columns)
-            bench = bench_of_table(read, columns, trained, bands=_bands(bands), seed=seed)
+            bench = bench_of_table(read, columns, trained, bands=bands_of(bands), seed=seed)
     with progress(console) as tell:
         tuned = run(bench, asked, out, progress=tell)
     tell_of(console, tuned)
@@ -296,7 +292,3 @@ def _numbers(option: str, said: str) -> list[int]:
     if len(found) > _MOST_TRIED:
         raise SettingsError(f"{option}: more than {_MOST_TRIED:,} numbers")
     return list(found)
-
-
-def _bands(given: Many) -> dict[str, Sequence[float]]:
-    return dict(assigned_numbers("bands", given or ()))

@@ -3,6 +3,9 @@
 from dataclasses import dataclass, field
 from math import inf
 
+SAFE_SHARE, SAFE_SOURCE_SHARE = 0.995, 0.95
+"""Of a class, at most, with one value, and with all values of one source, where nobody says."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
@@ -45,3 +48,20 @@ class Promise:
     min_spread: dict[str, float] = field(default_factory=dict)
     entropy_l: float = 1.0
     t: float = inf
+
+
+def bounded_shares(
+    d: int, max_share: float | None = None, max_source_share: float | None = None
+) -> tuple[float, float]:
+    """Return `max_share` and `max_source_share` of a promise; None: what is safe.
+
+    Notes
+    -----
+    d = 2 still allows a class in which 99 of 100 have one value. Who asks for d = 1 allows that
+    all have it: then nothing is bounded where nobody says.
+    """
+    safe = (1.0, 1.0) if d == 1 else (SAFE_SHARE, SAFE_SOURCE_SHARE)
+    return (
+        safe[0] if max_share is None else max_share,
+        safe[1] if max_source_share is None else max_source_share,
+    )

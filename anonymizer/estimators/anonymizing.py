@@ -19,11 +19,11 @@ from anonymizer.algorithms.records.measures import measure
 from anonymizer.algorithms.records.problem import pose
 from anonymizer.algorithms.records.verifying import verify_classes
 from anonymizer.domain.arrays import FloatArray, Int32Array
-from anonymizer.domain.promises import Promise
+from anonymizer.domain.promises import Promise, bounded_shares
 from anonymizer.domain.tables import Records
 from anonymizer.errors import GuaranteeError
 from anonymizer.estimators.columns import Column, ColumnArray, learn_columns
-from anonymizer.estimators.models import MODELS
+from anonymizer.estimators.models import MODELS, Task
 from anonymizer.estimators.rows import (
     RowTransformer,
     names_of,
@@ -48,11 +48,16 @@ class Anonymizer(RowTransformer):
     d, l
         Distinct values of every quasi-identifier and every sensitive attribute in a class; None:
         2 and 1 for `kd`, 2 and 2 for `kld`, else 1 and 1.
-    entropy_l, t, max_share
+    entropy_l, t
         See `anonymizer.domain.promises.Promise`.
+    max_share
+        Share of a class that may have one value of a quasi-identifier; None: 0.995 where d is 2 or
+        more. No two columns are of one source here, so that there is no tuple to be bounded.
     method
-        `hilbert` or `mondrian` for `kd` and `kld`, `fast` or `kmeans` for `kaca`; None: the
-        first. Cells have but one.
+        `hilbert`, `mondrian` or `best` for `kd` and `kld`, `fast` or `kmeans` for `kaca`; None:
+        the first. Cells have but one.
+    time_budget
+        Seconds that `best` may search for classes that lose less.
     categorical
         Columns of categories, by index or name; all others are numbers.
     sensitive
@@ -65,7 +70,8 @@ class Anonymizer(RowTransformer):
     missing
         The category that means "missing" and is no value where values are counted.
     random_state
-        Of the tree of `cells`; the other models leave nothing to chance.
+        Of the tree of `cells` and the search of `best`; the other methods leave nothing to
+        chance. A search that its time ends is no longer the same at each run.
 
     Attributes
     ----------
@@ -101,8 +107,9 @@ class Anonymizer(RowTransformer):
         l: int | None = None,  # noqa: E741  the field's name for it
         entropy_l: float = 1.0,
         t: float = inf,
-        max_share: float = 1.0,
+        max_share: float | None = None,
         method: str | None = None,
+        time_budget: float = 20.0,
         categorical: Sequence[Column] = (),
         sensitive: Sequence[Column] = (),
         bands: Mapping[Column, Sequence[float]] | None = None,
@@ -118,6 +125,7 @@ class Anonymizer(RowTransformer):
         self.t = t
         self.max_share = max_share
         self.method = method
+        self.time_budget = time_budget
         self.categorical = categorical
         self.sensitive = sensitive
         self.bands = bands
@@ -214,11 +222,14 @@ class Anonymizer(RowTransformer):
             raise ValueError(f"model must be one of cells, {', '.join(MODELS)}")
         if self.method not in (None, *methods):
             raise ValueError(f"method of {self.model} must be one of {', '.join(methods)}")
+        if not 0 <= self.time_budget < inf:
+            raise ValueError("time_budget must be a number of seconds, 0 or more")
+        d = d if self.d is None else self.d
         promise = Promise(
             k=self.k,
-            d=d if self.d is None else self.d,
+            d=d,
             l=l if self.l is None else self.l,
-            max_share=self.max_share,
+            max_share=bounded_shares(d, self.max_share)[0],
             entropy_l=self.entropy_l,
             t=self.t,
         )
@@ -231,13 +242,15 @@ class Anonymizer(RowTransformer):
         schema = self.columns_.schema
         self.cells_: Cells | None = None
         self.known_: dict[bytes, int] = {}
+        seed = seed_of(self.random_state)
         if self.model == "cells":
             target, numeric = (None, False) if y is None else target_of(y, rows)
-            seed = seed_of(self.random_state)
             self.cells_ = cells(records, schema, promise, target=target, numeric=numeric, seed=seed)
             return self.cells_.class_of
         methods = MODELS[self.model].methods
-        class_of = methods[self.method or next(iter(methods))](records, schema, promise)
+        class_of = methods[self.method or next(iter(methods))](
+            Task(records, schema, promise, seed, self.time_budget)
+        )
         for value, c in zip(self.columns_.values(rows), class_of.tolist(), strict=True):
             self.known_.setdefault(value.tobytes(), c)
         return class_of

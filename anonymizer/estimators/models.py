@@ -1,33 +1,68 @@
 """The algorithms that form classes, by name."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from anonymizer.algorithms.kaca.forming import Method, kaca
+from anonymizer.algorithms.records.best import best
 from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.mondrian import mondrian
 from anonymizer.algorithms.records.problem import pose
 from anonymizer.algorithms.records.sweeping import sweep
-from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.tables import Records, Schema
 
-
-def _hilbert(records: Records, schema: Schema, promise: Promise) -> Int32Array:
-    order = hilbert_order(records.qi, [qi.size for qi in schema.qis])
-    return sweep(pose(records, schema, promise), order)
+_LONG_SEARCH = 2_000
+"""From so many records on, a search takes all the time it is given; below, it ends by itself."""
 
 
-def _mondrian(records: Records, schema: Schema, promise: Promise) -> Int32Array:
-    return mondrian(pose(records, schema, promise))
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Task:
+    """What a method gets: records, what each class must keep, and how long it may search."""
+
+    records: Records
+    schema: Schema
+    promise: Promise
+    seed: int
+    time_budget_s: float
 
 
-def _kaca_fast(records: Records, schema: Schema, promise: Promise) -> Int32Array:
-    return kaca(records, schema, promise, method=Method.FAST)
+def _order(task: Task) -> IntArray:
+    return hilbert_order(task.records.qi, [qi.size for qi in task.schema.qis])
 
 
-def _kaca_kmeans(records: Records, schema: Schema, promise: Promise) -> Int32Array:
-    return kaca(records, schema, promise, method=Method.KMEANS)
+def _hilbert(task: Task) -> Int32Array:
+    return sweep(pose(task.records, task.schema, task.promise), _order(task))
+
+
+def _best(task: Task) -> Int32Array:
+    began_s = time.monotonic()
+
+    def left() -> float:
+        used_s = time.monotonic() - began_s
+        return max(1 - used_s / task.time_budget_s, 0.0) if task.time_budget_s else 0.0
+
+    return best(
+        pose(task.records, task.schema, task.promise),
+        _order(task),
+        keep_going=lambda: left() > 0,
+        left=left if task.records.n >= _LONG_SEARCH else None,
+        seed=task.seed,
+    )
+
+
+def _mondrian(task: Task) -> Int32Array:
+    return mondrian(pose(task.records, task.schema, task.promise))
+
+
+def _kaca_fast(task: Task) -> Int32Array:
+    return kaca(task.records, task.schema, task.promise, method=Method.FAST)
+
+
+def _kaca_kmeans(task: Task) -> Int32Array:
+    return kaca(task.records, task.schema, task.promise, method=Method.KMEANS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +71,10 @@ class Model:
 
     d: int
     l: int  # noqa: E741  the field's name for it
-    methods: Mapping[str, Callable[[Records, Schema, Promise], Int32Array]]
+    methods: Mapping[str, Callable[[Task], Int32Array]]
 
 
-_CLASSES = {"hilbert": _hilbert, "mondrian": _mondrian}
+_CLASSES = {"hilbert": _hilbert, "mondrian": _mondrian, "best": _best}
 MODELS: Mapping[str, Model] = {
     "kd": Model(d=2, l=1, methods=_CLASSES),
     "kld": Model(d=2, l=2, methods=_CLASSES),

@@ -29,6 +29,7 @@ _EXAMPLES: Mapping[str, str] = {
         [[streams]]
         name = "fleet"
         window_s = 300.0
+        model = "kd"                       # or kld, kaca, cells
         promise = { k = 10, d = 2 }
 
         [[streams.sources]]

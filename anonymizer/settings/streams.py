@@ -1,13 +1,14 @@
 """Streams of records: who tells what of a vehicle, in which windows, under which promise."""
 
 import re
+from itertools import pairwise
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from anonymizer.domain.promises import Promise
+from anonymizer.domain.promises import Promise, bounded_shares
 from anonymizer.settings.group import Group
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -22,6 +23,13 @@ RESERVED = {
     *("measures", "k_anonymized", "algorithm"),
 }
 """What a message says of a class itself."""
+METHODS = {
+    "kd": ("hilbert", "best"),
+    "kld": ("hilbert", "best"),
+    "kaca": ("kmeans", "fast"),
+    "cells": ("tree",),
+}
+"""Of each model, besides `auto`."""
 
 
 class PeriodSettings(Group):
@@ -61,6 +69,9 @@ class AttributeSettings(Group):
     """Categories, neighbours beside each other; any other makes the part invalid."""
     hierarchy: Path | None = None
     """A file of `;`-separated lines, leaf first, or a JSON of trees by attribute. None: none."""
+    bands: tuple[Number, ...] = ()
+    """Of a sensitive number, rising edges of bands: numbers of one band count as one value towards
+    l, entropy_l and t, and are told as they are. Empty: each step is a value of its own."""
     missing: Annotated[str, Field(min_length=1, max_length=64)] = "?"
     """The text that means "no value", as null and a missing field do. It never counts towards d
     or l."""
@@ -113,6 +124,19 @@ class AttributeSettings(Group):
             "line",
         }:
             raise ValueError("scale: circle is for numbers, digits and apart are for categories")
+        return self
+
+    @model_validator(mode="after")
+    def _its_bands_fit(self) -> Self:
+        if not self.bands:
+            return self
+        if self.role != "sensitive" or self.lo is None or self.hi is None:
+            raise ValueError("bands: are for sensitive numbers")
+        if self.lasting:  # the numbers themselves are told, and can be intersected
+            raise ValueError("bands: are not for what is lasting")
+        edges = (self.lo, *self.bands, self.hi)
+        if any(low >= high for low, high in pairwise(edges[:-1])) or edges[-2] > self.hi:
+            raise ValueError("bands: must rise, above lo and up to hi")
         return self
 
     @model_validator(mode="after")
@@ -177,10 +201,11 @@ class PromiseSettings(Group):
     """Distinct values of every quasi-identifier that are really there."""
     l: Annotated[int, Field(ge=1)] = 1  # noqa: E741  the field's name for it
     """Distinct values of every sensitive attribute."""
-    max_share: Share = 1.0
-    """Largest share of the vehicles of a class that any one value of a QI may have."""
-    max_source_share: Share = 1.0
-    """Likewise for all QIs of one source together."""
+    max_share: Share | None = None
+    """Largest share of the vehicles of a class that any one value of a QI may have. None: 0.995
+    where d is 2 or more."""
+    max_source_share: Share | None = None
+    """Likewise for all QIs of one source together. None: 0.95 where d is 2 or more."""
     min_spread: dict[str, NotNegative] = Field(default={})
     """Least distance between the ends of a numeric QI, by its name."""
     entropy_l: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0
@@ -190,14 +215,20 @@ class PromiseSettings(Group):
     no bound."""
 
     @property
+    def bounds_sensitive(self) -> bool:
+        """Whether anything is asked of the sensitive attributes."""
+        return self.l > 1 or self.entropy_l > 1 or self.t is not None
+
+    @property
     def promise(self) -> Promise:
         """What the algorithms know of it."""
+        max_share, max_source_share = bounded_shares(self.d, self.max_share, self.max_source_share)
         return Promise(
             k=self.k,
             d=self.d,
             l=self.l,
-            max_share=self.max_share,
-            max_source_share=self.max_source_share,
+            max_share=max_share,
+            max_source_share=max_source_share,
             min_spread=dict(self.min_spread),
             entropy_l=self.entropy_l,
             t=inf if self.t is None else self.t,
@@ -234,13 +265,21 @@ class StreamSettings(Group):
     max_open_windows: Annotated[int, Field(ge=1, le=10_000)] = 8
     max_records: Annotated[int, Field(ge=1, le=50_000_000)] = 200_000
     """In all open windows together; further vehicles are refused as overload."""
-    model: Literal["kd", "kld", "kaca"] = "kd"
+    model: Literal["kd", "kld", "kaca", "cells"] = "kd"
     """`kd`: k vehicles and d values; `kld`: and l sensitive values; `kaca`: k vehicles (`d` is 1
-    unless set), clustered first and generalized afterwards."""
-    method: Literal["hilbert", "best", "auto", "kmeans", "fast"] = "auto"
+    unless set), clustered first and generalized afterwards; `cells`: k vehicles and l sensitive
+    values (`d` and `l` are 1 unless set, l is at most k) in each cell of a decision tree."""
+    method: Literal["hilbert", "best", "auto", "kmeans", "fast", "tree"] = "auto"
     """`hilbert`: the algorithm as published, a few milliseconds; `best`: a search as long as
     `budget_s`; `auto`: `best` where the window is small enough for it. Of `kaca`: `kmeans`, as
-    published, slow beyond some 10,000 records; `fast`; `auto`: `fast`."""
+    published, slow beyond some 10,000 records; `fast`; `auto`: `fast`. Of `cells`: `tree`."""
+    target: Annotated[str, Field(max_length=64)] | None = None
+    """The attribute, sensitive or a measure, that a model is to learn from what is published: the
+    tree of `cells` follows it. Empty: none, cells are only small. None: the first sensitive one
+    where the promise bounds it (`l`, `entropy_l` or `t`), else none."""
+    labels: Literal["representative", "range"] = "representative"
+    """What stands for the values of a class of `cells`: the median, of a category the most
+    frequent; or what is there, as `kd` tells it."""
     budget_s: Positive = 2.0
     """Seconds of search a window."""
     cost: Literal["range", "set", "taxonomy"] = "range"
@@ -272,13 +311,23 @@ class StreamSettings(Group):
         """The topic with the name of the stream put in."""
         return self.topic.replace("{stream}", self.name)
 
+    @property
+    def learned(self) -> str | None:
+        """The attribute that the tree of `cells` learns; None: none."""
+        sensitive = [a.name for a in self.attributes if a.role == "sensitive"]
+        if self.target is None and sensitive and self.promise.bounds_sensitive:
+            return sensitive[0]
+        return self.target or None
+
     @model_validator(mode="before")
     @classmethod
-    def _kaca_asks_for_k_alone(cls, said: Any) -> Any:  # noqa: ANN401  whatever is in the file
-        if isinstance(said, dict) and said.get("model") == "kaca":
+    def _some_ask_for_k_alone(cls, said: Any) -> Any:  # noqa: ANN401  whatever is in the file
+        if isinstance(said, dict) and said.get("model") in {"kaca", "cells"}:
             promise = said.get("promise", {})
             if isinstance(promise, dict):
-                return said | {"promise": {"d": 1} | promise}
+                unbounded = {"max_share": 1.0, "max_source_share": 1.0}
+                alone = {"d": 1, **(unbounded if said["model"] == "kaca" else {})}
+                return said | {"promise": alone | promise}
         return said
 
     @model_validator(mode="after")
@@ -313,23 +362,55 @@ class StreamSettings(Group):
         if not any(a.role == "qi" for a in self.attributes):
             raise ValueError("attributes: at least one must be a quasi-identifier")
         p = self.promise
-        if not sensitive and (p.l > 1 or p.entropy_l > 1 or p.t is not None):
+        if not sensitive and p.bounds_sensitive:
             raise ValueError("promise: l, entropy_l and t need a sensitive attribute")
         if self.model == "kld" and p.l < 2:
             raise ValueError('model: "kld" needs promise.l of 2 or more')
-        if (self.model == "kaca") is (self.method in {"hilbert", "best"}) and self.method != "auto":
+        if self.method != "auto" and self.method not in METHODS[self.model]:
             raise ValueError(
-                "method: hilbert and best are for kd and kld, kmeans and fast for kaca"
+                "method: hilbert and best are for kd and kld, kmeans and fast for kaca, tree for"
+                " cells"
             )
+        shares = (p.promise.max_share, p.promise.max_source_share)
         if self.model == "kaca" and (
-            (p.max_share, p.max_source_share, p.entropy_l, p.t, p.min_spread) != (1, 1, 1, None, {})
+            (*shares, p.entropy_l, p.t, p.min_spread) != (1, 1, 1, None, {})
         ):
             raise ValueError('promise: "kaca" keeps k, d and l, no other bound')
         if self.model == "kaca" and self.cumulative == "enforce":
-            raise ValueError('cumulative: "enforce" is for kd and kld')
+            raise ValueError('cumulative: "enforce" is for kd, kld and cells')
         numeric = {a.name for a in self.attributes if a.numeric and a.role == "qi"}
         if not set(p.min_spread) <= numeric:
             raise ValueError("promise.min_spread: must name numeric quasi-identifiers")
+        return self
+
+    @model_validator(mode="after")
+    def _cells_fit(self) -> Self:
+        if self.model != "cells":
+            if self.target is not None:
+                raise ValueError(f'target: "{self.model}" does not look at one')
+            if self.labels != "representative":
+                raise ValueError(f'labels: "{self.model}" has its own')
+            return self
+        from anonymizer.algorithms.cells.forming import (  # noqa: PLC0415  a second to import
+            check_cells_promise,
+        )
+
+        p = self.promise
+        try:
+            check_cells_promise(p.promise)
+        except ValueError as wrong:
+            raise ValueError(f"promise: {wrong}") from None
+        role_of = {a.name: a.role for a in self.attributes}
+        if self.target and role_of.get(self.target, "qi") == "qi":
+            raise ValueError("target: must be a sensitive attribute or a measure")
+        if self.target and role_of[self.target] == "sensitive" and not p.bounds_sensitive:
+            raise ValueError("target: is sensitive: needs promise.l of 2 or more, entropy_l or t")
+        least = {a.role: p.d if a.role == "qi" else p.l for a in self.attributes if a.lasting}
+        if self.cumulative == "enforce" and 1 in least.values():
+            raise ValueError(
+                'cumulative: "enforce" needs promise.d of 2 or more for a lasting'
+                " quasi-identifier, promise.l for what is sensitive"
+            )
         return self
 
 

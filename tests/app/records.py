@@ -119,7 +119,13 @@ def assert_classes_keep(
         ]
         assert len(covered) >= message["count"]
         for name, label in message["qis"].items():
-            if "values" in label:
+            if "value" in label:
+                told = [r[name] for r in records if r.get(name) is not None]
+                is_number = isinstance(label["value"], int | float)
+                assert label["value"] in told or (
+                    is_number and min(told) < label["value"] < max(told)
+                )
+            elif "values" in label:
                 assert len(set(label["values"]) - {"?"}) >= d
             else:
                 assert len({r.get(name) for r in covered} - {None}) >= d
@@ -129,7 +135,12 @@ def assert_classes_keep(
 
 
 def covers(label: Mapping[str, Any], value: Any) -> bool:  # noqa: ANN401  of JSON
-    """Whether a published label speaks truly of a value (numbers are rounded to halves)."""
+    """Whether a published label speaks truly of a value (numbers are rounded to halves).
+
+    A representative says nothing of any one of those that it stands for.
+    """
+    if "value" in label:
+        return True
     if "values" in label:
         return ("?" if value is None else value) in label["values"]
     if value is None:

@@ -79,13 +79,21 @@ def seen_classes(watching: Witness) -> list[bytes]:
     return [m.payload for m in watching.seen if m.topic == "anonymized/fleet"]
 
 
+CELLS = {"model": "cells", "method": "auto", "promise": {"k": 4, "l": 2}}
+
+
+@pytest.mark.parametrize(("model", "d", "l"), [({}, 2, 1), (CELLS, 1, 2)], ids=["kd", "cells"])
 async def test_parts_of_three_sources_become_classes_that_keep_their_promise(
-    broker: LocalBroker, tmp_path: Path
+    model: Mapping[str, Any],
+    d: int,
+    l: int,  # noqa: E741
+    broker: LocalBroker,
+    tmp_path: Path,
 ) -> None:
     parts = list(traffic(n_vehicles=40, n_windows=3, seed=1))
     async with (
         witness(broker.url) as watching,
-        serving_records(tmp_path, broker.url, fleet={"idle_s": 0.5}) as gateway,
+        serving_records(tmp_path, broker.url, fleet={"idle_s": 0.5, **model}) as gateway,
     ):
         await publish(broker.url, parts)
         await gateway.program.logged("window closed", times=3)
@@ -96,7 +104,7 @@ async def test_parts_of_three_sources_become_classes_that_keep_their_promise(
     classes = assert_each_window_has_one_partition(seen_classes(watching))
     assert sorted(classes) == [0, 60, 120]
     for window in range(3):
-        assert_classes_keep(classes[window * 60], in_window(parts, window), k=4, d=2, l=1)
+        assert_classes_keep(classes[window * 60], in_window(parts, window), k=4, d=d, l=l)
     assert stored_accounts(tmp_path / "records.sqlite") == {"received": 360, "published": 360}
     assert stored_parts(tmp_path / "records.sqlite") == 0
     assert "veh-" not in "".join(gateway.program.lines)

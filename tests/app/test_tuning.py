@@ -41,7 +41,7 @@ from anonymizer.errors import GuaranteeError, InputError, SettingsError
 from anonymizer.files.coding import Declared
 from anonymizer.files.tables import read_table
 from anonymizer.pipeline.records.streams import declare
-from anonymizer.settings import Settings, StreamSettings
+from anonymizer.settings import PromiseSettings, Settings, StreamSettings
 from tests.algorithms.records.made import SCHEMA, categories, numbers
 from tests.app.tuning import bench, window
 from tests.pipeline.records.made import FLEET
@@ -239,11 +239,23 @@ def test_digests_differ_where_the_records_or_the_question_do() -> None:
         replace(made, seed=1),
         replace(made, learner="forest"),
         replace(made, base=Promise(k=2, t=0.5)),
+        replace(made, max_share=0.9),
         replace(made, judged=()),
         replace(made, windows=(Window(here.records, 1 - here.target),)),
     ]
     assert len({each.digest() for each in others}) == len(others)
     assert bench().digest() == made.digest()
+
+
+@pytest.mark.parametrize(("d", "shares"), [(1, (1.0, 1.0)), (2, (0.995, 0.95))])
+def test_what_is_tried_is_the_promise_of_a_release_or_stream_where_nothing_is_said(
+    d: int, shares: tuple[float, float]
+) -> None:
+    promise = bench().promise(k=4, d=d, l=1, qis=[])
+    assert (promise.max_share, promise.max_source_share) == shares
+    assert PromiseSettings(k=4, d=d).promise == promise
+    asked = replace(bench(), max_share=1.0).promise(k=4, d=d, l=1, qis=[])
+    assert (asked.max_share, asked.max_source_share) == (1.0, shares[1])
 
 
 def test_persons_are_on_one_side_and_late_windows_judge() -> None:
@@ -407,7 +419,8 @@ def test_a_setting_is_read_as_it_is_meant_whatever_the_labels(
     )
     assert "# S: sources must send the number of its band, from 0." in text.splitlines()
     (read,) = Settings.model_validate(tomllib.loads(text)).streams
-    assert (read.model, read.promise.promise) == ("kld", Promise(k=4, d=1, l=2))
+    assert (read.model, read.promise.promise) == ("cells", Promise(k=4, d=1, l=2))
+    assert read.learned is None
     first, second, third = read.attributes
     assert (first.values, first.missing, third.role) == (tuple(labels), "?", "sensitive")
     assert second.lo is not None
@@ -436,12 +449,27 @@ def test_a_stream_gets_the_new_promise_and_stays_what_it_was_in_all_else() -> No
     assert [source.name for source in after.sources] == ["registration", "telemetry"]
     assert after.attributes == tuple(a for a in before.attributes if a.name != "age")
     assert (after.model, after.method, after.window_s) == ("kld", "hilbert", before.window_s)
+    followed = proposal_for_stream(
+        before,
+        Configuration(model="cells", k=7, d=1, l=2, without=("age",)),
+        replace(promise, d=1),
+        target="fault",
+    )
+    (cells,) = Settings.model_validate(tomllib.loads(followed)).streams
+    assert (cells.model, cells.method, cells.learned) == ("cells", "auto", "fault")
+    again = proposal_for_stream(cells, configuration, promise)
+    (back,) = Settings.model_validate(tomllib.loads(again)).streams
+    assert (back.model, back.target) == ("kld", None)
     kaca = proposal_for_stream(
         StreamSettings.model_validate(FLEET),
         Configuration(model="kaca", k=7, d=1, l=1),
         Promise(k=7),
     )
-    assert Settings.model_validate(tomllib.loads(kaca)).streams[0].method == "auto"
+    (clustered,) = Settings.model_validate(tomllib.loads(kaca)).streams
+    assert clustered.method == "auto"
+    bounded = Promise(k=7, d=2, max_share=0.995, max_source_share=0.95)
+    text = proposal_for_stream(clustered, Configuration(model="kd", k=7, d=2, l=1), bounded)
+    assert Settings.model_validate(tomllib.loads(text)).streams[0].promise.promise == bounded
 
 
 def people(folder: Path) -> Path:

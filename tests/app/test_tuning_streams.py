@@ -4,6 +4,7 @@ import asyncio
 import csv
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ from anonymizer.settings import BrokerSettings, LimitSettings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.brokers import LocalBroker
 from tests.brokers import broker
-from tests.pipeline.records.made import FAULTS, LENGTH_S, Sent, fleet, stream, traffic
+from tests.pipeline.records.made import FAULTS, FLEET, LENGTH_S, Sent, fleet, stream, traffic
 
 __all__ = ["broker"]
 
@@ -103,9 +104,11 @@ def test_of_what_was_heard_for_a_while_the_windows_that_were_cut_off_are_left_ou
     assert inner.without_ends() is inner
 
 
-@pytest.mark.parametrize("model", ["kd", "kld", "kaca"])
-def test_classes_are_those_that_the_gateway_publishes(model: str) -> None:
-    d, diverse = (2, 2) if model == "kld" else (1, 1)
+@pytest.mark.parametrize(
+    ("model", "diverse"), [("kd", 1), ("kld", 2), ("kaca", 1), ("cells", 1), ("cells", 2)]
+)
+def test_classes_are_those_that_the_gateway_publishes(model: str, diverse: int) -> None:
+    d = 2 if model == "kld" else 1
     declared = stream(model=model, method="auto", promise={"k": 5, "d": d, "l": diverse})
     (joined,) = joined_windows(declared, messages(sent(n_windows=1)), limits=LIMITS).windows
     published = anonymize(
@@ -125,6 +128,47 @@ def test_classes_are_those_that_the_gateway_publishes(model: str) -> None:
     assert trial.n_classes == len(published.messages)
     assert trial.gcp == pytest.approx(published.summary["gcp"])
     assert trial.reached_k == published.summary["k"]
+
+
+def test_cells_that_learn_a_measure_are_those_that_the_gateway_publishes() -> None:
+    fuel = {"name": "fuel", "role": "measure", "lo": 0, "hi": 500}
+    sources = [*FLEET["sources"][:2], {"name": "telemetry", "tells": ["speed", "fault", "fuel"]}]
+    changes = {
+        "attributes": [*FLEET["attributes"], fuel],
+        "sources": sources,
+        "model": "cells",
+        "method": "auto",
+        "promise": {"k": 4, "l": 2},
+    }
+    parts = [
+        replace(part, told=part.told | {"fuel": 9 * int(part.told["speed"])})
+        if "speed" in part.told
+        else part
+        for part in sent(n_vehicles=80, n_windows=1)
+    ]
+    seen = {}
+    for target in ("fuel", ""):
+        declared = stream(**changes, target=target)
+        recorded = joined_windows(declared, messages(parts), limits=LIMITS)
+        published = anonymize(
+            declared,
+            MODELS["cells"](declared),
+            recorded.windows[0],
+            {},
+            span=(0.0, LENGTH_S),
+            first_message=1,
+            seed=0,
+            keep_going=lambda: False,
+            clock=lambda: 0.0,
+        )
+        made = bench_of_stream(declared, recorded, Trained(), seed=0)
+        (trial,) = try_row(made, Row("cells", 4, 1, (), (2,)), max_deletion=1.0)
+        assert trial.n_classes == len(published.messages)
+        assert trial.gcp == pytest.approx(published.summary["gcp"])
+        seen[target] = trial.gcp
+    assert seen["fuel"] != seen[""]
+    with pytest.raises(SettingsError, match="more than 100 values"):
+        bench_of_stream(declared, recorded, Trained(target="fuel"), seed=0)
 
 
 def test_a_stream_of_kaca_is_tried_without_a_quasi_identifier_too() -> None:

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
 
@@ -152,6 +153,8 @@ def test_cells_follow_what_a_model_is_to_learn(table: Path, tmp_path: Path) -> N
             ["--model", "cells", "--sa", "illness", "-k", "2", "-l", "3"],
             "cells: l = 3 is more than k",
         ),
+        (["--sa", "illness", "--bands", "illness=1:2"], "bands: illness is no sensitive attribute"),
+        (["--sa", "name", "--bands", "illness"], "bands: must be a name, = and numbers"),
     ],
 )
 def test_a_target_or_an_l_that_cannot_be_is_refused(
@@ -162,6 +165,29 @@ def test_a_target_or_an_l_that_cannot_be_is_refused(
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())
     assert not out.exists()
+
+
+def test_l_counts_the_bands_of_a_number_that_is_told_as_it_is(tmp_path: Path) -> None:
+    doses, out, report = (tmp_path / name for name in ("doses.csv", "out.csv", "report.json"))
+    lines = [f"{20 + i % 7},{10 * (i % 7) + i / 100}" for i in range(70)]
+    doses.write_text("\n".join(["age,dose", *lines]))
+    least = []
+    for bands in ([], ["--bands", "dose=20:40"]):
+        done = anonymizer(
+            *("anonymize", doses, "--qi", "age", "--sa", "dose", "--model", "cells", "-k", "5"),
+            *("-l", "3", "--out", out, "--report", report),
+            *bands,
+        )
+        assert done.returncode == 0, done.stderr
+        seen = defaultdict(set)
+        for row in read(out):
+            seen[row["class_id"]].add(sum(float(row["dose"]) >= edge for edge in (20, 40)))
+        least.append(min(map(len, seen.values())))
+        assert sorted(row["dose"] for row in read(out)) == sorted(x.split(",")[1] for x in lines)
+    assert least == [1, 3]
+    told = json.loads(report.read_text())
+    assert told["settings"]["bands"] == {"dose": [20.0, 40.0]}
+    assert (told["sensitive"][0]["size"], told["sensitive"][0]["l"]) == (3, 3)
 
 
 @pytest.mark.parametrize(("language", "area"), [("zh", "区域"), ("en", " area")])

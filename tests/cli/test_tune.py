@@ -65,7 +65,17 @@ def test_a_table_is_searched_and_the_setting_that_is_recommended_would_start(
     assert (checked.returncode, "streams of records: people" in checked.stdout) == (0, True)
 
 
-def test_recorded_windows_give_a_setting_for_their_stream(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--model", "kd,kld,kaca", "-l", "2"],
+        ["--model", "cells", "-l", "1,2"],
+        ["--model", "cells", "-l", "1,2", "--target", "fault", "--min-score", "0"],
+    ],
+)
+def test_recorded_windows_give_a_setting_for_their_stream(
+    options: list[str], tmp_path: Path
+) -> None:
     config = write_records_settings(
         tmp_path / "gateway.toml", "mqtt://127.0.0.1:1883", store=tmp_path / "store.sqlite"
     )
@@ -78,17 +88,22 @@ def test_recorded_windows_give_a_setting_for_their_stream(tmp_path: Path) -> Non
     out = tmp_path / "tuned"
     done = anonymizer(
         *("tune", records, "--stream", "fleet", "--config", config, "-k", "3,6", "--out", out),
-        *("--jobs", "1", "--model", "kd,kld,kaca", "-l", "2"),
+        *("--jobs", "1", *options),
     )
     assert done.returncode == 0, done.stderr
     assert "note: left out, no topic of the stream: 1" in done.stderr
     told = results(out)
-    assert (told["name"], told["n"], told["n_windows"]) == ("fleet", 80, 2)
+    assert (told["name"], told["n_windows"]) == ("fleet", 1 if "--target" in options else 2)
+    impossible = [each for each in told["trials"] if each["state"] == "impossible"]
+    assert {each["configuration"]["l"] for each in impossible} <= {1}
+    assert bool(impossible) == ("--target" in options)  # it learns what nothing protects
     best = next(each for each in told["trials"] if each["recommended"])["configuration"]
     settings = tomllib.loads((out / "recommended.toml").read_text())
     (stream,) = Settings.model_validate(settings).streams
     promise = stream.promise
     assert (stream.model, promise.k, promise.l) == (best["model"], best["k"], best["l"])
+    checked = anonymizer("check", "--config", out / "recommended.toml")
+    assert (checked.returncode, "streams of records: fleet" in checked.stdout) == (0, True)
 
 
 async def test_a_stream_is_tuned_by_what_its_topics_carry_now(

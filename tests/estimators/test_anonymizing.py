@@ -12,13 +12,21 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 
+from anonymizer.algorithms.records.problem import Cost
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.tables import Records
 from anonymizer.errors import GuaranteeError
 from anonymizer.estimators import Anonymizer
 from tests.estimators.made import frame, tables
 
-MODELS = [("cells", None), ("kd", "hilbert"), ("kd", "mondrian"), ("kld", None), ("kaca", "fast")]
+MODELS = [
+    ("cells", None),
+    ("kd", "hilbert"),
+    ("kd", "mondrian"),
+    ("kld", None),
+    ("kld", "best"),
+    ("kaca", "fast"),
+]
 ROLES: dict[str, Any] = {"categorical": [1, 2], "sensitive": [2]}
 
 
@@ -87,6 +95,25 @@ def test_other_rows_show_only_what_was_published(model: str, method: str | None)
     assert estimator.transform(table[:1]).tolist() == published[:1].tolist()
 
 
+def test_a_search_loses_less_the_longer_it_may_and_without_time_is_the_sweep() -> None:
+    rows = np.random.default_rng(0).integers(0, 9, (2_500, 3)).astype(float)
+    swept, none, some = (
+        Anonymizer("kd", method=method, time_budget=budget).fit(rows)
+        for method, budget in (("hilbert", 1.0), ("best", 0.0), ("best", 1.0))
+    )
+    np.testing.assert_array_equal(none.class_of_, swept.class_of_)
+    lost = [each.measures_.gcp[Cost.RANGE] for each in (swept, some)]
+    assert lost[1] < 0.9 * lost[0]
+    assert some.measures_.k >= 5
+
+
+def test_nearly_one_value_is_not_enough_where_nothing_is_said() -> None:
+    rows = np.array([[0.0]] * 299 + [[1.0]])
+    assert Anonymizer("kd").fit(rows).n_classes_ == 0
+    assert Anonymizer("kd", max_share=1.0).fit(rows).n_classes_ == 1
+    assert Anonymizer("kd", d=1).fit(rows).n_classes_ > 1
+
+
 def test_columns_go_by_name_or_index_and_the_untouched_pass() -> None:
     table = frame()
     roles: dict[str, Any] = {
@@ -153,6 +180,8 @@ def test_classes_that_do_not_keep_the_promise_are_not_published() -> None:
     [
         ({"model": "fog"}, "model must be one of cells, kd, kld, kaca"),
         ({"method": "fast"}, "method of cells must be one of tree"),
+        ({"time_budget": -1.0}, "time_budget must be a number of seconds, 0 or more"),
+        ({"time_budget": float("inf")}, "time_budget must be a number of seconds, 0 or more"),
         ({"k": 2, "l": 3}, "l = 3 is more than k = 2"),
         ({"l": 2}, "l = 2, but no column is sensitive"),
         ({"categorical": [], "sensitive": ["ill"]}, "column job has what is no number"),

@@ -12,6 +12,7 @@ from anonymizer.estimators import Anonymizer, Minimizer
         Anonymizer("cells"),
         Anonymizer("kd"),
         Anonymizer("kd", method="mondrian"),
+        Anonymizer("kd", method="best"),
         Anonymizer("kld", l=1),
         Anonymizer("kaca"),
         Anonymizer("kaca", method="kmeans", k=3),

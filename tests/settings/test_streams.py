@@ -4,8 +4,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from anonymizer.domain.promises import Promise
 from anonymizer.settings import Settings, StreamSettings
 from tests.pipeline.records.made import FLEET, fleet
+
+NUMBER: dict[str, Any] = {"role": "sensitive", "lo": 0, "hi": 9}
+CELLS: dict[str, Any] = {"model": "cells", "method": "auto", "promise": {"k": 4}}
 
 
 def mistake(**changes: Any) -> str:  # noqa: ANN401  settings of any kind
@@ -41,7 +45,14 @@ def test_streams_alone_are_enough_and_nothing_at_all_is_not() -> None:
 
 def test_a_promise_is_safe_where_nothing_is_said() -> None:
     promise = StreamSettings.model_validate({**FLEET, "promise": {}}).promise.promise
-    assert (promise.k, promise.d, promise.l) == (10, 2, 1)
+    assert promise == Promise(k=10, d=2, l=1, max_share=0.995, max_source_share=0.95)
+
+
+def test_one_value_of_all_is_as_much_as_is_asked_for_where_d_is_1_or_it_is_said() -> None:
+    said = {"d": 2, "max_share": 1, "max_source_share": 1}
+    for promise in ({"d": 1}, said):
+        kept = StreamSettings.model_validate({**FLEET, "promise": promise}).promise.promise
+        assert (kept.max_share, kept.max_source_share) == (1, 1)
 
 
 def test_names_are_put_into_topics() -> None:
@@ -71,6 +82,12 @@ def test_silence_lasts_a_window_and_its_lateness_where_nothing_is_said() -> None
         ({"values": ["a"], "scale": "circle"}, "circle is for numbers"),
         ({"lo": 0, "hi": 1, "scale": "digits"}, "are for categories"),
         ({"values": ["a"], "published_as": "own"}, "said of a class itself"),
+        ({"lo": 0, "hi": 9, "bands": [3]}, "bands: are for sensitive numbers"),
+        ({"values": ["a"], "role": "sensitive", "bands": [3]}, "bands: are for sensitive numbers"),
+        (NUMBER | {"bands": [3], "lasting": True}, "bands: are not for what is lasting"),
+        (NUMBER | {"bands": [3, 3]}, "bands: must rise, above lo and up to hi"),
+        (NUMBER | {"bands": [0, 3]}, "bands: must rise, above lo and up to hi"),
+        (NUMBER | {"bands": [3, 9.5]}, "bands: must rise, above lo and up to hi"),
         (
             {
                 "time_of_day": True,
@@ -116,7 +133,17 @@ def test_a_source_is_a_topic_that_tells_attributes(values: dict[str, Any], said:
         ({"method": "fast"}, "kmeans and fast for kaca"),
         ({"model": "kaca"}, "kmeans and fast for kaca"),
         ({"model": "kaca", "method": "auto", "promise": {"max_share": 0.5}}, "no other bound"),
-        ({"model": "kaca", "method": "auto", "cumulative": "enforce"}, "is for kd and kld"),
+        ({"model": "kaca", "method": "auto", "cumulative": "enforce"}, "is for kd, kld and cells"),
+        ({"target": "fault"}, 'target: "kd" does not look at one'),
+        ({"labels": "range"}, 'labels: "kd" has its own'),
+        (CELLS | {"method": "best"}, "tree for cells"),
+        (CELLS | {"promise": {"k": 4, "l": 5}}, "promise: l = 5 is more than k = 4"),
+        (CELLS | {"promise": {"k": 4, "entropy_l": 4.5}}, "entropy-l = 4.5 is more than k = 4"),
+        (CELLS | {"target": "age"}, "target: must be a sensitive attribute or a measure"),
+        (CELLS | {"target": "height"}, "target: must be a sensitive attribute or a measure"),
+        (CELLS | {"target": "fault"}, "target: is sensitive: needs promise.l of 2 or more"),
+        (CELLS | {"labels": "median"}, "'representative' or 'range'"),
+        (CELLS | {"cumulative": "enforce"}, "needs promise.d of 2 or more"),
         ({"topic": "anonymized/#"}, "should match pattern"),
         ({"name": "a/b"}, "should match pattern"),
         ({"attributes": [{**a, "role": "sensitive"} for a in FLEET["attributes"]]}, "at least one"),
@@ -131,6 +158,20 @@ def test_a_source_is_a_topic_that_tells_attributes(values: dict[str, Any], said:
 )
 def test_a_stream_that_cannot_be_is_refused(changes: dict[str, Any], said: str) -> None:
     assert said in mistake(**changes)
+
+
+def test_cells_ask_for_k_alone_and_learn_what_is_sensitive_once_it_is_bounded() -> None:
+    cells = fleet(**CELLS)
+    assert (cells.promise.promise.d, cells.promise.promise.max_share) == (1, 1)
+    assert (cells.labels, cells.learned) == ("representative", None)
+    for bound in ({"l": 2}, {"entropy_l": 1.5}, {"t": 0.2}):
+        bounded = CELLS | {"promise": {"k": 4, **bound}}
+        assert fleet(**bounded).learned == "fault"
+        assert fleet(**bounded, target="fault").learned == "fault"
+        assert fleet(**bounded, target="").learned is None
+    enforced = fleet(**CELLS | {"promise": {"k": 4, "d": 2}}, cumulative="enforce")
+    assert enforced.promise.promise.d == 2
+    assert fleet(**CELLS | {"method": "tree"}).method == "tree"
 
 
 def test_kaca_asks_for_k_alone_unless_more_is_said() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from anonymizer.domain.arrays import Int32Array
-from anonymizer.domain.tables import Attribute
+from anonymizer.domain.tables import NO_CODE, Attribute
 
 
 def banded(values: ArrayLike, edges: Sequence[float]) -> Int32Array:
@@ -46,6 +46,24 @@ def banded_attribute(name: str, edges: Sequence[float]) -> Attribute:
         As for `banded`.
     """
     return Attribute(name, np.arange(len(_checked(edges)) + 1, dtype=np.float64))
+
+
+def in_bands(attribute: Attribute, edges: Sequence[float]) -> tuple[Attribute, Int32Array]:
+    """Return the attribute of the bands of a number, and the band of each of the number's codes.
+
+    The missing marker is no band: it stays what it is.
+
+    Raises
+    ------
+    ValueError
+        As for `banded`.
+    """
+    bands, band = banded_attribute(attribute.name, edges), banded(attribute.position, edges)
+    if attribute.missing == NO_CODE:
+        return bands, band
+    band[attribute.missing] = bands.size
+    position = np.append(bands.position, float(bands.size))
+    return Attribute(attribute.name, position, missing=bands.size), band
 
 
 def _checked(edges: Sequence[float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -24,6 +24,7 @@ def settings_of(table: Table, declared: Declared, plan: Plan) -> Settings:
         kept=tuple(declared.keep),
         labels=dict(plan.labels),
         measures=tuple(plan.measures),
+        bands={name: tuple(edges) for name, edges in plan.bands.items()},
     )
 
 

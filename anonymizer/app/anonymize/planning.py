@@ -34,6 +34,8 @@ class Plan:
         language. What is told in `hours` must be declared as a time.
     measures
         For `kaca`: columns of numbers whose mean over each class is published.
+    bands
+        Rising edges of the bands of sensitive numbers, by name: values of one band count as one.
     """
 
     model: str
@@ -47,3 +49,4 @@ class Plan:
     labels: Mapping[str, LabelForm] = field(default_factory=dict)
     language: LanguageName = "zh"
     measures: Sequence[str] = ()
+    bands: Mapping[str, Sequence[float]] = field(default_factory=dict)

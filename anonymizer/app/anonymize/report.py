@@ -134,6 +134,7 @@ class Settings(_Part):
     kept: tuple[str, ...]
     labels: dict[str, str] = {}
     measures: tuple[str, ...] = ()
+    bands: dict[str, tuple[float, ...]] = {}
 
 
 class AnonymizeReport(_Part):

@@ -13,6 +13,7 @@ from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.feasibility import why_impossible
 from anonymizer.algorithms.records.problem import Cost, pose
 from anonymizer.algorithms.records.verifying import verify_classes
+from anonymizer.app.anonymize.banding import with_bands
 from anonymizer.app.anonymize.models import MODELS, Method, Model, Task
 from anonymizer.app.anonymize.noting import settings_of, warnings_of
 from anonymizer.app.anonymize.planning import Plan
@@ -78,7 +79,7 @@ def anonymize(
     """
     steps = _Steps(clock, progress)
     with steps.timed("code"):
-        coded = code_table(table, declared)
+        coded = with_bands(code_table(table, declared), plan.bands)
         model = _model(plan, coded, models)
         wording = wording_of(coded.schema, declared, plan.labels, plan.language)
         measure = measured(table, declared, plan.measures)[coded.row]

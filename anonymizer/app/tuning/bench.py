@@ -10,7 +10,7 @@ import numpy as np
 from anonymizer import __version__
 from anonymizer.algorithms.records.arranging import arranged
 from anonymizer.domain.arrays import Int32Array
-from anonymizer.domain.promises import Promise
+from anonymizer.domain.promises import Promise, bounded_shares
 from anonymizer.domain.tables import Records, Schema
 from anonymizer.errors import InputError
 from anonymizer.pipeline.records.streams import Stream
@@ -47,11 +47,11 @@ class Bench:
     judged
         What a model is judged by that learned from what is published; empty: there is no target.
     base
-        What is promised besides k, d and l.
+        What is promised besides k, d, l and shares.
     stream
         Whose windows these are, without its readers; None: a table.
-    safe_share
-        Bound on shares where d is 2 or more, besides those of `base`.
+    max_share, max_source_share
+        See `Promise`; None: what is safe.
     learner
         The model: `tree`, a decision tree whose leaves hold a thousandth of the records at least;
         `forest`, 20 trees of a random forest.
@@ -64,7 +64,8 @@ class Bench:
     judged: tuple[Window, ...] = ()
     base: Promise
     stream: Stream | None = None
-    safe_share: float = 1.0
+    max_share: float | None = None
+    max_source_share: float | None = None
     learner: Learner = "tree"
     seed: int = 0
 
@@ -80,14 +81,14 @@ class Bench:
 
     def promise(self, *, k: int, d: int, l: int, qis: Sequence[str]) -> Promise:  # noqa: E741
         """Return what a configuration promises of the quasi-identifiers that it publishes."""
-        share = 1.0 if d == 1 else self.safe_share
+        max_share, max_source_share = bounded_shares(d, self.max_share, self.max_source_share)
         return replace(
             self.base,
             k=k,
             d=d,
             l=l,
-            max_share=min(share, self.base.max_share),
-            max_source_share=min(share, self.base.max_source_share),
+            max_share=max_share,
+            max_source_share=max_source_share,
             min_spread={name: x for name, x in self.base.min_spread.items() if name in qis},
         )
 
@@ -99,7 +100,8 @@ class Bench:
         return told.hexdigest()
 
     def _said(self) -> Iterator[bytes]:
-        settings = (self.learner, self.seed, self.base, self.safe_share, self.schema.sources)
+        shares = (self.max_share, self.max_source_share)
+        settings = (self.learner, self.seed, self.base, shares, self.schema.sources)
         yield repr((_FORMAT, __version__, settings)).encode()
         yield self.stream.settings.model_dump_json().encode() if self.stream else b""
         for attribute in (*self.schema.qis, *self.schema.sensitive):

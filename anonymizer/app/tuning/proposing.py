@@ -13,16 +13,25 @@ from anonymizer.domain.promises import Promise
 from anonymizer.domain.tables import NO_CODE, Attribute, Schema
 from anonymizer.errors import SettingsError
 from anonymizer.settings import StreamSettings
-from anonymizer.settings.streams import RESERVED
+from anonymizer.settings.streams import METHODS, RESERVED
 
 _MOST_STEPS = 1000
 """Values that a number is told apart by, where it is not whole."""
 
 
 def proposal_for_stream(
-    settings: StreamSettings, configuration: Configuration, promise: Promise
+    settings: StreamSettings,
+    configuration: Configuration,
+    promise: Promise,
+    *,
+    target: str | None = None,
 ) -> str:
     """Return the stream with the recommended promise, the rest of it as it is.
+
+    Parameters
+    ----------
+    target
+        What a model was to learn; None: nothing was said of that.
 
     Raises
     ------
@@ -30,8 +39,11 @@ def proposal_for_stream(
         If it is none that a stream can have.
     """
     said = settings.model_dump(mode="json", exclude_unset=True)
-    if (settings.model == "kaca") is not (configuration.model == "kaca"):
-        said.pop("method", None)  # it is none of the other's
+    if METHODS[settings.model] != METHODS[configuration.model]:
+        for key in ("method", "target", "labels"):
+            said.pop(key, None)  # it is none of the other's
+    if configuration.model == "cells" and target is not None:
+        said["target"] = target
     for attribute in said["attributes"]:
         if attribute.get("time_of_day"):  # its domain is declared by that
             for key in ("lo", "hi"):
@@ -45,6 +57,7 @@ def proposal_for_table(
     name: str,
     configuration: Configuration,
     promise: Promise,
+    target: str | None = None,
     banded: Sequence[str] = (),
 ) -> str:
     """Return a stream whose records are like the rows of a table.
@@ -53,6 +66,8 @@ def proposal_for_table(
     ----------
     schema
         The quasi-identifiers that are published, and the sensitive attributes.
+    target
+        Column that a model was to learn; None: there was none.
     banded
         Sensitive attributes whose codes are bands of a number.
 
@@ -65,7 +80,7 @@ def proposal_for_table(
     sensitive = [_attribute(each, "sensitive") for each in schema.sensitive]
     tells = [[schema.qis[j].name for j in source] for source in schema.sources]
     tells[-1] += [each.name for each in schema.sensitive]
-    said = {
+    said: dict[str, Any] = {
         "name": "".join(c if c.isascii() and c.isalnum() else "-" for c in name)[:64] or "table",
         "sources": [
             {"name": f"source-{i}", "tells": names} for i, names in enumerate(tells, start=1)
@@ -76,6 +91,11 @@ def proposal_for_table(
         "Domains that were not declared are those of the table's own values: look at them.",
         *(f"{each}: sources must send the number of its band, from 0." for each in banded),
     ]
+    if configuration.model == "cells":
+        known = target in {each.name for each in schema.sensitive}
+        said["target"] = target if known else ""
+        if target is not None and not known:
+            notes.append("What the tree learned is no attribute here: cells are only small.")
     return _proposal(said, configuration, promise, note=notes)
 
 
@@ -86,18 +106,11 @@ def _proposal(
     *,
     note: Sequence[str],
 ) -> str:
-    model = configuration.model
     notes = ["The setting that `anonymizer tune` recommends.", *note]
-    if model == "cells":
-        model = "kld" if configuration.l > 1 else "kd"
-        notes.append(
-            f"Measured with cells, which are for tables; {model} keeps the same promise here, and"
-            " loses more."
-        )
     left_out = set(configuration.without)
     stream = {
         **said,
-        "model": model,
+        "model": configuration.model,
         "promise": {**said.get("promise", {}), **_promise(promise)},
         "attributes": [each for each in said["attributes"] if each["name"] not in left_out],
         "sources": [
@@ -117,12 +130,8 @@ def _proposal(
 
 
 def _promise(promise: Promise) -> dict[str, Any]:
-    bounds = {
-        "max_share": promise.max_share,
-        "max_source_share": promise.max_source_share,
-    }
-    bounded = {name: share for name, share in bounds.items() if share < 1}
-    return {"k": promise.k, "d": promise.d, "l": promise.l, **bounded}
+    shares = {"max_share": promise.max_share, "max_source_share": promise.max_source_share}
+    return {"k": promise.k, "d": promise.d, "l": promise.l, **(shares if promise.d > 1 else {})}
 
 
 def _attribute(attribute: Attribute, role: str) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from anonymizer.app.anonymize.running import MOST_CLASSES
 from anonymizer.app.tuning.bench import Bench, Window, split_windows
 from anonymizer.app.tuning.tables import Trained
 from anonymizer.domain.outcomes import Outcome
@@ -20,7 +19,7 @@ from anonymizer.files.tables import KNOWN_ENDINGS, read_table
 from anonymizer.pipeline.records.joining import Joined, OpenRecords
 from anonymizer.pipeline.records.ports import PartRow
 from anonymizer.pipeline.records.routing import RecordRouter
-from anonymizer.pipeline.records.streams import Stream
+from anonymizer.pipeline.records.streams import MOST_CLASSES, Stream
 from anonymizer.settings import LimitSettings
 
 _KEY = b"tune"
@@ -179,33 +178,42 @@ def bench_of_stream(stream: Stream, recorded: Recorded, trained: Trained, *, see
     SettingsError
         If the target is no sensitive attribute or measure with few values.
     """
-    windows = [_window(stream, joined, trained.target) for joined in recorded.windows if joined.n]
+    settings, column = stream.settings, target_column(stream, trained.target)
+    names = [attribute.name for attribute in stream.attributes]
+    if column is None and settings.target in names:  # judged by nothing, but its tree learns it
+        column = names.index(settings.target)
+    windows = [_window(stream, joined, column) for joined in recorded.windows if joined.n]
     if not windows:
         raise InputError(f"streams: {stream.settings.name}: no record is in any window")
     kept: tuple[Window, ...] = tuple(windows)
     judged: tuple[Window, ...] = ()
     if trained.target is not None:
         kept, judged = split_windows(windows, share=trained.held_out, seed=seed)
+        settings = settings.model_copy(update={"target": trained.target})
+    asked, kaca = stream.settings.promise, stream.settings.model == "kaca"
     return Bench(
         schema=stream.schema,
         windows=kept,
         judged=judged,
         base=stream.promise,
-        stream=replace(stream, readers=()),  # those cannot go to another process
+        max_share=None if kaca else asked.max_share,  # what it cannot bound, others can
+        max_source_share=None if kaca else asked.max_source_share,
+        # Without readers: those cannot go to another process.
+        stream=replace(stream, readers=(), settings=settings),
         learner=trained.learner,
         seed=seed,
     )
 
 
-def _window(stream: Stream, joined: Joined, target: str | None) -> Window:
+def _window(stream: Stream, joined: Joined, column: int | None) -> Window:
     first, behind = len(stream.schema.qis), len(stream.schema.qis) + len(stream.schema.sensitive)
-    cells = joined.cells
+    cells = joined.cells.copy()
+    cells[:, first:behind] = stream.judged(cells[:, first:behind])
     records = Records(
         np.ascontiguousarray(cells[:, :first]),
         np.ascontiguousarray(cells[:, first:behind]),
         joined.person,
     )
-    column = target_column(stream, target)
     learned = np.zeros(records.n, np.int32) if column is None else cells[:, column]
     return Window(records, np.ascontiguousarray(learned)).only(np.arange(records.n))
 
@@ -220,11 +228,12 @@ def target_column(stream: Stream, target: str | None) -> int | None:
     """
     if target is None:
         return None
-    names = [attribute.name for attribute in stream.attributes]
+    judged = (*stream.schema.qis, *stream.schema.sensitive, *stream.measures)
+    names = [attribute.name for attribute in judged]
     if target not in names[len(stream.schema.qis) :]:
         raise SettingsError("target: must be a sensitive attribute or a measure of the stream")
     column = names.index(target)
-    if stream.attributes[column].size > MOST_CLASSES + 1:  # the missing marker beside
+    if judged[column].size > MOST_CLASSES + 1:  # the missing marker beside
         raise SettingsError(f"target: has more than {MOST_CLASSES} values")
     return column
 

@@ -135,12 +135,14 @@ def _proposal(bench: Bench, asked: Search, report: TuneReport) -> tuple[str | No
     )
     try:
         if asked.stream is not None:
-            return proposal_for_stream(asked.stream, configuration, promise), None
+            text = proposal_for_stream(asked.stream, configuration, promise, target=asked.target)
+            return text, None
         text = proposal_for_table(
             shown.schema,
             name=asked.name.partition(".")[0],
             configuration=configuration,
             promise=promise,
+            target=asked.target,
             banded=asked.banded,
         )
     except SettingsError as error:

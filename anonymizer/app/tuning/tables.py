@@ -5,18 +5,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from anonymizer.algorithms.cells.banding import banded, banded_attribute
+from anonymizer.app.anonymize.banding import with_bands
 from anonymizer.app.anonymize.running import MOST_CLASSES
 from anonymizer.app.tuning.bench import Bench, Learner, Window, split_persons
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
-from anonymizer.domain.tables import NO_CODE, Attribute, Records, Schema
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.coding import CodedTable, Declared, code_table
 from anonymizer.files.tables import Table
-
-SAFE_SHARE = 0.95
-"""Bound on shares where d is 2 or more, as `anonymize` has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +52,7 @@ def bench_of_table(
     bands
         Edges of the bands of sensitive numbers, by name: values of one band are one.
     base
-        What is promised besides k, d and l.
+        What is promised besides k, d, l and shares, which are safe.
 
     Raises
     ------
@@ -65,10 +61,10 @@ def bench_of_table(
     SettingsError
         If the target or bands do not go with what is declared.
     """
-    coded = code_table(table, declared)
-    records, schema = _banded(coded, bands or {})
-    shown = Bench(schema=schema, windows=(), base=base or Promise(k=2), seed=seed)
-    shown = replace(shown, safe_share=SAFE_SHARE, learner=trained.learner)
+    coded = with_bands(code_table(table, declared), bands or {})
+    records = coded.records
+    shown = Bench(schema=coded.schema, windows=(), base=base or Promise(k=2), seed=seed)
+    shown = replace(shown, learner=trained.learner)
     if trained.target is None:
         whole = Window(records, np.zeros(records.n, np.int32))
         return replace(shown, windows=(whole.only(np.arange(records.n)),))
@@ -86,31 +82,3 @@ def _target(coded: CodedTable, name: str) -> Int32Array:
     if coded.open[name].n_unique() > MOST_CLASSES:
         raise SettingsError(f"target: has more than {MOST_CLASSES} values")
     return coded.open_code[:, coded.open.columns.index(name)]
-
-
-def _banded(coded: CodedTable, bands: Mapping[str, Sequence[float]]) -> tuple[Records, Schema]:
-    attributes = list(coded.schema.sensitive)
-    columns = coded.records.sensitive.copy()
-    for name, edges in bands.items():
-        places = [j for j, attribute in enumerate(attributes) if attribute.name == name]
-        if not places or not attributes[places[0]].numeric:
-            raise SettingsError(f"bands: {name} is no sensitive attribute with numbers")
-        j = places[0]
-        try:
-            attributes[j], columns[:, j] = _in_bands(attributes[j], columns[:, j], edges)
-        except ValueError as error:
-            raise SettingsError(f"bands: {name}: {error}") from None
-    schema = Schema(coded.schema.qis, tuple(attributes), coded.schema.sources)
-    return Records(coded.records.qi, columns, coded.records.person), schema
-
-
-def _in_bands(
-    attribute: Attribute, code: Int32Array, edges: Sequence[float]
-) -> tuple[Attribute, Int32Array]:
-    bands, band = banded_attribute(attribute.name, edges), banded(attribute.position[code], edges)
-    if attribute.missing == NO_CODE:
-        return bands, band
-    beyond = bands.size  # the marker stays what it is: no value
-    band[code == attribute.missing] = beyond
-    position = np.append(bands.position, float(beyond))
-    return Attribute(attribute.name, position, missing=beyond), band

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from anonymizer.algorithms.cells.growing import Grown, grow
 from anonymizer.algorithms.cells.pruning import prune
@@ -19,7 +20,10 @@ from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.tables import Records, Schema
 from anonymizer.errors import GuaranteeError
+from anonymizer.pipeline.records.cells import target_of
 from anonymizer.pipeline.records.models import MODELS as WINDOW_MODELS
+from anonymizer.pipeline.records.streams import Stream
+from anonymizer.settings.streams import METHODS
 
 _AT_ONCE_S = 1e-9
 """Budget of a search that ends where it begins: equal on every machine."""
@@ -65,13 +69,12 @@ def try_row(
     Classes of a stream are formed as the gateway forms them, without a search; its models are in
     `pipeline.records.models`.
 
-    A tree is grown once, for k, and cut back for each l. Where an l leaves the classes as they
+    A tree is grown once, for k, and cut back for each l; of a stream once more where the tree
+    learns what is sensitive as soon as that is bounded. Where an l leaves the classes as they
     were, so are all figures. What comes of a configuration does not depend on the others.
     """
     shown = without(bench, row.without)
-    grown = (
-        [_grown(shown, window, row.k) for window in shown.windows] if row.model == "cells" else []
-    )
+    grown: dict[str | None, list[Grown]] = {}
     of_model = row.model if bench.stream else models.get(row.model, row.model)
     known: dict[bytes, Trial] = {}
     trials = []
@@ -79,9 +82,15 @@ def try_row(
         promise = shown.promise(
             k=row.k, d=row.d, l=configuration.l, qis=[qi.name for qi in shown.schema.qis]
         )
+        made_by: Sequence[Grown | Model | str] = [of_model] * len(shown.windows)
+        if row.model == "cells":
+            learned = _learned(shown, promise)
+            if learned not in grown:
+                grown[learned] = [_grown(shown, window, row.k, learned) for window in shown.windows]
+            made_by = grown[learned]
         found = [
-            _classes(shown, window, promise, grown[i] if grown else of_model)
-            for i, window in enumerate(shown.windows)
+            _classes(shown, window, promise, how)
+            for window, how in zip(shown.windows, made_by, strict=True)
         ]
         reasons = [why for _, why in found]
         if None not in reasons:
@@ -124,9 +133,27 @@ def without(bench: Bench, names: Names) -> Bench:
     return replace(bench, schema=fewer, windows=cut(bench.windows), judged=cut(bench.judged))
 
 
-def _grown(bench: Bench, window: Window, k: int) -> Grown:
-    target = window.target if bench.judged else None
-    return grow(window.records, bench.schema, target, min_leaf=k, seed=bench.seed)
+def _learned(bench: Bench, promise: Promise) -> str | None:
+    """Return the attribute that the tree of a stream learns under a promise; of a table none."""
+    return None if bench.stream is None else _served(bench, promise, "cells").settings.learned
+
+
+def _grown(bench: Bench, window: Window, k: int, learned: str | None) -> Grown:
+    target: ArrayLike | None = window.target if bench.judged else None
+    numeric = False
+    if bench.stream is not None:
+        target, numeric = target_of(bench.stream, learned, _told(bench.stream, window))
+    records, seed = window.records, bench.seed
+    return grow(records, bench.schema, target, min_leaf=k, numeric=numeric, seed=seed)
+
+
+def _told(stream: Stream, window: Window) -> Int32Array:
+    """Return the codes of the sensitive attributes and measures; of measures the target's alone."""
+    measures = [
+        window.target if measure.name == stream.settings.target else np.zeros_like(window.target)
+        for measure in stream.measures
+    ]
+    return np.column_stack([window.records.sensitive, *measures])
 
 
 def _classes(
@@ -135,13 +162,13 @@ def _classes(
     """Return the class of each record, and why there is none; verified."""
     records, schema = window.records, bench.schema
     problem = pose(records, schema, promise)
-    why = why_impossible(problem, schema)
+    why = why_impossible(problem, schema) or _why_not_served(bench, promise, made_by)
     if why is not None:
         return np.full(records.n, SUPPRESSED, np.int32), why
     if isinstance(made_by, Grown):
         class_of = prune(made_by, problem).class_of
     elif isinstance(made_by, str):
-        class_of = _as_the_gateway(bench, records, promise, made_by)
+        class_of = _as_the_gateway(bench, window, promise, made_by)
     else:
         task = Task(records, schema, promise, problem, seed=bench.seed)
         class_of = made_by.methods[made_by.default_method](task)
@@ -153,25 +180,40 @@ def _classes(
     return class_of, None
 
 
-def _as_the_gateway(bench: Bench, records: Records, promise: Promise, model: str) -> Int32Array:
+def _why_not_served(bench: Bench, promise: Promise, made_by: Grown | Model | str) -> str | None:
+    """Return why no stream can have a promise, None if one can; see `StreamSettings`."""
+    if bench.stream is None or not isinstance(made_by, Grown):
+        return None
+    settings = _served(bench, promise, "cells").settings
+    sensitive = {attribute.name for attribute in bench.schema.sensitive}
+    if settings.learned in sensitive and not settings.promise.bounds_sensitive:
+        return f"{settings.learned} is sensitive and what the tree learns: l must be 2 or more"
+    return None
+
+
+def _served(bench: Bench, promise: Promise, model: str) -> Stream:
+    """Return the stream of a bench as it would be with another promise and model."""
     stream = bench.stream
     assert stream is not None  # noqa: S101  the caller has seen to it
     names = {attribute.name for attribute in (*bench.schema.qis, *bench.schema.sensitive)}
-    same = (stream.settings.model == "kaca") is (model == "kaca")
+    same = METHODS[stream.settings.model] == METHODS[model]
+    asked = {"k": promise.k, "d": promise.d, "l": promise.l}
     changes = {
         "model": model,
         "method": stream.settings.method if same else "auto",
         "budget_s": _AT_ONCE_S,
         "attributes": tuple(a for a in stream.settings.attributes if a.name in names),
+        "promise": stream.settings.promise.model_copy(update=asked),
     }
-    changed = replace(
-        stream,
-        settings=stream.settings.model_copy(update=changes),
-        schema=bench.schema,
-        promise=promise,
-    )
-    chosen = WINDOW_MODELS[model](changed)
-    class_of = chosen.classes(records, keep_going=lambda: False, seed=bench.seed)
+    settings = stream.settings.model_copy(update=changes)
+    return replace(stream, settings=settings, schema=bench.schema, promise=promise)
+
+
+def _as_the_gateway(bench: Bench, window: Window, promise: Promise, model: str) -> Int32Array:
+    stream, records = _served(bench, promise, model), window.records
+    chosen = WINDOW_MODELS[model](stream)
+    measures = _told(stream, window)[:, len(stream.schema.sensitive) :]
+    class_of = chosen.classes(records, measures, keep_going=lambda: False, seed=bench.seed)
     refused = chosen.refused(records, class_of, seed=bench.seed)
     left = np.where(np.isin(class_of, refused), np.int32(SUPPRESSED), class_of)
     _, number = np.unique(left[left != SUPPRESSED], return_inverse=True)

@@ -7,7 +7,6 @@ import numpy as np
 
 from anonymizer.algorithms.records.classes import SUPPRESSED, canonical, classes_of
 from anonymizer.algorithms.records.measures import Measures, measure
-from anonymizer.algorithms.records.problem import Cost
 from anonymizer.algorithms.records.verifying import verify_classes
 from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
@@ -16,9 +15,10 @@ from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.records.encoding import encode
 from anonymizer.pipeline.records.joining import Joined
 from anonymizer.pipeline.records.measuring import totals_of
-from anonymizer.pipeline.records.models import WindowModel
+from anonymizer.pipeline.records.protocol import WindowModel
 from anonymizer.pipeline.records.remembering import remembered
 from anonymizer.pipeline.records.streams import Stream
+from anonymizer.pipeline.records.telling import cost_of
 
 _WARM_TURNS = 8
 """How often a search goes on that is there to compile the kernels."""
@@ -95,16 +95,18 @@ def anonymize(
     outcome, chosen = _complete(stream, joined)
     n_qis = len(stream.schema.qis)
     n_told = n_qis + len(stream.schema.sensitive)
+    sensitive = np.ascontiguousarray(joined.cells[chosen, n_qis:n_told])
     records = Records(
         np.ascontiguousarray(joined.cells[chosen, :n_qis]),
-        np.ascontiguousarray(joined.cells[chosen, n_qis:n_told]),
+        stream.judged(sensitive),
         np.unique(joined.person[chosen], return_inverse=True)[1].astype(np.int32),
     )
     vehicles = [joined.vehicle[i] for i in chosen.tolist()]
+    measures = joined.cells[chosen, n_told:]
     past = remembered(stream, memories, vehicles)
 
-    def form(some: Records) -> Int32Array:
-        return model.classes(some, keep_going=keep_going, seed=seed)
+    def form(some: Records, at: IntArray) -> Int32Array:
+        return model.classes(some, measures[at], keep_going=keep_going, seed=seed)
 
     class_of = np.full(records.n, SUPPRESSED, np.int32)
     if records.n >= stream.promise.k:
@@ -112,21 +114,23 @@ def anonymize(
             class_of, left_out = past.classes(records, form)
             outcome[chosen[left_out]] = Outcome.SUPPRESSED__CUMULATIVE
         else:
-            class_of = form(records)
+            class_of = form(records, np.arange(records.n))
+    shown = model.shown(records, classes_of(class_of), seed=seed)
     sound = _without_the_refused(stream, model, records, class_of, seed)
     outcome[chosen[sound != class_of]] = Outcome.SUPPRESSED__UNVERIFIED
     n_unverified = len(np.unique(class_of[sound != class_of]))
-    class_of = canonical(sound, np.column_stack([records.qi, records.sensitive]))
+    class_of = canonical(sound, np.column_stack([shown, sensitive]))
     published = class_of != SUPPRESSED
     outcome[chosen[published]] = Outcome.PUBLISHED
 
     classes = classes_of(class_of)
-    totals = totals_of(stream, class_of, records.person, joined.cells[chosen, n_told:])
+    totals = totals_of(stream, class_of, records.person, measures)
     messages = encode(
         stream,
         records,
         classes,
-        model.told(records, classes),
+        model.told(records, classes, seed=seed),
+        sensitive=sensitive,
         totals=totals,
         beside=model.beside(records, classes, totals, seed=seed),
         span=span,
@@ -173,7 +177,6 @@ def _without_the_refused(
 
 
 def _summary(stream: Stream, joined: Joined, measures: Measures) -> dict[str, float]:
-    cost = Cost[stream.settings.cost.upper()]
     return {
         "records": joined.n,
         "published": measures.n - measures.n_suppressed,
@@ -182,7 +185,7 @@ def _summary(stream: Stream, joined: Joined, measures: Measures) -> dict[str, fl
         "k": measures.k,
         "d": min(measures.d, default=0),
         "l": min(measures.l, default=0),
-        "gcp": measures.gcp_published[cost],
+        "gcp": measures.gcp_published[cost_of(stream)],
     }
 
 

@@ -17,6 +17,7 @@ from anonymizer.algorithms.records.generalizing import generalize
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.domain.arrays import BoolArray, Int32Array
 from anonymizer.domain.tables import Records
+from anonymizer.pipeline.records.protocol import WindowModel
 from anonymizer.pipeline.records.streams import Stream
 from anonymizer.settings import AttributeSettings
 
@@ -30,8 +31,8 @@ _DAY_MINUTES = 1440.0
 
 
 @dataclass(frozen=True, slots=True)
-class Clustering:
-    """KACA; implements `anonymizer.pipeline.records.models.WindowModel`.
+class Clustering(WindowModel):
+    """KACA.
 
     Where a vehicle has several records, one of them, drawn by the seed, is its own: classes are
     made of these, at least k in each, and the other records join the nearest class. So no vehicle
@@ -41,7 +42,14 @@ class Clustering:
 
     stream: Stream
 
-    def classes(self, records: Records, *, keep_going: Callable[[], bool], seed: int) -> Int32Array:  # noqa: ARG002  it takes the time that it takes
+    def classes(
+        self,
+        records: Records,
+        measures: Int32Array,  # noqa: ARG002  it does not look at them
+        *,
+        keep_going: Callable[[], bool],  # noqa: ARG002  it takes the time that it takes
+        seed: int,
+    ) -> Int32Array:
         """Return the class of each record; see `WindowModel`."""
         schema, how = self.stream.schema, self._how
         own = own_records(records.person, seed)
@@ -65,7 +73,7 @@ class Clustering:
         ]
         return join_same(class_of, words)
 
-    def told(self, records: Records, classes: Classes) -> list[Mapping[str, Any]]:
+    def told(self, records: Records, classes: Classes, *, seed: int) -> list[Mapping[str, Any]]:  # noqa: ARG002  all of it is told
         """Return what is published of each class; see `WindowModel`."""
         names = [qi.name for qi in self.stream.schema.qis]
         columns = self._told(records, classes)

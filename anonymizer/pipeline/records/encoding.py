@@ -8,11 +8,12 @@ import numpy as np
 
 from anonymizer.algorithms.kaca.coarsening import Total
 from anonymizer.algorithms.records.classes import Classes
+from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.tables import Attribute, Records
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.records.clustering import mean_of
-from anonymizer.pipeline.records.models import whole
 from anonymizer.pipeline.records.streams import Stream
+from anonymizer.pipeline.records.telling import whole
 
 
 class ClassMessage(msgspec.Struct, rename={"class_": "class"}):
@@ -46,6 +47,7 @@ def encode(
     classes: Classes,
     told: Sequence[Mapping[str, Any]],
     *,
+    sensitive: Int32Array,
     totals: Sequence[Mapping[str, Total | None]],
     beside: Sequence[Mapping[str, Any]],
     span: tuple[float, float],
@@ -57,6 +59,8 @@ def encode(
     ----------
     told
         Of the quasi-identifiers of each class.
+    sensitive
+        Codes of the sensitive attributes, shape (n, attributes).
     totals
         Of the measures of each class.
     beside
@@ -81,8 +85,8 @@ def encode(
             count=len(member),
             qis=told[c],
             sensitive={
-                attribute.name: _values(attribute, np.sort(records.sensitive[member, j]).tolist())
-                for j, attribute in enumerate(stream.schema.sensitive)
+                attribute.name: _values(attribute, np.sort(sensitive[member, j]).tolist())
+                for j, attribute in enumerate(stream.sensitive)
             },
             measures={name: _measured(total) for name, total in totals[c].items()} or msgspec.UNSET,
         )

@@ -37,7 +37,7 @@ class Remembered:
     memory: Memory
 
     def classes(
-        self, records: Records, form: Callable[[Records], Int32Array]
+        self, records: Records, form: Callable[[Records, IntArray], Int32Array]
     ) -> tuple[Int32Array, BoolArray]:
         """Return classes that leave enough of every vehicle, and who is left out for that.
 
@@ -46,7 +46,7 @@ class Remembered:
         records
             One a vehicle.
         form
-            Forms the classes of records.
+            Forms the classes of some of the records, which it gets with their indices.
 
         Notes
         -----
@@ -58,7 +58,7 @@ class Remembered:
         class_of = keep_company(self.memory, lasting, records, *given)
         rest = np.flatnonzero(class_of == SUPPRESSED)
         if len(rest) >= stream.promise.k:
-            fresh = form(_numbered(records, rest))
+            fresh = form(_numbered(records, rest), rest)
             first = int(class_of.max(initial=-1)) + 1
             class_of[rest] = np.where(fresh == SUPPRESSED, fresh, fresh + first)
         homeless = class_of == SUPPRESSED

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from anonymizer.algorithms.cells.banding import in_bands
 from anonymizer.algorithms.records.declaring import (
     Branch,
     Interval,
@@ -15,12 +16,15 @@ from anonymizer.algorithms.records.declaring import (
 )
 from anonymizer.algorithms.windows import WindowRule
 from anonymizer.codecs.records import PartReader, Told
+from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.tables import NO_CODE, Attribute, Schema
 from anonymizer.errors import SettingsError
 from anonymizer.settings import AttributeSettings, StreamSettings
 
 _HOUR_S = 3600.0
+MOST_CLASSES = 100
+"""Categories of what a tree learns: with more it is no class."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -31,9 +35,13 @@ class Stream:
     ----------
     settings, promise, rule
         As set.
-    schema, measures
+    schema
+        What is judged; of sensitive numbers with bands these.
+    sensitive, measures
         The columns of a joined record are its quasi-identifiers, then its sensitive attributes,
         then its measures.
+    judged_as
+        Of each sensitive attribute, the code in `schema` of each of its codes.
     readers
         Of each source.
     columns_of
@@ -44,7 +52,9 @@ class Stream:
 
     settings: StreamSettings
     schema: Schema
+    sensitive: tuple[Attribute, ...]
     measures: tuple[Attribute, ...]
+    judged_as: tuple[Int32Array, ...]
     promise: Promise
     rule: WindowRule
     readers: tuple[PartReader, ...]
@@ -54,7 +64,14 @@ class Stream:
     @property
     def attributes(self) -> tuple[Attribute, ...]:
         """The columns of a joined record."""
-        return (*self.schema.qis, *self.schema.sensitive, *self.measures)
+        return (*self.schema.qis, *self.sensitive, *self.measures)
+
+    def judged(self, codes: Int32Array) -> Int32Array:
+        """Return codes of the sensitive attributes as `schema` has them, shape as `codes`."""
+        judged = np.empty_like(codes)
+        for j, judged_as in enumerate(self.judged_as):
+            judged[:, j] = judged_as[codes[:, j]]
+        return judged
 
     @property
     def shown_as(self) -> dict[str, str]:
@@ -94,7 +111,13 @@ def declare(
         for role in ("qi", "sensitive", "measure")
     }
     _possible(settings, [of[name] for name in by_role["qi"]], settings.promise.d, "d")
-    _possible(settings, [of[name] for name in by_role["sensitive"]], settings.promise.l, "l")
+    bands_of = {a.name: a.bands for a in settings.attributes}
+    sensitive = [of[name] for name in by_role["sensitive"]]
+    judged = [_judged(attribute, bands_of[attribute.name]) for attribute in sensitive]
+    _possible(settings, [attribute for attribute, _ in judged], settings.promise.l, "l")
+    learned = of.get(settings.learned or "") if settings.model == "cells" else None
+    if learned is not None and len(learned.label) > MOST_CLASSES + 1:  # the marker beside
+        raise _mistake(settings, f"target: {learned.name} has more than {MOST_CLASSES} values")
     place = {name: i for i, name in enumerate(name for role in by_role.values() for name in role)}
     n_qis = len(by_role["qi"])
     columns_of = tuple(tuple(place[name] for name in s.tells) for s in settings.sources)
@@ -104,10 +127,12 @@ def declare(
         settings=settings,
         schema=Schema(
             qis=tuple(of[name] for name in by_role["qi"]),
-            sensitive=tuple(of[name] for name in by_role["sensitive"]),
+            sensitive=tuple(attribute for attribute, _ in judged),
             sources=tuple(columns for columns in known if columns),
         ),
+        sensitive=tuple(sensitive),
         measures=tuple(of[name] for name in by_role["measure"]),
+        judged_as=tuple(judged_as for _, judged_as in judged),
         promise=settings.promise.promise,
         rule=WindowRule(
             length_s=settings.window_s,
@@ -137,6 +162,13 @@ def _attribute(declared: AttributeSettings, branches: Sequence[Branch]) -> Attri
         return numbers(declared.name, places, branches=branches, missing=True)
     order = declared.values or [branch[0] for branch in branches]
     return categories(declared.name, order, branches=branches, marker=declared.missing)
+
+
+def _judged(attribute: Attribute, bands: Sequence[float]) -> tuple[Attribute, Int32Array]:
+    """Return what an attribute is judged as, and its code there for each of its codes."""
+    if bands:
+        return in_bands(attribute, bands)
+    return attribute, np.arange(attribute.size, dtype=np.int32)
 
 
 def _possible(

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.cells.banding import banded, banded_attribute
+from anonymizer.algorithms.cells.banding import banded, banded_attribute, in_bands
 from anonymizer.algorithms.cells.representing import is_missing, representatives
 from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.domain.tables import Records, Schema
@@ -47,6 +47,13 @@ def test_a_value_is_in_the_band_above_every_edge_that_it_has_reached(
     assert attribute.size == len(edges) + 1
     assert attribute.numeric
     assert (bands < attribute.size).all()
+
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_a_code_is_in_the_band_of_its_number_and_the_marker_in_none(*, missing: bool) -> None:
+    bands, band = in_bands(numbers("dose", 1, 2, 4, missing=missing), [2.0])
+    assert band.tolist() == [0, 1, 1, 2][: 3 + missing]
+    assert (bands.size, bands.missing) == ((3, 2) if missing else (2, -1))
 
 
 @pytest.mark.parametrize("edges", [[2, 1], [1, 1], [float("nan")], [float("inf")], [[1.0]]])

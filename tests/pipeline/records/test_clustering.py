@@ -26,8 +26,15 @@ K = 5
 class Spy(Clustering):
     """Remembers what it did."""
 
-    def classes(self, records: Records, *, keep_going: Callable[[], bool], seed: int) -> Int32Array:
-        class_of = super().classes(records, keep_going=keep_going, seed=seed)
+    def classes(
+        self,
+        records: Records,
+        measures: Int32Array,
+        *,
+        keep_going: Callable[[], bool],
+        seed: int,
+    ) -> Int32Array:
+        class_of = super().classes(records, measures, keep_going=keep_going, seed=seed)
         SEEN.append((records, class_of, seed))
         return class_of
 

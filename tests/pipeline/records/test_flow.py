@@ -20,7 +20,7 @@ from anonymizer.domain.tables import Records
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.records.flow import RecordFlow
 from anonymizer.pipeline.records.inbox import Arrived
-from anonymizer.pipeline.records.models import WindowModel
+from anonymizer.pipeline.records.protocol import WindowModel
 from anonymizer.settings import LimitSettings
 from tests.app.records import assert_classes_keep, assert_each_window_has_one_partition
 from tests.pipeline.records.made import FLEET, LENGTH_S, Sent, traffic
@@ -210,13 +210,21 @@ class Careless(WindowModel):
     def __init__(self, model: WindowModel) -> None:
         self._model = model
 
-    def classes(self, records: Records, *, keep_going: Callable[[], bool], seed: int) -> Int32Array:
+    def classes(
+        self,
+        records: Records,
+        measures: Int32Array,
+        *,
+        keep_going: Callable[[], bool],
+        seed: int,
+    ) -> Int32Array:
+        assert measures.shape == (records.n, 0)
         assert seed
         assert not keep_going()
         return np.maximum(np.arange(records.n, dtype=np.int32) - 4, 0).astype(np.int32)
 
-    def told(self, records: Records, classes: Classes) -> list[Mapping[str, Any]]:
-        return self._model.told(records, classes)
+    def told(self, records: Records, classes: Classes, *, seed: int) -> list[Mapping[str, Any]]:
+        return self._model.told(records, classes, seed=seed)
 
 
 def test_a_class_that_breaks_its_promise_is_suppressed_whole_and_counted() -> None:
@@ -244,10 +252,13 @@ def lasting_values(classes: list[dict[str, Any]], vehicle: Sent) -> set[str]:
     return set.intersection(*said) if said else set()
 
 
+@pytest.mark.parametrize("model", ["kd", "cells"])
 @pytest.mark.parametrize("mode", ["report", "enforce"])
-def test_what_windows_tell_together_is_reported_and_on_demand_prevented(mode: str) -> None:
+def test_what_windows_tell_together_is_reported_and_on_demand_prevented(
+    mode: str, model: str
+) -> None:
     short = 0.0
-    with rig_for(cumulative=mode) as rig:
+    with rig_for(cumulative=mode, model=model, method="auto") as rig:
         for window in range(8):
             rig.take(
                 *(

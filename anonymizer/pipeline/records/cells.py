@@ -1,0 +1,201 @@
+"""Cells of a decision tree over the records of a window, and what stands for each of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anonymizer.algorithms.cells.forming import cells
+from anonymizer.algorithms.cells.representing import is_missing, representatives
+from anonymizer.algorithms.kaca.labels import Label
+from anonymizer.algorithms.kaca.verifying import uncovered
+from anonymizer.algorithms.records.classes import SUPPRESSED, Classes, classes_of
+from anonymizer.algorithms.records.generalizing import Generalized, generalize
+from anonymizer.domain.arrays import FloatArray, Int32Array
+from anonymizer.domain.tables import Attribute, Records
+from anonymizer.pipeline.records.clustering import own_records
+from anonymizer.pipeline.records.protocol import WindowModel
+from anonymizer.pipeline.records.streams import Stream
+from anonymizer.pipeline.records.telling import cost_of, generalized, whole
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionTree(WindowModel):
+    """Cells of a decision tree, told by representatives or as the other models tell classes.
+
+    A representative is the median or the most frequent value of the vehicles of a class, of each
+    quasi-identifier by itself. Where a vehicle has several records in a class, one of them, drawn
+    by the seed, speaks for it: who reports most does not stand for all.
+
+    Which cells there are follows from the tree, but what is told of them only from who is in them,
+    and so do their numbers. A border is never told.
+    """
+
+    stream: Stream
+
+    def classes(
+        self,
+        records: Records,
+        measures: Int32Array,
+        *,
+        keep_going: Callable[[], bool],  # noqa: ARG002  it takes the time that it takes
+        seed: int,
+    ) -> Int32Array:
+        """Return the class of each record; see `WindowModel`."""
+        codes = np.column_stack([records.sensitive, measures])
+        target, numeric = target_of(self.stream, self.stream.settings.learned, codes)
+        schema, promise = self.stream.schema, self.stream.promise
+        found = cells(records, schema, promise, target=target, numeric=numeric, seed=seed)
+        # By chance, which of two that are told alike comes first: in a tree it is the lower one.
+        number = np.random.default_rng(seed).permutation(found.n_classes).astype(np.int32)
+        return np.append(number, np.int32(SUPPRESSED))[found.class_of]
+
+    def told(self, records: Records, classes: Classes, *, seed: int) -> list[Mapping[str, Any]]:
+        """Return what is published of each class; see `WindowModel`."""
+        if not self._by_representatives:
+            return generalized(self._generalized(records, classes))
+        qis = self.stream.schema.qis
+        columns = [
+            _values(column, qi)
+            for column, qi in zip(self._representatives(records, classes, seed).T, qis, strict=True)
+        ]
+        return [
+            {qi.name: {"value": column[c]} for qi, column in zip(qis, columns, strict=True)}
+            for c in range(len(classes))
+        ]
+
+    def shown(self, records: Records, classes: Classes, *, seed: int) -> Int32Array:
+        """Return the rank of what is told of each record's class; see `WindowModel`."""
+        if self._by_representatives:
+            columns = self._representatives(records, classes, seed).T
+            ranks = [np.unique(column, return_inverse=True)[1] for column in columns]
+            rank = np.column_stack(ranks).astype(np.int32)
+        else:
+            rank = self._generalized(records, classes).rank()
+        shown = np.zeros_like(records.qi)
+        shown[classes.member] = np.repeat(rank, np.diff(classes.first_of), axis=0)
+        return shown
+
+    def refused(self, records: Records, class_of: Int32Array, *, seed: int) -> list[int]:
+        """Return the classes of which something is told that is not true of their members."""
+        classes = classes_of(class_of)
+        qis = self.stream.schema.qis
+        refused: set[int] = set()
+        if self._by_representatives:
+            told = self.told(records, classes, seed=seed)
+            each = one_of_each(records, classes, seed)
+            for j, qi in enumerate(qis):
+                values = [of[qi.name]["value"] for of in told]
+                refused.update(untrue(records.qi[:, j], each, values, qi))
+        else:
+            general = self._generalized(records, classes)
+            for j, qi in enumerate(qis):
+                code = records.qi[:, j]
+                refused.update(uncovered(code, class_of, qi, general.texts(j), Label()).tolist())
+        return sorted(refused)
+
+    @property
+    def _by_representatives(self) -> bool:
+        return self.stream.settings.labels == "representative"
+
+    def _generalized(self, records: Records, classes: Classes) -> Generalized:
+        return generalize(records.qi, classes, self.stream.schema, cost_of(self.stream))
+
+    def _representatives(self, records: Records, classes: Classes, seed: int) -> FloatArray:
+        each = one_of_each(records, classes, seed)
+        return representatives(records.qi, each, self.stream.schema)
+
+
+def target_of(
+    stream: Stream, name: str | None, codes: Int32Array
+) -> tuple[Int32Array | FloatArray | None, bool]:
+    """Return what a tree learns of each record, None for nothing, and whether that is a number.
+
+    Parameters
+    ----------
+    name
+        Of an attribute, sensitive or a measure; None: nothing is learned.
+    codes
+        Of the sensitive attributes, then of the measures, shape (n, attributes).
+
+    Notes
+    -----
+    A number that is missing is taken to be the mean of the others; a category that is missing is
+    a class of its own.
+    """
+    for attribute, code in zip((*stream.schema.sensitive, *stream.measures), codes.T, strict=True):
+        if attribute.name == name:
+            return _target(attribute, code)
+    return None, False
+
+
+def _target(attribute: Attribute, code: Int32Array) -> tuple[Int32Array | FloatArray | None, bool]:
+    if not attribute.numeric:
+        return code, False
+    there = code != attribute.missing
+    if not there.any():
+        return None, False
+    value = attribute.position[code]
+    value[~there] = value[there].mean()
+    return value, True
+
+
+def one_of_each(records: Records, classes: Classes, seed: int) -> Classes:
+    """Return the same classes with one record of each person in each, drawn by the seed."""
+    class_of = np.full(records.n, SUPPRESSED, np.int32)
+    class_of[classes.member] = np.repeat(np.arange(len(classes)), np.diff(classes.first_of))
+    n_persons = int(records.person.max(initial=0)) + 1
+    pair = class_of.astype(np.int64) * n_persons + records.person
+    number = np.unique(pair, return_inverse=True)[1].astype(np.int32)
+    return classes_of(np.where(own_records(number, seed), class_of, np.int32(SUPPRESSED)))
+
+
+def untrue(
+    code: Int32Array, classes: Classes, values: Sequence[str | float | None], qi: Attribute
+) -> list[int]:
+    """Return the classes whose value is no median and no most frequent value of their members.
+
+    Parameters
+    ----------
+    code
+        Of each record, shape (n,).
+    classes
+        One record a person.
+    values
+        Of each class, as published; None: missing.
+
+    Notes
+    -----
+    Looks at the published values and at the records alone, and counts.
+    """
+    return [
+        c
+        for c, value in enumerate(values)
+        if not (_is_median if qi.numeric else _is_mode)(code[classes[c]], value, qi)
+    ]
+
+
+def _is_median(code: Int32Array, value: str | float | None, qi: Attribute) -> bool:
+    there = qi.position[code[code != qi.missing]]
+    if value is None or isinstance(value, str):
+        return value is None and 2 * len(there) < len(code)
+    rounding = 1e-9 * max(abs(value), 1.0)
+    n_below, n_above = (there < value - rounding).sum(), (there > value + rounding).sum()
+    return bool(2 * len(there) >= len(code) and 2 * max(n_below, n_above) <= len(there))
+
+
+def _is_mode(code: Int32Array, value: str | float | None, qi: Attribute) -> bool:
+    times = np.bincount(code, minlength=qi.size)
+    label = qi.label[qi.missing] if value is None else value
+    return label in qi.label and bool(times[qi.label.index(str(label))] == times.max())
+
+
+def _values(position: FloatArray, qi: Attribute) -> list[str | float | None]:
+    """Return what stands at positions, None for the missing marker."""
+    missing = is_missing(position, qi).tolist()
+    if qi.numeric:  # twelve digits: of two in the middle the mean, not what a division makes of it
+        said: list[str | float] = [whole(float(f"{x:.12g}")) for x in position.tolist()]
+    else:
+        said = [qi.label[code] for code in np.searchsorted(qi.position, position).tolist()]
+    return [None if none else value for none, value in zip(missing, said, strict=True)]
