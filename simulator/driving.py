@@ -1,4 +1,4 @@
-"""How one device drives, stops and waits: compiled kernels over the arrays of a fleet.
+"""How one device drives, stops and waits: compiled kernels over the records of a fleet.
 
 A device's life is a chain of legs: an arc driven at one speed profile, or a wait at a place.
 A leg is fixed when it begins, by the device's own random numbers and the routes of that moment,
@@ -6,12 +6,12 @@ so where a device is at time t does not depend on when anybody looked.
 """
 
 from math import sqrt
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import kernel
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.algorithms.kernels import inner_kernel, kernel
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArray
 
 ACCELERATION_MPS2 = 1.5
 JUNCTION_MPS = 5.5
@@ -24,54 +24,64 @@ DWELL_S = (30.0, 240.0)
 _MODULUS, _FACTOR = 2147483647, 48271
 
 
-class Roads(NamedTuple):
-    """The network as a driver needs it: nodes by (n,), arcs by (arcs,)."""
+NODE = np.dtype([("lat", np.float64), ("lon", np.float64), ("degree", np.int32)], align=True)
+"""A node as a driver needs it."""
 
-    lat: FloatArray
-    lon: FloatArray
-    degree: Int32Array
-    tail_of: Int32Array
-    head_of: Int32Array
-    length_m: FloatArray
-    speed_mps: FloatArray
-    """Free flow; no device is ever faster."""
+ARC = np.dtype(
+    [("tail", np.int32), ("head", np.int32), ("length_m", np.float64), ("speed_mps", np.float64)],
+    align=True,
+)
+"""An arc as a driver needs it; no device is ever faster than its speed, that of free flow."""
+
+Roads: TypeAlias = tuple[RecordArray, RecordArray]
+"""The network: `NODE` of shape (n,), `ARC` of shape (arcs,)."""
+
+DEVICE = np.dtype(
+    [
+        ("arc", np.int32),
+        ("node", np.int32),
+        ("start_s", np.float64),
+        ("end_s", np.float64),
+        ("entry_mps", np.float64),
+        ("exit_mps", np.float64),
+        ("rest_lat", np.float64),
+        ("rest_lon", np.float64),
+        ("slot", np.int64),
+        ("first_slot", np.int64),
+        ("last_slot", np.int64),
+        ("pace", np.float64),
+        ("random", np.int64),
+    ],
+    align=True,
+)
+"""Where a device is on its way; changed in place.
+
+arc, node
+    The arc it drives along, or -1: it waits; where the leg ends.
+start_s, end_s
+    Of the leg; infinite when parked.
+entry_mps, exit_mps
+    Speed at both ends of the arc.
+rest_lat, rest_lon
+    Where it waits.
+slot, first_slot, last_slot
+    Its destination, a row of the routes; those that it may choose from, all in its strongly
+    connected component.
+pace
+    Its share of the free-flow speed, in (0, 1].
+random
+    State of its own random numbers (Lehmer), in 1..2**31-2.
+"""
 
 
-class Fleet(NamedTuple):
-    """Where each device is on its way, all of shape (devices,), changed in place."""
-
-    arc: Int32Array
-    """The arc it drives along, or -1: it waits."""
-    node: Int32Array
-    """Where the leg ends."""
-    start_s: FloatArray
-    end_s: FloatArray
-    """Of the leg; infinite when parked."""
-    entry_mps: FloatArray
-    exit_mps: FloatArray
-    """Speed at both ends of the arc."""
-    rest_lat: FloatArray
-    rest_lon: FloatArray
-    """Where it waits."""
-    slot: IntArray
-    """Its destination, a row of the routes."""
-    first_slot: IntArray
-    last_slot: IntArray
-    """The destinations it may choose from, all in its strongly connected component."""
-    pace: FloatArray
-    """Its share of the free-flow speed, in (0, 1]."""
-    random: IntArray
-    """State of its own random numbers (Lehmer), in 1..2**31-2."""
-
-
-@kernel
-def uniform(fleet: Fleet, device: int) -> float:
+@inner_kernel
+def uniform(device: np.void) -> float:
     """Draw the device's next number in (0, 1) (Lehmer's generator, no overflow in 64 bits)."""
-    fleet.random[device] = fleet.random[device] * _FACTOR % _MODULUS
-    return float(fleet.random[device]) / _MODULUS
+    device["random"] = device["random"] * _FACTOR % _MODULUS
+    return float(device["random"]) / _MODULUS
 
 
-@kernel
+@inner_kernel
 def profile(
     length_m: float, cruise_mps: float, entry_mps: float, exit_mps: float
 ) -> tuple[float, float, float, float]:
@@ -88,15 +98,15 @@ def profile(
     return peak, acceleration, (peak - entry_mps) / acceleration, flat_m / peak
 
 
-@kernel
-def covered_m(device: int, at_s: float, fleet: Fleet, roads: Roads) -> float:
+@inner_kernel
+def covered_m(device: np.void, at_s: float, roads: Roads) -> float:
     """Return how far a driving device has come along its arc."""
-    arc = fleet.arc[device]
-    length_m = roads.length_m[arc]
-    entry = fleet.entry_mps[device]
-    cruise = roads.speed_mps[arc] * fleet.pace[device]
-    peak, acceleration, up_s, flat_s = profile(length_m, cruise, entry, fleet.exit_mps[device])
-    elapsed_s = at_s - fleet.start_s[device]
+    _, arcs = roads
+    arc = arcs[device["arc"]]
+    length_m, entry = arc["length_m"], device["entry_mps"]
+    cruise = arc["speed_mps"] * device["pace"]
+    peak, acceleration, up_s, flat_s = profile(length_m, cruise, entry, device["exit_mps"])
+    elapsed_s = at_s - device["start_s"]
     rising_s = min(elapsed_s, up_s)
     falling_s = max(0.0, elapsed_s - up_s - flat_s)
     level_s = elapsed_s - rising_s - falling_s
@@ -106,67 +116,70 @@ def covered_m(device: int, at_s: float, fleet: Fleet, roads: Roads) -> float:
     return float(min(max(metres, 0.0), length_m))
 
 
-@kernel
-def _wait(device: int, bounds_s: tuple[float, float], fleet: Fleet, roads: Roads) -> None:
-    node = fleet.node[device]
-    fleet.arc[device] = -1
-    fleet.rest_lat[device] = roads.lat[node]
-    fleet.rest_lon[device] = roads.lon[node]
-    wait_s = bounds_s[0] + (bounds_s[1] - bounds_s[0]) * uniform(fleet, device)
-    fleet.end_s[device] = fleet.start_s[device] + wait_s
+@inner_kernel
+def _wait(device: np.void, bounds_s: tuple[float, float], roads: Roads) -> None:
+    nodes, _ = roads
+    node = nodes[device["node"]]
+    device["arc"] = -1
+    device["rest_lat"] = node["lat"]
+    device["rest_lon"] = node["lon"]
+    wait_s = bounds_s[0] + (bounds_s[1] - bounds_s[0]) * uniform(device)
+    device["end_s"] = device["start_s"] + wait_s
 
 
-@kernel
-def _take(device: int, arc: int, fleet: Fleet, roads: Roads, next_arc_of: Int32Array) -> None:
-    """Enter an arc; `next_arc_of` says at which nodes the way goes on."""
-    cruise = roads.speed_mps[arc] * fleet.pace[device]
-    entry = min(fleet.exit_mps[device], cruise) if fleet.arc[device] >= 0 else 0.0
-    head = roads.head_of[arc]
+@inner_kernel
+def _take(device: np.void, number: int, roads: Roads, next_arc_of: Int32Array) -> None:
+    """Enter the arc of this number; `next_arc_of` says at which nodes the way goes on."""
+    nodes, arcs = roads
+    arc = arcs[number]
+    cruise = arc["speed_mps"] * device["pace"]
+    entry = min(device["exit_mps"], cruise) if device["arc"] >= 0 else 0.0
     leave = cruise
-    if next_arc_of[head] < 0:
+    if next_arc_of[arc["head"]] < 0:
         leave = 0.0
-    elif roads.degree[head] > 2:  # a bend is no junction
-        leave = 0.0 if uniform(fleet, device) < STOP_SHARE else min(cruise, JUNCTION_MPS)
-    peak, acceleration, up_s, flat_s = profile(roads.length_m[arc], cruise, entry, leave)
-    fleet.arc[device] = arc
-    fleet.node[device] = head
-    fleet.entry_mps[device] = entry
-    fleet.exit_mps[device] = leave
-    fleet.end_s[device] = fleet.start_s[device] + up_s + flat_s + (peak - leave) / acceleration
+    elif nodes[arc["head"]]["degree"] > 2:  # a bend is no junction
+        leave = 0.0 if uniform(device) < STOP_SHARE else min(cruise, JUNCTION_MPS)
+    peak, acceleration, up_s, flat_s = profile(arc["length_m"], cruise, entry, leave)
+    device["arc"] = number
+    device["node"] = arc["head"]
+    device["entry_mps"] = entry
+    device["exit_mps"] = leave
+    device["end_s"] = device["start_s"] + up_s + flat_s + (peak - leave) / acceleration
 
 
-@kernel
-def _begin_leg(device: int, fleet: Fleet, roads: Roads, routes: Int32Array) -> None:
+@inner_kernel
+def _begin_leg(device: np.void, roads: Roads, routes: Int32Array) -> None:
     """End the leg of a device and begin the next."""
-    fleet.start_s[device] = fleet.end_s[device]
-    next_arc_of = routes[fleet.slot[device]]
-    arc = next_arc_of[fleet.node[device]]
+    device["start_s"] = device["end_s"]
+    next_arc_of = routes[device["slot"]]
+    arc = next_arc_of[device["node"]]
     if arc < 0:  # it is there
-        first = fleet.first_slot[device]
-        choice = int((fleet.last_slot[device] - first + 1) * uniform(fleet, device))
-        fleet.slot[device] = first + choice
-        _wait(device, DWELL_S, fleet, roads)
-    elif fleet.arc[device] >= 0 and fleet.exit_mps[device] == 0:
-        _wait(device, STOP_S, fleet, roads)
+        first = device["first_slot"]
+        choice = int((device["last_slot"] - first + 1) * uniform(device))
+        device["slot"] = first + choice
+        _wait(device, DWELL_S, roads)
+    elif device["arc"] >= 0 and device["exit_mps"] == 0:
+        _wait(device, STOP_S, roads)
     else:
-        _take(device, arc, fleet, roads, next_arc_of)
+        _take(device, arc, roads, next_arc_of)
 
 
-@kernel
-def _locate(device: int, at_s: float, fleet: Fleet, roads: Roads) -> tuple[float, float]:
-    arc = fleet.arc[device]
-    if arc < 0:
-        return fleet.rest_lat[device], fleet.rest_lon[device]
-    share = covered_m(device, at_s, fleet, roads) / roads.length_m[arc]
-    tail, head = roads.tail_of[arc], roads.head_of[arc]
-    east = (roads.lon[head] - roads.lon[tail] + 180.0) % 360.0 - 180.0  # the short way round
-    lat = roads.lat[tail] + share * (roads.lat[head] - roads.lat[tail])
-    return lat, (roads.lon[tail] + share * east + 180.0) % 360.0 - 180.0
+@inner_kernel
+def _locate(device: np.void, at_s: float, roads: Roads) -> tuple[float, float]:
+    if device["arc"] < 0:
+        return device["rest_lat"], device["rest_lon"]
+    nodes, arcs = roads
+    arc = arcs[device["arc"]]
+    share = covered_m(device, at_s, roads) / arc["length_m"]
+    tail, head = nodes[arc["tail"]], nodes[arc["head"]]
+    east = (head["lon"] - tail["lon"] + 180.0) % 360.0 - 180.0  # the short way round
+    lat = tail["lat"] + share * (head["lat"] - tail["lat"])
+    return lat, (tail["lon"] + share * east + 180.0) % 360.0 - 180.0
 
 
 @kernel
 def drive(
-    device: IntArray, at_s: FloatArray, fleet: Fleet, roads: Roads, routes: Int32Array
+    device: IntArray, at_s: FloatArray, fleet: RecordArray, roads: Roads, routes: Int32Array
 ) -> tuple[FloatArray, FloatArray]:
     """Carry each device on to its time; return where it is then, in degrees, shape (m,) each.
 
@@ -174,12 +187,15 @@ def drive(
     ----------
     device, at_s
         Shape (m,); the times of one device must not fall.
+    fleet
+        Of `DEVICE`, changed in place, shape (devices,).
     routes
         The arc to take towards destination `slot` from each node, -1 there, shape (slots, n).
     """
     lat, lon = np.empty(len(device)), np.empty(len(device))
     for i in range(len(device)):
-        while fleet.end_s[device[i]] <= at_s[i]:
-            _begin_leg(device[i], fleet, roads, routes)
-        lat[i], lon[i] = _locate(device[i], at_s[i], fleet, roads)
+        one = fleet[device[i]]
+        while one["end_s"] <= at_s[i]:
+            _begin_leg(one, roads, routes)
+        lat[i], lon[i] = _locate(one, at_s[i], roads)
     return lat, lon

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
-from simulator.driving import Fleet, Roads, drive
+from simulator.driving import ARC, DEVICE, NODE, Roads, drive
 from simulator.routing import Router
 
 MAX_SLOTS = 64
@@ -58,15 +58,13 @@ class Traffic:
         self._component_of_slot = _share_out(self._router.strong_of)
         self._by_component = np.argsort(self._router.strong_of, kind="stable")
         self._refreshes = 0
-        self.roads = Roads(
-            lat=network.lat,
-            lon=network.lon,
-            degree=np.diff(network.first_arc_of).astype(np.int32),
-            tail_of=self._router.tail_of,
-            head_of=network.neighbour_of,
-            length_m=self._router.length_m,
-            speed_mps=self._router.speed_mps,
-        )
+        nodes = np.zeros(network.n_nodes, NODE)
+        nodes["lat"], nodes["lon"] = network.lat, network.lon
+        nodes["degree"] = np.diff(network.first_arc_of)
+        arcs = np.zeros(len(network.neighbour_of), ARC)
+        arcs["tail"], arcs["head"] = self._router.tail_of, network.neighbour_of
+        arcs["length_m"], arcs["speed_mps"] = self._router.length_m, self._router.speed_mps
+        self.roads: Roads = (nodes, arcs)
         rng = np.random.default_rng([seed, 0])
         destination = self._draw_nodes(self._component_of_slot, rng)
         self.routes: Int32Array = np.stack(
@@ -121,45 +119,41 @@ class Traffic:
         last = np.searchsorted(strong_of, component, side="right")
         return self._by_component[rng.integers(first, last)]
 
-    def _place(self, rng: np.random.Generator, *, n_parked: int) -> Fleet:
+    def _place(self, rng: np.random.Generator, *, n_parked: int) -> RecordArray:
         """Put everybody somewhere at rest, from where the movers set out in the warm-up."""
         n = self.n_devices
         slot = rng.integers(len(self.routes), size=n)
         component = self._component_of_slot[slot]
         node = self._draw_nodes(component, rng).astype(np.int32)
         end_s = rng.uniform(-WARM_UP_S, 0.0, n)
-        lat, lon = self.roads.lat[node], self.roads.lon[node]
+        nodes, _ = self.roads
+        lat, lon = nodes["lat"][node], nodes["lon"][node]
         parked = rng.permutation(n)[:n_parked]
         end_s[parked] = np.inf
         lat[parked], lon[parked] = self._somewhere(rng, n_parked)
-        return Fleet(
-            arc=np.full(n, -1, np.int32),
-            node=node,
-            start_s=np.full(n, -WARM_UP_S),
-            end_s=end_s,
-            entry_mps=np.zeros(n),
-            exit_mps=np.zeros(n),
-            rest_lat=lat,
-            rest_lon=lon,
-            slot=slot,
-            first_slot=np.searchsorted(self._component_of_slot, component, side="left"),
-            last_slot=np.searchsorted(self._component_of_slot, component, side="right") - 1,
-            pace=rng.uniform(*PACE, n),
-            random=rng.integers(*_LEHMER_STATES, size=n),
-        )
+        fleet = np.zeros(n, DEVICE)
+        fleet["arc"], fleet["node"] = -1, node
+        fleet["start_s"], fleet["end_s"] = -WARM_UP_S, end_s
+        fleet["rest_lat"], fleet["rest_lon"] = lat, lon
+        fleet["slot"] = slot
+        fleet["first_slot"] = np.searchsorted(self._component_of_slot, component, side="left")
+        fleet["last_slot"] = np.searchsorted(self._component_of_slot, component, side="right") - 1
+        fleet["pace"] = rng.uniform(*PACE, n)
+        fleet["random"] = rng.integers(*_LEHMER_STATES, size=n)
+        return fleet
 
     def _somewhere(self, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]:
         """Draw points on the roads, or on the nodes where there are none."""
-        roads = self.roads
-        if not len(roads.head_of):
-            node = rng.integers(len(roads.lat), size=n)
-            return roads.lat[node], roads.lon[node]
-        by_length = np.cumsum(roads.length_m)
-        arc = np.searchsorted(by_length, rng.random(n) * by_length[-1])
-        tail, head, share = roads.tail_of[arc], roads.head_of[arc], rng.random(n)
-        east = (roads.lon[head] - roads.lon[tail] + 180.0) % 360.0 - 180.0
-        lat = roads.lat[tail] + share * (roads.lat[head] - roads.lat[tail])
-        return lat, (roads.lon[tail] + share * east + 180.0) % 360.0 - 180.0
+        nodes, arcs = self.roads
+        if not len(arcs):
+            node = rng.integers(len(nodes), size=n)
+            return nodes["lat"][node], nodes["lon"][node]
+        by_length = np.cumsum(arcs["length_m"])
+        arc = arcs[np.searchsorted(by_length, rng.random(n) * by_length[-1])]
+        tail, head, share = nodes[arc["tail"]], nodes[arc["head"]], rng.random(n)
+        east = (head["lon"] - tail["lon"] + 180.0) % 360.0 - 180.0
+        lat = tail["lat"] + share * (head["lat"] - tail["lat"])
+        return lat, (tail["lon"] + share * east + 180.0) % 360.0 - 180.0
 
 
 def _share_out(strong_of: Int32Array) -> Int32Array:

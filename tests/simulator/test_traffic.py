@@ -53,16 +53,17 @@ def test_another_seed_is_another_traffic(city: RoadNetwork) -> None:
 
 def check_leg(traffic: Traffic, roads: RoadNetwork, lat: FloatArray, lon: FloatArray) -> None:
     """Every driving device is on its arc, which is drivable; every other is at a node."""
-    driving = traffic.fleet.arc >= 0
-    arc = traffic.fleet.arc[driving]
+    driving = traffic.fleet["arc"] >= 0
+    arc = traffic.fleet["arc"][driving]
     assert roads.drivable[arc].all()
-    tail, head = traffic.roads.tail_of[arc], traffic.roads.head_of[arc]
+    _, arcs = traffic.roads
+    tail, head = arcs["tail"][arc], arcs["head"][arc]
     here = lat[driving], lon[driving]
     whole_m = haversine_m(roads.lat[tail], roads.lon[tail], roads.lat[head], roads.lon[head])
     behind_m = haversine_m(roads.lat[tail], roads.lon[tail], *here)
     ahead_m = haversine_m(*here, roads.lat[head], roads.lon[head])
     assert np.abs(behind_m + ahead_m - whole_m).max(initial=0) < 0.01
-    node = traffic.fleet.node[~driving]
+    node = traffic.fleet["node"][~driving]
     away_m = haversine_m(roads.lat[node], roads.lon[node], lat[~driving], lon[~driving])
     assert away_m.max(initial=0) < 0.01
 
@@ -74,7 +75,7 @@ def test_devices_stay_on_the_roads_and_never_drive_against_a_one_way(lon: float)
     n_driving = 0
     for at_s in range(0, 400, 3):
         check_leg(traffic, roads, *traffic.advance(float(at_s)))
-        n_driving += int(np.count_nonzero(traffic.fleet.arc >= 0))
+        n_driving += int(np.count_nonzero(traffic.fleet["arc"] >= 0))
     assert n_driving > 1000
 
 
@@ -90,9 +91,9 @@ def test_no_device_is_faster_than_its_arc_allows(city: RoadNetwork) -> None:
     n_checked = 0
     for at_s in np.arange(0, 120, 0.5).tolist():
         before = np.array(traffic.advance(at_s))
-        leg_s, arc = traffic.fleet.start_s.copy(), traffic.fleet.arc.copy()
+        leg_s, arc = traffic.fleet["start_s"].copy(), traffic.fleet["arc"].copy()
         after = np.array(traffic.advance(at_s + 0.1))
-        same = (arc >= 0) & (leg_s == traffic.fleet.start_s)
+        same = (arc >= 0) & (leg_s == traffic.fleet["start_s"])
         step_m = haversine_m(*before[:, same], *after[:, same])
         assert (step_m <= 0.1 * city.speed_mps[arc[same]] + 1e-3).all()
         n_checked += int(same.sum())
@@ -104,7 +105,7 @@ def test_devices_slow_down_at_junctions_and_stop_at_some(city: RoadNetwork) -> N
     seen: set[float] = set()
     for at_s in range(0, 120, 2):
         traffic.advance(float(at_s))
-        seen |= set(traffic.fleet.exit_mps[traffic.fleet.arc >= 0].tolist())
+        seen |= set(traffic.fleet["exit_mps"][traffic.fleet["arc"] >= 0].tolist())
     assert 0.0 in seen
     assert 5.5 in seen
 
@@ -114,7 +115,7 @@ def test_devices_get_about(city: RoadNetwork) -> None:
     nodes = [set[int]() for _ in range(50)]
     for at_s in range(0, 1200, 5):
         traffic.advance(float(at_s))
-        for device, node in enumerate(traffic.fleet.node.tolist()):
+        for device, node in enumerate(traffic.fleet["node"].tolist()):
             nodes[device].add(node)
     assert min(map(len, nodes)) >= 5
 
@@ -130,21 +131,21 @@ def test_the_parked_share_is_the_one_asked_for(city: RoadNetwork, share: float) 
 def test_nobody_leaves_the_strong_component_where_it_can_come_back() -> None:
     trap: list[Road] = [(11, 12, True, False), (12, 13, True, True)]
     traffic = Traffic(network([*ONE_WAY_RING, *trap], n_nodes=14), 80, parked_share=0.0)
-    outside = traffic.fleet.node < 12
+    outside = traffic.fleet["node"] < 12
     assert 0 < np.count_nonzero(outside) < 80
     for at_s in range(0, 600, 5):
         traffic.advance(float(at_s))
-        assert np.array_equal(traffic.fleet.node < 12, outside)
+        assert np.array_equal(traffic.fleet["node"] < 12, outside)
 
 
 def test_every_large_component_has_its_traffic() -> None:
     second: list[Road] = [(u + 12, v + 12, True, True) for u, v, _, _ in ONE_WAY_RING]
     traffic = Traffic(network([*ONE_WAY_RING, *second], n_nodes=24), 80, parked_share=0.0)
     traffic.advance(50.0)
-    island = traffic.fleet.node >= 12
+    island = traffic.fleet["node"] >= 12
     assert 20 < np.count_nonzero(island) < 60
     traffic.advance(900.0)
-    assert np.array_equal(island, traffic.fleet.node >= 12)
+    assert np.array_equal(island, traffic.fleet["node"] >= 12)
 
 
 def test_two_nodes_are_enough_to_drive_to_and_fro() -> None:
@@ -161,7 +162,7 @@ def test_where_nobody_can_drive_all_are_parked(roads: list[Road], n_nodes: int) 
     where = path(traffic, np.array([0.0, 1000.0]))
     assert np.array_equal(where[0], where[1])
     assert np.isfinite(where).all()
-    assert np.isinf(traffic.fleet.end_s).all()
+    assert np.isinf(traffic.fleet["end_s"]).all()
 
 
 def test_a_network_without_coordinates_or_nodes_is_refused() -> None:

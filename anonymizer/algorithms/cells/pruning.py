@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import inf
+from typing import TypeAlias
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from anonymizer.algorithms.cells.tree import LEAF
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.judging import class_keeps
-from anonymizer.algorithms.records.problem import Problem
+from anonymizer.algorithms.records.problem import Problem, ProblemArrays
 from anonymizer.domain.arrays import (
     BoolArray,
     FloatArray,
@@ -27,6 +28,10 @@ NOTHING, CELL, FORK, ALL_LEFT, ALL_RIGHT = range(5)
 stand; every record goes to one child, the other had nothing."""
 
 _NO_RECORD = -1
+
+Housed: TypeAlias = tuple[IntArray, IntArray, IntArray, IntArray]
+"""Who is in which cell: the node that is the cell of each record (-1: none), shape (n,); the first
+record of each node, shape (nodes,); the record after each, shape (n,); records of each node."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -115,16 +120,13 @@ def prune(grown: Grown, problem: Problem) -> Cells:
     .. [1] J. R. Quinlan, "C4.5: Programs for Machine Learning", 1993, chapter 4.
     """
     asked = _asks(problem.rule)
+    _, _, person, codes = problem.arrays
     state, cell_of = _prune(
         grown.features,
         grown.tree.node,
         grown.tree.order,
-        np.ascontiguousarray(problem.cells[:, asked]),
-        problem.rule[asked],
-        problem.person,
+        (np.ascontiguousarray(problem.cells[:, asked]), problem.rule[asked], person, codes),
         problem.k,
-        problem.position,
-        problem.usual,
     )
     is_cell = state == CELL
     # A cell below one that took its records in again is none.
@@ -154,21 +156,17 @@ def _prune(
     features: FeatureArray,
     node: RecordArray,
     order: IntArray,
-    cells: Int32Array,
-    rule: RecordArray,
-    person: Int32Array,
+    problem: ProblemArrays,
     k: int,
-    position: FloatArray,
-    usual: FloatArray,
 ) -> tuple[UInt8Array, IntArray]:
     """Return what is left of each node, and the node that is the cell of each record, or -1."""
     state = np.zeros(len(node), np.uint8)
     n_without = np.zeros(len(node), np.int64)
     cell_of = np.full(len(order), -1, np.int64)
-    # The records of a cell, one after the other.
     first = np.full(len(node), _NO_RECORD, np.int64)
     following = np.full(len(order), _NO_RECORD, np.int64)
     n_in = np.zeros(len(node), np.int64)
+    housed = (cell_of, first, following, n_in)
     for at in range(len(node) - 1, -1, -1):
         start, size = node[at]["start"], node[at]["size"]
         left, right = node[at]["left"], node[at]["right"]
@@ -181,18 +179,15 @@ def _prune(
                 state[at] = ALL_RIGHT if state[left] == NOTHING else ALL_LEFT
                 member = order[start : start + size]
                 astray = member[cell_of[member] == -1]
-                n_without[at] -= _rehouse(
-                    astray, at, features, node, state, cells, rule, person, k, position, usual,
-                    cell_of, first, following, n_in,
-                )  # fmt: skip
+                n_without[at] -= _rehouse(astray, at, features, node, state, problem, k, housed)
         if bare or 2 * n_without[at] > size:
             member = order[start : start + size]
-            if class_keeps(cells, rule, person, k, position, usual, member):
+            if class_keeps(problem, k, member):
                 state[at] = CELL
                 n_without[at] = 0
                 first[at] = _NO_RECORD
                 n_in[at] = 0
-                _move_in(member, at, cell_of, first, following, n_in)
+                _move_in(member, at, housed)
     return state, cell_of
 
 
@@ -203,18 +198,12 @@ def _rehouse(
     features: FeatureArray,
     node: RecordArray,
     state: UInt8Array,
-    cells: Int32Array,
-    rule: RecordArray,
-    person: Int32Array,
+    problem: ProblemArrays,
     k: int,
-    position: FloatArray,
-    usual: FloatArray,
-    cell_of: IntArray,
-    first: IntArray,
-    following: IntArray,
-    n_in: IntArray,
+    housed: Housed,
 ) -> int:
     """Put records into the cells below `top` that can take them; return how many found one."""
+    _, first, following, n_in = housed
     to = np.empty(len(astray), np.int64)
     for i in range(len(astray)):
         to[i] = _cell(features, astray[i], node, state, top)
@@ -231,22 +220,16 @@ def _rehouse(
         for i in range(len(arrivals), len(together)):
             together[i] = record
             record = following[record]
-        if class_keeps(cells, rule, person, k, position, usual, together):
-            _move_in(arrivals, cell, cell_of, first, following, n_in)
+        if class_keeps(problem, k, together):
+            _move_in(arrivals, cell, housed)
             n_housed += len(arrivals)
         begin = end
     return n_housed
 
 
 @kernel
-def _move_in(
-    arrivals: IntArray,
-    cell: int,
-    cell_of: IntArray,
-    first: IntArray,
-    following: IntArray,
-    n_in: IntArray,
-) -> None:
+def _move_in(arrivals: IntArray, cell: int, housed: Housed) -> None:
+    cell_of, first, following, n_in = housed
     for record in arrivals:
         cell_of[record] = cell
         following[record] = first[cell]

@@ -106,7 +106,7 @@ def kmeans(feature: FloatArray, k: int, *, seed: int = 42, n_init: int = 1) -> I
 def _fast(problem: Problem, feature: FloatArray) -> Int32Array:
     p = _binding(problem)
     by_size = not len(p.rule) and not len(p.person)
-    member, first_of = halve(feature, by_size, p.cells, p.rule, p.person, p.k, p.position, p.usual)
+    member, first_of = halve(feature, by_size, p.arrays, p.k)
     class_of = np.empty(p.n, np.int32)
     class_of[member] = np.repeat(np.arange(len(first_of) - 1, dtype=np.int32), np.diff(first_of))
     kept = merge(p, feature, class_of)

@@ -4,7 +4,8 @@ import numpy as np
 
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.judging import class_keeps
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArray
+from anonymizer.algorithms.records.problem import ProblemArrays
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 
 _SMALL = 8
 """Classes' worth of records up to which a cut should cost no class."""
@@ -20,12 +21,8 @@ _DEEP = 2
 def halve(
     feature: FloatArray,
     by_size: bool,  # noqa: FBT001  numba knows no keyword-only parameters
-    cells: Int32Array,
-    rule: RecordArray,
-    person: Int32Array,
+    problem: ProblemArrays,
     k: int,
-    position: FloatArray,
-    usual: FloatArray,
 ) -> tuple[IntArray, IntArray]:
     """Split records in two, again and again, as long as both halves keep the promise.
 
@@ -35,8 +32,8 @@ def halve(
         Of each record, shape (n, features).
     by_size
         Whether k records keep the promise, whichever they are.
-    cells, rule, person, k, position, usual
-        As in `Problem`.
+    problem, k
+        The records and what is asked of their classes; k of the promise.
 
     Returns
     -------
@@ -66,13 +63,13 @@ def halve(
         at = lo
         if hi - lo >= 2 * k:
             own = member[lo:hi].copy()
-            free = by_size or not part_keeps(cells, rule, person, k, position, usual, own)
+            free = by_size or not part_keeps(problem, k, own)
             for axis in np.argsort(-_variances(feature, own)):
                 order = own[np.argsort(feature[own, axis], kind="mergesort")]
                 cut = _cut(feature[order, axis], k, depth > deep)
                 if cut == 0:
                     break
-                if free or both_keep(cells, rule, person, k, position, usual, order, cut):
+                if free or both_keep(problem, k, order, cut):
                     member[lo:hi] = order
                     at = lo + cut
                     break
@@ -86,36 +83,18 @@ def halve(
 
 
 @kernel
-def both_keep(
-    cells: Int32Array,
-    rule: RecordArray,
-    person: Int32Array,
-    k: int,
-    position: FloatArray,
-    usual: FloatArray,
-    order: IntArray,
-    cut: int,
-) -> bool:
-    """Return whether both parts of an order keep the promise; arrays as in `Problem`."""
-    return part_keeps(cells, rule, person, k, position, usual, order[:cut]) and part_keeps(
-        cells, rule, person, k, position, usual, order[cut:]
-    )
+def both_keep(problem: ProblemArrays, k: int, order: IntArray, cut: int) -> bool:
+    """Return whether both parts of an order keep the promise."""
+    return part_keeps(problem, k, order[:cut]) and part_keeps(problem, k, order[cut:])
 
 
 @kernel
-def part_keeps(
-    cells: Int32Array,
-    rule: RecordArray,
-    person: Int32Array,
-    k: int,
-    position: FloatArray,
-    usual: FloatArray,
-    member: IntArray,
-) -> bool:
+def part_keeps(problem: ProblemArrays, k: int, member: IntArray) -> bool:
     """Return what `class_keeps` does, in O(k^2) where only persons are asked for and few repeat."""
+    _, rule, person, _ = problem
     if len(rule) == 0 and len(person) > 0 and k <= _FEW:
         return has_persons(person, k, member)
-    return class_keeps(cells, rule, person, k, position, usual, member)
+    return class_keeps(problem, k, member)
 
 
 @kernel

@@ -57,11 +57,9 @@ def improve(
         room = max(len(classes), len(out) // p.k + 1)
         active = np.zeros(room, bool)
         active[out[published & (restless | (out != before))]] = True
-        first, after, size = linked(out, room)
         _, cut = recut(
-            feature, by_size, p.cells, p.rule, p.person, p.k, p.position, p.usual,
-            out, first, after, size, len(classes), near, active,
-        )  # fmt: skip
+            feature, by_size, p.arrays, p.k, linked(out, room), len(classes), near, active
+        )
         restless = published & active[out]
         out = dense(out)
         if saved + cut <= _ENOUGH * total:

@@ -6,8 +6,8 @@ from anonymizer.algorithms.kaca.features import means, nearest
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
 from anonymizer.algorithms.records.judging import class_keeps
-from anonymizer.algorithms.records.problem import Problem
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, RecordArray
+from anonymizer.algorithms.records.problem import Problem, ProblemArrays
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 _TRIES = 8
 
@@ -129,27 +129,15 @@ def _means(feature: FloatArray, class_of: Int32Array) -> FloatArray:
 
 def _judged(problem: Problem, class_of: Int32Array) -> BoolArray:
     """Return which classes keep the promise, up to the last with members; one without does not."""
-    p = problem
     classes = classes_of(class_of)
-    return _keeping(
-        p.cells, p.rule, p.person, p.k, p.position, p.usual, classes.first_of, classes.member
-    )
+    return _keeping(problem.arrays, problem.k, classes.first_of, classes.member)
 
 
 @kernel
-def _keeping(
-    cells: Int32Array,
-    rule: RecordArray,
-    person: Int32Array,
-    k: int,
-    position: FloatArray,
-    usual: FloatArray,
-    first_of: IntArray,
-    member: IntArray,
-) -> BoolArray:
+def _keeping(problem: ProblemArrays, k: int, first_of: IntArray, member: IntArray) -> BoolArray:
     n = len(first_of) - 1
     kept = np.zeros(n, np.bool_)
     for c in range(n):
         some = member[first_of[c] : first_of[c + 1]]
-        kept[c] = len(some) > 0 and class_keeps(cells, rule, person, k, position, usual, some)
+        kept[c] = len(some) > 0 and class_keeps(problem, k, some)
     return kept

@@ -1,11 +1,14 @@
 """Near pairs of classes, pooled and cut in two again, in the best place."""
 
+from typing import TypeAlias
+
 import numpy as np
 
 from anonymizer.algorithms.kaca.halving import both_keep
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.classes import classes_of
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, RecordArray
+from anonymizer.algorithms.records.problem import ProblemArrays
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 _MOST = 64
 """Classes' worth of records up to which a pool is cut: a crowd at one place is near to many."""
@@ -13,15 +16,14 @@ _FEW = 48
 _TINY = 1e-9
 
 
-def linked(class_of: Int32Array, room: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Return members as lists, for as many classes as there is room for.
+Linked: TypeAlias = tuple[Int32Array, IntArray, IntArray, IntArray]
+"""Classes as lists: the class of each record (below 0: none), shape (n,); the first member of each
+class (-1: it has none), shape (room,); the member after each record (-1: it is the last one), shape
+(n,); the members of each class, shape (room,)."""
 
-    Returns
-    -------
-    first, after, size
-        First member of each class (-1: it has none), shape (room,); the member after each record
-        (-1: it is the last one), shape (n,); members of each class, shape (room,).
-    """
+
+def linked(class_of: Int32Array, room: int) -> Linked:
+    """Return classes as lists that share `class_of`, for as many as there is room for."""
     classes = classes_of(class_of)
     first, size = np.full(room, -1, np.int64), np.zeros(room, np.int64)
     size[: len(classes)] = np.diff(classes.first_of)
@@ -30,23 +32,16 @@ def linked(class_of: Int32Array, room: int) -> tuple[IntArray, IntArray, IntArra
     after = np.full(len(class_of), -1, np.int64)
     after[classes.member[:-1]] = classes.member[1:]
     after[classes.member[classes.first_of[some + 1] - 1]] = -1
-    return first, after, size
+    return class_of, first, after, size
 
 
 @kernel
 def recut(
     feature: FloatArray,
     by_size: bool,  # noqa: FBT001  numba knows no keyword-only parameters
-    cells: Int32Array,
-    rule: RecordArray,
-    person: Int32Array,
+    problem: ProblemArrays,
     k: int,
-    position: FloatArray,
-    usual: FloatArray,
-    class_of: Int32Array,
-    first: IntArray,
-    after: IntArray,
-    size: IntArray,
+    lists: Linked,
     n_classes: int,
     near: IntArray,
     active: BoolArray,
@@ -59,18 +54,16 @@ def recut(
         Of each record, shape (n, features).
     by_size
         Whether k records keep the promise, whichever they are.
-    cells, rule, person, k, position, usual
-        As in `Problem`.
-    class_of
-        Changed in place; below 0 for none, shape (n,).
-    first, after, size
-        Members of each class as lists, see `linked`; changed in place.
+    problem, k
+        The records and what is asked of their classes; k of the promise.
+    lists
+        The classes; changed in place.
     n_classes
-        Those in use, of as many as there is room for in `first`.
+        Those in use, of as many as there is room for.
     near
         Classes to pool each with, itself among them to be cut alone, shape (classes, some).
     active
-        Classes that are worth another look, as long as `first`; then those that were changed.
+        Classes that are worth another look, shape (room,); then those that were changed.
 
     Returns
     -------
@@ -83,6 +76,7 @@ def recut(
     smallest sum of squares, with k records or more on either side; pools of more than 64 k
     records are left as they are. O(n near features^2), and judging where `by_size` does not do.
     """
+    _, first, _, size = lists
     n, n_features = feature.shape
     most = min(_MOST * k, n)
     pool, best = np.empty(most, np.int64), np.empty(most, np.int64)
@@ -97,7 +91,7 @@ def recut(
                 continue
             if size[a] + (size[b] if b != a else 0) > most:
                 continue
-            m = _gather(a, first, after, feature, pool, local, 0)
+            m = _gather(a, lists, feature, pool, local, 0)
             if b == a:
                 if m < 2 * k or n_classes == len(first):
                     continue
@@ -105,15 +99,12 @@ def recut(
             elif b < a and _among(near[b], a):
                 continue
             else:
-                m = _gather(b, first, after, feature, pool, local, m)
-            cut, gain = _best_cut(
-                local[:m], size[a], by_size, cells, rule, person, k, position, usual,
-                pool[:m], best,
-            )  # fmt: skip
+                m = _gather(b, lists, feature, pool, local, m)
+            cut, gain = _best_cut(local[:m], size[a], by_size, problem, k, pool[:m], best)
             if cut > 0:
                 saved += gain
-                _link(best[:cut], a, class_of, first, after, size)
-                _link(best[cut:m], b, class_of, first, after, size)
+                _link(best[:cut], a, lists)
+                _link(best[cut:m], b, lists)
                 changed[a] = changed[b] = True
                 n_classes = max(n_classes, b + 1)
     active[:] = changed
@@ -125,12 +116,8 @@ def _best_cut(
     local: FloatArray,
     n_own: int,
     by_size: bool,  # noqa: FBT001  numba knows no keyword-only parameters
-    cells: Int32Array,
-    rule: RecordArray,
-    person: Int32Array,
+    problem: ProblemArrays,
     k: int,
-    position: FloatArray,
-    usual: FloatArray,
     pool: IntArray,
     best: IntArray,
 ) -> tuple[int, float]:
@@ -154,9 +141,7 @@ def _best_cut(
             continue
         order = _order(key)
         cut, between = _widest(local, order, total, k)
-        if between > enough and (
-            by_size or both_keep(cells, rule, person, k, position, usual, pool[order], cut)
-        ):
+        if between > enough and (by_size or both_keep(problem, k, pool[order], cut)):
             at, enough = cut, between
             best[:m] = pool[order]
     return at, enough - now
@@ -235,15 +220,10 @@ def _order(key: FloatArray) -> IntArray:
 
 @kernel
 def _gather(
-    c: int,
-    first: IntArray,
-    after: IntArray,
-    feature: FloatArray,
-    pool: IntArray,
-    local: FloatArray,
-    m: int,
+    c: int, lists: Linked, feature: FloatArray, pool: IntArray, local: FloatArray, m: int
 ) -> int:
     """Add a class to the pool of m, its features seen from the pool's first; return the new m."""
+    _, first, after, _ = lists
     i = first[c]
     while i >= 0:
         pool[m] = i
@@ -255,15 +235,9 @@ def _gather(
 
 
 @kernel
-def _link(
-    member: IntArray,
-    c: int,
-    class_of: Int32Array,
-    first: IntArray,
-    after: IntArray,
-    size: IntArray,
-) -> None:
+def _link(member: IntArray, c: int, lists: Linked) -> None:
     """Make `member` the class c."""
+    class_of, first, after, size = lists
     first[c], size[c] = member[0], len(member)
     for i in range(len(member)):
         class_of[member[i]] = c

@@ -7,7 +7,8 @@ import numpy as np
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.improving import improve, search_from
-from anonymizer.algorithms.records.partition import partition_cost, partition_of
+from anonymizer.algorithms.records.outlining import partition_of
+from anonymizer.algorithms.records.partition import partition_cost
 from anonymizer.algorithms.records.problem import Problem
 from anonymizer.algorithms.records.splitting import split
 from anonymizer.algorithms.records.sweeping import sweep

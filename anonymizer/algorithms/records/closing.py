@@ -4,13 +4,14 @@
 class is, and a class is emptied in O(columns).
 """
 
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.kernels import inner_kernel
 from anonymizer.algorithms.records.judging import ROUNDING, distance
-from anonymizer.algorithms.records.problem import Problem
+from anonymizer.algorithms.records.problem import Problem, ProblemArrays
+from anonymizer.algorithms.records.tallying import SEEN
 from anonymizer.domain.arrays import FloatArray, Int32Array, RecordArray
 
 COLUMN = np.dtype(
@@ -38,36 +39,26 @@ close_at
     With fewer values than this the distribution cannot have come close enough.
 """
 
+_NEVER = -1
 
-class Counts(NamedTuple):
-    """The counts, and what they are judged by, in the order in which the kernels take them.
+Counts: TypeAlias = tuple[
+    ProblemArrays, Int32Array, RecordArray, RecordArray, Int32Array, Int32Array, FloatArray
+]
+"""The counts, and what they are judged by: a problem, `pair`, `column`, `seen`, `pair_in`,
+`person_in` and `share`.
 
-    Attributes
-    ----------
-    cells, rule, person, position, usual
-        As in `Problem`.
-    pair
-        A number for each (person, value) of each column, where persons repeat, shape (n, columns);
-        else without a row.
-    column
-        Of `COLUMN`, shape (columns,).
-    times_of, counted_in
-        How often each code is there, and the class of which this is true, laid out as `position`.
-    pair_in, person_in
-        The class in which each pair and each person was last seen.
-    """
-
-    cells: Int32Array
-    rule: RecordArray
-    person: Int32Array
-    position: FloatArray
-    usual: FloatArray
-    pair: Int32Array
-    column: RecordArray
-    times_of: Int32Array
-    counted_in: Int32Array
-    pair_in: Int32Array
-    person_in: Int32Array
+pair
+    A number for each (person, value) of each column, where persons repeat, shape (n, columns);
+    else without a row.
+column
+    Of `COLUMN`, shape (columns,).
+seen
+    Of `SEEN`, a turn being the number of a class, laid out as `position`.
+pair_in, person_in
+    The class in which each pair and each person was last seen.
+share
+    Scratch space for the distribution of a column, as long as the largest domain.
+"""
 
 
 def no_counts(problem: Problem) -> Counts:
@@ -78,48 +69,35 @@ def no_counts(problem: Problem) -> Counts:
     for c in range(n_columns if repeats else 0):
         both = problem.cells[:, c].astype(np.int64) * problem.n_persons + problem.person
         pair[:, c] = np.unique(both, return_inverse=True)[1]
-    never = -1
-    return Counts(
-        cells=problem.cells,
-        rule=problem.rule,
-        person=problem.person,
-        position=problem.position,
-        usual=problem.usual,
-        pair=pair,
-        column=np.zeros(n_columns, COLUMN),
-        times_of=np.zeros(len(problem.position), np.int32),
-        counted_in=np.full(len(problem.position), never, np.int32),
-        pair_in=np.full(pair.size, never, np.int32),
-        person_in=np.full(problem.n_persons if repeats else 0, never, np.int32),
+    seen = np.zeros(len(problem.position), SEEN)
+    seen["turn"] = _NEVER
+    return (
+        problem.arrays,
+        pair,
+        np.zeros(n_columns, COLUMN),
+        seen,
+        np.full(pair.size, _NEVER, np.int32),
+        np.full(problem.n_persons if repeats else 0, _NEVER, np.int32),
+        np.zeros(problem.rule["size"].max(initial=0)),
     )
 
 
-@kernel
-def clear(column: RecordArray) -> None:
+@inner_kernel
+def clear(counts: Counts) -> None:
     """Begin a class; its number must not have been used before."""
+    _, _, column, _, _, _, _ = counts
     for c in range(len(column)):
         column[c]["n"], column[c]["n_distinct"], column[c]["most"] = 0, 0, 0
         column[c]["lo"], column[c]["hi"] = np.inf, -np.inf
         column[c]["n_log_n"], column[c]["close_at"] = 0.0, 0.0
 
 
-@kernel
-def add(
-    record: int,
-    number: int,
-    cells: Int32Array,
-    rule: RecordArray,
-    person: Int32Array,
-    position: FloatArray,
-    usual: FloatArray,  # noqa: ARG001  all take the fields of `Counts`
-    pair: Int32Array,
-    column: RecordArray,
-    times_of: Int32Array,
-    counted_in: Int32Array,
-    pair_in: Int32Array,
-    person_in: Int32Array,
-) -> int:
+@inner_kernel
+def add(record: int, number: int, counts: Counts) -> int:
     """Count a record in the class `number`; return how many persons it brings, 0 or 1."""
+    problem, pair, column, seen, pair_in, person_in, _ = counts
+    cells, rule, person, codes = problem
+    position, _, _, _ = codes
     repeats = len(person) > 0
     for c in range(len(rule)):
         if repeats:
@@ -129,8 +107,9 @@ def add(
             pair_in[of_both] = number
         here, value = column[c], cells[record, c]
         code = rule[c]["first_position"] + value
-        times = 1 if counted_in[code] != number else times_of[code] + 1
-        counted_in[code], times_of[code] = number, times
+        mark = seen[code]
+        times = 1 if mark["turn"] != number else mark["times"] + 1
+        mark["turn"], mark["times"] = number, times
         here["n"] += 1
         here["most"] = max(here["most"], times)
         if times > 1 and rule[c]["entropy"] > 0:
@@ -146,19 +125,9 @@ def add(
     return 1 if fresh else 0
 
 
-@kernel
-def holds(
-    n_persons: int,
-    k: int,
-    number: int,
-    rule: RecordArray,
-    position: FloatArray,
-    usual: FloatArray,
-    column: RecordArray,
-    times_of: Int32Array,
-    counted_in: Int32Array,
-) -> bool:
-    """Return whether the class `number` of so many persons keeps the promise.
+@inner_kernel
+def holds(n_persons: int, number: int, counts: Counts) -> bool:
+    """Return whether the class `number` of so many persons keeps all of the promise but k.
 
     Notes
     -----
@@ -166,8 +135,8 @@ def holds(
     again before the class has grown by the factor exp(D - t): the n-th value moves a distribution
     by 1/n at most, and the sum of these is less than the logarithm of the growth.
     """
-    if n_persons < k:
-        return False
+    problem, _, column, _, _, _, _ = counts
+    _, rule, _, _ = problem
     for c in range(len(rule)):
         if not _counts_hold(n_persons, rule[c], column[c]):
             return False
@@ -177,14 +146,14 @@ def holds(
             continue
         if here["n"] < here["close_at"]:
             return False
-        off = _distance(number, asked, here["n"], position, usual, times_of, counted_in)
+        off = _distance(number, asked, here["n"], counts)
         if off > asked["closeness"] + ROUNDING:
             here["close_at"] = here["n"] * np.exp(off - asked["closeness"] - 2 * ROUNDING)
             return False
     return True
 
 
-@kernel
+@inner_kernel
 def _counts_hold(n_persons: int, asked: np.void, here: np.void) -> bool:
     """Return whether a column meets all but closeness. O(1)."""
     if here["n_distinct"] < asked["distinct"]:
@@ -199,20 +168,13 @@ def _counts_hold(n_persons: int, asked: np.void, here: np.void) -> bool:
     return bool(entropy >= asked["entropy"] - ROUNDING)
 
 
-@kernel
-def _distance(
-    number: int,
-    rule: np.void,
-    n: int,
-    position: FloatArray,
-    usual: FloatArray,
-    times_of: Int32Array,
-    counted_in: Int32Array,
-) -> float:
+@inner_kernel
+def _distance(number: int, rule: np.void, n: int, counts: Counts) -> float:
     """Return how far the column's values are from the usual ones."""
+    problem, _, _, seen, _, _, share = counts
+    _, _, _, codes = problem
     first = rule["first_position"]
-    share = np.zeros(rule["size"])
     for v in range(rule["size"]):
-        if counted_in[first + v] == number:
-            share[v] = times_of[first + v] / n
-    return distance(share, rule, position, usual)
+        mark = seen[first + v]
+        share[v] = mark["times"] / n if mark["turn"] == number else 0.0
+    return distance(share[: rule["size"]], rule, codes)

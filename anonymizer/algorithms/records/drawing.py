@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.kernels import inner_kernel
 from anonymizer.domain.arrays import Int32Array, IntArray
 
 _BITS = 31
@@ -15,27 +15,27 @@ def draw(rng: np.random.Generator, n: int) -> IntArray:
     return draws
 
 
-@kernel
+@inner_kernel
 def n_left(draws: IntArray) -> int:
     """Return how many random numbers are left."""
     return len(draws) - 1 - int(draws[0])
 
 
-@kernel
+@inner_kernel
 def below(draws: IntArray, n: int) -> int:
     """Use up a random number; return it as one from 0 to n - 1, for n far below 2^31."""
     draws[0] += 1
     return int(draws[draws[0]] % n)
 
 
-@kernel
+@inner_kernel
 def unit(draws: IntArray) -> float:
     """Use up a random number; return it as one above 0, and 1 at most."""
     draws[0] += 1
     return float((draws[draws[0]] + 1) / (1 << _BITS))
 
 
-@kernel
+@inner_kernel
 def near(i: int, order: Int32Array, rank: Int32Array, draws: IntArray) -> int:
     """Return a record near `i` in an order, sometimes far; -1 beyond the ends.
 

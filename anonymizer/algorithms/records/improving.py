@@ -7,14 +7,12 @@ import numpy as np
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.drawing import draw
-from anonymizer.algorithms.records.evicting import Scratch, admit, blank_scratch
+from anonymizer.algorithms.records.evicting import admit
+from anonymizer.algorithms.records.joining import Scratch, blank_scratch
 from anonymizer.algorithms.records.moving import make_moves
-from anonymizer.algorithms.records.partition import (
-    Partition,
-    partition_cost,
-    partition_of,
-    redraw_all,
-)
+from anonymizer.algorithms.records.outlining import partition_of, redraw_all
+from anonymizer.algorithms.records.partition import Partition, partition_cost
+from anonymizer.algorithms.records.pricing import Orders
 from anonymizer.algorithms.records.tallying import Tally
 from anonymizer.domain.arrays import Int32Array
 
@@ -37,18 +35,14 @@ class Search:
 
     Attributes
     ----------
-    tally, partition, scratch
+    orders, tally, partition, scratch
         As kernels take them.
-    order, rank
-        Orders in which records near each other are alike, and where each record is in them, both
-        shape (orders, n).
     """
 
+    orders: Orders
     tally: Tally
     partition: Partition
     scratch: Scratch
-    order: Int32Array
-    rank: Int32Array
 
     @property
     def class_of(self) -> Int32Array:
@@ -58,7 +52,8 @@ class Search:
     @property
     def loss(self) -> float:
         """Information loss of all records now."""
-        classes = self.partition[1][: int(self.tally[7][0]["n_classes"])]
+        _, head, _, _ = self.tally
+        classes = self.partition[1][: int(head[0]["n_classes"])]
         return float((classes["size"] * classes["loss"]).sum())
 
     @property
@@ -73,9 +68,9 @@ def search_from(class_of: Int32Array, tally: Tally) -> Search:
     Records that are alike must lie near each other. O(n columns log n); 8 bytes a record for each
     of its columns, and 60 bytes besides.
     """
-    cells, rule = tally[0], tally[1]
+    (cells, rule, _, _), head, _, _ = tally
     partition = partition_of(class_of, tally)
-    told_apart = np.flatnonzero((np.arange(len(rule)) < tally[7]["n_qis"]) | (rule["distinct"] > 1))
+    told_apart = np.flatnonzero((np.arange(len(rule)) < head["n_qis"]) | (rule["distinct"] > 1))
     order = np.empty((len(told_apart) + 1, len(cells)), np.int32)
     order[0] = np.arange(len(cells))
     for row, c in enumerate(told_apart, start=1):
@@ -85,8 +80,8 @@ def search_from(class_of: Int32Array, tally: Tally) -> Search:
         back[there] = order[0]
     scratch = blank_scratch(partition, _MOST_AT_ONCE)
     if (class_of == SUPPRESSED).any() and not (class_of == SUPPRESSED).all():
-        admit(order, rank, *tally, *partition, *scratch)
-    return Search(tally, partition, scratch, order, rank)
+        admit((order, rank), tally, partition, scratch)
+    return Search((order, rank), tally, partition, scratch)
 
 
 def improve(
@@ -107,7 +102,8 @@ def improve(
     ever longer ones that are heated again, until one gains less than a thousandth.
     """
     cheapest, least = search.class_of, search.cost
-    n, k = len(cheapest), int(search.tally[7][0]["k"])
+    _, head, _, _ = search.tally
+    n, k = len(cheapest), int(head[0]["k"])
     hottest = _HEAT * k * least / max(n, 1)
     if left is not None:
         used = 0
@@ -141,10 +137,11 @@ def _moves(
 ) -> int:
     """Make moves for some 20 ms; return the work it was."""
     given = min(work, _WORK_A_CALL)
-    arrays = (*search.tally, *search.partition, *search.scratch)
+    tally, partition = search.tally, search.partition
     draws = draw(rng, _DRAWS_A_CALL)
-    left = make_moves(heat, given, draws, search.order, search.rank, *arrays)
-    if (search.tally[1]["share"] < 1).any() and rng.random() < _REDRAWN:
-        redraw_all(*search.tally, *search.partition)  # bounds on frequent values get loose
+    left = make_moves(heat, given, draws, search.orders, tally, partition, search.scratch)
+    (_, rule, _, _), _, _, _ = tally
+    if (rule["share"] < 1).any() and rng.random() < _REDRAWN:
+        redraw_all(tally, partition)  # bounds on frequent values get loose
     progress(search.loss)
     return max(given - int(left), 1)

@@ -8,9 +8,9 @@ from math import inf
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import kernel
-from anonymizer.algorithms.records.problem import Cost, Problem
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArray
+from anonymizer.algorithms.kernels import inner_kernel, kernel
+from anonymizer.algorithms.records.problem import Codes, Cost, Problem, ProblemArrays
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 
 _RANGE, _SET = int(Cost.RANGE), int(Cost.SET)
 ROUNDING = 1e-9
@@ -19,8 +19,7 @@ ROUNDING = 1e-9
 
 def keeps(problem: Problem, member: IntArray) -> bool:
     """Return whether the records `member` may be one class."""
-    p = problem
-    return class_keeps(p.cells, p.rule, p.person, p.k, p.position, p.usual, member)
+    return class_keeps(problem.arrays, problem.k, member)
 
 
 def loss(problem: Problem, member: IntArray) -> float:
@@ -28,39 +27,30 @@ def loss(problem: Problem, member: IntArray) -> float:
 
     Between 0 and `n_qis`; GCP is the sum over all records, over n times `n_qis`.
     """
-    p = problem
-    return class_loss(p.cells, p.rule, p.n_qis, p.position, p.ancestor, p.n_leaves, member)
+    return class_loss(problem.arrays, problem.n_qis, member)
 
 
 @kernel
-def class_keeps(
-    cells: Int32Array,
-    rule: RecordArray,
-    person: Int32Array,
-    k: int,
-    position: FloatArray,
-    usual: FloatArray,
-    member: IntArray,
-) -> bool:
-    """Return whether the records `member` may be one class; arrays as in `Problem`. O(m log m)."""
+def class_keeps(problem: ProblemArrays, k: int, member: IntArray) -> bool:
+    """Return whether the records `member` may be one class. O(m log m)."""
+    cells, rule, person, codes = problem
     n_persons = len(member) if len(person) == 0 else len(np.unique(person[member]))
     if n_persons < k:
         return False
     for c in range(len(rule)):
-        if not column_keeps(
-            cells[:, c][member], rule[c], person, n_persons, position, usual, member
-        ):
+        if not column_keeps(cells[:, c][member], rule[c], person, n_persons, codes, member):
             return False
     return True
 
 
-@kernel
-def distance(share: FloatArray, rule: np.void, position: FloatArray, usual: FloatArray) -> float:
+@inner_kernel
+def distance(share: FloatArray, rule: np.void, codes: Codes) -> float:
     """Return the earth mover's distance of a class's values to the usual ones, 0 to 1.
 
     Numbers are moved along their axis, over its span; a category to any other costs 1. `share`
     is what part of the class has each code, shape (size,). O(size).
     """
+    position, usual, _, _ = codes
     size, first = len(share), rule["first_position"]
     moved, work = 0.0, 0.0
     for v in range(size):
@@ -79,11 +69,11 @@ def column_keeps(
     rule: np.void,
     person: Int32Array,
     n_persons: int,
-    position: FloatArray,
-    usual: FloatArray,
+    codes: Codes,
     member: IntArray,
 ) -> bool:
     """Return whether one column of a class meets what is asked of it."""
+    position, _, _, _ = codes
     if len(person) > 0:  # a person who repeats a value has it once
         who = person[member]
         width = np.int64(who.max()) + 1
@@ -116,42 +106,28 @@ def column_keeps(
     share = np.zeros(rule["size"])
     for value in ordered:
         share[value] += 1 / n
-    return bool(distance(share, rule, position, usual) <= rule["closeness"] + ROUNDING)
+    return bool(distance(share, rule, codes) <= rule["closeness"] + ROUNDING)
 
 
 @kernel
-def class_loss(
-    cells: Int32Array,
-    rule: RecordArray,
-    n_qis: int,
-    position: FloatArray,
-    ancestor: Int32Array,
-    n_leaves: Int32Array,
-    member: IntArray,
-) -> float:
+def class_loss(problem: ProblemArrays, n_qis: int, member: IntArray) -> float:
     """Return the information loss of one record of a class, summed over its QIs. O(m log m)."""
+    cells, rule, _, codes = problem
     total = 0.0
     for c in range(n_qis):
         code = cells[:, c][member]
         lo, hi = code.min(), code.max()
-        total += column_loss(rule[c], len(np.unique(code)), lo, hi, position, ancestor, n_leaves)
+        total += column_loss(rule[c], len(np.unique(code)), lo, hi, codes)
     return total
 
 
-@kernel
-def column_loss(
-    rule: np.void,
-    n_distinct: int,
-    lo: int,
-    hi: int,
-    position: FloatArray,
-    ancestor: Int32Array,
-    n_leaves: Int32Array,
-) -> float:
+@inner_kernel
+def column_loss(rule: np.void, n_distinct: int, lo: int, hi: int, codes: Codes) -> float:
     """Return the loss of one QI whose codes in a class are `n_distinct` from `lo` to `hi`, 0 to 1.
 
     O(1), or the height of the hierarchy.
     """
+    position, _, ancestor, n_leaves = codes
     if lo == hi or rule["size"] < 2:
         return 0.0
     if rule["form"] == _RANGE:

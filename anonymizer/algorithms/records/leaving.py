@@ -2,22 +2,22 @@
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.kernels import inner_kernel
 from anonymizer.algorithms.records.drawing import below
-from anonymizer.algorithms.records.problem import Cost
-from anonymizer.domain.arrays import Int32Array, IntArray, RecordArray
+from anonymizer.algorithms.records.joining import Scratch
+from anonymizer.algorithms.records.partition import Partition
+from anonymizer.algorithms.records.problem import Codes, Cost
+from anonymizer.algorithms.records.tallying import Tally
+from anonymizer.domain.arrays import IntArray
 
 _TAXONOMY = int(Cost.TAXONOMY)
 
 
-@kernel
-def all_leave(
-    a: int,
-    of_record: RecordArray,
-    of_class: RecordArray,
-    journal: RecordArray,
-) -> tuple[int, int]:
+@inner_kernel
+def all_leave(a: int, partition: Partition, scratch: Scratch) -> tuple[int, int]:
     """Let all members leave; return how many leave and stay, (0, 0) where they are too many."""
+    of_record, of_class, _, _, _ = partition
+    _, journal, _, _ = scratch
     n_go = 0
     i = of_class[a]["first"]
     while i >= 0:
@@ -29,15 +29,11 @@ def all_leave(
     return n_go, 0
 
 
-@kernel
-def one_leaves(
-    i: int,
-    of_record: RecordArray,
-    of_class: RecordArray,
-    stay: IntArray,
-    journal: RecordArray,
-) -> tuple[int, int]:
+@inner_kernel
+def one_leaves(i: int, partition: Partition, scratch: Scratch) -> tuple[int, int]:
     """Let record `i` leave; return how many leave and stay."""
+    of_record, of_class, _, _, _ = partition
+    stay, journal, _, _ = scratch
     journal[0]["record"] = i
     n_stay = 0
     j = of_class[of_record[i]["number"]]["first"]
@@ -49,20 +45,9 @@ def one_leaves(
     return 1, n_stay
 
 
-@kernel
+@inner_kernel
 def costly_leave(
-    i: int,
-    draws: IntArray,
-    cells: Int32Array,
-    rule: RecordArray,
-    ancestor: Int32Array,
-    head: RecordArray,
-    column: RecordArray,
-    of_record: RecordArray,
-    of_class: RecordArray,
-    outline: RecordArray,
-    stay: IntArray,
-    journal: RecordArray,
+    i: int, draws: IntArray, tally: Tally, partition: Partition, scratch: Scratch
 ) -> tuple[int, int]:
     """Let those leave who make a column cost what it does; return how many leave and stay.
 
@@ -70,6 +55,9 @@ def costly_leave(
     at one end, or from that code on; in a hierarchy also those outside a node above the code.
     (0, 0) where more would leave than stay. Uses up five random numbers. O(members).
     """
+    (cells, rule, _, codes), head, column, _ = tally
+    of_record, of_class, outline, _, _ = partition
+    stay, journal, _, _ = scratch
     a, c = int(of_record[i]["number"]), below(draws, head[0]["n_qis"])
     wanted, line, code = rule[c], outline[a, c], int(cells[i, c])
     up, at_the_end, by_node = below(draws, 2), below(draws, 2), below(draws, 2)
@@ -78,7 +66,7 @@ def costly_leave(
     if column[c]["bit"] >= 0:
         lo, hi = code, code
     elif wanted["form"] == _TAXONOMY and by_node == 1:
-        lo, hi = _codes_below(code, level, wanted, ancestor)
+        lo, hi = _codes_below(code, level, wanted, codes)
         inside = False
     elif at_the_end == 1:
         lo, hi = (line["hi"], wanted["size"]) if up == 1 else (0, line["lo"])
@@ -98,9 +86,10 @@ def costly_leave(
     return n_go, n_stay
 
 
-@kernel
-def _codes_below(code: int, level: int, wanted: np.void, ancestor: Int32Array) -> tuple[int, int]:
+@inner_kernel
+def _codes_below(code: int, level: int, wanted: np.void, codes: Codes) -> tuple[int, int]:
     """Return the first and the last code below the node above `code` at a level."""
+    _, _, ancestor, _ = codes
     first, height = wanted["first_ancestor"] + level, wanted["height"]
     node = ancestor[first + code * height]
     lo, hi = code, code

@@ -5,8 +5,8 @@ import numpy as np
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.judging import class_keeps
-from anonymizer.algorithms.records.problem import Problem
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArray
+from anonymizer.algorithms.records.problem import Problem, ProblemArrays
+from anonymizer.domain.arrays import Int32Array, IntArray
 
 
 def mondrian(problem: Problem) -> Int32Array:
@@ -36,26 +36,18 @@ def mondrian(problem: Problem) -> Int32Array:
     ----------
     .. [1] K. LeFevre, D. DeWitt, R. Ramakrishnan, "Mondrian multidimensional k-anonymity", 2006.
     """
-    p = problem
-    if not p.n:
+    if not problem.n:
         return np.zeros(0, np.int32)
-    return _mondrian(p.cells, p.rule, p.n_qis, p.person, p.k, p.position, p.usual)
+    return _mondrian(problem.arrays, problem.n_qis, problem.k)
 
 
 @kernel
-def _mondrian(
-    cells: Int32Array,
-    rule: RecordArray,
-    n_qis: int,
-    person: Int32Array,
-    k: int,
-    position: FloatArray,
-    usual: FloatArray,
-) -> Int32Array:
+def _mondrian(problem: ProblemArrays, n_qis: int, k: int) -> Int32Array:
+    cells, _, _, _ = problem
     n = len(cells)
     member = np.arange(n)
     class_of = np.full(n, SUPPRESSED, np.int32)
-    if not class_keeps(cells, rule, person, k, position, usual, member):
+    if not class_keeps(problem, k, member):
         return class_of
     n_classes = 0
     pending = [(0, n)]
@@ -63,13 +55,13 @@ def _mondrian(
         start, end = pending.pop()
         part = member[start:end]
         low, high = part[:0], part[:0]
-        for c in _widest_first(cells, rule, n_qis, position, part):
+        for c in _widest_first(problem, n_qis, part):
             low, high = _halves(cells[:, c][part], part)
             if (
                 len(low) >= k
                 and len(high) >= k
-                and class_keeps(cells, rule, person, k, position, usual, low)
-                and class_keeps(cells, rule, person, k, position, usual, high)
+                and class_keeps(problem, k, low)
+                and class_keeps(problem, k, high)
             ):
                 break
             low, high = part[:0], part[:0]
@@ -85,10 +77,10 @@ def _mondrian(
 
 
 @kernel
-def _widest_first(
-    cells: Int32Array, rule: RecordArray, n_qis: int, position: FloatArray, part: IntArray
-) -> IntArray:
+def _widest_first(problem: ProblemArrays, n_qis: int, part: IntArray) -> IntArray:
     """Return the quasi-identifiers that have more than one value, the widest first."""
+    cells, rule, _, codes = problem
+    position, _, _, _ = codes
     width = np.zeros(n_qis)
     for c in range(n_qis):
         code, first = cells[:, c][part], rule[c]["first_position"]

@@ -6,13 +6,16 @@ now and then a little above it.
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.algorithms.records.drawing import below, n_left, near, unit
 from anonymizer.algorithms.records.evicting import evict
+from anonymizer.algorithms.records.joining import Scratch
 from anonymizer.algorithms.records.leaving import all_leave, costly_leave, one_leaves
-from anonymizer.algorithms.records.pricing import Float32Array, UInt64Array
+from anonymizer.algorithms.records.partition import Partition
+from anonymizer.algorithms.records.pricing import Orders
 from anonymizer.algorithms.records.recutting import NO_CLASS, recut
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArray
+from anonymizer.algorithms.records.tallying import Tally
+from anonymizer.domain.arrays import IntArray
 
 _NOTHING = -1e-9
 """Less than this is a gain, and no rounding."""
@@ -29,27 +32,10 @@ def make_moves(
     heat: float,
     work: int,
     draws: IntArray,
-    order: Int32Array,
-    rank: Int32Array,
-    cells: Int32Array,
-    rule: RecordArray,
-    person: Int32Array,
-    position: FloatArray,
-    usual: FloatArray,
-    ancestor: Int32Array,
-    n_leaves: Int32Array,
-    head: RecordArray,
-    column: RecordArray,
-    seen: RecordArray,
-    of_record: RecordArray,
-    of_class: RecordArray,
-    outline: RecordArray,
-    bits: UInt64Array,
-    prices: Float32Array,
-    stay: IntArray,
-    journal: RecordArray,
-    outline_before: RecordArray,
-    costs: Float32Array,
+    orders: Orders,
+    tally: Tally,
+    partition: Partition,
+    scratch: Scratch,
 ) -> int:
     """Make moves until the random numbers or the work is used up; return what is left of it.
 
@@ -60,6 +46,7 @@ def make_moves(
     work
         Roughly 10 ns each.
     """
+    of_record, _, _, _, _ = partition
     while work > 0 and n_left(draws) >= _MOST_DRAWS:
         i = below(draws, len(of_record))
         a, kind = int(of_record[i]["number"]), below(draws, 1000)
@@ -69,94 +56,37 @@ def make_moves(
             continue
         kind -= _CUT + _RECUT
         if kind < 0:
-            b = NO_CLASS if kind < -_RECUT else _near_class(i, a, draws, order, rank, of_record)
-            work -= _recut(
-                a,
-                b,
-                draws,
-                rank,
-                cells,
-                rule,
-                person,
-                position,
-                usual,
-                ancestor,
-                n_leaves,
-                head,
-                column,
-                seen,
-                of_record,
-                of_class,
-                outline,
-                bits,
-                prices,
-            )
+            b = NO_CLASS if kind < -_RECUT else _near_class(i, a, draws, orders, partition)
+            work -= _recut(a, b, draws, orders, tally, partition)
             continue
         kind -= _DISSOLVE
         if kind < 0:
-            a = _small_class(draws, head, of_class)
-            n_go, n_stay = all_leave(a, of_record, of_class, journal)
+            a = _small_class(draws, tally, partition)
+            n_go, n_stay = all_leave(a, partition, scratch)
         elif kind < _SEND_ONE:
-            n_go, n_stay = one_leaves(i, of_record, of_class, stay, journal)
+            n_go, n_stay = one_leaves(i, partition, scratch)
         else:
-            n_go, n_stay = costly_leave(
-                i,
-                draws,
-                cells,
-                rule,
-                ancestor,
-                head,
-                column,
-                of_record,
-                of_class,
-                outline,
-                stay,
-                journal,
-            )
+            n_go, n_stay = costly_leave(i, draws, tally, partition, scratch)
         work -= 10 * n_stay + 60 * n_go
         if n_go > 0:
-            evict(
-                a,
-                n_go,
-                n_stay,
-                goal,
-                order,
-                rank,
-                cells,
-                rule,
-                person,
-                position,
-                usual,
-                ancestor,
-                n_leaves,
-                head,
-                column,
-                seen,
-                of_record,
-                of_class,
-                outline,
-                bits,
-                prices,
-                stay,
-                journal,
-                outline_before,
-                costs,
-            )
+            evict(a, n_go, n_stay, goal, orders, tally, partition, scratch)
     return work
 
 
-@kernel
-def _small_class(draws: IntArray, head: RecordArray, of_class: RecordArray) -> int:
+@inner_kernel
+def _small_class(draws: IntArray, tally: Tally, partition: Partition) -> int:
     """Return the smaller one of two classes."""
+    _, head, _, _ = tally
+    _, of_class, _, _, _ = partition
     a, b = below(draws, head[0]["n_classes"]), below(draws, head[0]["n_classes"])
     return a if of_class[a]["size"] <= of_class[b]["size"] else b
 
 
-@kernel
-def _near_class(
-    i: int, a: int, draws: IntArray, order: Int32Array, rank: Int32Array, of_record: RecordArray
-) -> int:
+@inner_kernel
+def _near_class(i: int, a: int, draws: IntArray, orders: Orders, partition: Partition) -> int:
     """Return the class of a record near `i`, or its own class `a`."""
+    order, rank = orders
+    of_record, _, _, _, _ = partition
     by = below(draws, len(rank))
     j = near(i, order[by], rank[by], draws)
     b = a if j < 0 else int(of_record[j]["number"])
@@ -165,27 +95,12 @@ def _near_class(
 
 @kernel
 def _recut(
-    a: int,
-    b: int,
-    draws: IntArray,
-    rank: Int32Array,
-    cells: Int32Array,
-    rule: RecordArray,
-    person: Int32Array,
-    position: FloatArray,
-    usual: FloatArray,
-    ancestor: Int32Array,
-    n_leaves: Int32Array,
-    head: RecordArray,
-    column: RecordArray,
-    seen: RecordArray,
-    of_record: RecordArray,
-    of_class: RecordArray,
-    outline: RecordArray,
-    bits: UInt64Array,
-    prices: Float32Array,
+    a: int, b: int, draws: IntArray, orders: Orders, tally: Tally, partition: Partition
 ) -> int:
     """Cut a class in two, or two anew; return the work."""
+    (_, rule, _, _), head, _, _ = tally
+    _, of_class, _, _, _ = partition
+    _, rank = orders
     size = of_class[a]["size"] + (0 if b == NO_CLASS else of_class[b]["size"])
     if a == b or size < 2 * head[0]["k"]:
         return 0
@@ -194,27 +109,5 @@ def _recut(
         c, plain = below(draws, len(rule)), below(draws, 2) == 0
         if rule[c]["distinct"] > 1 and not plain:
             spread_by[t] = c
-    recut(
-        a,
-        b,
-        _NOTHING,
-        below(draws, len(rank)),
-        spread_by,
-        rank,
-        cells,
-        rule,
-        person,
-        position,
-        usual,
-        ancestor,
-        n_leaves,
-        head,
-        column,
-        seen,
-        of_record,
-        of_class,
-        outline,
-        bits,
-        prices,
-    )
+    recut(a, b, _NOTHING, below(draws, len(rank)), spread_by, orders, tally, partition)
     return int(12 * _TRIES * size)

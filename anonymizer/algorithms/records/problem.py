@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import IntEnum
 from math import inf
+from typing import TypeAlias
 
 import numpy as np
 
@@ -61,6 +62,14 @@ numeric
     1 where distances between codes mean something.
 """
 
+Codes: TypeAlias = tuple[FloatArray, FloatArray, Int32Array, Int32Array]
+"""What kernels know of codes: `position`, `usual`, `ancestor` and `n_leaves`, as in `Problem`."""
+
+ProblemArrays: TypeAlias = tuple[Int32Array, RecordArray, Int32Array, Codes]
+"""A `Problem` as kernels take it: its `cells`, `rule` and `person`, and the codes.
+
+Built once a search by `Problem.arrays`; columns that do not matter may be left out of it.
+"""
 
 _TABLE_FACTOR = 4
 """Joint domains up to so many times the records are numbered by a table, not by sorting."""
@@ -107,6 +116,12 @@ class Problem:
     def n(self) -> int:
         """Number of records."""
         return len(self.cells)
+
+    @property
+    def arrays(self) -> ProblemArrays:
+        """The arrays, as kernels take them."""
+        codes = (self.position, self.usual, self.ancestor, self.n_leaves)
+        return self.cells, self.rule, self.person, codes
 
 
 def pose(records: Records, schema: Schema, promise: Promise, *, cost: Cost = Cost.RANGE) -> Problem:

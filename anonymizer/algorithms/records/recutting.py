@@ -2,17 +2,12 @@
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import kernel
-from anonymizer.algorithms.records.partition import (
-    cost_of,
-    link,
-    members,
-    redraw,
-    unlink,
-)
-from anonymizer.algorithms.records.pricing import Float32Array, UInt64Array
-from anonymizer.algorithms.records.tallying import add, clear, tally_cost, tally_keeps
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArray
+from anonymizer.algorithms.kernels import inner_kernel, kernel
+from anonymizer.algorithms.records.outlining import redraw
+from anonymizer.algorithms.records.partition import Partition, cost_of, link, members, unlink
+from anonymizer.algorithms.records.pricing import Orders
+from anonymizer.algorithms.records.tallying import Tally, add, clear, tally_cost, tally_keeps
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 
 NO_CLASS = -1
 
@@ -24,22 +19,9 @@ def recut(
     goal: float,
     first_rank: int,
     spread_by: IntArray,
-    rank: Int32Array,
-    cells: Int32Array,
-    rule: RecordArray,
-    person: Int32Array,
-    position: FloatArray,
-    usual: FloatArray,
-    ancestor: Int32Array,
-    n_leaves: Int32Array,
-    head: RecordArray,
-    column: RecordArray,
-    seen: RecordArray,
-    of_record: RecordArray,
-    of_class: RecordArray,
-    outline: RecordArray,
-    bits: UInt64Array,
-    prices: Float32Array,
+    orders: Orders,
+    tally: Tally,
+    partition: Partition,
 ) -> float:
     """Cut the records of two classes anew, if that changes their costs by less than `goal`.
 
@@ -60,35 +42,24 @@ def recut(
     -----
     O(tries m (columns + log m)) where the tally decides.
     """
-    old = cost_of(a, head, of_class)
+    _, head, _, _ = tally
+    _, of_class, _, _, _ = partition
+    _, rank = orders
+    old = cost_of(a, tally, partition)
     size = of_class[a]["size"]
     m = size if b == NO_CLASS else size + of_class[b]["size"]
     pool = np.empty(m, np.int64)
-    members(a, pool, of_record, of_class)
+    members(a, pool, partition)
     if b != NO_CLASS:
-        old += cost_of(b, head, of_class)
-        members(b, pool[size:], of_record, of_class)
+        old += cost_of(b, tally, partition)
+        members(b, pool[size:], partition)
     before = np.empty(m + 1)
     best, cut, bound = pool, -1, old + goal
     for t in range(len(spread_by)):
         tried = _sorted(pool, rank[(first_rank + t) % len(rank)])
         if spread_by[t] >= 0:
-            tried = _spread_out(tried, spread_by[t], cells, rule, head, column, seen)
-        at, cost = cheapest_cut(
-            tried,
-            bound,
-            before,
-            cells,
-            rule,
-            person,
-            position,
-            usual,
-            ancestor,
-            n_leaves,
-            head,
-            column,
-            seen,
-        )
+            tried = _spread_out(tried, spread_by[t], tally)
+        at, cost = cheapest_cut(tried, bound, before, tally)
         if at >= 0:
             best, cut, bound = tried, at, cost
     if cut < 0:
@@ -97,27 +68,13 @@ def recut(
         b = head[0]["n_classes"]
         head[0]["n_classes"] += 1
     for x in range(m):
-        unlink(best[x], of_record, of_class)
+        unlink(best[x], partition)
     for side in range(2):
-        clear(head, column, seen)
+        clear(tally)
         for x in range(0 if side == 0 else cut, cut if side == 0 else m):
-            link(best[x], a if side == 0 else b, of_record, of_class)
-            add(best[x], cells, rule, person, position, ancestor, n_leaves, head, column, seen)
-        redraw(
-            a if side == 0 else b,
-            cells,
-            rule,
-            position,
-            ancestor,
-            n_leaves,
-            head,
-            column,
-            of_record,
-            of_class,
-            outline,
-            bits,
-            prices,
-        )
+            link(best[x], a if side == 0 else b, partition)
+            add(best[x], tally)
+        redraw(a if side == 0 else b, tally, partition)
     return bound - old
 
 
@@ -133,20 +90,13 @@ def _sorted(pool: IntArray, rank: Int32Array) -> IntArray:
 
 
 @kernel
-def _spread_out(
-    pool: IntArray,
-    c: int,
-    cells: Int32Array,
-    rule: RecordArray,
-    head: RecordArray,
-    column: RecordArray,
-    seen: RecordArray,
-) -> IntArray:
+def _spread_out(pool: IntArray, c: int, tally: Tally) -> IntArray:
     """Return `pool` so that every stretch has its share of each code of a column.
 
     Records of one code keep their order, and lie evenly.
     """
-    clear(head, column, seen)
+    (cells, rule, _, _), head, _, seen = tally
+    clear(tally)
     turn, first = np.int32(head[0]["turn"]), rule[c]["first_position"]
     nth = np.empty(len(pool), np.int64)
     for x in range(len(pool)):
@@ -167,46 +117,33 @@ def _spread_out(
     return out
 
 
-@kernel
+@inner_kernel
 def cheapest_cut(
-    pool: IntArray,
-    bound: float,
-    before: FloatArray,
-    cells: Int32Array,
-    rule: RecordArray,
-    person: Int32Array,
-    position: FloatArray,
-    usual: FloatArray,
-    ancestor: Int32Array,
-    n_leaves: Int32Array,
-    head: RecordArray,
-    column: RecordArray,
-    seen: RecordArray,
+    pool: IntArray, bound: float, before: FloatArray, tally: Tally
 ) -> tuple[int, float]:
     """Return where to cut `pool` in two classes that cost least, and what; -1: none below `bound`.
 
     O(m columns) where the tally decides. `before` is scratch space, shape (m + 1,).
     """
+    _, head, _, _ = tally
     m, k = len(pool), head[0]["k"]
-    clear(head, column, seen)
+    clear(tally)
     for j in range(m):
         before[j] = np.inf
     for j in range(1, m):
-        add(pool[j - 1], cells, rule, person, position, ancestor, n_leaves, head, column, seen)
-        cost = tally_cost(head)
+        add(pool[j - 1], tally)
+        cost = tally_cost(tally)
         if cost >= bound:
             break
-        if j >= k and tally_keeps(pool[:j], cells, rule, person, position, usual, head, column):
+        if j >= k and tally_keeps(pool[:j], tally):
             before[j] = cost
     cut = -1
-    clear(head, column, seen)
+    clear(tally)
     for i in range(m - 1, 0, -1):
-        add(pool[i], cells, rule, person, position, ancestor, n_leaves, head, column, seen)
-        cost = tally_cost(head)
+        add(pool[i], tally)
+        cost = tally_cost(tally)
         if cost >= bound:
             break
-        if before[i] + cost < bound and tally_keeps(
-            pool[i:], cells, rule, person, position, usual, head, column
-        ):
+        if before[i] + cost < bound and tally_keeps(pool[i:], tally):
             cut, bound = i, before[i] + cost
     return cut, bound

@@ -14,7 +14,7 @@ from anonymizer.algorithms.records.tallying import (
     tally_cost,
     tally_keeps,
 )
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, RecordArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 _MOST_CUTS, _FEWEST_CUTS = 128, 8
 _CUTS_OF_ALL = 30_000_000
@@ -54,14 +54,14 @@ def split(
     if (first == SUPPRESSED).any():
         return None
     n_cuts = min(max(_CUTS_OF_ALL // max(n, 1), _FEWEST_CUTS), _MOST_CUTS)
-    may_cut, back_to = _places(first, n_cuts)
+    places = _places(first, n_cuts)
     cost, start = np.full(n + 1, inf), np.zeros(n + 1, np.int64)
     cost[0] = 0.0
     for begin in range(1, n + 1, _ENDS_A_CALL):
         if not keep_going():
             return None
         end = min(begin + _ENDS_A_CALL, n + 1)
-        cheapest_cuts(begin, end, may_cut, back_to, cost, start, *tally)
+        cheapest_cuts(begin, end, places, cost, start, tally)
     if cost[n] == inf:
         return None
     return _numbered(start)
@@ -85,39 +85,28 @@ def _places(number: Int32Array, n_cuts: int) -> tuple[BoolArray, IntArray]:
 def cheapest_cuts(
     begin: int,
     end: int,
-    may_cut: BoolArray,
-    back_to: IntArray,
+    places: tuple[BoolArray, IntArray],
     cost: FloatArray,
     start: IntArray,
-    cells: Int32Array,
-    rule: RecordArray,
-    person: Int32Array,
-    position: FloatArray,
-    usual: FloatArray,
-    ancestor: Int32Array,
-    n_leaves: Int32Array,
-    head: RecordArray,
-    column: RecordArray,
-    seen: RecordArray,
+    tally: Tally,
 ) -> None:
     """Fill `cost` and `start` of the best last class for each end from `begin` up to `end`.
 
     `cost[j]` is that of the records before j, infinite where they cannot be cut; `start[j]` where
     the last class begins. Those before `begin` are known.
     """
+    may_cut, back_to = places
     for j in range(begin, end):
         if not may_cut[j]:
             continue
-        clear(head, column, seen)
+        clear(tally)
         limit = back_to[j]
         i = j - 1
         while i >= limit:
-            add(i, cells, rule, person, position, ancestor, n_leaves, head, column, seen)
+            add(i, tally)
             if may_cut[i] and cost[i] < np.inf:
-                total = cost[i] + tally_cost(head)
-                if total < cost[j] and tally_keeps(
-                    np.arange(i, j), cells, rule, person, position, usual, head, column
-                ):
+                total = cost[i] + tally_cost(tally)
+                if total < cost[j] and tally_keeps(np.arange(i, j), tally):
                     if cost[j] == np.inf:  # the shortest class there is
                         limit = max(limit, 2 * i - j)
                     cost[j] = total

@@ -4,11 +4,11 @@ from math import inf
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.closing import add, clear, holds, no_counts
+from anonymizer.algorithms.records.closing import Counts, add, clear, holds, no_counts
 from anonymizer.algorithms.records.problem import Problem
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, RecordArray
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, RecordArray
 
 _BLOCK = 256
 """Records fetched at a time: on their own, the fetches from a large table overlap."""
@@ -57,7 +57,7 @@ def sweep(problem: Problem, order: IntArray) -> Int32Array:
        Applied Sciences 14(8), 3230, 2024, Algorithms 2 and 3.
     """
     if len(problem.person) or _bounded(problem.rule).any():
-        return _sweep(order, problem.k, *no_counts(problem))
+        return _sweep(order, problem.k, no_counts(problem))
     class_of, n_classes = _sweep_counts(problem.cells, problem.rule, problem.k, order)
     # The rest joins the last class; where there is none, this is SUPPRESSED.
     np.minimum(class_of, n_classes - 1, out=class_of)
@@ -113,61 +113,42 @@ def _sweep_counts(
 
 
 @kernel
-def _sweep(
-    order: IntArray,
-    k: int,
-    cells: Int32Array,
-    rule: RecordArray,
-    person: Int32Array,
-    position: FloatArray,
-    usual: FloatArray,
-    pair: Int32Array,
-    column: RecordArray,
-    times_of: Int32Array,
-    counted_in: Int32Array,
-    pair_in: Int32Array,
-    person_in: Int32Array,
-) -> Int32Array:
+def _sweep(order: IntArray, k: int, counts: Counts) -> Int32Array:
     """Close classes by the whole promise, and give the rest to the last ones."""
-    counts = (
-        cells,
-        rule,
-        person,
-        position,
-        usual,
-        pair,
-        column,
-        times_of,
-        counted_in,
-        pair_in,
-        person_in,
-    )
     class_of = np.empty(len(order), np.int32)
+    n_classes = _close(order, k, counts, class_of)
+    if len(order) > 0 and class_of[order[-1]] == n_classes:
+        _give_rest(n_classes, order, k, counts, class_of)
+    return class_of
+
+
+@inner_kernel
+def _close(order: IntArray, k: int, counts: Counts, class_of: Int32Array) -> int:
+    """Close classes one after the other; return how many, the number of the rest."""
     number, n_persons = 0, 0
-    clear(column)
+    clear(counts)
     for record in order:
         class_of[record] = number
-        n_persons += add(record, number, *counts)
-        if holds(n_persons, k, number, rule, position, usual, column, times_of, counted_in):
+        n_persons += add(record, number, counts)
+        if n_persons >= k and holds(n_persons, number, counts):
             number, n_persons = number + 1, 0
-            clear(column)
-    if len(order) == 0 or class_of[order[-1]] < number:
-        return class_of
+            clear(counts)
+    return number
 
-    # Back from the end: the rest, and then class after class, until they keep the promise.
+
+@inner_kernel
+def _give_rest(rest: int, order: IntArray, k: int, counts: Counts, class_of: Int32Array) -> None:
+    """Make one class of the rest and as few classes before it as keep the promise with it."""
     n_persons = 0
-    clear(column)
+    clear(counts)
     for at in range(len(order) - 1, -1, -1):
-        n_persons += add(order[at], number + 1, *counts)
+        n_persons += add(order[at], rest + 1, counts)
         c = class_of[order[at]]
         whole = at == 0 or class_of[order[at - 1]] < c
-        if whole and holds(
-            n_persons, k, number + 1, rule, position, usual, column, times_of, counted_in
-        ):
+        if whole and n_persons >= k and holds(n_persons, rest + 1, counts):
             for joined in order[at:]:
                 class_of[joined] = c
-            return class_of
+            return
     for record in order:
-        if class_of[record] == number:
+        if class_of[record] == rest:
             class_of[record] = SUPPRESSED
-    return class_of

@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.kernels import inner_kernel
 from anonymizer.algorithms.records.judging import ROUNDING, class_keeps, column_loss
-from anonymizer.algorithms.records.problem import Cost, Problem
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArray
+from anonymizer.algorithms.records.problem import Cost, Problem, ProblemArrays
+from anonymizer.domain.arrays import IntArray, RecordArray
 
 HEAD = np.dtype(
     [
@@ -77,21 +77,16 @@ SEEN = np.dtype([("turn", np.int32), ("times", np.int32)])
 _LAST_TURN = 2_000_000_000
 _SET = int(Cost.SET)
 
-Tally: TypeAlias = tuple[
-    Int32Array,
-    RecordArray,
-    Int32Array,
-    FloatArray,
-    FloatArray,
-    Int32Array,
-    Int32Array,
-    RecordArray,
-    RecordArray,
-    RecordArray,
-]
-"""What kernels take, in this order: `cells`, `rule`, `person`, `position`, `usual`, `ancestor` and
-`n_leaves` of a problem, `HEAD` of shape (1,), `COLUMN` of shape (columns,), `SEEN` of shape (codes
-of all columns + persons who repeat,)."""
+Tally: TypeAlias = tuple[ProblemArrays, RecordArray, RecordArray, RecordArray]
+"""A tally as kernels take it: `problem`, `head`, `column` and `seen`.
+
+problem
+    Its columns that cost or ask anything.
+head, column
+    Of `HEAD`, shape (1,), and of `COLUMN`, shape (columns,).
+seen
+    Of `SEEN`, shape (codes of all columns + persons who repeat,).
+"""
 
 
 def blank_tally(problem: Problem, crowding: float = 0.0) -> Tally:
@@ -114,27 +109,16 @@ def blank_tally(problem: Problem, crowding: float = 0.0) -> Tally:
     sets = ((rule["form"] == _SET) & is_qi)[matters]
     sizes = np.where(sets, rule["size"][matters], 0)
     column["bit"] = np.where(sets, np.cumsum(sizes) - sizes, -1)
-    return (
-        np.ascontiguousarray(problem.cells[:, matters]),
-        rule[matters],
-        problem.person,
-        problem.position,
-        problem.usual,
-        problem.ancestor,
-        problem.n_leaves,
-        head,
-        column,
-        np.zeros(len(problem.position) + (problem.n_persons if repeats else 0), SEEN),
-    )
+    _, _, person, codes = problem.arrays
+    cells = np.ascontiguousarray(problem.cells[:, matters])
+    seen = np.zeros(len(problem.position) + (problem.n_persons if repeats else 0), SEEN)
+    return (cells, rule[matters], person, codes), head, column, seen
 
 
-@kernel
-def clear(
-    head: RecordArray,
-    column: RecordArray,
-    seen: RecordArray,
-) -> None:
+@inner_kernel
+def clear(tally: Tally) -> None:
     """Begin a class. O(columns)."""
+    _, head, column, seen = tally
     head[0]["turn"] += 1
     if head[0]["turn"] == _LAST_TURN:  # before the 32 bits of `seen` come round
         head[0]["turn"] = 1
@@ -153,20 +137,12 @@ def clear(
         entry["loss"] = 0.0
 
 
-@kernel
-def add(
-    record: int,
-    cells: Int32Array,
-    rule: RecordArray,
-    person: Int32Array,
-    position: FloatArray,
-    ancestor: Int32Array,
-    n_leaves: Int32Array,
-    head: RecordArray,
-    column: RecordArray,
-    seen: RecordArray,
-) -> None:
+@inner_kernel
+def add(record: int, tally: Tally) -> None:
     """Add a record to the class. O(columns)."""
+    problem, head, column, seen = tally
+    cells, rule, person, codes = problem
+    position, _, _, _ = codes
     turn = np.int32(head[0]["turn"])
     n_qis = head[0]["n_qis"]
     head[0]["size"] += 1
@@ -188,14 +164,14 @@ def add(
             _meet(code, entry, wanted)
             if c < n_qis and not (inside and entry["bit"] < 0):
                 lo, hi = entry["lo"], entry["hi"]
-                now = column_loss(wanted, entry["present"], lo, hi, position, ancestor, n_leaves)
+                now = column_loss(wanted, entry["present"], lo, hi, codes)
                 head[0]["loss"] += now - entry["loss"]
                 entry["loss"] = now
         if wanted["share"] < 1:
             _weigh(code, int(mark["times"]), entry)
 
 
-@kernel
+@inner_kernel
 def _meet(code: int, entry: np.void, wanted: np.void) -> None:
     """Take in a code that is new to the class."""
     if entry["present"] == 0:
@@ -216,7 +192,7 @@ def _meet(code: int, entry: np.void, wanted: np.void) -> None:
     entry["distinct"] += 1
 
 
-@kernel
+@inner_kernel
 def _weigh(code: int, times: int, entry: np.void) -> None:
     """Take in that a code is there so many times, one more than before."""
     if code == entry["mode"]:
@@ -229,15 +205,12 @@ def _weigh(code: int, times: int, entry: np.void) -> None:
         entry["next_most"] = times
 
 
-@kernel
-def may_keep(
-    rule: RecordArray,
-    person: Int32Array,
-    position: FloatArray,
-    head: RecordArray,
-    column: RecordArray,
-) -> bool:
+@inner_kernel
+def may_keep(tally: Tally) -> bool:
     """Return False where the class surely breaks the promise. O(columns)."""
+    problem, head, column, _ = tally
+    _, rule, person, codes = problem
+    position, _, _, _ = codes
     size = head[0]["size"]
     if (size if len(person) == 0 else head[0]["persons"]) < head[0]["k"]:
         return False
@@ -257,30 +230,23 @@ def may_keep(
     return True
 
 
-@kernel
-def tally_keeps(
-    member: IntArray,
-    cells: Int32Array,
-    rule: RecordArray,
-    person: Int32Array,
-    position: FloatArray,
-    usual: FloatArray,
-    head: RecordArray,
-    column: RecordArray,
-) -> bool:
+@inner_kernel
+def tally_keeps(member: IntArray, tally: Tally) -> bool:
     """Return whether the class, which is of the records `member`, keeps the promise.
 
     O(columns) where the tally decides, else as `class_keeps`.
     """
-    if not may_keep(rule, person, position, head, column):
+    problem, head, _, _ = tally
+    if not may_keep(tally):
         return False
     if head[0]["decides"] == 1:
         return True
-    return class_keeps(cells, rule, person, head[0]["k"], position, usual, member)
+    return class_keeps(problem, head[0]["k"], member)
 
 
-@kernel
-def tally_cost(head: RecordArray) -> float:
+@inner_kernel
+def tally_cost(tally: Tally) -> float:
     """Return what the class costs."""
+    _, head, _, _ = tally
     size = head[0]["size"]
     return float(size * head[0]["loss"] + head[0]["crowding"] * size * size)

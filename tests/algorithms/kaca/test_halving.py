@@ -20,7 +20,7 @@ def halved(records: Records, promise: Promise, *, by_size: bool) -> Int32Array:
     is_toll = records.qi.shape[1] == 2
     p = pose(records, TOLL if is_toll else SCHEMA, promise)
     feature = features(records, TOLL, HOW) if is_toll else features(records, SCHEMA)
-    member, first_of = halve(feature, by_size, p.cells, p.rule, p.person, p.k, p.position, p.usual)
+    member, first_of = halve(feature, by_size, p.arrays, p.k)
     assert sorted(member.tolist()) == list(range(records.n))
     class_of = np.empty(records.n, np.int32)
     class_of[member] = np.repeat(np.arange(len(first_of) - 1), np.diff(first_of))

@@ -8,7 +8,7 @@ from anonymizer.algorithms.records.drawing import draw
 from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.improving import Search, improve, search_from
 from anonymizer.algorithms.records.moving import make_moves
-from anonymizer.algorithms.records.partition import partition_of
+from anonymizer.algorithms.records.outlining import partition_of
 from anonymizer.algorithms.records.problem import Cost, pose
 from anonymizer.algorithms.records.sweeping import sweep
 from anonymizer.algorithms.records.tallying import blank_tally
@@ -31,9 +31,10 @@ def begun(table: Records, promise: Promise, cost: Cost, crowding: float) -> tupl
 
 
 def move(search: Search, *, heat: float, seed: int) -> None:
-    arrays = (*search.tally, *search.partition, *search.scratch)
     draws = draw(np.random.default_rng(seed), 2000)
-    make_moves(heat, 1_000_000, draws, search.order, search.rank, *arrays)
+    make_moves(
+        heat, 1_000_000, draws, search.orders, search.tally, search.partition, search.scratch
+    )
 
 
 def plain_cost(table: Records, search: Search, cost: Cost, crowding: float) -> float:
@@ -66,7 +67,8 @@ def test_what_is_known_of_a_class_is_what_its_members_say(
 ) -> None:
     _, search = begun(table, promise, cost, 0.0)
     move(search, heat=1.0, seed=0)
-    n_classes = int(search.tally[7][0]["n_classes"])
+    (_, rule, _, _), head, _, _ = search.tally
+    n_classes = int(head[0]["n_classes"])
     fresh = partition_of(search.class_of, search.tally)
     for name in ("size", "loss"):
         known, true = search.partition[1][name][:n_classes], fresh[1][name][:n_classes]
@@ -75,7 +77,7 @@ def test_what_is_known_of_a_class_is_what_its_members_say(
     for name in ("lo", "hi", "loss"):
         assert known[name][:, :3] == pytest.approx(true[name][:, :3])
     bound = np.maximum(known["most"], known["next_most"])
-    bounded = search.tally[1]["share"] < 1
+    bounded = rule["share"] < 1
     assert (bound >= true["most"])[:, bounded].all()
     assert (search.partition[3][:n_classes] == fresh[3][:n_classes]).all()
     prices, afresh = search.partition[4][:, :n_classes], fresh[4][:, :n_classes]
