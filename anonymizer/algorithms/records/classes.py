@@ -46,6 +46,14 @@ def classes_of(class_of: Int32Array) -> Classes:
     return Classes(starts_of(np.bincount(class_of[member])), member)
 
 
+def without_gaps(class_of: Int32Array) -> Int32Array:
+    """Return the same classes in the same order, numbered 0 and up; `SUPPRESSED` stays."""
+    published = class_of != SUPPRESSED
+    out = np.full(len(class_of), SUPPRESSED, np.int32)
+    out[published] = np.unique(class_of[published], return_inverse=True)[1]
+    return out
+
+
 def canonical(class_of: Int32Array, cells: Int32Array) -> Int32Array:
     """Return the same classes, numbered by what is in them and not by how they were found.
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from anonymizer.algorithms.cells.growing import Grown, grow
 from anonymizer.algorithms.cells.pruning import prune
-from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, without_gaps
 from anonymizer.algorithms.records.feasibility import why_impossible
 from anonymizer.algorithms.records.problem import pose
 from anonymizer.algorithms.records.verifying import verify_classes
@@ -214,8 +214,6 @@ def _as_the_gateway(bench: Bench, window: Window, promise: Promise, model: str) 
     chosen = WINDOW_MODELS[model](stream)
     measures = _told(stream, window)[:, len(stream.schema.sensitive) :]
     class_of = chosen.classes(records, measures, keep_going=lambda: False, seed=bench.seed)
-    refused = chosen.refused(records, class_of, seed=bench.seed)
-    left = np.where(np.isin(class_of, refused), np.int32(SUPPRESSED), class_of)
-    _, number = np.unique(left[left != SUPPRESSED], return_inverse=True)
-    left[left != SUPPRESSED] = number
-    return left
+    told = chosen.told(records, classes_of(class_of), seed=bench.seed)
+    refused = [*chosen.refused(records, class_of, told, seed=bench.seed)]
+    return without_gaps(np.where(np.isin(class_of, refused), np.int32(SUPPRESSED), class_of))

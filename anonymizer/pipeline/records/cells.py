@@ -8,16 +8,14 @@ import numpy as np
 
 from anonymizer.algorithms.cells.forming import cells
 from anonymizer.algorithms.cells.representing import is_missing, representatives
-from anonymizer.algorithms.kaca.labels import Label
-from anonymizer.algorithms.kaca.verifying import uncovered
 from anonymizer.algorithms.records.classes import SUPPRESSED, Classes, classes_of
-from anonymizer.algorithms.records.generalizing import Generalized, generalize
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.tables import Attribute, Records
 from anonymizer.pipeline.records.clustering import own_records
+from anonymizer.pipeline.records.covering import uncovered
 from anonymizer.pipeline.records.protocol import WindowModel
 from anonymizer.pipeline.records.streams import Stream
-from anonymizer.pipeline.records.telling import cost_of, generalized, whole
+from anonymizer.pipeline.records.telling import generalized, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,57 +52,38 @@ class DecisionTree(WindowModel):
     def told(self, records: Records, classes: Classes, *, seed: int) -> list[Mapping[str, Any]]:
         """Return what is published of each class; see `WindowModel`."""
         if not self._by_representatives:
-            return generalized(self._generalized(records, classes))
-        qis = self.stream.schema.qis
-        columns = [
-            _values(column, qi)
-            for column, qi in zip(self._representatives(records, classes, seed).T, qis, strict=True)
-        ]
+            return generalized(self.stream, records, classes)
+        schema = self.stream.schema
+        qis, each = schema.qis, one_of_each(records, classes, seed)
+        chosen = representatives(records.qi, each, schema).T
+        columns = [_values(column, qi) for column, qi in zip(chosen, qis, strict=True)]
         return [
             {qi.name: {"value": column[c]} for qi, column in zip(qis, columns, strict=True)}
             for c in range(len(classes))
         ]
 
-    def shown(self, records: Records, classes: Classes, *, seed: int) -> Int32Array:
-        """Return the rank of what is told of each record's class; see `WindowModel`."""
-        if self._by_representatives:
-            columns = self._representatives(records, classes, seed).T
-            ranks = [np.unique(column, return_inverse=True)[1] for column in columns]
-            rank = np.column_stack(ranks).astype(np.int32)
-        else:
-            rank = self._generalized(records, classes).rank()
-        shown = np.zeros_like(records.qi)
-        shown[classes.member] = np.repeat(rank, np.diff(classes.first_of), axis=0)
-        return shown
-
-    def refused(self, records: Records, class_of: Int32Array, *, seed: int) -> list[int]:
+    def refused(
+        self,
+        records: Records,
+        class_of: Int32Array,
+        told: Sequence[Mapping[str, Any]],
+        *,
+        seed: int,
+    ) -> set[int]:
         """Return the classes of which something is told that is not true of their members."""
-        classes = classes_of(class_of)
         qis = self.stream.schema.qis
+        if not self._by_representatives:
+            return uncovered(records.qi, class_of, told, qis)
+        each = one_of_each(records, classes_of(class_of), seed)
         refused: set[int] = set()
-        if self._by_representatives:
-            told = self.told(records, classes, seed=seed)
-            each = one_of_each(records, classes, seed)
-            for j, qi in enumerate(qis):
-                values = [of[qi.name]["value"] for of in told]
-                refused.update(untrue(records.qi[:, j], each, values, qi))
-        else:
-            general = self._generalized(records, classes)
-            for j, qi in enumerate(qis):
-                code = records.qi[:, j]
-                refused.update(uncovered(code, class_of, qi, general.texts(j), Label()).tolist())
-        return sorted(refused)
+        for j, qi in enumerate(qis):
+            values = [of[qi.name]["value"] for of in told]
+            refused.update(untrue(records.qi[:, j], each, values, qi))
+        return refused
 
     @property
     def _by_representatives(self) -> bool:
         return self.stream.settings.labels == "representative"
-
-    def _generalized(self, records: Records, classes: Classes) -> Generalized:
-        return generalize(records.qi, classes, self.stream.schema, cost_of(self.stream))
-
-    def _representatives(self, records: Records, classes: Classes, seed: int) -> FloatArray:
-        each = one_of_each(records, classes, seed)
-        return representatives(records.qi, each, self.stream.schema)
 
 
 def target_of(

@@ -1,11 +1,13 @@
 """From the records of a window that is over to what is published of it. Pure, and may take long."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+import msgspec
 import numpy as np
 
-from anonymizer.algorithms.records.classes import SUPPRESSED, canonical, classes_of
+from anonymizer.algorithms.records.classes import SUPPRESSED, canonical, classes_of, without_gaps
 from anonymizer.algorithms.records.measures import Measures, measure
 from anonymizer.algorithms.records.verifying import verify_classes
 from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
@@ -115,11 +117,13 @@ def anonymize(
             outcome[chosen[left_out]] = Outcome.SUPPRESSED__CUMULATIVE
         else:
             class_of = form(records, np.arange(records.n))
-    shown = model.shown(records, classes_of(class_of), seed=seed)
-    sound = _without_the_refused(stream, model, records, class_of, seed)
+    class_of = without_gaps(class_of)
+    told = model.told(records, classes_of(class_of), seed=seed)
+    refused = model.refused(records, class_of, told, seed=seed)
+    sound = _without_the_unsound(stream, records, class_of, refused)
     outcome[chosen[sound != class_of]] = Outcome.SUPPRESSED__UNVERIFIED
     n_unverified = len(np.unique(class_of[sound != class_of]))
-    class_of = canonical(sound, np.column_stack([shown, sensitive]))
+    class_of, told = _numbered(sound, told, sensitive)
     published = class_of != SUPPRESSED
     outcome[chosen[published]] = Outcome.PUBLISHED
 
@@ -129,7 +133,7 @@ def anonymize(
         stream,
         records,
         classes,
-        model.told(records, classes, seed=seed),
+        told,
         sensitive=sensitive,
         totals=totals,
         beside=model.beside(records, classes, totals, seed=seed),
@@ -164,16 +168,27 @@ def _complete(stream: Stream, joined: Joined) -> tuple[UInt8Array, IntArray]:
     return outcome.astype(np.uint8), np.flatnonzero(complete)
 
 
-def _without_the_refused(
-    stream: Stream, model: WindowModel, records: Records, class_of: Int32Array, seed: int
+def _without_the_unsound(
+    stream: Stream, records: Records, class_of: Int32Array, refused: Collection[int]
 ) -> Int32Array:
-    """Return the classes without those that break their promise: suppressed whole."""
+    """Return the classes without those refused or short of their promise: suppressed whole."""
     broken = {
         violation.class_number
         for violation in verify_classes(records, stream.schema, stream.promise, class_of)
     }
-    broken.update(model.refused(records, class_of, seed=seed))
-    return np.where(np.isin(class_of, sorted(broken)), np.int32(SUPPRESSED), class_of)
+    return np.where(np.isin(class_of, [*broken, *refused]), np.int32(SUPPRESSED), class_of)
+
+
+def _numbered(
+    class_of: Int32Array, told: Sequence[Mapping[str, Any]], sensitive: Int32Array
+) -> tuple[Int32Array, list[Mapping[str, Any]]]:
+    """Return the classes numbered by nothing but what is published of them, and what is told."""
+    words = [msgspec.json.encode(of, order="deterministic") for of in told]
+    rank_of = {said: rank for rank, said in enumerate(sorted(set(words)))}
+    rank = np.array([*map(rank_of.__getitem__, words), SUPPRESSED], np.int32)
+    number = canonical(class_of, np.column_stack([rank[class_of], sensitive]))
+    there, at = np.unique(number, return_index=True)
+    return number, [told[class_of[i]] for c, i in zip(there, at, strict=True) if c != SUPPRESSED]
 
 
 def _summary(stream: Stream, joined: Joined, measures: Measures) -> dict[str, float]:

@@ -82,7 +82,14 @@ class Clustering(WindowModel):
             for c in range(len(classes))
         ]
 
-    def refused(self, records: Records, class_of: Int32Array, *, seed: int) -> list[int]:
+    def refused(
+        self,
+        records: Records,
+        class_of: Int32Array,
+        told: Sequence[Mapping[str, Any]],  # noqa: ARG002  what covers all in words does so in it
+        *,
+        seed: int,
+    ) -> set[int]:
         """Return the classes with fewer than k own records, or in words that cover not all."""
         own = own_records(records.person, seed) & (class_of != SUPPRESSED)
         there, n_own = np.unique(class_of[own], return_counts=True)
@@ -92,10 +99,10 @@ class Clustering(WindowModel):
         for j, (column, label) in enumerate(
             zip(self._told(records, classes), self.labels, strict=True)
         ):
-            words = [told.words(label, Language.ZH) for told in column]
+            words = [said.words(label, Language.ZH) for said in column]
             code, qi = records.qi[:, j], self.stream.schema.qis[j]
             refused.update(uncovered(code, class_of, qi, words, label).tolist())
-        return sorted(refused)
+        return refused
 
     def beside(
         self,

@@ -1,13 +1,12 @@
 """How a window's records become equivalence classes, by the names in the settings."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from anonymizer.algorithms.records.best import best
 from anonymizer.algorithms.records.classes import Classes
-from anonymizer.algorithms.records.generalizing import generalize
 from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.problem import pose
 from anonymizer.algorithms.records.sweeping import sweep
@@ -15,6 +14,7 @@ from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.tables import Records
 from anonymizer.pipeline.records.cells import DecisionTree
 from anonymizer.pipeline.records.clustering import Clustering
+from anonymizer.pipeline.records.covering import uncovered
 from anonymizer.pipeline.records.protocol import WindowModel
 from anonymizer.pipeline.records.streams import Stream
 from anonymizer.pipeline.records.telling import cost_of, generalized
@@ -48,8 +48,18 @@ class MultiSource(WindowModel):
 
     def told(self, records: Records, classes: Classes, *, seed: int) -> list[Mapping[str, Any]]:  # noqa: ARG002  all of it is told
         """Return what is published of each class; see `WindowModel`."""
-        cost = cost_of(self.stream)
-        return generalized(generalize(records.qi, classes, self.stream.schema, cost))
+        return generalized(self.stream, records, classes)
+
+    def refused(
+        self,
+        records: Records,
+        class_of: Int32Array,
+        told: Sequence[Mapping[str, Any]],
+        *,
+        seed: int,  # noqa: ARG002  nothing of it is left to chance
+    ) -> set[int]:
+        """Return the classes that are told in values that do not cover all members."""
+        return uncovered(records.qi, class_of, told, self.stream.schema.qis)
 
     def _searches(self, n: int) -> bool:
         settings = self.stream.settings

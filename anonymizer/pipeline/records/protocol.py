@@ -1,6 +1,6 @@
 """What a stream does with the records of a window: exchangeable."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from anonymizer.algorithms.kaca.coarsening import Total
@@ -29,13 +29,18 @@ class WindowModel(Protocol):
     def told(self, records: Records, classes: Classes, *, seed: int) -> list[Mapping[str, Any]]:
         """Return what is published of each class's quasi-identifiers, by name, as JSON."""
 
-    def shown(self, records: Records, classes: Classes, *, seed: int) -> Int32Array:  # noqa: ARG002  for those who override it
-        """Return what the numbers of classes go by: codes of each record, shape (n, any)."""
-        return records.qi
+    def refused(
+        self,
+        records: Records,
+        class_of: Int32Array,
+        told: Sequence[Mapping[str, Any]],
+        *,
+        seed: int,
+    ) -> Collection[int]:
+        """Return the classes of which is told what is not true of every member.
 
-    def refused(self, records: Records, class_of: Int32Array, *, seed: int) -> Sequence[int]:  # noqa: ARG002  likewise
-        """Return the classes that must not be published, beside those that break the promise."""
-        return ()
+        By code that shares nothing with what tells: it is the last look before they leave.
+        """
 
     def beside(
         self,

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from anonymizer.algorithms.records.generalizing import Generalized, Node, Range, Value, Values
+from anonymizer.algorithms.records.classes import Classes
+from anonymizer.algorithms.records.generalizing import Node, Range, Value, Values, generalize
 from anonymizer.algorithms.records.problem import Cost
+from anonymizer.domain.tables import Records
 from anonymizer.pipeline.records.streams import Stream
 
 
@@ -13,11 +15,12 @@ def cost_of(stream: Stream) -> Cost:
     return Cost[stream.settings.cost.upper()]
 
 
-def generalized(told: Generalized) -> list[Mapping[str, Any]]:
+def generalized(stream: Stream, records: Records, classes: Classes) -> list[Mapping[str, Any]]:
     """Return the generalized values of each class, by name."""
+    told = generalize(records.qi, classes, stream.schema, cost_of(stream))
     return [
         {qi.name: _json(told.value(c, j)) for j, qi in enumerate(told.qis)}
-        for c in range(len(told))
+        for c in range(len(classes))
     ]
 
 

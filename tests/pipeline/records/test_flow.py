@@ -3,7 +3,7 @@
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from anonymizer.domain.tables import Records
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.records.flow import RecordFlow
 from anonymizer.pipeline.records.inbox import Arrived
+from anonymizer.pipeline.records.models import MultiSource
 from anonymizer.pipeline.records.protocol import WindowModel
 from anonymizer.settings import LimitSettings
 from tests.app.records import assert_classes_keep, assert_each_window_has_one_partition
@@ -225,6 +226,47 @@ class Careless(WindowModel):
 
     def told(self, records: Records, classes: Classes, *, seed: int) -> list[Mapping[str, Any]]:
         return self._model.told(records, classes, seed=seed)
+
+    def refused(
+        self,
+        records: Records,
+        class_of: Int32Array,
+        told: Sequence[Mapping[str, Any]],
+        *,
+        seed: int,
+    ) -> Collection[int]:
+        return self._model.refused(records, class_of, told, seed=seed)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"model": "kd"}, {"model": "cells"}, {"model": "cells", "labels": "range"}]
+)
+def test_numbers_of_classes_follow_from_what_is_told_of_them(changes: dict[str, Any]) -> None:
+    with rig_for(promise={"k": 4, "d": 1}, method="auto", **changes) as rig:
+        rig.take(*traffic(n_vehicles=150, n_windows=1, seed=6))
+        rig.close(silent=True)
+        told = [json.dumps(m["qis"], sort_keys=True, separators=(",", ":")) for m in rig.classes()]
+        assert len(told) > 5
+        assert told == sorted(told)
+
+
+class Slanderous(MultiSource):
+    """Says of every class what is true of the first."""
+
+    def told(self, records: Records, classes: Classes, *, seed: int) -> list[Mapping[str, Any]]:
+        return super().told(records, classes, seed=seed)[:1] * len(classes)
+
+
+@pytest.mark.parametrize("cost", ["range", "taxonomy"])
+def test_a_class_of_which_something_untrue_is_told_is_suppressed(cost: str) -> None:
+    with rig_for(promise={"k": 4}, cost=cost) as rig:
+        rig.lane.model = Slanderous(rig.stream)
+        rig.take(*traffic(n_vehicles=60, n_windows=1, seed=6))
+        rig.close(silent=True)
+        (message,) = rig.classes()
+        assert rig.lane.stats.n_unverified > 3
+        accounts = rig.accounts()
+        assert accounts["suppressed/unverified"] == 180 - 3 * message["count"]
 
 
 def test_a_class_that_breaks_its_promise_is_suppressed_whole_and_counted() -> None:
