@@ -1,5 +1,6 @@
 """Everything an operator may set, and where it is read from."""
 
+from anonymizer.settings.attributes import AttributeSettings
 from anonymizer.settings.loading import load_settings
 from anonymizer.settings.model import (
     AdkaSettings,
@@ -21,7 +22,6 @@ from anonymizer.settings.model import (
 from anonymizer.settings.protection import TripSettings, ZoneSettings, zones_of
 from anonymizer.settings.readings import ReadingSettings
 from anonymizer.settings.streams import (
-    AttributeSettings,
     PromiseSettings,
     SourceSettings,
     StoreSettings,

@@ -13,7 +13,8 @@ from anonymizer.domain.promises import Promise
 from anonymizer.domain.tables import NO_CODE, Attribute, Schema
 from anonymizer.errors import SettingsError
 from anonymizer.settings import StreamSettings
-from anonymizer.settings.streams import METHODS, RESERVED
+from anonymizer.settings.attributes import RESERVED
+from anonymizer.settings.streams import METHODS
 
 _MOST_STEPS = 1000
 """Values that a number is told apart by, where it is not whole."""
