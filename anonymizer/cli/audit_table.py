@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from anonymizer.cli.columns import (
+    Bands,
     Categories,
     Domains,
     Hierarchies,
@@ -20,6 +21,7 @@ from anonymizer.cli.columns import (
     Qis,
     Sensitive,
     Sources,
+    bands_of,
     declared_columns,
     label_forms,
     least_spreads,
@@ -71,6 +73,7 @@ def table(
         float | None,
         typer.Option("--t", min=0, help="Distance of its distribution from the table's, at most."),
     ] = None,
+    bands: Bands = None,
     json_out: Annotated[
         Path | None, typer.Option("--json", help="Where the report goes as JSON; -: print it.")
     ] = None,
@@ -115,7 +118,9 @@ def table(
     console = Console(stderr=True)
     with console.status("auditing"):
         read = read_table(original, declared.columns)
-        report = audit_table(read, release, declared, promise, auditor_map=auditor_map)
+        report = audit_table(
+            read, release, declared, promise, auditor_map=auditor_map, bands=bands_of(bands)
+        )
     as_json = report.model_dump_json(indent=2) + "\n"
     printed = json_out == Path("-")
     if printed:

@@ -63,7 +63,7 @@ class Release:
             writer.writerows(rows)
 
     def audit(self, promise: Promise = ASKED, declared: Declared = DECLARED) -> TableAuditReport:
-        return audit_table(self.table, self.out, declared, promise, auditor_map=self.map)
+        return audit_table(self.table, self.out, declared, promise, auditor_map=self.map, bands={})
 
 
 def _people(n: int = 90) -> pl.DataFrame:
@@ -249,7 +249,9 @@ def test_on_adult_k_alone_leaks_in_both_directions_and_two_values_nothing(
     out, row_map = tmp_path / "out.csv", tmp_path / "map.csv"
     places = Places(table=table.path, out=out, auditor_map=row_map)
     write_release(anonymize(table, declared, plan), places)
-    report = audit_table(table, out, declared, Promise(k=20, d=d, l=0), auditor_map=row_map)
+    report = audit_table(
+        table, out, declared, Promise(k=20, d=d, l=0), auditor_map=row_map, bands={}
+    )
     assert report.holds
     assert report.n_classes == {1: 1628, 2: 389}[d]
     between = [f for f in report.findings if (f.attribute or "").endswith(("status", "country"))]

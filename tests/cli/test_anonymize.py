@@ -171,11 +171,12 @@ def test_l_counts_the_bands_of_a_number_that_is_told_as_it_is(tmp_path: Path) ->
     doses, out, report = (tmp_path / name for name in ("doses.csv", "out.csv", "report.json"))
     lines = [f"{20 + i % 7},{10 * (i % 7) + i / 100}" for i in range(70)]
     doses.write_text("\n".join(["age,dose", *lines]))
-    least = []
+    least, audited = [], []
+    auditor_map = tmp_path / "map.csv"
     for bands in ([], ["--bands", "dose=20:40"]):
         done = anonymizer(
             *("anonymize", doses, "--qi", "age", "--sa", "dose", "--model", "cells", "-k", "5"),
-            *("-l", "3", "--out", out, "--report", report),
+            *("-l", "3", "--out", out, "--report", report, "--auditor-map", auditor_map),
             *bands,
         )
         assert done.returncode == 0, done.stderr
@@ -184,7 +185,28 @@ def test_l_counts_the_bands_of_a_number_that_is_told_as_it_is(tmp_path: Path) ->
             seen[row["class_id"]].add(sum(float(row["dose"]) >= edge for edge in (20, 40)))
         least.append(min(map(len, seen.values())))
         assert sorted(row["dose"] for row in read(out)) == sorted(x.split(",")[1] for x in lines)
+        for edges in ([], ["--bands", "dose=20:40"]):
+            done = anonymizer(
+                *(
+                    "audit",
+                    "table",
+                    doses,
+                    out,
+                    "--qi",
+                    "age",
+                    "--sa",
+                    "dose",
+                    "-k",
+                    "5",
+                    "-l",
+                    "3",
+                ),
+                *("--auditor-map", auditor_map),
+                *edges,
+            )
+            audited.append(done.returncode)
     assert least == [1, 3]
+    assert audited == [0, 1, 0, 0]
     told = json.loads(report.read_text())
     assert told["settings"]["bands"] == {"dose": [20.0, 40.0]}
     assert (told["sensitive"][0]["size"], told["sensitive"][0]["l"]) == (3, 3)

@@ -1,6 +1,6 @@
 """A published table against its original: every promise again, and the linkability attack."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from anonymizer.algorithms.attacks.linkability import Leak, homogeneity, link
 from anonymizer.algorithms.records.measures import Measures, measure
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.algorithms.records.verifying import Part, verify_classes
+from anonymizer.app.anonymize.banding import with_bands
 from anonymizer.app.audit.report import Figure, Finding
 from anonymizer.app.audit.table_report import LossFigures, TableAuditReport
 from anonymizer.domain.arrays import Int32Array, IntArray
@@ -52,6 +53,7 @@ def audit_table(
     promise: Promise,
     *,
     auditor_map: Path,
+    bands: Mapping[str, Sequence[float]],
 ) -> TableAuditReport:
     """Audit a published table from the files alone.
 
@@ -61,6 +63,8 @@ def audit_table(
         The original, and what its columns are.
     release, auditor_map
         What `anonymize` published, and which row became which.
+    bands
+        Rising edges in sensitive numbers, by name: to the promise a band is one value.
     promise
         What is required of each class; what it leaves neutral (k below 2, d and l below 1, the
         rest as it is by itself) is reported only.
@@ -70,7 +74,7 @@ def audit_table(
     InputError
         If a file cannot be read as what it should be.
     SettingsError
-        If the promise names what is no numeric quasi-identifier.
+        If the promise names what is no numeric quasi-identifier, or bands are none.
 
     Notes
     -----
@@ -84,10 +88,11 @@ def audit_table(
         raise SettingsError(f"min-spread: {astray[0]} is no numeric quasi-identifier")
     read = read_published(release, coded.schema, markers=declared.markers)
     case = _case(coded, read, read_row_map(auditor_map, n_rows=coded.n_rows, n_published=read.n))
-    measures = measure(case.records, case.schema, case.class_of)
+    judged = with_bands(coded, bands)
+    measures = measure(judged.records, judged.schema, case.class_of)
     findings = (
         *_soundness(case, declared),
-        *_promised(case, measures, promise),
+        *_promised(judged, case.class_of, measures, promise),
         *_attacks(case, promise),
     )
     return TableAuditReport(
@@ -150,10 +155,12 @@ def _required(
     )
 
 
-def _promised(case: _Case, measures: Measures, promise: Promise) -> Iterator[Finding]:
+def _promised(
+    coded: CodedTable, class_of: Int32Array, measures: Measures, promise: Promise
+) -> Iterator[Finding]:
     """Judge every part of the promise, class by class."""
-    broken = verify_classes(case.records, case.schema, promise, case.class_of)
-    for part, attribute, name, reached, bar in _reached(case.schema, measures, promise):
+    broken = verify_classes(coded.records, coded.schema, promise, class_of)
+    for part, attribute, name, reached, bar in _reached(coded.schema, measures, promise):
         mine = [v for v in broken if (v.part, v.attribute) == (part, attribute or "")]
         figures: dict[str, Figure] = {name: reached, "n_classes_broken": len(mine)}
         if bar is None:
