@@ -100,15 +100,15 @@ def write_settings(folder: Path, url: str) -> Path:
     return config
 
 
-async def keep_sending(url: str) -> None:
-    """Let twenty devices report again and again, and a fleet tell of three windows."""
+async def keep_sending(url: str, enough: asyncio.Event) -> None:
+    """Let twenty devices report again and again, and a fleet tell of one window after another."""
     grid = load_network("grid:5x5")
     told = {"lat": float(grid.lat[12]), "lon": float(grid.lon[12]), "speed_mps": 3.0}
     position = json.dumps(told).encode()
     messages: Sequence[tuple[str, bytes]] = [(f"positions/d{i}", position) for i in range(20)]
     async with client(url, "devices") as connection:
-        parts = traffic(n_vehicles=30, n_windows=30, seed=1)
-        while True:
+        parts = traffic(n_vehicles=30, n_windows=100_000, seed=1)
+        while not enough.is_set():  # a publication of aiomqtt's may swallow that it is cancelled
             await send(connection, messages)
             batch = [part for part, _ in zip(parts, range(90), strict=False)]
             await send(connection, [(part.topic, part.payload) for part in batch])
@@ -122,13 +122,14 @@ async def watch(folder: Path) -> Watched:
             web = prometheus(folder, (await gateway.logged("listening"))["url"])
             await gateway.logged("broker connected for records")
             await web.start()
-            sending = asyncio.create_task(keep_sending(url), name="devices")
+            enough = asyncio.Event()
+            sending = asyncio.create_task(keep_sending(url, enough), name="devices")
             try:
                 async with httpx.AsyncClient(base_url=web.url, timeout=DEADLINE_S) as http:
                     return await look(Prometheus(http))
             finally:
-                sending.cancel()
-                await asyncio.wait([sending])
+                enough.set()
+                await sending
                 await web.stop()
 
 
