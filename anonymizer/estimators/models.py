@@ -14,9 +14,6 @@ from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.tables import Records, Schema
 
-_LONG_SEARCH = 2_000
-"""From so many records on, a search takes all the time it is given; below, it ends by itself."""
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Task:
@@ -48,7 +45,7 @@ def _best(task: Task) -> Int32Array:
         pose(task.records, task.schema, task.promise),
         _order(task),
         keep_going=lambda: left() > 0,
-        left=left if task.records.n >= _LONG_SEARCH else None,
+        left=left,
         seed=task.seed,
     )
 

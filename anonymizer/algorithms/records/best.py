@@ -15,6 +15,9 @@ from anonymizer.algorithms.records.sweeping import sweep
 from anonymizer.algorithms.records.tallying import Tally, blank_tally
 from anonymizer.domain.arrays import Int32Array, IntArray
 
+_LONG_SEARCH = 2_000
+"""From so many records on, a search takes all the time it is given; below, it ends by itself."""
+
 
 def best(
     problem: Problem,
@@ -42,9 +45,10 @@ def best(
         Asked every 50 ms or so; once False, the best so far is returned.
     left
         Share of the time that is left, 1 at first and 0 at last, by which the search cools; None:
-        not known. The same time gives better classes where it is.
+        not known. The same time gives better classes where it is. Not asked where records are so
+        few that the search ends by itself.
     seed
-        Equal seeds give equal classes where `keep_going` is always True and `left` is None.
+        Equal seeds give equal classes where `keep_going` is always True and `left` is not asked.
     progress
         Told the GCP so far.
 
@@ -52,7 +56,8 @@ def best(
     -------
     class_of
         Dense from 0; all keep the promise. `SUPPRESSED` everywhere where no classes were found,
-        nowhere where the whole table can be one class, and else for what fits in none.
+        nowhere where the whole table can be one class, and else for what fits in none, as far as
+        there was time to look.
 
     Notes
     -----
@@ -72,9 +77,9 @@ def best(
     tally = blank_tally(placed, dm_weight * q / problem.k)
     class_of = _cheaper(first, split(first, tally, keep_going=keep_going), tally)
     found = improve(
-        search_from(class_of, tally),
+        search_from(class_of, tally, keep_going=keep_going),
         keep_going=keep_going,
-        left=left,
+        left=left if problem.n >= _LONG_SEARCH else None,
         rng=np.random.default_rng(seed),
         progress=lambda loss: progress(loss / (problem.n * q)),
     )

@@ -19,9 +19,6 @@ from anonymizer.domain.promises import Promise
 from anonymizer.domain.tables import Records, Schema
 from anonymizer.errors import SettingsError
 
-_LONG_SEARCH = 2_000
-"""From so many records on, a search takes all the time it is given; below, it ends by itself."""
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Task:
@@ -105,7 +102,7 @@ def _best(task: Task) -> Int32Array:
         _order(task),
         dm_weight=task.dm_weight,
         keep_going=task.keep_going,
-        left=task.left if task.records.n >= _LONG_SEARCH else None,
+        left=task.left,
         seed=task.seed,
         progress=task.progress,
     )
