@@ -12,7 +12,7 @@ from anonymizer.algorithms.records.partition import partition_cost
 from anonymizer.algorithms.records.problem import Problem
 from anonymizer.algorithms.records.splitting import split
 from anonymizer.algorithms.records.sweeping import sweep
-from anonymizer.algorithms.records.tallying import Tally, blank_tally
+from anonymizer.algorithms.records.tally import Tally, blank_tally
 from anonymizer.domain.arrays import Int32Array, IntArray
 
 _LONG_SEARCH = 2_000

@@ -9,10 +9,12 @@ from typing import TypeAlias
 import numpy as np
 
 from anonymizer.algorithms.kernels import inner_kernel
-from anonymizer.algorithms.records.judging import ROUNDING, distance
+from anonymizer.algorithms.records.judging import ROUNDING
+from anonymizer.algorithms.records.keeping import is_close
 from anonymizer.algorithms.records.problem import Problem, ProblemArrays
-from anonymizer.algorithms.records.tallying import SEEN
-from anonymizer.domain.arrays import FloatArray, Int32Array, RecordArray
+from anonymizer.algorithms.records.tally import SEEN, person_pairs
+from anonymizer.algorithms.records.tallying import n_log_n_gain
+from anonymizer.domain.arrays import Int32Array, RecordArray
 
 COLUMN = np.dtype(
     [
@@ -42,50 +44,42 @@ close_at
 _NEVER = -1
 
 Counts: TypeAlias = tuple[
-    ProblemArrays, Int32Array, RecordArray, RecordArray, Int32Array, Int32Array, FloatArray
+    ProblemArrays, Int32Array, RecordArray, RecordArray, Int32Array, Int32Array
 ]
-"""The counts, and what they are judged by: a problem, `pair`, `column`, `seen`, `pair_in`,
-`person_in` and `share`.
+"""The counts, and what they are judged by: a problem, `pair`, `column`, `seen`, `pair_in` and
+`person_in`.
 
 pair
-    A number for each (person, value) of each column, where persons repeat, shape (n, columns);
-    else without a row.
+    As `person_pairs`, of each column, where persons repeat; else without a row.
 column
     Of `COLUMN`, shape (columns,).
 seen
     Of `SEEN`, a turn being the number of a class, laid out as `position`.
 pair_in, person_in
     The class in which each pair and each person was last seen.
-share
-    Scratch space for the distribution of a column, as long as the largest domain.
 """
 
 
 def no_counts(problem: Problem) -> Counts:
     """Return the counts before any record: O(codes); with repeats O(n columns log n)."""
     repeats = len(problem.person) > 0
-    n_columns = len(problem.rule)
-    pair = np.zeros((problem.n if repeats else 0, n_columns), np.int32)
-    for c in range(n_columns if repeats else 0):
-        both = problem.cells[:, c].astype(np.int64) * problem.n_persons + problem.person
-        pair[:, c] = np.unique(both, return_inverse=True)[1]
+    pair = person_pairs(problem.cells, problem) if repeats else np.zeros((0, 0), np.int32)
     seen = np.zeros(len(problem.position), SEEN)
     seen["turn"] = _NEVER
     return (
         problem.arrays,
         pair,
-        np.zeros(n_columns, COLUMN),
+        np.zeros(len(problem.rule), COLUMN),
         seen,
-        np.full(pair.size, _NEVER, np.int32),
+        np.full(int(pair.max(initial=-1)) + 1, _NEVER, np.int32),
         np.full(problem.n_persons if repeats else 0, _NEVER, np.int32),
-        np.zeros(problem.rule["size"].max(initial=0)),
     )
 
 
 @inner_kernel
 def clear(counts: Counts) -> None:
     """Begin a class; its number must not have been used before."""
-    _, _, column, _, _, _, _ = counts
+    _, _, column, _, _, _ = counts
     for c in range(len(column)):
         column[c]["n"], column[c]["n_distinct"], column[c]["most"] = 0, 0, 0
         column[c]["lo"], column[c]["hi"] = np.inf, -np.inf
@@ -95,16 +89,16 @@ def clear(counts: Counts) -> None:
 @inner_kernel
 def add(record: int, number: int, counts: Counts) -> int:
     """Count a record in the class `number`; return how many persons it brings, 0 or 1."""
-    problem, pair, column, seen, pair_in, person_in, _ = counts
+    problem, pair, column, seen, pair_in, person_in = counts
     cells, rule, person, codes = problem
     position, _, _, _ = codes
     repeats = len(person) > 0
     for c in range(len(rule)):
         if repeats:
-            of_both = c * len(cells) + pair[record, c]
-            if pair_in[of_both] == number:
+            both = pair[record, c]
+            if pair_in[both] == number:
                 continue
-            pair_in[of_both] = number
+            pair_in[both] = number
         here, value = column[c], cells[record, c]
         code = rule[c]["first_position"] + value
         mark = seen[code]
@@ -112,8 +106,8 @@ def add(record: int, number: int, counts: Counts) -> int:
         mark["turn"], mark["times"] = number, times
         here["n"] += 1
         here["most"] = max(here["most"], times)
-        if times > 1 and rule[c]["entropy"] > 0:
-            here["n_log_n"] += times * np.log(times) - (times - 1) * np.log(times - 1)
+        if rule[c]["entropy"] > 0:
+            here["n_log_n"] += n_log_n_gain(times)
         if times == 1 and value != rule[c]["missing"]:
             here["n_distinct"] += 1
             here["lo"] = min(here["lo"], position[code])
@@ -129,27 +123,18 @@ def add(record: int, number: int, counts: Counts) -> int:
 def holds(n_persons: int, number: int, counts: Counts) -> bool:
     """Return whether the class `number` of so many persons keeps all of the promise but k.
 
-    Notes
-    -----
-    O(columns). Where t-closeness alone is missed, by D - t, O(size of the domain), and then not
-    again before the class has grown by the factor exp(D - t): the n-th value moves a distribution
-    by 1/n at most, and the sum of these is less than the logarithm of the growth.
+    O(columns); for t-closeness see `is_close`.
     """
-    problem, _, column, _, _, _, _ = counts
-    _, rule, _, _ = problem
+    (_, rule, _, codes), _, column, seen, _, _ = counts
     for c in range(len(rule)):
         if not _counts_hold(n_persons, rule[c], column[c]):
             return False
     for c in range(len(rule)):
         asked, here = rule[c], column[c]
-        if asked["closeness"] == np.inf:
-            continue
-        if here["n"] < here["close_at"]:
-            return False
-        off = _distance(number, asked, here["n"], counts)
-        if off > asked["closeness"] + ROUNDING:
-            here["close_at"] = here["n"] * np.exp(off - asked["closeness"] - 2 * ROUNDING)
-            return False
+        if asked["closeness"] < np.inf:
+            values = seen[asked["first_position"] : asked["first_position"] + asked["size"]]
+            if not is_close(here["n"], number, values, here, asked, codes):
+                return False
     return True
 
 
@@ -166,15 +151,3 @@ def _counts_hold(n_persons: int, asked: np.void, here: np.void) -> bool:
         return True
     entropy = np.log(here["n"]) - here["n_log_n"] / here["n"]
     return bool(entropy >= asked["entropy"] - ROUNDING)
-
-
-@inner_kernel
-def _distance(number: int, rule: np.void, n: int, counts: Counts) -> float:
-    """Return how far the column's values are from the usual ones."""
-    problem, _, _, seen, _, _, share = counts
-    _, _, _, codes = problem
-    first = rule["first_position"]
-    for v in range(rule["size"]):
-        mark = seen[first + v]
-        share[v] = mark["times"] / n if mark["turn"] == number else 0.0
-    return distance(share[: rule["size"]], rule, codes)

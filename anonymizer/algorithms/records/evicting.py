@@ -4,10 +4,15 @@ import numpy as np
 
 from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.algorithms.records.joining import Scratch, join, take_back, targets_keep
+from anonymizer.algorithms.records.keeping import tally_keeps
 from anonymizer.algorithms.records.outlining import redraw
 from anonymizer.algorithms.records.partition import Partition, cost_of, drop, link, unlink
 from anonymizer.algorithms.records.pricing import Orders, best_target
-from anonymizer.algorithms.records.tallying import Tally, add, clear, tally_cost, tally_keeps
+from anonymizer.algorithms.records.tally import Tally
+from anonymizer.algorithms.records.tallying import tally_cost, tally_members
+
+_LOOKS_A_CALL = 1000
+_JUDGED_A_CALL = 500_000
 
 
 @inner_kernel
@@ -33,11 +38,10 @@ def evict(
     Who goes stands in `journal`, who stays in `stay`; together they are the class `a`. Where
     nobody stays, `a` is gone, and the last class has its number.
     """
+    _, head, _, _ = tally
     stay, journal, _, costs = scratch
-    clear(tally)
-    for x in range(n_stay):
-        add(stay[x], tally)
-    if n_stay > 0 and not tally_keeps(stay[:n_stay], tally):
+    tally_members(stay[:n_stay], tally)
+    if n_stay > 0 and not tally_keeps(tally):
         return np.inf
     room = cost_of(a, tally, partition) - tally_cost(tally) + goal
     n_placed = 0
@@ -57,6 +61,8 @@ def evict(
         unlink(journal[x]["record"], partition)
         link(journal[x]["record"], journal[x]["target"], partition)
     if n_stay > 0:
+        if head[0]["may_break"] == 1:  # the tally is of another class by now
+            tally_members(stay[:n_stay], tally)
         redraw(a, tally, partition)
     else:
         drop(a, tally, partition)
@@ -64,17 +70,22 @@ def evict(
 
 
 @kernel
-def admit(orders: Orders, tally: Tally, partition: Partition, scratch: Scratch) -> int:
-    """Take suppressed records into classes that keep the promise with them; return how many.
+def admit(begin: int, orders: Orders, tally: Tally, partition: Partition, scratch: Scratch) -> int:
+    """Take suppressed records into classes that keep the promise with them.
 
-    O(suppressed records times classes times columns) where the tally decides.
+    Looked at are some from `begin` on; returned is the first that was not. O(suppressed records
+    times classes times columns), and where classes that grow must be judged, times their records.
     """
+    _, head, _, _ = tally
     of_record, _, _, _, _ = partition
     _, journal, _, costs = scratch
-    n_admitted = 0
-    for i in range(len(of_record)):
+    n_looks, until = 0, head[0]["judged"] + _JUDGED_A_CALL
+    for i in range(begin, len(of_record)):
         if of_record[i]["number"] >= 0:
             continue
+        if n_looks == _LOOKS_A_CALL or head[0]["judged"] > until:
+            return i
+        n_looks += 1
         b, _ = best_target(i, -1, np.inf, orders, tally, partition, costs)
         if b < 0:
             continue
@@ -82,7 +93,6 @@ def admit(orders: Orders, tally: Tally, partition: Partition, scratch: Scratch) 
         join(0, b, tally, partition, scratch)
         if targets_keep(1, tally, partition, scratch):
             link(i, b, partition)
-            n_admitted += 1
         else:
             take_back(0, tally, partition, scratch)
-    return n_admitted
+    return len(of_record)

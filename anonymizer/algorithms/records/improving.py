@@ -13,7 +13,7 @@ from anonymizer.algorithms.records.moving import make_moves
 from anonymizer.algorithms.records.outlining import partition_of, redraw_all
 from anonymizer.algorithms.records.partition import Partition, partition_cost
 from anonymizer.algorithms.records.pricing import Orders
-from anonymizer.algorithms.records.tallying import Tally
+from anonymizer.algorithms.records.tally import Tally
 from anonymizer.domain.arrays import Int32Array
 
 _WORK_A_CALL = 2_000_000
@@ -62,11 +62,14 @@ class Search:
         return partition_cost(self.partition, self.tally)
 
 
-def search_from(class_of: Int32Array, tally: Tally) -> Search:
+def search_from(
+    class_of: Int32Array, tally: Tally, *, keep_going: Callable[[], bool] = lambda: True
+) -> Search:
     """Return a search that begins at a partition, in which the suppressed have been settled.
 
-    Records that are alike must lie near each other. O(n columns log n); 8 bytes a record for each
-    of its columns, and 60 bytes besides.
+    Where there is no time for all of them, the rest stays suppressed. Records that are alike must
+    lie near each other. O(n columns log n); 8 bytes a record for each of its columns, and 60 bytes
+    besides.
     """
     (cells, rule, _, _), head, _, _ = tally
     partition = partition_of(class_of, tally)
@@ -79,8 +82,12 @@ def search_from(class_of: Int32Array, tally: Tally) -> Search:
     for there, back in zip(order, rank, strict=True):
         back[there] = order[0]
     scratch = blank_scratch(partition, _MOST_AT_ONCE)
-    if (class_of == SUPPRESSED).any() and not (class_of == SUPPRESSED).all():
-        admit((order, rank), tally, partition, scratch)
+    left_out, n = class_of == SUPPRESSED, len(class_of)
+    at = 0 if left_out.any() and not left_out.all() else n
+    while at < n:
+        at = admit(at, (order, rank), tally, partition, scratch)
+        if at < n and not keep_going():
+            break
     return Search((order, rank), tally, partition, scratch)
 
 

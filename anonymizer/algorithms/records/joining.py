@@ -4,12 +4,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import inner_kernel, kernel
-from anonymizer.algorithms.records.judging import class_keeps
+from anonymizer.algorithms.kernels import inner_kernel
+from anonymizer.algorithms.records.keeping import tally_keeps
 from anonymizer.algorithms.records.outlining import widen
-from anonymizer.algorithms.records.partition import OUTLINE, Float32Array, Partition, members
+from anonymizer.algorithms.records.partition import OUTLINE, Float32Array, Partition
 from anonymizer.algorithms.records.pricing import price, price_size
-from anonymizer.algorithms.records.tallying import Tally
+from anonymizer.algorithms.records.tally import Tally
+from anonymizer.algorithms.records.tallying import add, clear
 from anonymizer.domain.arrays import IntArray, RecordArray
 
 JOURNAL = np.dtype(
@@ -75,28 +76,32 @@ def take_back(x: int, tally: Tally, partition: Partition, scratch: Scratch) -> N
     price_size(b, tally, partition)
 
 
-@kernel
+@inner_kernel
 def targets_keep(n_joined: int, tally: Tally, partition: Partition, scratch: Scratch) -> bool:
     """Return whether all classes that got bigger keep the promise.
 
-    Distinct values and spread only grow, and shares were looked at; the rest is judged.
+    Distinct values and spread only grow, and shares were looked at; for the rest they are tallied.
+    O(their records columns).
     """
-    problem, head, _, _ = tally
-    _, of_class, _, _, _ = partition
+    _, head, _, _ = tally
+    of_record, of_class, _, _, _ = partition
     _, journal, _, _ = scratch
-    if head[0]["decides"] == 1:
+    if head[0]["may_break"] == 0:
         return True
     for x in range(n_joined):
         b = journal[x]["target"]
         if _is_seen(x, journal):
             continue
-        now = np.empty(of_class[b]["size"], np.int64)
-        m = members(b, now, partition)
+        clear(tally)
+        i = of_class[b]["first"]
+        while i >= 0:
+            add(i, tally)
+            i = of_record[i]["next"]
         for y in range(x, n_joined):
             if journal[y]["target"] == b:
-                now[m] = journal[y]["record"]
-                m += 1
-        if not class_keeps(problem, head[0]["k"], now):
+                add(journal[y]["record"], tally)
+        head[0]["judged"] += head[0]["size"]
+        if not tally_keeps(tally):
             return False
     return True
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.algorithms.records.problem import Codes, Cost, Problem, ProblemArrays
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import Int32Array, IntArray
 
 _RANGE, _SET = int(Cost.RANGE), int(Cost.SET)
 ROUNDING = 1e-9
@@ -44,17 +44,17 @@ def class_keeps(problem: ProblemArrays, k: int, member: IntArray) -> bool:
 
 
 @inner_kernel
-def distance(share: FloatArray, rule: np.void, codes: Codes) -> float:
+def distance(times: Int32Array, n: int, rule: np.void, codes: Codes) -> float:
     """Return the earth mover's distance of a class's values to the usual ones, 0 to 1.
 
-    Numbers are moved along their axis, over its span; a category to any other costs 1. `share`
-    is what part of the class has each code, shape (size,). O(size).
+    Numbers are moved along their axis, over its span; a category to any other costs 1. `times`
+    is how often the class of `n` values has each code, shape (size,). O(size).
     """
     position, usual, _, _ = codes
-    size, first = len(share), rule["first_position"]
+    size, first = len(times), rule["first_position"]
     moved, work = 0.0, 0.0
     for v in range(size):
-        off = share[v] - usual[first + v]
+        off = times[v] / n - usual[first + v]
         if rule["numeric"] == 0:
             work += abs(off) / 2
         elif v + 1 < size and rule["span"] > 0:
@@ -103,10 +103,10 @@ def column_keeps(
         return False
     if rule["closeness"] == inf:
         return True
-    share = np.zeros(rule["size"])
+    times_of = np.zeros(rule["size"], np.int32)
     for value in ordered:
-        share[value] += 1 / n
-    return bool(distance(share, rule, codes) <= rule["closeness"] + ROUNDING)
+        times_of[value] += 1
+    return bool(distance(times_of, n, rule, codes) <= rule["closeness"] + ROUNDING)
 
 
 @kernel

@@ -7,7 +7,7 @@ from anonymizer.algorithms.records.drawing import below
 from anonymizer.algorithms.records.joining import Scratch
 from anonymizer.algorithms.records.partition import Partition
 from anonymizer.algorithms.records.problem import Codes, Cost
-from anonymizer.algorithms.records.tallying import Tally
+from anonymizer.algorithms.records.tally import Tally
 from anonymizer.domain.arrays import IntArray
 
 _TAXONOMY = int(Cost.TAXONOMY)

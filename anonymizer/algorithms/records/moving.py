@@ -14,7 +14,7 @@ from anonymizer.algorithms.records.leaving import all_leave, costly_leave, one_l
 from anonymizer.algorithms.records.partition import Partition
 from anonymizer.algorithms.records.pricing import Orders
 from anonymizer.algorithms.records.recutting import NO_CLASS, recut
-from anonymizer.algorithms.records.tallying import Tally
+from anonymizer.algorithms.records.tally import Tally
 from anonymizer.domain.arrays import IntArray
 
 _NOTHING = -1e-9
@@ -22,6 +22,8 @@ _NOTHING = -1e-9
 _MOST_DRAWS = 20
 """That a move uses up."""
 _TRIES = 3
+_MOST_SORTED = 600_000
+"""Records of all tries to cut anew, so that a move takes less than a second."""
 
 # So many moves of a thousand are of each kind, all others narrow a class; measured on Adult.
 _CUT, _RECUT, _DISSOLVE, _SEND_ONE = 70, 110, 10, 50
@@ -46,6 +48,7 @@ def make_moves(
     work
         Roughly 10 ns each.
     """
+    _, head, _, _ = tally
     of_record, _, _, _, _ = partition
     while work > 0 and n_left(draws) >= _MOST_DRAWS:
         i = below(draws, len(of_record))
@@ -69,7 +72,9 @@ def make_moves(
             n_go, n_stay = costly_leave(i, draws, tally, partition, scratch)
         work -= 10 * n_stay + 60 * n_go
         if n_go > 0:
+            judged = head[0]["judged"]
             evict(a, n_go, n_stay, goal, orders, tally, partition, scratch)
+            work -= 10 * (head[0]["judged"] - judged)
     return work
 
 
@@ -104,10 +109,12 @@ def _recut(
     size = of_class[a]["size"] + (0 if b == NO_CLASS else of_class[b]["size"])
     if a == b or size < 2 * head[0]["k"]:
         return 0
+    n_tries = min(_TRIES, _MOST_SORTED // size)
     spread_by = np.full(_TRIES, -1)
     for t in range(_TRIES):
         c, plain = below(draws, len(rule)), below(draws, 2) == 0
         if rule[c]["distinct"] > 1 and not plain:
             spread_by[t] = c
-    recut(a, b, _NOTHING, below(draws, len(rank)), spread_by, orders, tally, partition)
-    return int(12 * _TRIES * size)
+    first = below(draws, len(rank))
+    recut(a, b, _NOTHING, first, spread_by[:n_tries], orders, tally, partition)
+    return int(12 * n_tries * size)

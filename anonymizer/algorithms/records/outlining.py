@@ -17,7 +17,8 @@ from anonymizer.algorithms.records.partition import (
     link,
 )
 from anonymizer.algorithms.records.pricing import MOST_PRICED, lacks, price, price_size
-from anonymizer.algorithms.records.tallying import Tally, add, clear
+from anonymizer.algorithms.records.tally import Tally
+from anonymizer.algorithms.records.tallying import add, clear
 from anonymizer.domain.arrays import Int32Array, RecordArray
 
 _WORD = 64

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from anonymizer.algorithms.kernels import inner_kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.tallying import Tally
+from anonymizer.algorithms.records.tally import Tally
 from anonymizer.domain.arrays import IntArray, RecordArray
 
 Float32Array: TypeAlias = NDArray[np.float32]

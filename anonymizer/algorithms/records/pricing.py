@@ -7,7 +7,7 @@ import numpy as np
 from anonymizer.algorithms.kernels import inner_kernel
 from anonymizer.algorithms.records.judging import ROUNDING, column_loss
 from anonymizer.algorithms.records.partition import Float32Array, Partition, UInt64Array
-from anonymizer.algorithms.records.tallying import Tally
+from anonymizer.algorithms.records.tally import Tally
 from anonymizer.domain.arrays import Int32Array
 
 Orders: TypeAlias = tuple[Int32Array, Int32Array]

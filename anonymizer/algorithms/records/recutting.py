@@ -3,10 +3,12 @@
 import numpy as np
 
 from anonymizer.algorithms.kernels import inner_kernel, kernel
+from anonymizer.algorithms.records.keeping import tally_keeps
 from anonymizer.algorithms.records.outlining import redraw
 from anonymizer.algorithms.records.partition import Partition, cost_of, link, members, unlink
 from anonymizer.algorithms.records.pricing import Orders
-from anonymizer.algorithms.records.tallying import Tally, add, clear, tally_cost, tally_keeps
+from anonymizer.algorithms.records.tally import Tally
+from anonymizer.algorithms.records.tallying import add, clear, tally_cost
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 
 NO_CLASS = -1
@@ -40,7 +42,7 @@ def recut(
 
     Notes
     -----
-    O(tries m (columns + log m)) where the tally decides.
+    O(tries m (columns + log m)).
     """
     _, head, _, _ = tally
     _, of_class, _, _, _ = partition
@@ -123,7 +125,7 @@ def cheapest_cut(
 ) -> tuple[int, float]:
     """Return where to cut `pool` in two classes that cost least, and what; -1: none below `bound`.
 
-    O(m columns) where the tally decides. `before` is scratch space, shape (m + 1,).
+    O(m columns). `before` is scratch space, shape (m + 1,).
     """
     _, head, _, _ = tally
     m, k = len(pool), head[0]["k"]
@@ -135,7 +137,7 @@ def cheapest_cut(
         cost = tally_cost(tally)
         if cost >= bound:
             break
-        if j >= k and tally_keeps(pool[:j], tally):
+        if j >= k and tally_keeps(tally):
             before[j] = cost
     cut = -1
     clear(tally)
@@ -144,6 +146,6 @@ def cheapest_cut(
         cost = tally_cost(tally)
         if cost >= bound:
             break
-        if before[i] + cost < bound and tally_keeps(pool[i:], tally):
+        if before[i] + cost < bound and tally_keeps(tally):
             cut, bound = i, before[i] + cost
     return cut, bound

@@ -7,13 +7,9 @@ import numpy as np
 
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.tallying import (
-    Tally,
-    add,
-    clear,
-    tally_cost,
-    tally_keeps,
-)
+from anonymizer.algorithms.records.keeping import tally_keeps
+from anonymizer.algorithms.records.tally import Tally
+from anonymizer.algorithms.records.tallying import add, clear, tally_cost
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 _MOST_CUTS, _FEWEST_CUTS = 128, 8
@@ -21,6 +17,7 @@ _CUTS_OF_ALL = 30_000_000
 
 _BACK = 4
 _ENDS_A_CALL = 100
+_ADDED_A_CALL = 500_000
 
 
 def split(
@@ -47,8 +44,7 @@ def split(
     -----
     A class is at most twice as long as one that ends at the same place must be. Where classes of
     `first` are long, only so many places in each may be cuts: 128, and fewer in large tables. So
-    it is O(n columns) with about twice that factor, however long the classes; where the tally
-    decides. 25 bytes a record.
+    it is O(n columns) with about twice that factor, however long the classes. 25 bytes a record.
     """
     n = len(first)
     if (first == SUPPRESSED).any():
@@ -57,11 +53,12 @@ def split(
     places = _places(first, n_cuts)
     cost, start = np.full(n + 1, inf), np.zeros(n + 1, np.int64)
     cost[0] = 0.0
-    for begin in range(1, n + 1, _ENDS_A_CALL):
+    begin = 1
+    while begin <= n:
         if not keep_going():
             return None
         end = min(begin + _ENDS_A_CALL, n + 1)
-        cheapest_cuts(begin, end, places, cost, start, tally)
+        begin = cheapest_cuts(begin, end, places, cost, start, tally)
     if cost[n] == inf:
         return None
     return _numbered(start)
@@ -89,14 +86,18 @@ def cheapest_cuts(
     cost: FloatArray,
     start: IntArray,
     tally: Tally,
-) -> None:
+) -> int:
     """Fill `cost` and `start` of the best last class for each end from `begin` up to `end`.
 
+    Earlier where it would take long: returned is the first end that is not filled.
     `cost[j]` is that of the records before j, infinite where they cannot be cut; `start[j]` where
     the last class begins. Those before `begin` are known.
     """
     may_cut, back_to = places
+    n_added = 0
     for j in range(begin, end):
+        if n_added > _ADDED_A_CALL:
+            return j
         if not may_cut[j]:
             continue
         clear(tally)
@@ -106,12 +107,14 @@ def cheapest_cuts(
             add(i, tally)
             if may_cut[i] and cost[i] < np.inf:
                 total = cost[i] + tally_cost(tally)
-                if total < cost[j] and tally_keeps(np.arange(i, j), tally):
+                if total < cost[j] and tally_keeps(tally):
                     if cost[j] == np.inf:  # the shortest class there is
                         limit = max(limit, 2 * i - j)
                     cost[j] = total
                     start[j] = i
             i -= 1
+        n_added += j - 1 - i
+    return end
 
 
 @kernel

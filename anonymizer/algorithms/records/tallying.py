@@ -1,118 +1,17 @@
-"""A running tally of one class: records are added one by one, and cost and promise are at hand.
+"""A running tally of one class: records are added one by one, and its cost is at hand.
 
-The same figures as `judging` has, in O(columns) a record added and nothing to allocate.
+The same figures as `judging` has, in O(columns) a record added and nothing to allocate. Whether
+the class keeps the promise, `keeping` tells from them.
 """
-
-from math import inf
-from typing import TypeAlias
 
 import numpy as np
 
 from anonymizer.algorithms.kernels import inner_kernel
-from anonymizer.algorithms.records.judging import ROUNDING, class_keeps, column_loss
-from anonymizer.algorithms.records.problem import Cost, Problem, ProblemArrays
-from anonymizer.domain.arrays import IntArray, RecordArray
-
-HEAD = np.dtype(
-    [
-        ("k", np.int64),
-        ("n_qis", np.int64),
-        ("decides", np.int64),
-        ("crowding", np.float64),
-        ("n_classes", np.int64),
-        ("turn", np.int64),
-        ("size", np.int64),
-        ("persons", np.int64),
-        ("loss", np.float64),
-    ],
-    align=True,
-)
-"""What is asked and what is tallied.
-
-k, n_qis
-    As in `Problem`.
-decides
-    1 where a tally alone decides if a class keeps the promise.
-crowding
-    A class costs its information loss and so many times its size squared.
-n_classes
-    Of the partition that is worked on.
-turn, size, persons, loss
-    Which class the tally is of, its records and persons, and the loss of each record.
-"""
-
-COLUMN = np.dtype(
-    [
-        ("bit", np.int64),
-        ("present", np.int64),
-        ("distinct", np.int64),
-        ("mode", np.int64),
-        ("most", np.int64),
-        ("next_most", np.int64),
-        ("lo", np.int64),
-        ("hi", np.int64),
-        ("real_lo", np.int64),
-        ("real_hi", np.int64),
-        ("loss", np.float64),
-    ],
-    align=True,
-)
-"""What is in one column of a class.
-
-bit
-    Where the codes of the column begin in a set of codes, -1: nowhere. Not of one class.
-present, distinct
-    Codes, and codes but the missing marker.
-mode, most, next_most
-    Most frequent code, its records, and the records of the next one.
-lo, hi, real_lo, real_hi
-    First and last code, with the missing marker and without.
-loss
-    Of the column.
-"""
-
-SEEN = np.dtype([("turn", np.int32), ("times", np.int32)])
-"""How often a code was added; in an earlier class, and so not at all, where `turn` is not now's."""
+from anonymizer.algorithms.records.judging import column_loss
+from anonymizer.algorithms.records.tally import Tally
+from anonymizer.domain.arrays import IntArray
 
 _LAST_TURN = 2_000_000_000
-_SET = int(Cost.SET)
-
-Tally: TypeAlias = tuple[ProblemArrays, RecordArray, RecordArray, RecordArray]
-"""A tally as kernels take it: `problem`, `head`, `column` and `seen`.
-
-problem
-    Its columns that cost or ask anything.
-head, column
-    Of `HEAD`, shape (1,), and of `COLUMN`, shape (columns,).
-seen
-    Of `SEEN`, shape (codes of all columns + persons who repeat,).
-"""
-
-
-def blank_tally(problem: Problem, crowding: float = 0.0) -> Tally:
-    """Return what kernels read of a problem, and scratch space for one class after the other.
-
-    Notes
-    -----
-    Columns that neither cost nor ask anything are left out. A tally does not decide where persons
-    repeat, nor where the distribution of a sensitive attribute counts: there it only tells of
-    some classes that they break the promise. O(n columns).
-    """
-    rule, repeats = problem.rule, len(problem.person) > 0
-    by_distribution = (rule["entropy"] > 0) | (rule["closeness"] < inf)
-    is_qi = np.arange(len(rule)) < problem.n_qis
-    matters = is_qi | (rule["distinct"] > 1) | (rule["share"] < 1) | by_distribution
-    head = np.zeros(1, HEAD)
-    head["k"], head["n_qis"], head["crowding"] = problem.k, problem.n_qis, crowding
-    head["decides"] = not repeats and not by_distribution.any()
-    column = np.zeros(int(matters.sum()), COLUMN)
-    sets = ((rule["form"] == _SET) & is_qi)[matters]
-    sizes = np.where(sets, rule["size"][matters], 0)
-    column["bit"] = np.where(sets, np.cumsum(sizes) - sizes, -1)
-    _, _, person, codes = problem.arrays
-    cells = np.ascontiguousarray(problem.cells[:, matters])
-    seen = np.zeros(len(problem.position) + (problem.n_persons if repeats else 0), SEEN)
-    return (cells, rule[matters], person, codes), head, column, seen
 
 
 @inner_kernel
@@ -135,6 +34,10 @@ def clear(tally: Tally) -> None:
         entry["most"] = 0
         entry["next_most"] = 0
         entry["loss"] = 0.0
+        entry["values"] = 0
+        entry["most_persons"] = 0
+        entry["n_log_n"] = 0.0
+        entry["close_at"] = 0.0
 
 
 @inner_kernel
@@ -147,7 +50,7 @@ def add(record: int, tally: Tally) -> None:
     n_qis = head[0]["n_qis"]
     head[0]["size"] += 1
     if len(person) > 0:
-        who = seen[len(position) + person[record]]
+        who = seen[2 * len(position) + person[record]]
         if who["turn"] != turn:
             who["turn"] = turn
             head[0]["persons"] += 1
@@ -169,6 +72,16 @@ def add(record: int, tally: Tally) -> None:
                 entry["loss"] = now
         if wanted["share"] < 1:
             _weigh(code, int(mark["times"]), entry)
+    if head[0]["may_break"] == 1:
+        _distribute(record, tally)
+
+
+@inner_kernel
+def tally_members(member: IntArray, tally: Tally) -> None:
+    """Begin a class, of these records. O(members columns)."""
+    clear(tally)
+    for record in member:
+        add(record, tally)
 
 
 @inner_kernel
@@ -206,42 +119,45 @@ def _weigh(code: int, times: int, entry: np.void) -> None:
 
 
 @inner_kernel
-def may_keep(tally: Tally) -> bool:
-    """Return False where the class surely breaks the promise. O(columns)."""
-    problem, head, column, _ = tally
-    _, rule, person, codes = problem
+def _distribute(record: int, tally: Tally) -> None:
+    """Take in a record in the distributions, which have each value of a person once."""
+    (cells, rule, person, codes), head, column, seen = tally
     position, _, _, _ = codes
-    size = head[0]["size"]
-    if (size if len(person) == 0 else head[0]["persons"]) < head[0]["k"]:
-        return False
+    turn = np.int32(head[0]["turn"])
     for c in range(len(rule)):
         entry, wanted = column[c], rule[c]
-        if entry["distinct"] < wanted["distinct"]:
-            return False
-        if len(person) == 0 and entry["most"] > wanted["share"] * size + ROUNDING:
-            return False
-        if wanted["spread"] > 0:
-            if entry["distinct"] == 0:
-                return False
-            first = wanted["first_position"]
-            wide = position[first + entry["real_hi"]] - position[first + entry["real_lo"]]
-            if not wide >= wanted["spread"] - ROUNDING:
-                return False
-    return True
+        first = wanted["first_position"]
+        if len(person) > 0:
+            if entry["pairs"] < 0 or not _is_new(record, entry, tally):
+                continue
+            first += len(position)
+            mark = seen[first + cells[record, c]]
+            if mark["turn"] != turn:
+                mark["turn"] = turn
+                mark["times"] = 0
+            mark["times"] += 1
+            entry["values"] += 1
+            entry["most_persons"] = max(entry["most_persons"], mark["times"])
+        if wanted["entropy"] > 0:
+            entry["n_log_n"] += n_log_n_gain(seen[first + cells[record, c]]["times"])
 
 
 @inner_kernel
-def tally_keeps(member: IntArray, tally: Tally) -> bool:
-    """Return whether the class, which is of the records `member`, keeps the promise.
+def n_log_n_gain(times: int) -> float:
+    """Return times x log(times), less that of one time less."""
+    if times < 2:
+        return 0.0
+    return float(times * np.log(times) - (times - 1) * np.log(times - 1))
 
-    O(columns) where the tally decides, else as `class_keeps`.
-    """
-    problem, head, _, _ = tally
-    if not may_keep(tally):
-        return False
-    if head[0]["decides"] == 1:
-        return True
-    return class_keeps(problem, head[0]["k"], member)
+
+@inner_kernel
+def _is_new(record: int, entry: np.void, tally: Tally) -> bool:
+    """Return whether the class has not yet had the code of a column from this person."""
+    (cells, _, _, _), head, _, seen = tally
+    pair = len(seen) - 1 - cells[record, entry["pairs"]]
+    fresh = bool(seen[pair]["turn"] != head[0]["turn"])
+    seen[pair]["turn"] = head[0]["turn"]
+    return fresh
 
 
 @inner_kernel

@@ -11,7 +11,7 @@ from anonymizer.algorithms.records.moving import make_moves
 from anonymizer.algorithms.records.outlining import partition_of
 from anonymizer.algorithms.records.problem import Cost, pose
 from anonymizer.algorithms.records.sweeping import sweep
-from anonymizer.algorithms.records.tallying import blank_tally
+from anonymizer.algorithms.records.tally import blank_tally
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.tables import Records
 from tests.algorithms.records import naive

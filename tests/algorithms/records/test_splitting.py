@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.records.problem import Cost, pose
 from anonymizer.algorithms.records.splitting import split
 from anonymizer.algorithms.records.sweeping import sweep
-from anonymizer.algorithms.records.tallying import blank_tally
+from anonymizer.algorithms.records.tally import blank_tally
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.tables import Records
