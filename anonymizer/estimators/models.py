@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from anonymizer.algorithms.kaca.forming import Method, kaca
-from anonymizer.algorithms.records.best import best
+from anonymizer.algorithms.records.best import best, warm_up
 from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.mondrian import mondrian
 from anonymizer.algorithms.records.problem import pose
@@ -35,6 +35,7 @@ def _hilbert(task: Task) -> Int32Array:
 
 
 def _best(task: Task) -> Int32Array:
+    warm_up(task.schema, task.promise)
     began_s = time.monotonic()
 
     def left() -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from anonymizer.algorithms.kaca.features import Feature
 from anonymizer.algorithms.records.arranging import arranged
+from anonymizer.algorithms.records.best import warm_up
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.feasibility import why_impossible
 from anonymizer.algorithms.records.problem import Cost, pose
@@ -83,6 +84,9 @@ def anonymize(
         model = _model(plan, coded, models)
         wording = wording_of(coded.schema, declared, plan.labels, plan.language)
         measure = measured(table, declared, plan.measures)[coded.row]
+    if plan.method == "best":
+        with steps.timed("compile"):
+            warm_up(coded.schema, plan.promise)
     with steps.timed("partition"):
         method = model.methods[plan.method]
         class_of, in_time = _partition(table, coded, plan, method, steps, how=wording.features)

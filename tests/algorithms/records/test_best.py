@@ -2,6 +2,8 @@ import csv
 import gzip
 import json
 import os
+import subprocess
+import sys
 import time
 from functools import cache
 from pathlib import Path
@@ -23,6 +25,7 @@ from anonymizer.domain.tables import NO_CODE, Attribute, Hierarchy, Records, Sch
 from tests.algorithms.records import naive
 from tests.algorithms.records.made import SCHEMA, counts_alone, promises, records
 
+ROOT = Path(__file__).parents[3]
 TABLES = st.booleans().flatmap(lambda repeats: records(repeats=repeats))
 PROMISES = promises() | counts_alone()
 
@@ -50,6 +53,41 @@ def test_every_class_keeps_the_promise_whenever_the_search_is_stopped(
     assert numbers == list(range(len(numbers)))
     for c in numbers:
         assert naive.keeps(table, SCHEMA, promise, np.flatnonzero(class_of == c).tolist())
+
+
+_WARMED = """
+import sys
+import numpy as np
+from anonymizer.algorithms.records.best import best, warm_up
+from anonymizer.algorithms.records.problem import pose
+from anonymizer.domain.promises import Promise
+from anonymizer.domain.tables import Records
+from tests.algorithms.records.made import SCHEMA
+
+def compiled():
+    modules = [m for name, m in sys.modules.items() if name.startswith("anonymizer.algorithms")]
+    kernels = {id(k): k for m in modules for k in vars(m).values() if hasattr(k, "signatures")}
+    return sum(len(kernel.signatures) for kernel in kernels.values())
+
+promise = Promise(k=3, d=2, l=2, max_share=0.9, max_source_share=0.8, entropy_l=1.2, t=0.9)
+warm_up(SCHEMA, promise)
+before = compiled()
+rng = np.random.default_rng(1)
+draw = lambda some: np.column_stack([rng.integers(0, a.size, 300) for a in some]).astype(np.int32)
+table = Records(draw(SCHEMA.qis), draw(SCHEMA.sensitive), np.arange(300, dtype=np.int32))
+turns = iter(range(40))
+best(pose(table, SCHEMA, promise), np.arange(300), keep_going=lambda: next(turns, None) is not None,
+     left=lambda: 0.5, seed=1)
+assert 0 < before == compiled(), (before, compiled())
+"""
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+def test_a_search_that_was_warmed_up_compiles_nothing_more() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _WARMED], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @given(TABLES, PROMISES)
