@@ -119,7 +119,7 @@ def test_classes_are_those_that_the_gateway_publishes(model: str, diverse: int) 
         span=(0.0, LENGTH_S),
         first_message=1,
         seed=0,
-        keep_going=lambda: False,
+        left=lambda: 0.0,
         clock=lambda: 0.0,
     )
     recorded = Recorded((0,), (joined,), {})
@@ -158,7 +158,7 @@ def test_cells_that_learn_a_measure_are_those_that_the_gateway_publishes() -> No
             span=(0.0, LENGTH_S),
             first_message=1,
             seed=0,
-            keep_going=lambda: False,
+            left=lambda: 0.0,
             clock=lambda: 0.0,
         )
         made = bench_of_stream(declared, recorded, Trained(), seed=0)

@@ -213,7 +213,7 @@ def _as_the_gateway(bench: Bench, window: Window, promise: Promise, model: str) 
     stream, records = _served(bench, promise, model), window.records
     chosen = WINDOW_MODELS[model](stream)
     measures = _told(stream, window)[:, len(stream.schema.sensitive) :]
-    class_of = chosen.classes(records, measures, keep_going=lambda: False, seed=bench.seed)
+    class_of = chosen.classes(records, measures, left=lambda: 0.0, seed=bench.seed)
     told = chosen.told(records, classes_of(class_of), seed=bench.seed)
     refused = [*chosen.refused(records, class_of, told, seed=bench.seed)]
     return without_gaps(np.where(np.isin(class_of, refused), np.int32(SUPPRESSED), class_of))

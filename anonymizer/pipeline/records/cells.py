@@ -37,7 +37,7 @@ class DecisionTree(WindowModel):
         records: Records,
         measures: Int32Array,
         *,
-        keep_going: Callable[[], bool],  # noqa: ARG002  it takes the time that it takes
+        left: Callable[[], float],  # noqa: ARG002  it takes the time that it takes
         seed: int,
     ) -> Int32Array:
         """Return the class of each record; see `WindowModel`."""

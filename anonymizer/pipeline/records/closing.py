@@ -73,7 +73,7 @@ def anonymize(
     span: tuple[float, float],
     first_message: int,
     seed: int,
-    keep_going: Callable[[], bool],
+    left: Callable[[], float],
     clock: Callable[[], float],
 ) -> Closing:
     """Return what becomes of the records of a window.
@@ -88,7 +88,7 @@ def anonymize(
         Beginning and end of the window, unix seconds.
     first_message
         Number of the stream's next message.
-    seed, keep_going
+    seed, left
         For the model.
     clock
         Seconds.
@@ -108,7 +108,7 @@ def anonymize(
     past = remembered(stream, memories, vehicles)
 
     def form(some: Records, at: IntArray) -> Int32Array:
-        return model.classes(some, measures[at], keep_going=keep_going, seed=seed)
+        return model.classes(some, measures[at], left=left, seed=seed)
 
     class_of = np.full(records.n, SUPPRESSED, np.int32)
     if records.n >= stream.promise.k:
@@ -207,7 +207,7 @@ def _summary(stream: Stream, joined: Joined, measures: Measures) -> dict[str, fl
 def warm_up(stream: Stream, model: WindowModel) -> None:
     """Compile the kernels on a made window, those of the search too."""
     n = 2 * stream.promise.k
-    turns = iter(range(_WARM_TURNS))
+    turns = iter(range(_WARM_TURNS, 0, -1))
     number = np.arange(n, dtype=np.int32)
     joined = Joined(
         cells=np.column_stack([number % attribute.size for attribute in stream.attributes]),
@@ -224,6 +224,6 @@ def warm_up(stream: Stream, model: WindowModel) -> None:
         span=(0.0, 1.0),
         first_message=1,
         seed=0,
-        keep_going=lambda: next(turns, None) is not None,
+        left=lambda: next(turns, 0) / _WARM_TURNS,
         clock=lambda: 0.0,
     )

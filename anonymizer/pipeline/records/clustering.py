@@ -47,7 +47,7 @@ class Clustering(WindowModel):
         records: Records,
         measures: Int32Array,  # noqa: ARG002  it does not look at them
         *,
-        keep_going: Callable[[], bool],  # noqa: ARG002  it takes the time that it takes
+        left: Callable[[], float],  # noqa: ARG002  it takes the time that it takes
         seed: int,
     ) -> Int32Array:
         """Return the class of each record; see `WindowModel`."""

@@ -138,7 +138,7 @@ class RecordFlow:
         due: Due,
         memories: Mapping[bytes, bytes],
         *,
-        keep_going: Callable[[], bool],
+        left: Callable[[], float],
         clock: Callable[[], float],
     ) -> Closing:
         """Return what is to become of a window. Takes long; changes nothing, in any thread."""
@@ -151,7 +151,7 @@ class RecordFlow:
             span=lane.stream.rule.span(due.window),
             first_message=lane.next_message,
             seed=seed_of(self._store.secret, lane.stream.settings.name, due.window),
-            keep_going=keep_going,
+            left=left,
             clock=clock,
         )
 

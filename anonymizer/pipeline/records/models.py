@@ -35,7 +35,7 @@ class MultiSource(WindowModel):
         records: Records,
         measures: Int32Array,  # noqa: ARG002  it does not look at them
         *,
-        keep_going: Callable[[], bool],
+        left: Callable[[], float],
         seed: int,
     ) -> Int32Array:
         """Return the class of each record; see `WindowModel`."""
@@ -43,7 +43,7 @@ class MultiSource(WindowModel):
         problem = pose(records, schema, self.stream.promise, cost=cost_of(self.stream))
         order = hilbert_order(records.qi, [qi.size for qi in schema.qis])
         if self._searches(records.n):
-            return best(problem, order, keep_going=keep_going, seed=seed)
+            return best(problem, order, keep_going=lambda: left() > 0, left=left, seed=seed)
         return sweep(problem, order)
 
     def told(self, records: Records, classes: Classes, *, seed: int) -> list[Mapping[str, Any]]:  # noqa: ARG002  all of it is told

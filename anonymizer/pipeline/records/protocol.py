@@ -17,13 +17,13 @@ class WindowModel(Protocol):
         records: Records,
         measures: Int32Array,
         *,
-        keep_going: Callable[[], bool],
+        left: Callable[[], float],
         seed: int,
     ) -> Int32Array:
         """Return the class of each record, `SUPPRESSED` where it has none, shape (n,).
 
         Every class keeps the stream's promise; it is verified all the same. `measures` are their
-        codes, shape (n, measures). `keep_going` says whether there is time left to search.
+        codes, shape (n, measures). `left` tells the share of the time to search that is left.
         """
 
     def told(self, records: Records, classes: Classes, *, seed: int) -> list[Mapping[str, Any]]:

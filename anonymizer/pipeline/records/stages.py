@@ -155,11 +155,16 @@ async def publish_stage(means: Means, link: Link, pace: Pace, *, timeout_s: floa
 
 async def _anonymized(means: Means, due: Due, drain: asyncio.Event) -> Closing:
     memories = await means.in_store(means.flow.memories, due)
-    deadline_s = means.clock() + means.flow.lanes[due.stream].stream.settings.budget_s
+    budget_s = means.flow.lanes[due.stream].stream.settings.budget_s
+    deadline_s = means.clock() + budget_s
+
+    def left() -> float:
+        return 0.0 if drain.is_set() else max(deadline_s - means.clock(), 0.0) / budget_s
+
     return await means.in_worker(
         means.flow.anonymize,
         due,
         memories,
-        keep_going=lambda: means.clock() < deadline_s and not drain.is_set(),
+        left=left,
         clock=means.clock,
     )

@@ -216,12 +216,12 @@ class Careless(WindowModel):
         records: Records,
         measures: Int32Array,
         *,
-        keep_going: Callable[[], bool],
+        left: Callable[[], float],
         seed: int,
     ) -> Int32Array:
         assert measures.shape == (records.n, 0)
         assert seed
-        assert not keep_going()
+        assert not left()
         return np.maximum(np.arange(records.n, dtype=np.int32) - 4, 0).astype(np.int32)
 
     def told(self, records: Records, classes: Classes, *, seed: int) -> list[Mapping[str, Any]]:
