@@ -211,7 +211,7 @@ def warm_up(stream: Stream, model: WindowModel) -> None:
     number = np.arange(n, dtype=np.int32)
     joined = Joined(
         cells=np.column_stack([number % attribute.size for attribute in stream.attributes]),
-        vehicle=[bytes([i % 256, i // 256]) for i in range(n)],
+        vehicle=[i.to_bytes(8, "big") for i in range(n)],
         person=number,
         n_parts=np.ones(n, np.int64),
         told=np.ones((n, len(stream.settings.sources)), np.bool_),

@@ -18,13 +18,14 @@ from anonymizer.algorithms.records.classes import Classes
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.tables import Records
 from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.records.closing import warm_up
 from anonymizer.pipeline.records.flow import RecordFlow
 from anonymizer.pipeline.records.inbox import Arrived
 from anonymizer.pipeline.records.models import MultiSource
 from anonymizer.pipeline.records.protocol import WindowModel
 from anonymizer.settings import LimitSettings
 from tests.app.records import assert_classes_keep, assert_each_window_has_one_partition
-from tests.pipeline.records.made import FLEET, LENGTH_S, Sent, traffic
+from tests.pipeline.records.made import FLEET, LENGTH_S, Sent, stream, traffic
 from tests.pipeline.records.support import NOW, Rig
 
 
@@ -236,6 +237,11 @@ class Careless(WindowModel):
         seed: int,
     ) -> Collection[int]:
         return self._model.refused(records, class_of, told, seed=seed)
+
+
+def test_kernels_are_compiled_for_a_k_of_any_size() -> None:
+    made = stream(promise={"k": 40_000})
+    warm_up(made, MultiSource(made))
 
 
 @pytest.mark.parametrize(
