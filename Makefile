@@ -52,7 +52,7 @@ audit: $(STAMP)  ## ask which requirements have known vulnerabilities (needs pip
 	pip-audit --require-hashes --disable-pip --requirement requirements-dev.txt
 
 docs: $(STAMP)  ## the documentation as a site, in out/site
-	$(BIN)/python -m anonymizer.app.manual docs
+	$(BIN)/python -m tools.manual docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: $(STAMP)  ## benchmarks, at three sizes that show growth

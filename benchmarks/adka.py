@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from anonymizer.algorithms.cloaks import BfsCloak
-from anonymizer.algorithms.density import DensityMap
+from anonymizer.algorithms.positions.cloaks import BfsCloak
+from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.domain.arrays import Int32Array
 from benchmarks.crowds import Crowd, network_named
 from benchmarks.peers import MAX_NODES, RULE, PlainCloak

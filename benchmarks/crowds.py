@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anonymizer.algorithms.density import DensityMap
+from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks import load_network

@@ -7,11 +7,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from anonymizer.codecs import CODECS
 from anonymizer.domain.fixes import Fix
-from anonymizer.pipeline.decoding import Decoder
-from anonymizer.pipeline.inbox import Arrivals
-from anonymizer.pipeline.ledger import Ledger
+from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.topics import TopicRouter
+from anonymizer.pipeline.positions.decoding import Decoder
+from anonymizer.pipeline.positions.inbox import Arrivals
+from anonymizer.pipeline.positions.topics import TopicRouter
 from anonymizer.settings import Settings
 from benchmarks.payloads import messages
 from benchmarks.tables import Cell, Table
@@ -60,7 +60,7 @@ def _peers(sizes: Sequence[int]) -> Table:
     notes = (
         "json: the standard library's, with the checks of the naive twin in tests/codecs.",
         "pydantic: a strict model with the same ranges.",
-        "stage: `anonymizer.pipeline.decoding`, from deliveries to columns.",
+        "stage: `anonymizer.pipeline.positions.decoding`, from deliveries to columns.",
         "router, decoder: the share of the stage that the codec does not take.",
     )
     return Table("Native format: µs a message", columns, [_peer_row(n) for n in sizes], notes)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anonymizer.algorithms.density import DensityMap
+from anonymizer.algorithms.positions.density import DensityMap
 from benchmarks.crowds import Crowd, Moves, network_named
 from benchmarks.peers import PlainDensity
 from benchmarks.tables import Table

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.errors import TransportError
-from anonymizer.transport.brokers import running_mosquitto
+from anonymizer.transport.local_brokers import running_mosquitto
 from benchmarks.crowds import network_named
 from benchmarks.gateways import RunningGateway, Scrape, running_gateway, running_simulator, until
 from benchmarks.probing import CROWD, TOPIC, Prober

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from anonymizer.algorithms.kaca.clustering import Method
+from anonymizer.algorithms.kaca.clustering import kaca as kaca_classes
 from anonymizer.algorithms.kaca.features import Feature, features, sum_of_squares
-from anonymizer.algorithms.kaca.forming import Method
-from anonymizer.algorithms.kaca.forming import kaca as kaca_classes
 from anonymizer.algorithms.records.classes import classes_of
-from anonymizer.algorithms.records.generalizing import generalize
+from anonymizer.algorithms.records.generalization import generalize
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
-from anonymizer.domain.tables import Records, Schema
+from anonymizer.domain.records import Records, Schema
 from benchmarks.tables import Cell, Table
 from benchmarks.timing import runs_for
 from benchmarks.tolls import HOW, toll_exits

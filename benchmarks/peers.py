@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from anonymizer.algorithms.adka import DensityRule
+from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from tests import naive

@@ -9,11 +9,11 @@ from scipy.spatial import cKDTree
 from anonymizer.algorithms.geodesy import unit_vectors
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.pipeline.inbox import Arrivals
-from anonymizer.pipeline.ledger import Ledger
+from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions import PositionFlow
-from anonymizer.pipeline.stats import STAGES
+from anonymizer.pipeline.positions.flow import PositionFlow
+from anonymizer.pipeline.positions.flow_stats import STAGES
+from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.settings import RegionSettings, Settings
 from benchmarks.crowds import Crowd, Moves, network_named
 from benchmarks.peers import PlainCloak

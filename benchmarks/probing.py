@@ -10,8 +10,8 @@ import numpy as np
 
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.pipeline.encoding import GroupMessage
 from anonymizer.pipeline.ports import Delivery, Outgoing
+from anonymizer.pipeline.positions.encoding import GroupMessage
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport.mqtt import MqttLink
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.pipeline.operators import cloaking_operator
+from anonymizer.pipeline.positions.factory import cloaking_operator
 from anonymizer.settings import Settings
 from benchmarks.crowds import Crowd, network_named
 from benchmarks.tables import Table

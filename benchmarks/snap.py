@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from anonymizer.algorithms.geodesy import haversine_m
-from anonymizer.algorithms.locating import NodeLocator
+from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from benchmarks.crowds import Crowd, network_named

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from rich.table import Table as RichTable
 
-from anonymizer.transport.brokers import find_mosquitto
+from anonymizer.transport.local_brokers import find_mosquitto
 from tests.mosquitto import version_of
 
 Cell: TypeAlias = str | int | float

@@ -4,7 +4,7 @@ import numpy as np
 
 from anonymizer.algorithms.kaca.features import Feature, Scale
 from anonymizer.domain.arrays import FloatArray
-from anonymizer.domain.tables import Attribute, Records, Schema
+from anonymizer.domain.records import Attribute, Records, Schema
 
 _SECTIONS = (
     ("G0091530010", 0.06),

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from anonymizer.algorithms.cloaks import BfsCloak
-from anonymizer.algorithms.verification import groups_that_hold
+from anonymizer.algorithms.positions.cloaks import BfsCloak
+from anonymizer.algorithms.positions.verification import groups_that_hold
 from anonymizer.domain.arrays import BoolArray, Int32Array
-from anonymizer.domain.regions import Release
+from anonymizer.domain.release import Release
 from benchmarks.crowds import Crowd, network_named
 from benchmarks.peers import MAX_NODES, RULE, groups_hold
 from benchmarks.tables import Table

@@ -6,7 +6,7 @@ from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArr
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from simulator.driving import ARC, DEVICE, NODE, Roads, drive
-from simulator.routing import Router
+from simulator.shortest_paths import Router
 
 MAX_SLOTS = 64
 """Destinations that are anybody's at one moment."""

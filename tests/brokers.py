@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from anonymizer.transport.brokers import LocalBroker, mosquitto
+from anonymizer.transport.local_brokers import LocalBroker, mosquitto
 
 USER, PASSWORD = "gateway", "open sesame"
 

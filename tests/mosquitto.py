@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from anonymizer.transport.brokers import find_mosquitto
+from anonymizer.transport.local_brokers import find_mosquitto
 
 WANTED = (2, 0)
 HOW = (

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from anonymizer.app import manual
-from anonymizer.transport.brokers import find_mosquitto
+from anonymizer.transport.local_brokers import find_mosquitto
 from tests.console import ROOT, Block, Runner, blocks, commands, fits, pages
 from tests.mosquitto import HOW
+from tools import manual
 
 PAGES = [page for page in pages() if any(blocks(page))]
 

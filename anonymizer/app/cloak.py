@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from anonymizer.algorithms.protection import keep_out
+from anonymizer.algorithms.positions.protection import keep_out
 from anonymizer.app.scribe import AuditorMap, Scribe
 from anonymizer.app.zoning import open_network
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, UInt8Array
@@ -18,12 +18,12 @@ from anonymizer.domain.network import NodeNames, RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.traces import Trace
-from anonymizer.pipeline.accounts import Accounts
-from anonymizer.pipeline.ledger import Ledger
-from anonymizer.pipeline.operators import cloaking_operator
+from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.places import Places
-from anonymizer.pipeline.readings import GroupReadings
-from anonymizer.pipeline.trips import Positions, TripGuard
+from anonymizer.pipeline.positions.factory import cloaking_operator
+from anonymizer.pipeline.positions.group_readings import GroupReadings
+from anonymizer.pipeline.positions.tick_accounts import Accounts
+from anonymizer.pipeline.positions.trip_guard import Positions, TripGuard
 from anonymizer.settings import Settings, zones_of
 
 _LATEST_S = 253_402_300_799.0

@@ -8,14 +8,14 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from anonymizer.app.gateway import Gateway
+from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.app.glance import Glance, glance_at
 from anonymizer.errors import TransportError
 from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.settings import BrokerSettings, Settings
 from anonymizer.transport import MqttLink
-from anonymizer.transport.brokers import (
+from anonymizer.transport.local_brokers import (
     find_mosquitto,
     running_embedded_broker,
     running_mosquitto,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.positions import PositionFlow
+from anonymizer.pipeline.positions.flow import PositionFlow
 
 
 @dataclass(frozen=True, slots=True)

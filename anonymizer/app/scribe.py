@@ -6,13 +6,13 @@ from typing import BinaryIO
 
 import msgspec
 
-from anonymizer.algorithms.protection import round_time
+from anonymizer.algorithms.positions.protection import round_time
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.domain.regions import Release
+from anonymizer.domain.release import Release
 from anonymizer.pipeline.devices import DeviceTable
-from anonymizer.pipeline.encoding import DeviceMessage, ReleaseEncoder
-from anonymizer.pipeline.readings import Told
+from anonymizer.pipeline.positions.encoding import DeviceMessage, ReleaseEncoder
+from anonymizer.pipeline.positions.group_readings import Told
 from anonymizer.settings import Settings
 
 

@@ -185,11 +185,11 @@ def anonymize(
         anonymizer anonymize tolls.csv -k 5 --model kaca --qi section_id,exit_time --id plate
         --label section_id=prefix --label exit_time=hours --measure toll_money --out out.csv
     """
-    from rich.console import Console  # noqa: PLC0415  help stays quick
+    from rich.console import Console
 
-    from anonymizer.app.anonymize import MODELS, Places, Plan, write_release  # noqa: PLC0415
-    from anonymizer.app.anonymize import anonymize as run  # noqa: PLC0415
-    from anonymizer.files.tables import read_table  # noqa: PLC0415
+    from anonymizer.app.anonymize import MODELS, Places, Plan, write_release
+    from anonymizer.app.anonymize import anonymize as run
+    from anonymizer.files.tables import read_table
 
     if model not in MODELS:
         raise SettingsError(f"model: must be one of {', '.join(MODELS)}")
@@ -252,7 +252,7 @@ def _progress(
     console: "Console", budget_s: float
 ) -> Iterator[Callable[[str, float, float | None], None]]:
     """Yield what shows the step, the part of the time budget that is used, and the loss so far."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
         TextColumn("{task.description}"),
@@ -272,8 +272,8 @@ def _progress(
 
 
 def _summary(report: "AnonymizeReport", *, title: str) -> "Table":
-    from rich.markup import escape  # noqa: PLC0415  help stays quick
-    from rich.table import Table  # noqa: PLC0415
+    from rich.markup import escape
+    from rich.table import Table
 
     size, loss = report.class_size, report.gcp
     table = Table(title=escape(title), show_header=False, box=None, title_justify="left")

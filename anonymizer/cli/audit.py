@@ -77,10 +77,10 @@ def stream(
 
         anonymizer audit stream taxis.parquet cloaked.jsonl --network sf --auditor-map map.jsonl
     """
-    from anonymizer.app.audit import ATTACKS, audit_release  # noqa: PLC0415  help stays quick
-    from anonymizer.files.releases import read_auditor_map, read_release  # noqa: PLC0415
-    from anonymizer.files.traces import read_trace  # noqa: PLC0415
-    from anonymizer.networks import load_network  # noqa: PLC0415
+    from anonymizer.app.audit import ATTACKS, audit_release
+    from anonymizer.files.release_lines import read_auditor_map, read_release
+    from anonymizer.files.traces import read_trace
+    from anonymizer.networks import load_network
 
     settings = settings_of(config)
     console = Console(stderr=True)

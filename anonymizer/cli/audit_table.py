@@ -88,9 +88,9 @@ def table(
         anonymizer audit table people.csv out.csv --auditor-map map.csv --qi age,job,zip
         --sa illness --id name --source age,job --source zip -k 20 -d 2
     """
-    from anonymizer.app.audit.table import audit_table  # noqa: PLC0415  help stays quick
-    from anonymizer.domain.promises import Promise  # noqa: PLC0415
-    from anonymizer.files.tables import read_table  # noqa: PLC0415
+    from anonymizer.app.audit.table_audit import audit_table
+    from anonymizer.domain.promises import Promise
+    from anonymizer.files.tables import read_table
 
     declared = declared_columns(
         qi=qi,

@@ -50,8 +50,8 @@ def cloak(
 
         anonymizer cloak taxis.parquet --network sf --region bfs --out cloaked.jsonl
     """
-    from rich.console import Console  # noqa: PLC0415  help stays quick
-    from rich.progress import (  # noqa: PLC0415
+    from rich.console import Console
+    from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
         Progress,
@@ -59,9 +59,9 @@ def cloak(
         TimeRemainingColumn,
     )
 
-    from anonymizer.app.cloak import cloak_trace  # noqa: PLC0415
-    from anonymizer.files.traces import read_trace  # noqa: PLC0415
-    from anonymizer.networks import load_network  # noqa: PLC0415
+    from anonymizer.app.cloak import cloak_trace
+    from anonymizer.files.traces import read_trace
+    from anonymizer.networks import load_network
 
     settings = settings_of(config, {"region": {"mode": region}})
     console = Console(stderr=True)
@@ -88,9 +88,9 @@ def cloak(
 
 
 def _table(summary: "CloakSummary", *, title: str, seconds: float) -> "Table":
-    import numpy as np  # noqa: PLC0415  help stays quick
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+    import numpy as np
+    from rich.markup import escape
+    from rich.table import Table
 
     ledger = summary.ledger
     table = Table(title=title, show_header=False, box=None, title_justify="left")

@@ -9,9 +9,9 @@ import typer
 from anonymizer.errors import SettingsError
 
 if TYPE_CHECKING:
-    from anonymizer.algorithms.records.declaring import Branch, Interval
-    from anonymizer.app.anonymize.wording import LabelForm
-    from anonymizer.files.coding import Declared
+    from anonymizer.algorithms.records.attributes import Branch, Interval
+    from anonymizer.app.anonymize.class_labels import LabelForm
+    from anonymizer.files.coded_table import Declared
 
 Many: TypeAlias = list[str] | None
 
@@ -99,8 +99,8 @@ def declared_columns(
     InputError, SettingsError
         If a file cannot be read, or an option makes no sense.
     """
-    from anonymizer.files.coding import Declared  # noqa: PLC0415  help stays quick
-    from anonymizer.files.hierarchies import (  # noqa: PLC0415
+    from anonymizer.files.coded_table import Declared
+    from anonymizer.files.hierarchies import (
         read_hierarchies,
         read_hierarchy,
         read_orders,
@@ -214,7 +214,7 @@ def least_spreads(given: Many) -> dict[str, float]:
 
 
 def _intervals(given: Sequence[str]) -> Iterator[tuple[str, "Interval"]]:
-    from anonymizer.algorithms.records.declaring import Interval  # noqa: PLC0415  help stays quick
+    from anonymizer.algorithms.records.attributes import Interval
 
     for name, parts in assigned_numbers("domain", given):
         if not 2 <= len(parts) <= 3:

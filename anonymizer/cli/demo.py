@@ -45,8 +45,8 @@ def demo(
 
         anonymizer demo --duration 20 --headless --devices 500
     """
-    from anonymizer.app.demo import DemoPlan  # noqa: PLC0415  help stays quick
-    from anonymizer.cli.live import present  # noqa: PLC0415
+    from anonymizer.app.demo import DemoPlan
+    from anonymizer.cli.live import present
 
     plan = DemoPlan(
         network=network,

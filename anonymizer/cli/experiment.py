@@ -62,13 +62,9 @@ def adka(
 
         anonymizer experiment adka --network city:10000 --runs 200 --out adka-city
     """
-    from anonymizer.app.experiments.adka import run_experiment  # noqa: PLC0415  help stays quick
-    from anonymizer.app.experiments.adka_results import (  # noqa: PLC0415
-        run_rows,
-        summary,
-        write_results,
-    )
-    from anonymizer.networks import load_network  # noqa: PLC0415
+    from anonymizer.networks import load_network
+    from experiments.adka_experiment import run_experiment
+    from experiments.adka_results import run_rows, summary, write_results
 
     settings = settings_of(config)
     _make(out)
@@ -148,18 +144,10 @@ def multisource(
         anonymizer experiment multisource --table adult.csv --taxonomy taxonomy.json
             --order order.json --out multisource-adult
     """
-    from anonymizer.app.experiments.multisource import run_multisource  # noqa: PLC0415  quick help
-    from anonymizer.app.experiments.multisource_results import (  # noqa: PLC0415
-        summary,
-        time_rows,
-        write_results,
-    )
-    from anonymizer.app.experiments.multisource_study import (  # noqa: PLC0415
-        StudyFiles,
-        made_study,
-        read_study,
-    )
-    from anonymizer.cli.multisource_tables import print_multisource  # noqa: PLC0415
+    from anonymizer.cli.multisource_tables import print_multisource
+    from experiments.multisource_experiment import run_multisource
+    from experiments.multisource_results import summary, time_rows, write_results
+    from experiments.multisource_study import StudyFiles, made_study, read_study
 
     _make(out)
     if table is None:

@@ -100,7 +100,7 @@ def schema() -> None:
 
         anonymizer schema > settings.schema.json
     """
-    from anonymizer.settings.describing import json_schema  # noqa: PLC0415  help stays quick
+    from anonymizer.settings.json_schema import json_schema
 
     typer.echo(json.dumps(json_schema(), indent=2))
 
@@ -109,7 +109,7 @@ def _answers(
     given: Mapping[tuple[str, str], Any], ask: Callable[[str, str], str]
 ) -> dict[tuple[str, str], str]:
     """Return the answers to what is not given; a default that is kept is no answer."""
-    from anonymizer.settings import InputSettings, Settings  # noqa: PLC0415  help stays quick
+    from anonymizer.settings import InputSettings, Settings
 
     settings = Settings()
     answers = {}
@@ -141,8 +141,8 @@ def _why_wrong(table: str, key: str, answer: str) -> str | None:
 
 def _checked(chosen: Mapping[tuple[str, str], Any], *, source: str = "command line") -> str:
     """Return the file; SettingsError if it would be refused."""
-    from anonymizer.settings.example import settings_text  # noqa: PLC0415  help stays quick
-    from anonymizer.settings.loading import validated  # noqa: PLC0415
+    from anonymizer.settings.example import settings_text
+    from anonymizer.settings.toml_file import validated
 
     tables: dict[str, dict[str, Any]] = {}
     for (table, key), value in chosen.items():

@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from anonymizer.app.demo import DemoPlan, Scene, run_demo
+from anonymizer.app.gateway.service import stop_at_signal
 from anonymizer.app.glance import Glance
-from anonymizer.app.serving import stop_at_signal
 from anonymizer.observe.logs import configure_logs
 from anonymizer.settings import LogSettings
 

@@ -19,7 +19,7 @@ def mcp(config: ConfigFile = None) -> None:
         anonymizer mcp --config gateway.toml
     """
     settings = settings_of(config)
-    from anonymizer.app.answering import serve_tools  # noqa: PLC0415  help stays quick
+    from anonymizer.app.gateway.api import serve_tools
 
     with blaming(config):
         asyncio.run(serve_tools(settings))
@@ -49,7 +49,7 @@ def backup(
         anonymizer backup --config gateway.toml --out releases.sqlite
     """
     settings = settings_of(config)
-    from anonymizer.store import back_up  # noqa: PLC0415  help stays quick
+    from anonymizer.store import back_up
 
     with blaming(config):
         back_up(settings.store.path, out, everything=everything)

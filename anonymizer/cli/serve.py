@@ -31,7 +31,7 @@ def settings_of(config: Path | None, options: Mapping[str, Any] | None = None) -
 
     `options`, tables of the command line, outrank both.
     """
-    from anonymizer.settings import load_settings  # noqa: PLC0415  help stays quick
+    from anonymizer.settings import load_settings
 
     return load_settings(config, os.environ, options)
 
@@ -49,7 +49,7 @@ def serve(config: ConfigFile = None) -> None:
         ANONYMIZER__BROKER__URL=mqtts://broker.example anonymizer serve -c gateway.toml
     """
     settings = settings_of(config)
-    from anonymizer.app.serving import serve_until_told  # noqa: PLC0415  help stays quick
+    from anonymizer.app.gateway.service import serve_until_told
 
     with blaming(config):
         asyncio.run(serve_until_told(settings, lambda: settings_of(config)))
@@ -65,7 +65,7 @@ def check(config: ConfigFile = None) -> None:
         anonymizer check --config gateway.toml
     """
     settings = settings_of(config)
-    from anonymizer.app.checking import check_files  # noqa: PLC0415  help stays quick
+    from anonymizer.app.gateway.preflight import check_files
 
     with blaming(config):
         network, streams = check_files(settings)

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from anonymizer.app.tuning.bench import Bench
-    from anonymizer.app.tuning.recorded import Message
+    from anonymizer.app.tuning.recording import Message
     from anonymizer.app.tuning.tables import Trained
-    from anonymizer.pipeline.records.streams import Stream
+    from anonymizer.pipeline.records.declaration import Stream
     from anonymizer.settings import Settings
 
 _MOST_TRIED = 100_000
@@ -160,13 +160,13 @@ def tune(
 
         anonymizer tune --tap 600 --stream fleet --config gateway.toml --out tuned
     """
-    from rich.console import Console  # noqa: PLC0415  help stays quick
+    from rich.console import Console
 
-    from anonymizer.app.tuning.running import Search  # noqa: PLC0415
-    from anonymizer.app.tuning.running import tune as run  # noqa: PLC0415
-    from anonymizer.app.tuning.space import Space  # noqa: PLC0415
-    from anonymizer.app.tuning.tables import Trained, bench_of_table  # noqa: PLC0415
-    from anonymizer.files.tables import read_table  # noqa: PLC0415
+    from anonymizer.app.tuning.running import Search
+    from anonymizer.app.tuning.running import tune as run
+    from anonymizer.app.tuning.space import Space
+    from anonymizer.app.tuning.tables import Trained, bench_of_table
+    from anonymizer.files.tables import read_table
 
     trained = Trained(target=target, learner=learner.value, held_out=held_out)
     if (stream is None) is not (config is None):
@@ -237,7 +237,7 @@ def _declared(
 
 
 def _stream(settings: "Settings", name: str) -> "Stream":
-    from anonymizer.app.recording import declared_streams  # noqa: PLC0415  help stays quick
+    from anonymizer.app.gateway.recorder import declared_streams
 
     for stream in declared_streams(settings):
         if stream.settings.name == name:
@@ -255,7 +255,7 @@ def _stream_bench(
     seed: int,
     console: "Console",
 ) -> "tuple[Bench, Mapping[str, int]]":
-    from anonymizer.app.tuning.recorded import (  # noqa: PLC0415  help stays quick
+    from anonymizer.app.tuning.recording import (
         bench_of_stream,
         joined_windows,
         read_messages,
@@ -267,7 +267,7 @@ def _stream_bench(
     if path is not None:
         messages = read_messages(path)
     else:
-        from anonymizer.app.tuning.tapping import tap  # noqa: PLC0415
+        from anonymizer.app.tuning.tapping import tap
 
         assert tap_s is not None  # noqa: S101  the caller has seen to it
         with console.status(f"listening for {tap_s:g} s"):

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from anonymizer.app.tuning.report import Judged
     from anonymizer.app.tuning.running import Tuned
+    from anonymizer.app.tuning.tune_report import Judged
 
 _SHOWN = 12
 """Rows of the table."""
@@ -18,7 +18,7 @@ _SHOWN = 12
 @contextmanager
 def progress(console: "Console") -> Iterator[Callable[[int, int], None]]:
     """Yield what shows how many configurations are done, and when all will be."""
-    from rich.progress import (  # noqa: PLC0415  help stays quick
+    from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
         Progress,
@@ -74,8 +74,8 @@ def tell_of(console: "Console", tuned: "Tuned") -> None:
 
 
 def _table(trials: "Sequence[Judged]", *, scored: bool) -> "Table":
-    from rich.markup import escape  # noqa: PLC0415  help stays quick
-    from rich.table import Table  # noqa: PLC0415
+    from rich.markup import escape
+    from rich.table import Table
 
     table = Table(box=None)
     some_lack = any(trial.configuration.without for trial in trials)

@@ -21,7 +21,7 @@ from anonymizer.codecs import (
     traccar,
     ttn,
 )
-from anonymizer.codecs._reading import Codec
+from anonymizer.codecs._fields import Codec
 
 __all__ = ["CODECS", "Codec"]
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from anonymizer.codecs._reading import read_part
+from anonymizer.codecs._fields import read_part
 from anonymizer.domain.outcomes import Outcome
 
 Readings: TypeAlias = dict[str, float] | None

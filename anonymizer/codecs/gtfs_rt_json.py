@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from anonymizer.codecs._reading import DeviceId, Digits, Stated, read, read_part, stated_fix
+from anonymizer.codecs._fields import DeviceId, Digits, Stated, read, read_part, stated_fix
 from anonymizer.codecs._sensed import UNSTATED, measured
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome

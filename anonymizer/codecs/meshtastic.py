@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from msgspec import Raw, field
 from msgspec.json import Decoder
 
-from anonymizer.codecs._reading import DeviceId, Int32, Stated, read, read_part, stated_fix
+from anonymizer.codecs._fields import DeviceId, Int32, Stated, read, read_part, stated_fix
 from anonymizer.codecs._sensed import MPS_PER_KMH, UNSTATED, measured
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome

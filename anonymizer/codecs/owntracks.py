@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from msgspec import Raw, field
 from msgspec.json import Decoder
 
-from anonymizer.codecs._reading import Stated, read, stated_fix
+from anonymizer.codecs._fields import Stated, read, stated_fix
 from anonymizer.codecs._sensed import MPS_PER_KMH, UNSTATED, Readings, measured
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome

@@ -16,7 +16,7 @@ from typing import Annotated
 
 from msgspec import Meta, Raw
 
-from anonymizer.codecs._reading import DeviceId, Stated, one_or_many, stated_fix
+from anonymizer.codecs._fields import DeviceId, Stated, one_or_many, stated_fix
 from anonymizer.codecs._sensed import (
     MPS_PER_KNOT,
     UNSTATED,

@@ -4,7 +4,7 @@
 representatives; `Minimizer` generalizes as far as a fitted model keeps its score.
 """
 
-from anonymizer.estimators.anonymizing import Anonymizer
-from anonymizer.estimators.minimizing import Minimizer
+from anonymizer.estimators.anonymizer import Anonymizer
+from anonymizer.estimators.minimizer import Minimizer
 
 __all__ = ["Anonymizer", "Minimizer"]

@@ -4,16 +4,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from anonymizer.algorithms.cells.describing import widths
+from anonymizer.algorithms.cells.description import widths
 from anonymizer.algorithms.cells.growing import grow, pruning_path
 from anonymizer.algorithms.cells.pruning import Cells, prune
-from anonymizer.algorithms.cells.representing import representatives
+from anonymizer.algorithms.cells.representatives import representatives
 from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.algorithms.records.problem import pose
 from anonymizer.domain.arrays import FloatArray
 from anonymizer.domain.promises import Promise
-from anonymizer.domain.tables import Records, Schema
-from anonymizer.estimators.columns import ColumnArray
+from anonymizer.domain.records import Records, Schema
+from anonymizer.estimators.data_frames import ColumnArray
 
 _MOST = 24
 """Trees looked at: more are too near each other to make a difference."""

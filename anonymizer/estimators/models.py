@@ -4,15 +4,15 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from anonymizer.algorithms.kaca.forming import Method, kaca
+from anonymizer.algorithms.kaca.clustering import Method, kaca
 from anonymizer.algorithms.records.best import best, warm_up
-from anonymizer.algorithms.records.hilbert import hilbert_order
 from anonymizer.algorithms.records.mondrian import mondrian
+from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.problem import pose
-from anonymizer.algorithms.records.sweeping import sweep
+from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.promises import Promise
-from anonymizer.domain.tables import Records, Schema
+from anonymizer.domain.records import Records, Schema
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

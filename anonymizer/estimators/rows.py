@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
-from anonymizer.estimators.columns import ColumnArray
+from anonymizer.estimators.data_frames import ColumnArray
 
 
 class RowTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # they have no types

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from anonymizer.algorithms.records.declaring import ROOT, Branch, ambiguous
+from anonymizer.algorithms.records.attributes import ROOT, Branch, ambiguous
 from anonymizer.errors import InputError
 
 

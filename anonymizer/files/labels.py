@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from anonymizer.domain.tables import NO_CODE, Attribute
+from anonymizer.domain.records import NO_CODE, Attribute
 
 MISSING = "?"
 _RANGE = re.compile(r"\[(-?[0-9]+(?:\.[0-9]+)?)-(-?[0-9]+(?:\.[0-9]+)?)\]")

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from anonymizer.algorithms.records.declaring import Interval
+from anonymizer.algorithms.records.attributes import Interval
 from anonymizer.errors import InputError
-from anonymizer.files.columns import is_missing, texts
+from anonymizer.files.coded_columns import is_missing, texts
 from anonymizer.files.tables import Table
 
 MINUTES_OF_DAY = Interval(0, 1439, 1)

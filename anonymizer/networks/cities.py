@@ -31,8 +31,8 @@ from scipy.spatial import Delaunay
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
-from anonymizer.networks.building import from_arrays
 from anonymizer.networks.city_plan import CLASSES, LOCAL, Plan, plan_city
+from anonymizer.networks.construction import from_arrays
 from anonymizer.networks.local import lat_lon
 from anonymizer.networks.speeds import free_flow_mps
 

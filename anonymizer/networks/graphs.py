@@ -13,7 +13,7 @@ import numpy as np
 from anonymizer.domain.arrays import FloatArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
-from anonymizer.networks.building import from_arcs, node_ids
+from anonymizer.networks.construction import from_arcs, node_ids
 from anonymizer.networks.speeds import KMH, free_flow_mps
 
 Attributes: TypeAlias = Mapping[str, Any]

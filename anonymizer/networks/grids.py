@@ -6,7 +6,7 @@ import numpy as np
 
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
-from anonymizer.networks.building import from_arcs
+from anonymizer.networks.construction import from_arcs
 from anonymizer.networks.local import lat_lon
 from anonymizer.networks.speeds import free_flow_mps
 

@@ -8,7 +8,7 @@ import osmium
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
-from anonymizer.networks.building import from_arrays
+from anonymizer.networks.construction import from_arrays
 from anonymizer.networks.speeds import CLASS_SPEED_KMH, directions, free_flow_mps
 
 

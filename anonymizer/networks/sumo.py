@@ -11,7 +11,7 @@ from pyproj.exceptions import ProjError
 from anonymizer.domain.arrays import FloatArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
-from anonymizer.networks.building import from_arrays, node_ids
+from anonymizer.networks.construction import from_arrays, node_ids
 
 
 def load_sumo(path: Path) -> RoadNetwork:

@@ -4,7 +4,7 @@ import numpy as np
 
 from anonymizer.domain.arrays import BoolArray
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.networks.building import from_arcs
+from anonymizer.networks.construction import from_arcs
 
 
 def without_nodes(network: RoadNetwork, closed: BoolArray) -> RoadNetwork:
@@ -24,8 +24,8 @@ def without_nodes(network: RoadNetwork, closed: BoolArray) -> RoadNetwork:
     -----
     Regions grow along arcs, so none reaches a closed node from elsewhere. One *at* which
     devices count as being can still be a region by itself: keep positions out of them
-    (`anonymizer.algorithms.protection.keep_out`). A road between two open nodes stays, also
-    where its drawing crosses the place that the closed ones are in. O(m log m), once.
+    (`anonymizer.algorithms.positions.protection.keep_out`). A road between two open nodes stays,
+    also where its drawing crosses the place that the closed ones are in. O(m log m), once.
     """
     tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
     kept = ~(closed[tail] | closed[network.neighbour_of])

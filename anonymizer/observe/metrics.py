@@ -15,8 +15,8 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from anonymizer.pipeline.histogram import BatchHistogram
-from anonymizer.pipeline.inbox import Inbox
-from anonymizer.pipeline.positions import PositionFlow
+from anonymizer.pipeline.positions.flow import PositionFlow
+from anonymizer.pipeline.positions.inbox import Inbox
 
 
 class FlowCollector(Collector):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from anonymizer.domain.regions import Release
+from anonymizer.domain.release import Release
 
 
 class PseudonymAges:

@@ -1,7 +1,7 @@
 """Where on the network is a position? Nowhere, in a privacy zone."""
 
-from anonymizer.algorithms.locating import NodeLocator
-from anonymizer.algorithms.protection import keep_out
+from anonymizer.algorithms.positions.map_matching import NodeLocator
+from anonymizer.algorithms.positions.protection import keep_out
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.settings import Settings, zones_of

@@ -1,7 +1,5 @@
 """Everything an operator may set, and where it is read from."""
 
-from anonymizer.settings.attributes import AttributeSettings
-from anonymizer.settings.loading import load_settings
 from anonymizer.settings.model import (
     AdkaSettings,
     BrokerSettings,
@@ -21,12 +19,14 @@ from anonymizer.settings.model import (
 )
 from anonymizer.settings.protection import TripSettings, ZoneSettings, zones_of
 from anonymizer.settings.readings import ReadingSettings
+from anonymizer.settings.stream_attributes import AttributeSettings
 from anonymizer.settings.streams import (
     PromiseSettings,
     SourceSettings,
     StoreSettings,
     StreamSettings,
 )
+from anonymizer.settings.toml_file import load_settings
 
 __all__ = [
     "AdkaSettings",

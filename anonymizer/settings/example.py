@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from anonymizer.settings.describing import json_schema, tables
+from anonymizer.settings.json_schema import json_schema, tables
 
 _HEAD = """\
 ## Settings of the gateway: `anonymizer check` says whether it would start, `anonymizer serve`

@@ -5,7 +5,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from anonymizer.algorithms.protection import Circle, Polygon, TripRule, Zones
+from anonymizer.algorithms.positions.protection import Circle, Polygon, TripRule, Zones
 from anonymizer.settings.group import Group
 
 Latitude = Annotated[float, Field(ge=-90, le=90, allow_inf_nan=False)]

@@ -1,7 +1,7 @@
 """Records kept from their acknowledgement to their publication, in one SQLite file."""
 
-from anonymizer.store.copying import back_up
-from anonymizer.store.records import RecordStore
-from anonymizer.store.releases import ReleaseReader
+from anonymizer.store.backup import back_up
+from anonymizer.store.published_windows import ReleaseReader
+from anonymizer.store.record_store import RecordStore
 
 __all__ = ["RecordStore", "ReleaseReader", "back_up"]

@@ -1,6 +1,6 @@
 """The embedded broker's process: `python -m anonymizer.transport.embedded PORT`.
 
-Started by `anonymizer.transport.brokers.running_embedded_broker`, and ends when the standard
+Started by `anonymizer.transport.local_brokers.running_embedded_broker`, and ends when the standard
 input that it inherited ends: the operating system sees to that even if the parent is killed.
 """
 

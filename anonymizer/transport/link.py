@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from anonymizer.errors import TransportError
 from anonymizer.pipeline.ports import Deliver, Outgoing
 from anonymizer.settings import BrokerSettings
-from anonymizer.transport.dialling import Access, backoff_s, read_access, reason_of
-from anonymizer.transport.session import Control, Session
+from anonymizer.transport.connecting import Access, backoff_s, read_access, reason_of
+from anonymizer.transport.mqtt_session import Control, Session
 
 ONLINE, OFFLINE, LOST = b"online", b"offline", b"lost"
 """What stands, retained, on the status topic."""

@@ -17,10 +17,10 @@ from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from anonymizer.settings import BrokerSettings
-from anonymizer.transport.dialling import Access
+from anonymizer.transport.connecting import Access
 from anonymizer.transport.link import LOST, BrokerLink
+from anonymizer.transport.mqtt_session import MAX_PACKET_BYTES, Control, Session
 from anonymizer.transport.packets import MalformedPacketError
-from anonymizer.transport.session import MAX_PACKET_BYTES, Control, Session
 from anonymizer.transport.wire import Wire
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class _Client(Client):
 
 
 class _PahoControl:
-    """Opens, keeps and ends one session: `anonymizer.transport.session.Control` by paho."""
+    """Opens, keeps and ends one session: `anonymizer.transport.mqtt_session.Control` by paho."""
 
     def __init__(
         self,

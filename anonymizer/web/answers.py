@@ -5,10 +5,10 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Literal, NamedTuple, TypeAlias
 
 from anonymizer.algorithms.kaca.labels import Language
-from anonymizer.pipeline.records.answering import Answer, Queries, Refusal
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.queries import Answer, Queries, Refusal
 from anonymizer.pipeline.records.releases import Release, ReleaseStore
-from anonymizer.pipeline.records.streams import Stream
-from anonymizer.web.shapes import (
+from anonymizer.web.schemas import (
     Clustering,
     Generalization,
     PrivacyProtection,

@@ -12,9 +12,9 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
-from anonymizer.web.access import bearer
 from anonymizer.web.assets import Asset, read_assets
-from anonymizer.web.outline import Bounds, Outline
+from anonymizer.web.auth import bearer
+from anonymizer.web.network_outline import Bounds, Outline
 
 Latitude = Annotated[float, Query(ge=-90, le=90)]
 Longitude = Annotated[float, Query(ge=-180, le=180)]

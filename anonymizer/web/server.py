@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from anonymizer.errors import SettingsError
 from anonymizer.settings import HttpSettings
-from anonymizer.web.bodies import BodyLimit
+from anonymizer.web.middleware import BodyLimit
 
 _GRACE_S = 1
 """For requests that are under way when the gateway goes."""

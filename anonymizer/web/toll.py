@@ -13,13 +13,13 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, BeforeValidator
 
-from anonymizer.pipeline.records.answering import Queries, Refusal
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.queries import Queries, Refusal
 from anonymizer.pipeline.records.releases import ReleaseStore
-from anonymizer.pipeline.records.streams import Stream
-from anonymizer.web.access import bearer
 from anonymizer.web.answers import MOST_K, MOST_ROWS, Lang, release_list, toll_answer
+from anonymizer.web.auth import bearer
 from anonymizer.web.limits import RateLimit
-from anonymizer.web.shapes import Problem, ReleaseList, TollAnswer
+from anonymizer.web.schemas import Problem, ReleaseList, TollAnswer
 
 _WANTED = {
     "start_date": "start_date must be a day, written YYYY-MM-DD.",

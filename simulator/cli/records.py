@@ -26,7 +26,7 @@ from simulator.cli.options import (
 from simulator.displays import summary
 from simulator.playing import Outlet, play
 from simulator.publishing import Tally
-from simulator.records import SETTINGS, RecordFleet
+from simulator.record_fleet import SETTINGS, RecordFleet
 
 EXAMPLES = """Examples:
 

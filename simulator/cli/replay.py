@@ -28,7 +28,7 @@ from simulator.cli.options import (
     play_reports,
 )
 from simulator.playing import Outlet
-from simulator.replay import ReplaySource, locate_nodes
+from simulator.trace_replay import ReplaySource, locate_nodes
 
 EXAMPLES = """Examples:
 

@@ -27,7 +27,7 @@ from simulator.cli.options import (
 from simulator.displays import summary
 from simulator.playing import Outlet, play
 from simulator.publishing import Tally
-from simulator.tolls import (
+from simulator.toll_exits import (
     MADE,
     TollSource,
     encoder,

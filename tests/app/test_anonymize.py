@@ -25,12 +25,12 @@ from anonymizer.app.anonymize import (
     anonymize,
     write_release,
 )
+from anonymizer.app.anonymize.class_labels import n_faulty, wording_of
 from anonymizer.app.anonymize.models import Task
-from anonymizer.app.anonymize.wording import n_faulty, wording_of
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
-from anonymizer.files.coding import Declared, code_table
+from anonymizer.files.coded_table import Declared, code_table
 from anonymizer.files.tables import Table, write_table
 
 JOBS = (("a", "low", "*"), ("b", "low", "*"), ("c", "high", "*"), ("d", "high", "*"))

@@ -22,7 +22,7 @@ from anonymizer.pipeline.ports import Delivery
 from anonymizer.settings import Settings
 from tests import naive
 from tests.graphs import two_islands
-from tests.pipeline.support import Rig
+from tests.pipeline.positions.support import Rig
 
 GRID = load_network("grid:5x5")
 START = 1_800_000_000.0

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from anonymizer.algorithms.records.declaring import Interval
+from anonymizer.algorithms.records.attributes import Interval
 from anonymizer.cli.columns import declared_columns
 from anonymizer.errors import InputError, SettingsError
 

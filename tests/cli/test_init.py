@@ -7,7 +7,7 @@ import subprocess
 import tomllib
 from pathlib import Path
 
-from anonymizer.settings.describing import json_schema
+from anonymizer.settings.json_schema import json_schema
 from tests.cli.support import anonymizer
 from tests.end_to_end import ANONYMIZER, DEADLINE_S
 

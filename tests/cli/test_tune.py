@@ -12,8 +12,8 @@ import pytest
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.settings import BrokerSettings, Settings
 from anonymizer.transport import MqttLink
-from anonymizer.transport.brokers import LocalBroker
-from tests.app.records import write_records_settings
+from anonymizer.transport.local_brokers import LocalBroker
+from tests.app.gateway.records import write_records_settings
 from tests.brokers import broker
 from tests.cli.support import anonymizer
 from tests.end_to_end import DEADLINE_S

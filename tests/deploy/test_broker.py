@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport import MqttLink
-from anonymizer.transport.brokers import MOSQUITTO_LIMITS, LocalBroker, find_mosquitto
+from anonymizer.transport.local_brokers import MOSQUITTO_LIMITS, LocalBroker, find_mosquitto
 from tests.brokers import Certificates
 from tests.deploy.files import DEPLOY
 from tests.end_to_end import DEADLINE_S, client

@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from anonymizer.networks import load_network
-from anonymizer.transport.brokers import LocalBroker, running_mosquitto
-from tests.app.records import toml
+from anonymizer.transport.local_brokers import LocalBroker, running_mosquitto
+from tests.app.gateway.records import toml
 from tests.deploy.files import DEPLOY, dashboard_queries, dashboards
 from tests.end_to_end import ANONYMIZER, DEADLINE_S, client, eventually, running, send
 from tests.pipeline.records.made import FLEET, traffic

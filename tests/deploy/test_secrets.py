@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from anonymizer.transport.brokers import LocalBroker
+from anonymizer.transport.local_brokers import LocalBroker
 from tests.brokers import PASSWORD, USER
 from tests.end_to_end import serving
 

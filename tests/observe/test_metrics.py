@@ -11,9 +11,9 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families as text_families
 
 from anonymizer.observe.metrics import FlowCollector, new_registry
-from anonymizer.pipeline.ledger import FINAL
-from anonymizer.pipeline.stats import STAGES
-from tests.pipeline.support import NOW, Rig, delivery
+from anonymizer.pipeline.accounting import FINAL
+from anonymizer.pipeline.positions.flow_stats import STAGES
+from tests.pipeline.positions.support import NOW, Rig, delivery
 
 
 def busy_rig() -> Rig:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from anonymizer.algorithms.protection import TripRule
+from anonymizer.algorithms.positions.protection import TripRule
 from anonymizer.settings.protection import TripSettings, ZoneSettings, zones_of
 
 SQUARE = [[60.0, 24.0], [60.0, 25.0], [61.0, 25.0], [61.0, 24.0]]

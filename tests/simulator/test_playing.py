@@ -17,7 +17,7 @@ import numpy as np
 
 from anonymizer.networks import load_network
 from anonymizer.settings import BrokerSettings
-from anonymizer.transport.brokers import LocalBroker
+from anonymizer.transport.local_brokers import LocalBroker
 from simulator.fleet import FleetSource
 from simulator.playing import Outlet, play
 from simulator.publishing import Tally, positions_to

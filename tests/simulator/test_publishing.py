@@ -23,8 +23,8 @@ from simulator.publishing import (
     publish,
     topic_level,
 )
-from simulator.replay import ReplaySource
 from simulator.reports import Reports, Source
+from simulator.trace_replay import ReplaySource
 from tests.simulator.support import VirtualClock
 
 TOPIC = "positions/{device}"

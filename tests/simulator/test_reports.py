@@ -13,8 +13,8 @@ from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.traces import Trace, TraceWriter, read_trace
 from anonymizer.networks import load_network
 from simulator.fleet import FleetSource
-from simulator.replay import ReplaySource, locate_nodes
 from simulator.reports import Recording, Reports, Source
+from simulator.trace_replay import ReplaySource, locate_nodes
 from simulator.traffic import Traffic
 from tests.simulator.support import network
 

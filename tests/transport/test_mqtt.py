@@ -13,7 +13,7 @@ import pytest
 
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.transport import MqttLink
-from anonymizer.transport.brokers import LocalBroker
+from anonymizer.transport.local_brokers import LocalBroker
 from tests.brokers import PASSWORD, USER, Certificates
 from tests.transport.support import DEADLINE_S, Inbox, running, settings
 

@@ -19,12 +19,12 @@ from schemathesis import GenerationMode
 from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from anonymizer.pipeline.records.answering import Queries
+from anonymizer.pipeline.records.queries import Queries
 from anonymizer.store import ReleaseReader
 from anonymizer.web import create_application
 from anonymizer.web.limits import RateLimit
+from anonymizer.web.mcp_tools import tool_server
 from anonymizer.web.toll import toll_router
-from anonymizer.web.tools import tool_server
 from tests.pipeline.records.support import Rig
 from tests.pipeline.records.tolls import TOLL, Exit, exits
 

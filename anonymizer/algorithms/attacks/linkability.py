@@ -17,7 +17,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymizer.algorithms.attacks.labels import (
+from anonymizer.algorithms.attacks.released_classes import (
     NOTHING,
     SEVERAL,
     Labels,
@@ -27,7 +27,7 @@ from anonymizer.algorithms.attacks.labels import (
 )
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
-from anonymizer.domain.tables import Records, Schema
+from anonymizer.domain.records import Records, Schema
 
 
 class Knows(StrEnum):

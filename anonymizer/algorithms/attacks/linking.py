@@ -5,7 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from anonymizer.algorithms.attacks.observed import Observed
-from anonymizer.algorithms.attacks.reach import Roads, Spread, new_spread, roads_of, spread_from
+from anonymizer.algorithms.attacks.reachability import (
+    Roads,
+    Spread,
+    new_spread,
+    roads_of,
+    spread_from,
+)
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork

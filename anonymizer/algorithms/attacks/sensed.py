@@ -7,7 +7,7 @@ import numpy as np
 
 from anonymizer.algorithms.attacks.observed import Observed, starts
 from anonymizer.algorithms.attacks.truth import TIME_SLACK_S
-from anonymizer.algorithms.readings import Attribute, ReadingsState
+from anonymizer.algorithms.positions.readings import Attribute, ReadingsState
 from anonymizer.domain.arrays import FloatArray, IntArray
 
 

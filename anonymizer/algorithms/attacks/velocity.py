@@ -3,7 +3,13 @@
 import numpy as np
 
 from anonymizer.algorithms.attacks.observed import Observed
-from anonymizer.algorithms.attacks.reach import Roads, Spread, new_spread, roads_of, spread_from
+from anonymizer.algorithms.attacks.reachability import (
+    Roads,
+    Spread,
+    new_spread,
+    roads_of,
+    spread_from,
+)
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
@@ -19,7 +25,7 @@ def surviving_share(observed: Observed, network: RoadNetwork) -> FloatArray:
     -----
     Where no node survives, the device broke the speed limit and nothing follows from speeds:
     the whole region counts as surviving, and the search goes on from there. Two searches a
-    record, see `anonymizer.algorithms.attacks.reach`.
+    record, see `anonymizer.algorithms.attacks.reachability`.
     """
     return _surviving_share(
         observed.first_record_of,

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from anonymizer.domain.arrays import Int32Array
-from anonymizer.domain.tables import NO_CODE, Attribute
+from anonymizer.domain.records import NO_CODE, Attribute
 
 
 def banded(values: ArrayLike, edges: Sequence[float]) -> Int32Array:

@@ -6,7 +6,7 @@ from anonymizer.algorithms.cells.growing import grow
 from anonymizer.algorithms.cells.pruning import Cells, prune
 from anonymizer.algorithms.records.problem import pose
 from anonymizer.domain.promises import Promise
-from anonymizer.domain.tables import Records, Schema
+from anonymizer.domain.records import Records, Schema
 
 
 def cells(

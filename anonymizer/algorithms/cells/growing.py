@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from anonymizer.algorithms.cells.encoding import FeatureArray, encode, owner_of, values_of
 from anonymizer.algorithms.cells.tree import LEAF, Tree, divided, plant
+from anonymizer.algorithms.cells.tree_features import FeatureArray, encode, owner_of, values_of
 from anonymizer.domain.arrays import FloatArray
-from anonymizer.domain.tables import Attribute, Records, Schema
+from anonymizer.domain.records import Attribute, Records, Schema
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

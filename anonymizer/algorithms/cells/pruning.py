@@ -6,12 +6,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from anonymizer.algorithms.cells.encoding import FeatureArray, encode
 from anonymizer.algorithms.cells.growing import Grown
 from anonymizer.algorithms.cells.tree import LEAF
+from anonymizer.algorithms.cells.tree_features import FeatureArray, encode
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.judging import class_keeps
+from anonymizer.algorithms.records.criteria import class_keeps
 from anonymizer.algorithms.records.problem import Problem, ProblemArrays
 from anonymizer.domain.arrays import (
     BoolArray,
@@ -21,7 +21,7 @@ from anonymizer.domain.arrays import (
     RecordArray,
     UInt8Array,
 )
-from anonymizer.domain.tables import NO_CODE, Attribute
+from anonymizer.domain.records import NO_CODE, Attribute
 
 NOTHING, CELL, FORK, ALL_LEFT, ALL_RIGHT = range(5)
 """What is left of a node: no cell keeps the promise below it; it is a cell itself; its children

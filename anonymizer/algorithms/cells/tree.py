@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anonymizer.algorithms.cells.encoding import FeatureArray
+from anonymizer.algorithms.cells.tree_features import FeatureArray
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArray
 

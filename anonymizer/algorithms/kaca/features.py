@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
-from anonymizer.domain.tables import Attribute, Records, Schema
+from anonymizer.domain.records import Attribute, Records, Schema
 
 MOST_APART = 16
 """Categories that get an axis each unless told otherwise; more lie on a line, in their order."""

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from anonymizer.algorithms.kaca.class_merging import dense
 from anonymizer.algorithms.kaca.dissolving import dissolve
 from anonymizer.algorithms.kaca.features import means, nearest, sum_of_squares
-from anonymizer.algorithms.kaca.merging import dense
-from anonymizer.algorithms.kaca.recutting import linked, recut
+from anonymizer.algorithms.kaca.local_improvement import linked, recut
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
 from anonymizer.algorithms.records.problem import Problem
 from anonymizer.domain.arrays import FloatArray, Int32Array

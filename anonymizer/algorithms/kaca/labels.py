@@ -7,7 +7,7 @@ from enum import Enum
 import numpy as np
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.generalizing import MISSING, Generalized
+from anonymizer.algorithms.records.generalization import MISSING, Generalized
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 
 

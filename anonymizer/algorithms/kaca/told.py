@@ -18,10 +18,10 @@ from anonymizer.algorithms.kaca.labels import (
     region,
     time_period,
 )
-from anonymizer.algorithms.records.generalizing import MISSING, Generalized, text
-from anonymizer.algorithms.records.generalizing import Range as Between
-from anonymizer.algorithms.records.generalizing import Values as Among
-from anonymizer.domain.tables import Attribute
+from anonymizer.algorithms.records.generalization import MISSING, Generalized, text
+from anonymizer.algorithms.records.generalization import Range as Between
+from anonymizer.algorithms.records.generalization import Values as Among
+from anonymizer.domain.records import Attribute
 
 _HOURS = 24
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.domain.arrays import Int32Array, IntArray
-from anonymizer.domain.tables import Records
+from anonymizer.domain.records import Records
 
 
 def arranged(records: Records, open_code: Int32Array) -> IntArray:

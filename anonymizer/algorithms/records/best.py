@@ -6,16 +6,16 @@ from dataclasses import replace
 import numpy as np
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.improving import improve, search_from
+from anonymizer.algorithms.records.local_search import improve, search_from
+from anonymizer.algorithms.records.optimal_cuts import split
 from anonymizer.algorithms.records.outlining import partition_of
 from anonymizer.algorithms.records.partition import partition_cost
 from anonymizer.algorithms.records.problem import Problem, pose
-from anonymizer.algorithms.records.splitting import split
-from anonymizer.algorithms.records.sweeping import sweep
+from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.algorithms.records.tally import Tally, blank_tally
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.promises import Promise
-from anonymizer.domain.tables import Attribute, Records, Schema
+from anonymizer.domain.records import Attribute, Records, Schema
 
 _LONG_SEARCH = 2_000
 """From so many records on, a search takes all the time it is given; below, it ends by itself."""

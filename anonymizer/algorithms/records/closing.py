@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from anonymizer.algorithms.kernels import inner_kernel
-from anonymizer.algorithms.records.judging import ROUNDING
+from anonymizer.algorithms.records.criteria import ROUNDING
 from anonymizer.algorithms.records.keeping import is_close
 from anonymizer.algorithms.records.problem import Problem, ProblemArrays
 from anonymizer.algorithms.records.tally import SEEN, person_pairs

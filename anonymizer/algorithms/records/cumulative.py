@@ -14,7 +14,7 @@ import numpy as np
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.promises import Promise
-from anonymizer.domain.tables import Records, Schema
+from anonymizer.domain.records import Records, Schema
 
 NO_COMPANY = -1
 UNKNOWN = -1

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from anonymizer.algorithms.records.judging import ROUNDING
+from anonymizer.algorithms.records.criteria import ROUNDING
 from anonymizer.algorithms.records.problem import Problem
 from anonymizer.domain.arrays import IntArray
-from anonymizer.domain.tables import Schema
+from anonymizer.domain.records import Schema
 
 
 def why_impossible(problem: Problem, schema: Schema) -> str | None:

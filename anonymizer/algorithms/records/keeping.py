@@ -6,7 +6,7 @@
 import numpy as np
 
 from anonymizer.algorithms.kernels import inner_kernel
-from anonymizer.algorithms.records.judging import ROUNDING, distance
+from anonymizer.algorithms.records.criteria import ROUNDING, distance
 from anonymizer.algorithms.records.problem import Codes
 from anonymizer.algorithms.records.tally import Tally
 from anonymizer.domain.arrays import RecordArray

@@ -8,7 +8,7 @@ import numpy as np
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.algorithms.records.surveying import Runs, Survey
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
-from anonymizer.domain.tables import Attribute, Records, Schema
+from anonymizer.domain.records import Attribute, Records, Schema
 
 _MOST_CELLS = 2**22
 """Shares looked at together, to bound the memory."""

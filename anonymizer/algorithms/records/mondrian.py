@@ -4,7 +4,7 @@ import numpy as np
 
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.judging import class_keeps
+from anonymizer.algorithms.records.criteria import class_keeps
 from anonymizer.algorithms.records.problem import Problem, ProblemArrays
 from anonymizer.domain.arrays import Int32Array, IntArray
 

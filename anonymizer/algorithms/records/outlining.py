@@ -8,7 +8,7 @@ import numpy as np
 
 from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.judging import column_loss
+from anonymizer.algorithms.records.criteria import column_loss
 from anonymizer.algorithms.records.partition import (
     OF_CLASS,
     OF_RECORD,

@@ -5,7 +5,7 @@ from typing import TypeAlias
 import numpy as np
 
 from anonymizer.algorithms.kernels import inner_kernel
-from anonymizer.algorithms.records.judging import ROUNDING, column_loss
+from anonymizer.algorithms.records.criteria import ROUNDING, column_loss
 from anonymizer.algorithms.records.partition import Float32Array, Partition, UInt64Array
 from anonymizer.algorithms.records.tally import Tally
 from anonymizer.domain.arrays import Int32Array

@@ -9,7 +9,7 @@ import numpy as np
 
 from anonymizer.domain.arrays import FloatArray, Int32Array, RecordArray
 from anonymizer.domain.promises import Promise
-from anonymizer.domain.tables import Attribute, Records, Schema
+from anonymizer.domain.records import Attribute, Records, Schema
 
 
 class Cost(IntEnum):

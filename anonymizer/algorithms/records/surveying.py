@@ -7,7 +7,7 @@ import numpy as np
 
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from anonymizer.domain.tables import Attribute
+from anonymizer.domain.records import Attribute
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -7,7 +7,7 @@ the class keeps the promise, `keeping` tells from them.
 import numpy as np
 
 from anonymizer.algorithms.kernels import inner_kernel
-from anonymizer.algorithms.records.judging import column_loss
+from anonymizer.algorithms.records.criteria import column_loss
 from anonymizer.algorithms.records.tally import Tally
 from anonymizer.domain.arrays import IntArray
 

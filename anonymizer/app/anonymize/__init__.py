@@ -1,9 +1,9 @@
 """A table of records, anonymized: read, put into classes, verified, generalized, reported."""
 
 from anonymizer.app.anonymize.models import MODELS, Model
-from anonymizer.app.anonymize.planning import Plan
-from anonymizer.app.anonymize.report import AnonymizeReport
-from anonymizer.app.anonymize.running import COSTS, Anonymized, anonymize
+from anonymizer.app.anonymize.plan import Plan
+from anonymizer.app.anonymize.release_report import AnonymizeReport
+from anonymizer.app.anonymize.table_anonymization import COSTS, Anonymized, anonymize
 from anonymizer.app.anonymize.writing import Places, write_release
 
 __all__ = [

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from anonymizer.algorithms.cells.banding import in_bands
-from anonymizer.domain.tables import Records, Schema
+from anonymizer.domain.records import Records, Schema
 from anonymizer.errors import SettingsError
-from anonymizer.files.coding import CodedTable
+from anonymizer.files.coded_table import CodedTable
 
 
 def with_bands(coded: CodedTable, bands: Mapping[str, Sequence[float]]) -> CodedTable:

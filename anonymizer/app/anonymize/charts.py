@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from anonymizer.app.anonymize.report import AnonymizeReport
-from anonymizer.app.experiments.drawing import BLUE, INK, LIGHT, RED, png
+from anonymizer.app.anonymize.release_report import AnonymizeReport
+from anonymizer.app.plots import BLUE, INK, LIGHT, RED, png
 from anonymizer.domain.arrays import Int32Array
 
 _MOST_BARS = 60

@@ -1,9 +1,9 @@
 """What a report says of how a release was made, and what its reader should know."""
 
 from anonymizer import __version__
-from anonymizer.app.anonymize.planning import Plan
-from anonymizer.app.anonymize.report import Settings
-from anonymizer.files.coding import CodedTable, Declared
+from anonymizer.app.anonymize.plan import Plan
+from anonymizer.app.anonymize.release_report import Settings
+from anonymizer.files.coded_table import CodedTable, Declared
 from anonymizer.files.tables import Table
 
 

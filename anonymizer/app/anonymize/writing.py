@@ -9,11 +9,11 @@ from typing import BinaryIO
 import numpy as np
 import polars as pl
 
-from anonymizer.app.anonymize.publishing import Publication
-from anonymizer.app.anonymize.running import Anonymized
+from anonymizer.app.anonymize.publication import Publication
+from anonymizer.app.anonymize.table_anonymization import Anonymized
 from anonymizer.errors import InputError
+from anonymizer.files.atomic_write import Part, write_whole
 from anonymizer.files.tables import ending, write_table
-from anonymizer.files.whole import Part, write_whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ def write_release(anonymized: Anonymized, places: Places) -> None:
     if places.report is not None:
         parts[places.report] = Part(_text(lambda: report.model_dump_json(indent=2) + "\n"))
     if places.page is not None:
-        from anonymizer.app.anonymize.page import page  # noqa: PLC0415  plots take long to load
+        from anonymizer.app.anonymize.report_page import page  # noqa: PLC0415  plots take long to load
 
         parts[places.page] = Part(_text(lambda: page(report, publication)))
     form = ending(places.out)

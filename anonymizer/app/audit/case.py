@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from anonymizer.algorithms.attacks.observed import Observed, n_distinct_in
 from anonymizer.algorithms.attacks.truth import Truth
-from anonymizer.algorithms.readings import Attribute
-from anonymizer.app.audit.report import Figure
+from anonymizer.algorithms.positions.readings import Attribute
+from anonymizer.app.audit.findings import Figure
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict
 
-from anonymizer.app.audit.report import Finding
+from anonymizer.app.audit.findings import Finding
 
 
 class _Part(BaseModel):

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.sharing import instants_of
+from anonymizer.algorithms.attacks.indistinguishability import instants_of
 from anonymizer.algorithms.attacks.value_linking import ValueLinks, link_values
 from anonymizer.app.audit.case import Case, Values, of_any
-from anonymizer.app.audit.lives import guessing
-from anonymizer.app.audit.report import Finding
+from anonymizer.app.audit.findings import Finding
+from anonymizer.app.audit.pseudonym_attacks import guessing
 
 
 def values(case: Case) -> list[Finding]:

@@ -11,9 +11,9 @@ from anonymizer import __version__
 from anonymizer.algorithms.records.arranging import arranged
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise, bounded_shares
-from anonymizer.domain.tables import Records, Schema
+from anonymizer.domain.records import Records, Schema
 from anonymizer.errors import InputError
-from anonymizer.pipeline.records.streams import Stream
+from anonymizer.pipeline.records.declaration import Stream
 
 Learner: TypeAlias = Literal["tree", "forest"]
 _FORMAT = 1

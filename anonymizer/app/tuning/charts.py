@@ -6,8 +6,8 @@ from typing import Any, BinaryIO
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from anonymizer.app.experiments.drawing import BLUE, INK, LIGHT, RED, png
-from anonymizer.app.tuning.report import Judged, TuneReport
+from anonymizer.app.plots import BLUE, INK, LIGHT, RED, png
+from anonymizer.app.tuning.tune_report import Judged, TuneReport
 
 
 def draw_front(file: BinaryIO, report: TuneReport) -> None:

@@ -6,12 +6,12 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from anonymizer.algorithms.attacks.labels import publish
 from anonymizer.algorithms.attacks.linkability import homogeneity, link
+from anonymizer.algorithms.attacks.released_classes import publish
 from anonymizer.algorithms.records.measures import Measures, measure
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.app.tuning.bench import Bench
-from anonymizer.app.tuning.learning import score_of_release
+from anonymizer.app.tuning.model_score import score_of_release
 from anonymizer.app.tuning.space import Configuration
 from anonymizer.domain.arrays import Int32Array
 

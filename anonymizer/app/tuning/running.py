@@ -6,12 +6,12 @@ from pathlib import Path
 
 from anonymizer.app.tuning.bench import Bench
 from anonymizer.app.tuning.journal import Journal
-from anonymizer.app.tuning.proposing import proposal_for_stream, proposal_for_table
-from anonymizer.app.tuning.report import Sort, TuneReport, report_of
-from anonymizer.app.tuning.searching import search
+from anonymizer.app.tuning.proposal import proposal_for_stream, proposal_for_table
+from anonymizer.app.tuning.search import search
 from anonymizer.app.tuning.space import Configuration, Space
-from anonymizer.app.tuning.trying import without
-from anonymizer.app.tuning.writing import JOURNAL, folder, write_results
+from anonymizer.app.tuning.trial import without
+from anonymizer.app.tuning.tune_files import JOURNAL, folder, write_results
+from anonymizer.app.tuning.tune_report import Sort, TuneReport, report_of
 from anonymizer.errors import SettingsError
 from anonymizer.settings import StreamSettings
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from anonymizer.app.anonymize.banding import with_bands
-from anonymizer.app.anonymize.running import MOST_CLASSES
+from anonymizer.app.anonymize.table_anonymization import MOST_CLASSES
 from anonymizer.app.tuning.bench import Bench, Learner, Window, split_persons
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.errors import InputError, SettingsError
-from anonymizer.files.coding import CodedTable, Declared, code_table
+from anonymizer.files.coded_table import CodedTable, Declared, code_table
 from anonymizer.files.tables import Table
 
 

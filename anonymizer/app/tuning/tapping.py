@@ -4,11 +4,11 @@ import asyncio
 import os
 from collections.abc import Sequence
 
-from anonymizer.app.tuning.recorded import Message
+from anonymizer.app.tuning.recording import Message
 from anonymizer.errors import TransportError
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.records.routing import topic_filter
-from anonymizer.pipeline.records.streams import Stream
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.topics import topic_filter
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport import MqttLink
 

@@ -7,7 +7,7 @@ stored after every transaction: what an open window holds and what waits for the
 from collections.abc import Mapping
 
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.ledger import Ledger
+from anonymizer.pipeline.accounting import Ledger
 
 RECEIVED = "received"
 

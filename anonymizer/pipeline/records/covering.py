@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from anonymizer.algorithms.records.generalizing import MISSING
+from anonymizer.algorithms.records.generalization import MISSING
 from anonymizer.domain.arrays import Int32Array
-from anonymizer.domain.tables import Attribute
+from anonymizer.domain.records import Attribute
 
 
 def uncovered(

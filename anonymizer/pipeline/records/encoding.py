@@ -9,11 +9,11 @@ import numpy as np
 from anonymizer.algorithms.kaca.coarsening import Total
 from anonymizer.algorithms.records.classes import Classes
 from anonymizer.domain.arrays import Int32Array
-from anonymizer.domain.tables import Attribute, Records
+from anonymizer.domain.records import Attribute, Records
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.records.clustering import mean_of
-from anonymizer.pipeline.records.streams import Stream
-from anonymizer.pipeline.records.telling import whole
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.generalized_values import whole
+from anonymizer.pipeline.records.kaca_model import mean_of
 
 
 class ClassMessage(msgspec.Struct, rename={"class_": "class"}):

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.records.accounts import StreamAccounts, label_of
-from anonymizer.pipeline.records.closing import Closing, anonymize
+from anonymizer.pipeline.records.anonymize_window import Closing, anonymize
+from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.inbox import Arrived
-from anonymizer.pipeline.records.joining import Joined
-from anonymizer.pipeline.records.lane import Lane
-from anonymizer.pipeline.records.models import seed_of
-from anonymizer.pipeline.records.ports import (
+from anonymizer.pipeline.records.join import Joined
+from anonymizer.pipeline.records.multisource_model import seed_of
+from anonymizer.pipeline.records.store_port import (
     DIGEST_BYTES,
     MOST_RECENT,
     ClosedWindow,
@@ -25,8 +25,8 @@ from anonymizer.pipeline.records.ports import (
     Taken,
     Waiting,
 )
-from anonymizer.pipeline.records.routing import RecordRouter
-from anonymizer.pipeline.records.streams import Stream
+from anonymizer.pipeline.records.stream_state import Lane
+from anonymizer.pipeline.records.topics import RecordRouter
 from anonymizer.settings import LimitSettings
 
 STRAY = ""

@@ -5,7 +5,7 @@ import numpy as np
 from anonymizer.algorithms.kaca.coarsening import Total
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.domain.arrays import Int32Array
-from anonymizer.pipeline.records.streams import Stream
+from anonymizer.pipeline.records.declaration import Stream
 
 _DECIMALS = 6
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import ParamSpec, Protocol, TypeVar
 
 from anonymizer.pipeline.ports import Link
-from anonymizer.pipeline.records.closing import Closing
+from anonymizer.pipeline.records.anonymize_window import Closing
 from anonymizer.pipeline.records.flow import Due, RecordFlow
 from anonymizer.pipeline.records.inbox import RecordInbox
 

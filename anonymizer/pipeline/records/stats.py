@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from anonymizer.pipeline.histogram import BatchHistogram
-from anonymizer.pipeline.records.closing import Closing
+from anonymizer.pipeline.records.anonymize_window import Closing
 
 _SECOND_EDGES = tuple(0.001 * 2 ** (i / 2) for i in range(35))  # 1 ms to 2 min
 _SIZE_EDGES = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 50, 75, 100, 200, 500, 1000)

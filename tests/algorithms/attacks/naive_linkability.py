@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from anonymizer.algorithms.attacks.linkability import Knows
 from anonymizer.domain.arrays import Int32Array
-from anonymizer.domain.tables import Attribute, Records, Schema
+from anonymizer.domain.records import Attribute, Records, Schema
 
 Allowed = frozenset[int]
 """Codes that a label allows."""

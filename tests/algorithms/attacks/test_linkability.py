@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from anonymizer.algorithms.attacks.labels import Labels, publish
 from anonymizer.algorithms.attacks.linkability import Knows, Leak, homogeneity, link
+from anonymizer.algorithms.attacks.released_classes import Labels, publish
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.domain.arrays import Int32Array
-from anonymizer.domain.tables import Attribute, Records, Schema
+from anonymizer.domain.records import Attribute, Records, Schema
 from tests.algorithms.attacks.naive_linkability import labels_of, learned
 from tests.algorithms.records.made import SCHEMA, numbers
 from tests.algorithms.records.partitions import partitions

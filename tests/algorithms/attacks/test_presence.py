@@ -2,13 +2,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anonymizer.algorithms.attacks.indistinguishability import instants_of
 from anonymizer.algorithms.attacks.presence import (
     OUTSIDE,
     devices_inside,
     devices_near,
     slot_in_region,
 )
-from anonymizer.algorithms.attacks.sharing import instants_of
 from tests.algorithms.attacks.made import GRID, random_release
 
 seeds = st.integers(0, 10_000)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.attacks.sensed import last_sensed
-from anonymizer.algorithms.readings import Attribute
+from anonymizer.algorithms.positions.readings import Attribute
 from tests.algorithms.attacks.made import observed_of
 
 TTL_S = 3.0

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.attacks.sharing import twin_classes
+from anonymizer.algorithms.attacks.indistinguishability import twin_classes
 from anonymizer.algorithms.attacks.value_linking import ValueLinks, link_values
 from anonymizer.domain.arrays import FloatArray
 from tests.algorithms.attacks.made import Line, observed_of

@@ -7,9 +7,9 @@ from statistics import median
 
 import numpy as np
 
-from anonymizer.algorithms.cells.encoding import FeatureArray
 from anonymizer.algorithms.cells.tree import LEAF, Tree
-from anonymizer.domain.tables import Attribute, Records
+from anonymizer.algorithms.cells.tree_features import FeatureArray
+from anonymizer.domain.records import Attribute, Records
 
 Keeps = Callable[[Sequence[int]], bool]
 

@@ -12,13 +12,13 @@ from sklearn.model_selection import train_test_split
 from anonymizer.algorithms.cells.banding import banded, banded_attribute
 from anonymizer.algorithms.cells.growing import Grown, grow
 from anonymizer.algorithms.cells.pruning import Cells, prune
-from anonymizer.algorithms.cells.representing import representatives
+from anonymizer.algorithms.cells.representatives import representatives
 from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.algorithms.records.problem import pose
-from anonymizer.algorithms.records.verifying import verify_classes
+from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.promises import Promise
-from anonymizer.domain.tables import Attribute, Records, Schema
+from anonymizer.domain.records import Attribute, Records, Schema
 from tests.algorithms.cells import seed
 
 EDGES = (10.0, 12.0, 14.0, 16.0, 18.0, 20.0, 22.0)

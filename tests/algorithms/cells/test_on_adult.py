@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from anonymizer.domain.arrays import IntArray
 from anonymizer.estimators import Anonymizer
-from anonymizer.estimators.columns import ColumnArray
+from anonymizer.estimators.data_frames import ColumnArray
 
 NUMBERS = ["age", "education-num", "capital-gain", "capital-loss", "hours-per-week"]
 CATEGORIES = [

@@ -5,16 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.cells.encoding import encode, values_of
 from anonymizer.algorithms.cells.forming import cells
 from anonymizer.algorithms.cells.growing import Grown, grow
 from anonymizer.algorithms.cells.pruning import Cells, prune
 from anonymizer.algorithms.cells.tree import LEAF, plant
+from anonymizer.algorithms.cells.tree_features import encode, values_of
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.problem import pose
 from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.promises import Promise
-from anonymizer.domain.tables import Records
+from anonymizer.domain.records import Records
 from tests.algorithms.cells import naive
 from tests.algorithms.records import naive as judge
 from tests.algorithms.records.made import SCHEMA, promises, records

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.kaca.features import Feature, Scale
-from anonymizer.domain.tables import Attribute, Records, Schema
+from anonymizer.domain.records import Attribute, Records, Schema
 
 SECTIONS = ("G5611530010", "G5615530120", "G7611530010", "S0010530010", "S0010530020")
 

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.kaca.coarsening import Cell, Ladder, Total, add_up
+from anonymizer.algorithms.kaca.label_verification import covers
 from anonymizer.algorithms.kaca.labels import Form, Label, Language, texts
 from anonymizer.algorithms.kaca.told import Hours, Prefix, Range, Values, from_json, tell, to_json
-from anonymizer.algorithms.kaca.verifying import covers
 from anonymizer.algorithms.records.classes import classes_of
-from anonymizer.algorithms.records.generalizing import generalize
-from anonymizer.domain.tables import Attribute, Schema
+from anonymizer.algorithms.records.generalization import generalize
+from anonymizer.domain.records import Attribute, Schema
 from tests.algorithms.kaca.made import TOLL, exits
 
 K = 2

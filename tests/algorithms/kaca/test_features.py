@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from anonymizer.algorithms.kaca.features import Feature, Scale, features, sum_of_squares
-from anonymizer.algorithms.records.declaring import categories
-from anonymizer.domain.tables import Attribute, Records, Schema
+from anonymizer.algorithms.records.attributes import categories
+from anonymizer.domain.records import Attribute, Records, Schema
 from tests.algorithms.kaca import naive
 from tests.algorithms.kaca.made import HOW, TOLL, toll
 

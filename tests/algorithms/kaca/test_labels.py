@@ -15,8 +15,8 @@ from anonymizer.algorithms.kaca.labels import (
     time_period,
 )
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
-from anonymizer.algorithms.records.generalizing import generalize
-from anonymizer.domain.tables import Attribute, Records, Schema
+from anonymizer.algorithms.records.generalization import generalize
+from anonymizer.domain.records import Attribute, Records, Schema
 from tests.algorithms.kaca import naive
 from tests.algorithms.kaca.made import TOLL, exits, toll
 

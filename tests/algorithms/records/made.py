@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
-from anonymizer.domain.tables import NO_CODE, Attribute, Hierarchy, Records, Schema
+from anonymizer.domain.records import NO_CODE, Attribute, Hierarchy, Records, Schema
 
 
 def numbers(name: str, *values: float, missing: bool = False) -> Attribute:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.domain.promises import Promise
-from anonymizer.domain.tables import Attribute, Records, Schema
+from anonymizer.domain.records import Attribute, Records, Schema
 
 ROUNDING = 1e-9
 

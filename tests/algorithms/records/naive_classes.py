@@ -6,7 +6,7 @@ from itertools import takewhile
 from hilbertcurve.hilbertcurve import HilbertCurve
 
 from anonymizer.domain.promises import Promise
-from anonymizer.domain.tables import Records, Schema
+from anonymizer.domain.records import Records, Schema
 from tests.algorithms.records import naive
 
 Rows = Sequence[Sequence[int]]

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.domain.arrays import Int32Array
-from anonymizer.domain.tables import Records
+from anonymizer.domain.records import Records
 from tests.algorithms.records.made import records
 
 

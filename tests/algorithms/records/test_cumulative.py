@@ -18,13 +18,13 @@ from anonymizer.algorithms.records.cumulative import (
     short,
     unpack,
 )
-from anonymizer.algorithms.records.enforcing import enforce, keep_company, violators
-from anonymizer.algorithms.records.hilbert import hilbert_order
+from anonymizer.algorithms.records.cumulative_enforcement import enforce, keep_company, violators
+from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.problem import pose
-from anonymizer.algorithms.records.sweeping import sweep
+from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
-from anonymizer.domain.tables import Records, Schema
+from anonymizer.domain.records import Records, Schema
 from tests.algorithms.records import naive
 from tests.algorithms.records.made import SCHEMA, categories, numbers
 from tests.algorithms.records.partitions import partitions

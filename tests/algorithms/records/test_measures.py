@@ -10,7 +10,7 @@ from anonymizer.algorithms.records.measures import measure
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
-from anonymizer.domain.tables import Records, Schema
+from anonymizer.domain.records import Records, Schema
 from tests.algorithms.records import naive
 from tests.algorithms.records.made import SCHEMA, numbers
 from tests.algorithms.records.partitions import partitions

@@ -6,7 +6,7 @@ from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.mondrian import mondrian
 from anonymizer.algorithms.records.problem import pose
 from anonymizer.domain.promises import Promise
-from anonymizer.domain.tables import Records, Schema
+from anonymizer.domain.records import Records, Schema
 from tests.algorithms.records import naive, naive_classes
 from tests.algorithms.records.made import SCHEMA, categories, counts_alone, promises, records
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.records.streams import Stream, declare
+from anonymizer.pipeline.records.declaration import Stream, declare
 from anonymizer.settings import StreamSettings
 
 TYPES = ("car", "van", "truck", "bus")

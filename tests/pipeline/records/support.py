@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.flow import RecordFlow
 from anonymizer.pipeline.records.inbox import Arrived
-from anonymizer.pipeline.records.lane import Lane
-from anonymizer.pipeline.records.streams import Stream
+from anonymizer.pipeline.records.stream_state import Lane
 from anonymizer.settings import LimitSettings
 from anonymizer.store import RecordStore
 from tests.pipeline.records.made import Sent, stream

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.classes import Classes
 from anonymizer.domain.arrays import Int32Array
-from anonymizer.domain.tables import Records
+from anonymizer.domain.records import Records
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.records.closing import warm_up
+from anonymizer.pipeline.records.anonymize_window import warm_up
 from anonymizer.pipeline.records.flow import RecordFlow
 from anonymizer.pipeline.records.inbox import Arrived
-from anonymizer.pipeline.records.models import MultiSource
-from anonymizer.pipeline.records.protocol import WindowModel
+from anonymizer.pipeline.records.multisource_model import MultiSource
+from anonymizer.pipeline.records.window_model import WindowModel
 from anonymizer.settings import LimitSettings
-from tests.app.records import assert_classes_keep, assert_each_window_has_one_partition
+from tests.app.gateway.records import assert_classes_keep, assert_each_window_has_one_partition
 from tests.pipeline.records.made import FLEET, LENGTH_S, Sent, stream, traffic
 from tests.pipeline.records.support import NOW, Rig
 

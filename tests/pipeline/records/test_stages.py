@@ -20,7 +20,7 @@ from anonymizer.pipeline.records.stages import (
     publish_stage,
 )
 from anonymizer.transport import MemoryBroker, MemoryLink
-from tests.app.records import assert_each_window_has_one_partition
+from tests.app.gateway.records import assert_each_window_has_one_partition
 from tests.pipeline.records.made import Sent, traffic
 from tests.pipeline.records.support import NOW, Rig
 

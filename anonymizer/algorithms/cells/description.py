@@ -1,0 +1,77 @@
+"""What cells tell apart of each quasi-identifier, and how wide they are."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from anonymizer.algorithms.cells.pruning import ALL_LEFT, ALL_RIGHT, FORK, Cells
+from anonymizer.algorithms.cells.tree_features import is_one_feature, owner_of
+from anonymizer.algorithms.records.classes import Classes
+from anonymizer.algorithms.records.generalization import generalize
+from anonymizer.domain.arrays import FloatArray, Int32Array
+from anonymizer.domain.records import Attribute, Schema
+
+Borders: TypeAlias = tuple[float, ...]
+"""Of a number, rising: a value at most a border is told from one above it."""
+Groups: TypeAlias = tuple[tuple[str, ...], ...]
+"""Of a category: those of one group are told from those of another, not from each other."""
+
+
+def told_apart(cells: Cells) -> tuple[Borders | Groups, ...]:
+    """Return what cells tell apart of each quasi-identifier, over all of them."""
+    cuts: dict[int, list[float]] = {}
+    for feature, threshold in _forks(cells):
+        cuts.setdefault(feature, []).append(threshold)
+    out: list[Borders | Groups] = []
+    owner = owner_of(cells.qis)
+    for j, qi in enumerate(cells.qis):
+        by_code = [sorted(set(cuts.get(f, []))) for f in np.flatnonzero(owner == j).tolist()]
+        out.append(_borders(qi, by_code[0]) if qi.numeric else _groups(qi, by_code))
+    return tuple(out)
+
+
+def _forks(cells: Cells) -> list[tuple[int, float]]:
+    """Return feature and threshold of each node that still asks."""
+    asking, stack = [], [0]
+    while stack:
+        at = stack.pop()
+        state, node = cells.left_of_node[at], cells.node[at]
+        if state == FORK:
+            asking.append((int(node["feature"]), float(node["threshold"])))
+        if state in (FORK, ALL_LEFT):
+            stack.append(int(node["left"]))
+        if state in (FORK, ALL_RIGHT):
+            stack.append(int(node["right"]))
+    return asking
+
+
+def _borders(qi: Attribute, cuts: Sequence[float]) -> Borders:
+    return tuple(float(qi.position[0] + cut * (qi.span or 1.0)) for cut in cuts)
+
+
+def _groups(qi: Attribute, by_code: Sequence[Sequence[float]]) -> Groups:
+    if is_one_feature(qi):
+        group_of = np.searchsorted(_borders(qi, by_code[0]), qi.position)
+    else:  # who has a feature of his own that is asked for is alone
+        group_of = np.array([1 + code if cuts else 0 for code, cuts in enumerate(by_code)])
+    groups = [np.flatnonzero(group_of == g) for g in np.unique(group_of)]
+    return tuple(tuple(qi.label[code] for code in group) for group in groups)
+
+
+def widths(codes: Int32Array, classes: Classes, schema: Schema) -> FloatArray:
+    """Return the loss of each quasi-identifier in each class, 0 to 1, shape (classes, qis).
+
+    Of a number the width of its range over that of the domain, of a category how many others are
+    there, over those of the domain.
+    """
+    found = generalize(codes, classes, schema)
+    n_codes = np.diff(found.first_of).reshape(found.lo.shape)
+    out = np.zeros(found.lo.shape)
+    for j, qi in enumerate(schema.qis):
+        if qi.numeric:
+            reach = qi.position[found.hi[:, j]] - qi.position[found.lo[:, j]]
+            out[:, j] = reach / (qi.span or 1.0)
+        else:
+            out[:, j] = (n_codes[:, j] - 1) / max(qi.size - 1, 1)
+    return out

@@ -1,0 +1,143 @@
+"""Classes that do not keep the promise join the nearest that does."""
+
+import numpy as np
+
+from anonymizer.algorithms.kaca.features import means, nearest
+from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
+from anonymizer.algorithms.records.criteria import class_keeps
+from anonymizer.algorithms.records.problem import Problem, ProblemArrays
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+
+_TRIES = 8
+
+
+def merge(problem: Problem, feature: FloatArray, class_of: Int32Array) -> Int32Array:
+    """Return classes that all keep the promise.
+
+    Parameters
+    ----------
+    feature
+        Of each record, shape (n, features).
+    class_of
+        Classes from 0 up without a gap, `SUPPRESSED` where left out, shape (n,).
+
+    Notes
+    -----
+    As in the source, a class that falls short joins the nearest one that does not, by the means
+    before the merger; where that would break the other one's promise (a bound on shares, say),
+    the next nearest, up to eight. What finds none is suppressed. Where no class keeps the
+    promise, near ones are paired until one does: their number falls in every round, so this ends.
+    With k, d and l alone nothing is suppressed unless the whole table falls short.
+
+    Expected O(n log n), and eight times the cost of judging at the most a round.
+    """
+    out = dense(class_of)
+    while True:
+        kept = _judged(problem, out)
+        if kept.all():
+            return out
+        if kept.any():
+            return dense(_joined(problem, feature, out, kept))
+        if len(kept) == 1:
+            return np.full(len(out), SUPPRESSED, np.int32)
+        out = _paired(feature, out)
+
+
+def join_alike(problem: Problem, codes: Int32Array, class_of: Int32Array) -> Int32Array:
+    """Return the classes with those of one and the same record joined, where that is allowed.
+
+    Parameters
+    ----------
+    codes
+        Of each record in each quasi-identifier, shape (n, qis).
+    class_of
+        Classes from 0 up without a gap, `SUPPRESSED` where left out, shape (n,).
+
+    Notes
+    -----
+    To tell them apart would tell more of the measures behind them, and no more of who is where.
+    O(n log n).
+    """
+    classes = classes_of(class_of)
+    if not len(classes):
+        return class_of
+    rows = codes[classes.member]
+    lo = np.minimum.reduceat(rows, classes.first_of[:-1])
+    hi = np.maximum.reduceat(rows, classes.first_of[:-1])
+    single = np.flatnonzero((lo == hi).all(axis=1))
+    _, one_of, kind = np.unique(lo[single], axis=0, return_index=True, return_inverse=True)
+    to = np.arange(len(classes), dtype=np.int32)
+    to[single] = single[one_of[kind.ravel()]]
+    holds = _judged(problem, _mapped(class_of, to))
+    to = np.where(holds[to], to, np.arange(len(classes), dtype=np.int32))
+    return dense(_mapped(class_of, to))
+
+
+def _joined(
+    problem: Problem, feature: FloatArray, class_of: Int32Array, kept: BoolArray
+) -> Int32Array:
+    """Join each class that falls short to one that keeps the promise, or suppress it."""
+    mean = _means(feature, class_of)
+    large, small = np.flatnonzero(kept), np.flatnonzero(~kept)
+    _, near = nearest(mean[large], mean[small], _TRIES)
+    to = np.arange(len(kept), dtype=np.int32)
+    to[small] = SUPPRESSED
+    for choice in near.T:
+        waiting = to[small] == SUPPRESSED
+        if not waiting.any():
+            break
+        wish = to.copy()
+        wish[small[waiting]] = large[choice[waiting]]
+        holds = _judged(problem, _mapped(class_of, wish))
+        accepted = waiting & holds[large[choice]]
+        to[small[accepted]] = large[choice[accepted]]
+    return _mapped(class_of, to)
+
+
+def _paired(feature: FloatArray, class_of: Int32Array) -> Int32Array:
+    """Join classes two by two, the nearest first; at least two are joined."""
+    mean = _means(feature, class_of)
+    distance, near = nearest(mean, mean, 2)
+    itself = near[:, 0] == np.arange(len(mean))
+    other, far = np.where(itself, near.T[::-1], near.T)[0], distance[:, 1]
+    to = np.arange(len(mean), dtype=np.int32)
+    free = np.ones(len(mean), bool)
+    for c in np.argsort(far, kind="stable").tolist():
+        if free[c] and free[other[c]]:
+            to[c] = other[c]
+            free[[c, other[c]]] = False
+    return dense(_mapped(class_of, to))
+
+
+def _mapped(class_of: Int32Array, to: Int32Array) -> Int32Array:
+    return np.where(class_of == SUPPRESSED, SUPPRESSED, to[class_of]).astype(np.int32)
+
+
+def dense(class_of: Int32Array) -> Int32Array:
+    """Return the classes numbered from 0 up without a gap, in the order they had."""
+    out = np.full(len(class_of), SUPPRESSED, np.int32)
+    published = class_of != SUPPRESSED
+    out[published] = np.unique(class_of[published], return_inverse=True)[1]
+    return out
+
+
+def _means(feature: FloatArray, class_of: Int32Array) -> FloatArray:
+    published = class_of != SUPPRESSED
+    return means(feature[published], class_of[published])
+
+
+def _judged(problem: Problem, class_of: Int32Array) -> BoolArray:
+    """Return which classes keep the promise, up to the last with members; one without does not."""
+    classes = classes_of(class_of)
+    return _keeping(problem.arrays, problem.k, classes.first_of, classes.member)
+
+
+@kernel
+def _keeping(problem: ProblemArrays, k: int, first_of: IntArray, member: IntArray) -> BoolArray:
+    n = len(first_of) - 1
+    kept = np.zeros(n, np.bool_)
+    for c in range(n):
+        some = member[first_of[c] : first_of[c + 1]]
+        kept[c] = len(some) > 0 and class_keeps(problem, k, some)
+    return kept

@@ -1,0 +1,139 @@
+"""KACA: classes by clustering, with what is generalized decided afterwards."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import Enum
+from math import inf
+
+import numpy as np
+
+from anonymizer.algorithms.kaca.bisection import halve
+from anonymizer.algorithms.kaca.class_merging import join_alike, merge
+from anonymizer.algorithms.kaca.features import Feature, features
+from anonymizer.algorithms.kaca.improving import improve
+from anonymizer.algorithms.records.problem import Problem, pose
+from anonymizer.domain.arrays import FloatArray, Int32Array
+from anonymizer.domain.promises import Promise
+from anonymizer.domain.records import NO_CODE, Records, Schema
+
+
+class Method(Enum):
+    """How clusters are found."""
+
+    KMEANS = "kmeans"
+    """As published. Quadratic."""
+    FAST = "fast"
+    """Halving, then recutting near pairs. O(n log^2 n), and less information lost."""
+
+
+def kaca(
+    records: Records,
+    schema: Schema,
+    promise: Promise,
+    *,
+    method: Method = Method.FAST,
+    how: Sequence[Feature] = (),
+    seed: int = 42,
+    n_init: int = 1,
+) -> Int32Array:
+    """Return the class of each record.
+
+    Parameters
+    ----------
+    how
+        How each quasi-identifier counts, see `features`; empty: the default for all.
+    seed, n_init
+        Of K-Means alone: its first centres are drawn, so many times. The fast method draws
+        nothing. The source has 42 and 10: for ten times the time, squares were 9 % fewer on one
+        table and 6 % more on another, as the merger is not part of what is repeated.
+
+    Returns
+    -------
+    class_of
+        Numbers from 0 up without a gap, `SUPPRESSED` where a record is left out, shape (n,). All
+        classes keep `promise`, all of it; with k, d and l alone nothing is suppressed unless the
+        whole table falls short.
+
+    Notes
+    -----
+    Deviations from the source [1]_: features are on comparable scales, k counts persons instead
+    of rows, and a class that falls short joins the nearest one *that does not*, as the source's
+    text has it; its code joins the nearest of any size, and publishes what is below k all the
+    same where nothing is left to join.
+
+    References
+    ----------
+    .. [1] KACA for toll records of trucks: n // k clusters by K-Means, clusters below k joined
+       to the nearest, then common prefix and period of the day of each cluster.
+    """
+    if not records.n:
+        return np.zeros(0, np.int32)
+    problem = pose(records, schema, promise)
+    feature = features(records, schema, how)
+    if method is Method.KMEANS:
+        clusters = kmeans(feature, promise.k, seed=seed, n_init=n_init)
+        return merge(_binding(problem), feature, clusters)
+    return _fast(problem, feature)
+
+
+def kmeans(feature: FloatArray, k: int, *, seed: int = 42, n_init: int = 1) -> Int32Array:
+    """Return K-Means clusters, n // k of them or as many as there are different points.
+
+    Parameters
+    ----------
+    feature
+        Shape (n, features), n > 0.
+
+    Notes
+    -----
+    On one thread: the sums of several are added in the order in which they finish.
+    O(n^2 features / k) an iteration.
+    """
+    from sklearn.cluster import KMeans  # noqa: PLC0415  a second to import, for those who ask
+    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    n_clusters = min(max(len(feature) // k, 1), len(np.unique(feature, axis=0)))
+    model = KMeans(n_clusters=n_clusters, n_init=n_init, random_state=seed)
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        # Fewer clusters than asked for, where points lie too near each other, are what is wanted.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        label = model.fit(feature).labels_
+    return np.unique(label, return_inverse=True)[1].astype(np.int32)
+
+
+def _fast(problem: Problem, feature: FloatArray) -> Int32Array:
+    p = _binding(problem)
+    by_size = not len(p.rule) and not len(p.person)
+    member, first_of = halve(feature, by_size, p.arrays, p.k)
+    class_of = np.empty(p.n, np.int32)
+    class_of[member] = np.repeat(np.arange(len(first_of) - 1, dtype=np.int32), np.diff(first_of))
+    kept = merge(p, feature, class_of)
+    better = improve(p, feature, kept, by_size=by_size, may_grow=_may_grow(p))
+    return join_alike(p, problem.cells[:, : problem.n_qis], better)
+
+
+def _binding(problem: Problem) -> Problem:
+    """Return the problem without the columns of which any k records keep what is asked."""
+    rule = problem.rule
+    idle = (
+        ((rule["distinct"] == 0) | ((rule["distinct"] == 1) & (rule["missing"] == NO_CODE)))
+        & (rule["share"] >= 1)
+        & (rule["spread"] <= 0)
+        & (rule["entropy"] <= 0)
+        & (rule["closeness"] == inf)
+    )
+    n_qis = int((~idle[: problem.n_qis]).sum())
+    cells = np.ascontiguousarray(problem.cells[:, ~idle])
+    return replace(problem, cells=cells, rule=rule[~idle], n_qis=n_qis)
+
+
+def _may_grow(problem: Problem) -> bool:
+    """Return whether a class that keeps the promise does so with any record more."""
+    rule = problem.rule
+    return bool(
+        (rule["share"] >= 1).all()
+        and (rule["entropy"] <= 0).all()
+        and (rule["closeness"] == inf).all()
+    )

@@ -1,0 +1,162 @@
+"""ADKA: k by local density, and a region grown over the road graph until it hides k devices.
+
+Promise: every region holds at least k distinct devices. Nothing more: who knows the algorithm
+finds the device the region was grown from (see the threat model).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.positions.density import DensityMap
+from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
+from anonymizer.domain.outcomes import Outcome
+
+_HELD = int(Outcome.HELD)
+_TOO_FEW_DEVICES = int(Outcome.SUPPRESSED__TOO_FEW_DEVICES)
+_REGION_TOO_LARGE = int(Outcome.SUPPRESSED__REGION_TOO_LARGE)
+
+
+@dataclass(frozen=True, slots=True)
+class DensityRule:
+    """How many devices a region must hold, by the density at its root.
+
+    Attributes
+    ----------
+    steps
+        Rising densities, in devices at a node and its neighbours.
+    values
+        One more than `steps`, not rising: `values[i]` is k where the density is below
+        `steps[i]` and not below the step before; the last is k beyond every step.
+    floor
+        No k is below this.
+    """
+
+    steps: tuple[int, ...] = (4, 10)
+    values: tuple[int, ...] = (10, 5, 2)
+    floor: int = 2
+
+    def k_for(self, density: Int32Array) -> Int32Array:
+        """Return k for each density, same shape. O(n log steps)."""
+        values = np.maximum(np.asarray(self.values, np.int32), np.int32(self.floor))
+        return values[np.searchsorted(np.asarray(self.steps), density, side="right")]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Regions:
+    """Regions in compressed sparse rows; one whose outcome is not `HELD` is empty.
+
+    Attributes
+    ----------
+    first_node_of, node
+        Region r: `node[first_node_of[r]:first_node_of[r + 1]]`, in the order of growth.
+    outcome
+        `HELD`, or why there is no region, shape (regions,).
+    """
+
+    first_node_of: IntArray
+    node: Int32Array
+    outcome: UInt8Array
+
+
+def grow_regions(
+    density: DensityMap, root: Int32Array, k: Int32Array, *, max_nodes: int
+) -> Regions:
+    """Grow a region from each root by breadth-first search until it holds k devices.
+
+    Neighbours are taken in the graph's own adjacency order; devices are summed as each node is
+    *added*, and growth stops the moment the sum reaches k, also in the middle of a list of
+    neighbours.
+
+    Parameters
+    ----------
+    density
+        Where the devices are.
+    root
+        Nodes, shape (r,).
+    k
+        Devices needed, shape (r,), >= 1.
+    max_nodes
+        A region that would need more nodes is refused.
+
+    Returns
+    -------
+    regions
+        Refused with `SUPPRESSED__TOO_FEW_DEVICES` where the component of the root holds fewer
+        than k devices, with `SUPPRESSED__REGION_TOO_LARGE` at the cap.
+
+    Notes
+    -----
+    O(nodes) a call, which the marks of visited nodes take, and O(region + its border) a root:
+    marks are never cleared, they carry the number of the root that set them.
+    """
+    # No region needs more nodes than there are; a cap beyond that would only take memory.
+    network = density.network
+    return Regions(
+        *_grow(
+            network.first_arc_of,
+            network.neighbour_of,
+            network.component_of,
+            density.n_at,
+            density.n_in,
+            root,
+            k,
+            min(max_nodes, network.n_nodes),
+        )
+    )
+
+
+@kernel
+def _grow(
+    first_arc_of: Int32Array,
+    neighbour_of: Int32Array,
+    component_of: Int32Array,
+    n_at: Int32Array,
+    n_in: Int32Array,
+    root: Int32Array,
+    k: Int32Array,
+    max_nodes: int,
+) -> tuple[IntArray, Int32Array, UInt8Array]:
+    first_node_of = np.zeros(len(root) + 1, np.int64)
+    outcome = np.full(len(root), _HELD, np.uint8)
+    node = np.empty(max(16 * len(root), max_nodes), np.int32)
+    seen_by = np.full(len(n_at), -1, np.int32)
+    n = 0
+    for r in range(len(root)):
+        start = n
+        if n_in[component_of[root[r]]] < k[r]:
+            outcome[r] = _TOO_FEW_DEVICES
+            first_node_of[r + 1] = start
+            continue
+        if start + max_nodes > len(node):
+            larger = np.empty(2 * len(node) + max_nodes, np.int32)
+            larger[:n] = node[:n]
+            node = larger
+        # The region is its own queue: nodes stand in the order they were added.
+        node[n] = root[r]
+        n += 1
+        seen_by[root[r]] = r
+        total = n_at[root[r]]
+        head = start
+        capped = False
+        while total < k[r] and head < n and not capped:
+            for arc in range(first_arc_of[node[head]], first_arc_of[node[head] + 1]):
+                v = neighbour_of[arc]
+                if seen_by[v] == r:
+                    continue
+                if n - start == max_nodes:
+                    capped = True
+                    break
+                seen_by[v] = r
+                node[n] = v
+                n += 1
+                total += n_at[v]
+                if total >= k[r]:
+                    break
+            head += 1
+        if total < k[r]:
+            outcome[r] = _REGION_TOO_LARGE
+            n = start
+        first_node_of[r + 1] = n
+    return first_node_of, node[:n].copy(), outcome

@@ -1,0 +1,8 @@
+"""Ways to form cloaking regions, from the weakest promise to the strongest."""
+
+from anonymizer.algorithms.positions.cloaks.bfs import BfsCloak
+from anonymizer.algorithms.positions.cloaks.protocol import Cloak
+from anonymizer.algorithms.positions.cloaks.session import Epochs, SessionCloak
+from anonymizer.algorithms.positions.cloaks.snapshot import SnapshotCloak
+
+__all__ = ["BfsCloak", "Cloak", "Epochs", "SessionCloak", "SnapshotCloak"]

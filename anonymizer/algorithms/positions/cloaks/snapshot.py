@@ -1,0 +1,102 @@
+"""Reciprocal regions: at one instant, at least k devices publish the identical region.
+
+Groups follow from where everybody is, never from who reports. When one member reports, its
+whole group publishes: a message of one alone would tell it from the others.
+
+Not promised: that the same devices share a region at the next tick. Linked regions of one
+pseudonym can be intersected.
+"""
+
+import numpy as np
+
+from anonymizer.algorithms.positions.adka import DensityRule
+from anonymizer.algorithms.positions.cloaks.protocol import MemorylessCloak
+from anonymizer.algorithms.positions.density import DensityMap
+from anonymizer.algorithms.positions.grouping import TOO_FEW, TOO_LARGE, TOO_SMALL, Groups, gather
+from anonymizer.algorithms.positions.spanning_forest import SpanningForest
+from anonymizer.domain.arrays import FloatArray, Int32Array
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.domain.release import Cloaked, Release, starts_of
+
+
+class SnapshotCloak(MemorylessCloak):
+    """Parts all present devices into groups anew at every tick.
+
+    Parameters
+    ----------
+    forest
+        Of the network.
+    rule
+        k by density; a group satisfies the largest k demanded within.
+    min_nodes, max_nodes
+        Bounds of a region.
+    metres_at, min_metres
+        Road metres each node stands for, and how many a region covers at the least.
+    rotate_s
+        Life of a pseudonym.
+    k_extra
+        Members beyond k, against devices of the adversary's own among them.
+    """
+
+    reciprocal = True
+
+    def __init__(
+        self,
+        forest: SpanningForest,
+        rule: DensityRule,
+        *,
+        min_nodes: int,
+        max_nodes: int,
+        metres_at: FloatArray,
+        min_metres: float,
+        rotate_s: float,
+        k_extra: int,
+    ) -> None:
+        self._forest = forest
+        self._rule = rule
+        self._min_nodes = min_nodes
+        self._max_nodes = max_nodes
+        self._metres_at = metres_at
+        self._min_metres = min_metres
+        self._rotate_s = rotate_s
+        self._k_extra = k_extra
+
+    def demand(self, rule: DensityRule, *, k_extra: int) -> None:
+        """Let groups that are formed from now on hold so many devices."""
+        self._rule = rule
+        self._k_extra = k_extra
+
+    def cloak(self, density: DensityMap, slot: Int32Array, *, now: float) -> Cloaked:
+        """Return the groups of all present devices of which any reports. O(nodes + devices)."""
+        groups = gather(
+            self._forest,
+            density.n_at,
+            self._rule.k_for(density.n_near) + np.int32(self._k_extra),
+            min_nodes=self._min_nodes,
+            max_nodes=self._max_nodes,
+            metres_at=self._metres_at,
+            min_metres=self._min_metres,
+        )
+        group_of = groups.group_at[density.node_of[slot]]
+        fate = np.full(len(slot), Outcome.PUBLISHED, np.uint8)
+        fate[group_of == TOO_FEW] = Outcome.SUPPRESSED__TOO_FEW_DEVICES
+        fate[group_of == TOO_SMALL] = Outcome.SUPPRESSED__REGION_TOO_SMALL
+        fate[group_of == TOO_LARGE] = Outcome.SUPPRESSED__REGION_TOO_LARGE
+        reported = np.zeros(len(groups.k), bool)
+        reported[group_of[group_of >= 0]] = True
+        return Cloaked(self._release(groups, density, now).only(reported), fate)
+
+    def _release(self, groups: Groups, density: DensityMap, now: float) -> Release:
+        """Return all groups with their members."""
+        present = np.flatnonzero(density.node_of >= 0).astype(np.int32)
+        group_of = groups.group_at[density.node_of[present]]
+        present, group_of = present[group_of >= 0], group_of[group_of >= 0]
+        sizes = np.bincount(group_of, minlength=len(groups.k))
+        return Release(
+            k=(groups.k - self._k_extra).astype(np.int32),
+            first_node_of=groups.first_node_of,
+            node=groups.node,
+            first_member_of=starts_of(sizes),
+            member=present[np.argsort(group_of, kind="stable")],
+            version=np.full(len(present), int(now // self._rotate_s)),
+        )

@@ -1,0 +1,23 @@
+"""What users ask for beyond anonymity: places, and ends of trips, of which nothing is said."""
+
+from anonymizer.algorithms.positions.protection.rounding import round_time
+from anonymizer.algorithms.positions.protection.trips import TripEnds, TripRule, TripTick
+from anonymizer.algorithms.positions.protection.zones import (
+    IN_ZONE,
+    Circle,
+    Polygon,
+    Zones,
+    keep_out,
+)
+
+__all__ = [
+    "IN_ZONE",
+    "Circle",
+    "Polygon",
+    "TripEnds",
+    "TripRule",
+    "TripTick",
+    "Zones",
+    "keep_out",
+    "round_time",
+]

@@ -1,0 +1,210 @@
+"""Attributes from what is declared of them: numbers or categories, an order, a hierarchy."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from anonymizer.algorithms.records.generalization import MISSING
+from anonymizer.domain.arrays import FloatArray
+from anonymizer.domain.records import NO_CODE, Attribute, Hierarchy
+
+Branch: TypeAlias = tuple[str, ...]
+"""Labels of a hierarchy from a leaf up to the root, without repetition."""
+ROOT = "*"
+"""Label of a root that the hierarchy itself does not name."""
+MOST_STEPS = 2**20
+"""Codes that whole numbers or a declared step may make."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Interval:
+    """The declared domain of a number.
+
+    Attributes
+    ----------
+    lo, hi
+        Its ends, which belong to it.
+    step
+        Distance of the values that it can have; None: any.
+    """
+
+    lo: float
+    hi: float
+    step: float | None = None
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite([self.lo, self.hi]).all() and self.lo <= self.hi):
+            raise ValueError("the ends are finite, the second is not below the first")
+        if self.step is None:
+            return
+        if not 0 < self.step < np.inf:
+            raise ValueError("the step is above 0 and finite")
+        n_steps = (self.hi - self.lo) / self.step
+        if n_steps >= MOST_STEPS:
+            raise ValueError(f"more than {MOST_STEPS} steps")
+        if abs(n_steps - round(n_steps)) > 1e-6:
+            raise ValueError("the step does not lead from one end to the other")
+
+
+def categories(
+    name: str, order: Sequence[str], *, branches: Iterable[Branch] = (), marker: str | None = None
+) -> Attribute:
+    """Return a categorical attribute; codes follow `order` as far as its hierarchy lets them.
+
+    Parameters
+    ----------
+    order
+        The categories, each once. The marker may be among them and goes last wherever it stands.
+    branches
+        Those of the hierarchy, one for each category at the least; none: there is no hierarchy.
+        A marker without a branch hangs below the root.
+    marker
+        The category that means "missing"; None: there is none.
+
+    Raises
+    ------
+    ValueError
+        If a category has no branch.
+
+    Notes
+    -----
+    Codes below a node follow each other: where the order scatters them, they are gathered at the
+    first of them.
+    """
+    leaves = [each for each in order if each != marker] + ([] if marker is None else [marker])
+    branch_of = {branch[0]: branch for branch in branches}
+    if branch_of:
+        _hang(branch_of, marker)
+        if any(leaf not in branch_of for leaf in leaves):
+            raise ValueError("the hierarchy lacks a category of the order")
+        leaves = _gathered([branch_of[leaf] for leaf in leaves], marker)
+    return Attribute(
+        name=name,
+        position=np.arange(len(leaves), dtype=np.float64),
+        label=tuple(leaves),
+        missing=NO_CODE if marker is None else len(leaves) - 1,
+        hierarchy=hierarchy_of([branch_of[leaf] for leaf in leaves]) if branch_of else None,
+    )
+
+
+def numbers(
+    name: str, position: FloatArray, *, branches: Iterable[Branch] = (), missing: bool = False
+) -> Attribute:
+    """Return a numeric attribute whose values lie at `position`, rising.
+
+    Parameters
+    ----------
+    branches
+        Those of the hierarchy, whose leaves are numbers, one for each position at the least.
+    missing
+        Whether there is a missing marker. It lies beyond the last value, one step further.
+
+    Raises
+    ------
+    ValueError
+        If a position has no branch, or the numbers below a node do not follow each other.
+    """
+    branch_of = {float(b[0]): b for b in branches}
+    leaves = []
+    if branch_of:
+        if any(x not in branch_of for x in position.tolist()):
+            raise ValueError("the hierarchy lacks a number of the domain")
+        leaves = [branch_of[x] for x in position.tolist()]
+        if _gathered(leaves, None) != [leaf[0] for leaf in leaves]:
+            raise ValueError("the numbers below a node of the hierarchy do not follow each other")
+        leaves += [(MISSING, leaves[0][-1])] if missing else []
+    step = float(position[-1] - position[-2]) if len(position) > 1 else 1.0
+    beyond = [float(position[-1]) + step if len(position) else 0.0] if missing else []
+    return Attribute(
+        name=name,
+        position=np.concatenate([position, beyond]),
+        missing=len(position) if missing else NO_CODE,
+        hierarchy=hierarchy_of(leaves) if leaves else None,
+    )
+
+
+def places_of(interval: Interval, values: FloatArray) -> FloatArray:
+    """Return where the values of a number can lie: the positions of its attribute.
+
+    Parameters
+    ----------
+    values
+        Those that are there, within the interval.
+
+    Notes
+    -----
+    Every step where one is declared. Without, every whole number where all there is is whole and
+    that is not too many (`MOST_STEPS`), else the values that are there and the ends.
+    """
+    lo, hi, step = interval.lo, interval.hi, interval.step
+    ends = np.array([lo, hi])
+    if step is None and hi - lo < MOST_STEPS and _whole(ends) and _whole(values):
+        step = 1.0
+    if step is None:
+        return np.unique(np.concatenate([ends, values]))
+    # Twelve digits: 0.3, not 0.30000000000000004.
+    return np.array([float(f"{lo + i * step:.12g}") for i in range(round((hi - lo) / step) + 1)])
+
+
+def hierarchy_of(branches: Sequence[Branch]) -> Hierarchy:
+    """Return the hierarchy of branches that are in the order of their codes.
+
+    A node is known by the labels from the root down to it. All branches have one root.
+    """
+    height = max(len(branch) for branch in branches)
+    label = [branch[0] for branch in branches]
+    n_leaves = [1] * len(branches)
+    node_of: dict[Branch, int] = {}
+    ancestor = np.zeros((len(branches), height), np.int32)
+    for code, branch in enumerate(branches):
+        path = [code]
+        for at in range(1, len(branch)):
+            node = node_of.setdefault(branch[at:], len(label))
+            if node == len(label):
+                label.append(branch[at])
+                n_leaves.append(0)
+            n_leaves[node] += 1
+            path.append(node)
+        # Levels are counted from the root, so that a node is at one level below all its leaves.
+        above = path[1:] or path
+        ancestor[code] = [code, *above[:1] * (height - len(path)), *path[1:]][:height]
+    return Hierarchy(ancestor, tuple(label), np.array(n_leaves, np.int32))
+
+
+def ambiguous(branches: Sequence[Branch]) -> int | None:
+    """Return the first branch with a label that names another node as well; None: there is none.
+
+    A release that tells a node by its label could not be read.
+    """
+    place_of: dict[str, tuple[bool, Branch]] = {}
+    for i, branch in enumerate(branches):
+        if branch[0] in place_of:
+            return i
+        for at in range(len(branch)):
+            place = (at == 0, branch[at:])
+            if place_of.setdefault(branch[at], place) != place:
+                return i
+    return None
+
+
+def _hang(branch_of: dict[str, Branch], marker: str | None) -> None:
+    if marker is not None and marker not in branch_of:
+        root = next(iter(branch_of.values()))[-1]
+        branch_of[marker] = (marker, root)
+
+
+def _gathered(branches: Sequence[Branch], last: str | None) -> list[str]:
+    """Return the leaves such that those below each node follow each other, `last` at the end."""
+    first: dict[Branch, tuple[bool, int]] = {}
+    for i, branch in enumerate(branches):
+        for at in range(len(branch)):
+            holds_last, seen = first.get(branch[at:], (False, i))
+            first[branch[at:]] = (holds_last or branch[0] == last, seen)
+    down = [[first[branch[at:]] for at in reversed(range(len(branch)))] for branch in branches]
+    return [branches[i][0] for i in sorted(range(len(branches)), key=down.__getitem__)]
+
+
+def _whole(values: FloatArray) -> bool:
+    return bool((values == np.rint(values)).all())

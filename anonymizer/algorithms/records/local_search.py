@@ -1,0 +1,154 @@
+"""Local search: from a partition that keeps the promise, by such alone, to a cheaper one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.drawing import draw
+from anonymizer.algorithms.records.evicting import admit
+from anonymizer.algorithms.records.joining import Scratch, blank_scratch
+from anonymizer.algorithms.records.moves import make_moves
+from anonymizer.algorithms.records.outlining import partition_of, redraw_all
+from anonymizer.algorithms.records.partition import Partition, partition_cost
+from anonymizer.algorithms.records.pricing import Orders
+from anonymizer.algorithms.records.tally import Tally
+from anonymizer.domain.arrays import Int32Array
+
+_WORK_A_CALL = 2_000_000
+_DRAWS_A_CALL = 20_000
+_MOST_AT_ONCE = 512
+_REDRAWN = 0.02
+_WORK_A_RECORD = 8_000
+"""Of the first round without a time limit; each further one is twice as long."""
+_FULL_WORK = 40_000
+"""From so much work a record on, the search begins at its hottest."""
+_HEAT = 0.2
+_LEAST_GAIN = 1e-3
+_MOST_ROUNDS = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Search:
+    """A partition, and all that moves need.
+
+    Attributes
+    ----------
+    orders, tally, partition, scratch
+        As kernels take them.
+    """
+
+    orders: Orders
+    tally: Tally
+    partition: Partition
+    scratch: Scratch
+
+    @property
+    def class_of(self) -> Int32Array:
+        """Class of each record now."""
+        return self.partition[0]["number"].copy()
+
+    @property
+    def loss(self) -> float:
+        """Information loss of all records now."""
+        _, head, _, _ = self.tally
+        classes = self.partition[1][: int(head[0]["n_classes"])]
+        return float((classes["size"] * classes["loss"]).sum())
+
+    @property
+    def cost(self) -> float:
+        """What all classes cost now."""
+        return partition_cost(self.partition, self.tally)
+
+
+def search_from(
+    class_of: Int32Array, tally: Tally, *, keep_going: Callable[[], bool] = lambda: True
+) -> Search:
+    """Return a search that begins at a partition, in which the suppressed have been settled.
+
+    Where there is no time for all of them, the rest stays suppressed. Records that are alike must
+    lie near each other. O(n columns log n); 8 bytes a record for each of its columns, and 60 bytes
+    besides.
+    """
+    (cells, rule, _, _), head, _, _ = tally
+    partition = partition_of(class_of, tally)
+    told_apart = np.flatnonzero((np.arange(len(rule)) < head["n_qis"]) | (rule["distinct"] > 1))
+    order = np.empty((len(told_apart) + 1, len(cells)), np.int32)
+    order[0] = np.arange(len(cells))
+    for row, c in enumerate(told_apart, start=1):
+        order[row] = np.argsort(cells[:, c], kind="stable")
+    rank = np.empty_like(order)
+    for there, back in zip(order, rank, strict=True):
+        back[there] = order[0]
+    scratch = blank_scratch(partition, _MOST_AT_ONCE)
+    left_out, n = class_of == SUPPRESSED, len(class_of)
+    at = 0 if left_out.any() and not left_out.all() else n
+    while at < n:
+        at = admit(at, (order, rank), tally, partition, scratch)
+        if at < n and not keep_going():
+            break
+    return Search((order, rank), tally, partition, scratch)
+
+
+def improve(
+    search: Search,
+    *,
+    keep_going: Callable[[], bool],
+    left: Callable[[], float] | None,
+    rng: np.random.Generator,
+    progress: Callable[[float], None],
+) -> Int32Array:
+    """Return the class of each record in the cheapest partition found; see `best`.
+
+    Notes
+    -----
+    Simulated annealing: a move may make it worse by a little while the search is hot, and the
+    less the colder it gets. Where it is known how much time is left, it cools once over all of
+    it, from the hotter the more moves there is time for; where not, in rounds: a cold one, then
+    ever longer ones that are heated again, until one gains less than a thousandth.
+    """
+    cheapest, least = search.class_of, search.cost
+    _, head, _, _ = search.tally
+    n, k = len(cheapest), int(head[0]["k"])
+    hottest = _HEAT * k * least / max(n, 1)
+    if left is not None:
+        used = 0
+        while keep_going():
+            gone = 1 - left()
+            full = _FULL_WORK * n * gone
+            warmth = (1 - gone) ** 2 * min(1.0, used / full if full > 0 else 0.0)
+            used += _moves(search, hottest * warmth, _WORK_A_CALL, rng, progress)
+        return search.class_of if search.cost < least else cheapest
+
+    for number in range(_MOST_ROUNDS):
+        length, used = n * (_WORK_A_RECORD << number), 0
+        while used < length and keep_going():
+            warmth = (1 - used / length) ** 2 if number > 0 else 0.0
+            used += _moves(search, hottest * warmth, length - used, rng, progress)
+        cost = search.cost
+        gained = least - cost
+        if gained > 0:
+            cheapest, least = search.class_of, cost
+        if used < length or (number > 0 and gained < _LEAST_GAIN * least):
+            break
+    return cheapest
+
+
+def _moves(
+    search: Search,
+    heat: float,
+    work: int,
+    rng: np.random.Generator,
+    progress: Callable[[float], None],
+) -> int:
+    """Make moves for some 20 ms; return the work it was."""
+    given = min(work, _WORK_A_CALL)
+    tally, partition = search.tally, search.partition
+    draws = draw(rng, _DRAWS_A_CALL)
+    left = make_moves(heat, given, draws, search.orders, tally, partition, search.scratch)
+    (_, rule, _, _), _, _, _ = tally
+    if (rule["share"] < 1).any() and rng.random() < _REDRAWN:
+        redraw_all(tally, partition)  # bounds on frequent values get loose
+    progress(search.loss)
+    return max(given - int(left), 1)

@@ -1,0 +1,143 @@
+"""Measure and attack a release, independently of how it was made, and report."""
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Literal
+
+from anonymizer.algorithms.attacks.linkability import Homogeneity, Leak, homogeneity, link
+from anonymizer.algorithms.attacks.released_classes import publish as as_seen
+from anonymizer.algorithms.records.measures import Measures, measure
+from anonymizer.algorithms.records.problem import Cost
+from anonymizer.app.anonymize.release_report import (
+    AnonymizeReport,
+    Asked,
+    ClassSizes,
+    LeakFound,
+    Losses,
+    QuasiIdentifier,
+    Sensitive,
+    Settings,
+    Source,
+)
+from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.promises import Promise
+from anonymizer.domain.records import NO_CODE, Attribute, Schema
+from anonymizer.files.coded_table import CodedTable
+
+
+def report_of(
+    coded: CodedTable,
+    class_of: Int32Array,
+    *,
+    promise: Promise,
+    settings: Settings,
+    warnings: tuple[str, ...],
+) -> AnonymizeReport:
+    """Measure and attack a release, and return the report."""
+    records, schema = coded.records, coded.schema
+    found = measure(records, schema, class_of)
+    published = as_seen(
+        records, schema, class_of, by_hierarchy=settings.cost == Cost.TAXONOMY.name.lower()
+    )
+    leaks = link(published, schema, records, class_of)
+    alike = homogeneity(published, schema, records, class_of)
+    n_without = coded.n_rows - records.n
+    suppressed = {"no_identifier": n_without, "promise": found.n_suppressed}
+    return AnonymizeReport(
+        asked=_asked(promise),
+        settings=settings,
+        n=coded.n_rows,
+        n_published=found.n - found.n_suppressed,
+        suppressed={reason: n for reason, n in suppressed.items() if n},
+        n_classes=found.n_classes,
+        class_size=ClassSizes(min=found.size_min, median=found.size_median, max=found.size_max),
+        k=found.k,
+        qis=_qis(coded, found),
+        sources=tuple(
+            Source(qis=_names(schema, s), max_share=share)
+            for s, share in enumerate(found.max_source_share)
+        ),
+        sensitive=_sensitive(coded, found, alike),
+        gcp=_losses(found.gcp),
+        gcp_published=_losses(found.gcp_published),
+        dm=found.dm_published,
+        leaks=tuple(_leak(schema, leak) for leak in leaks),
+        warnings=warnings,
+    )
+
+
+def _asked(promise: Promise) -> Asked:
+    return Asked(
+        k=promise.k,
+        d=promise.d,
+        l=promise.l,
+        max_share=promise.max_share,
+        max_source_share=promise.max_source_share,
+        min_spread=promise.min_spread,
+        entropy_l=promise.entropy_l,
+        t=promise.t if isfinite(promise.t) else None,
+    )
+
+
+def _qis(coded: CodedTable, found: Measures) -> tuple[QuasiIdentifier, ...]:
+    return tuple(
+        QuasiIdentifier(
+            name=qi.name,
+            kind=_kind(qi),
+            domain=coded.origin[qi.name],
+            size=qi.size,
+            n_missing=_n_missing(qi, coded.records.qi[:, j]),
+            d=found.d[j],
+            max_share=found.max_share[j],
+            spread=found.spread[j],
+            ncp=_losses({form: of[j] for form, of in found.ncp.items()}),
+        )
+        for j, qi in enumerate(coded.schema.qis)
+    )
+
+
+def _sensitive(
+    coded: CodedTable, found: Measures, alike: tuple[Homogeneity, ...]
+) -> tuple[Sensitive, ...]:
+    return tuple(
+        Sensitive(
+            name=attribute.name,
+            kind=_kind(attribute),
+            domain=coded.origin[attribute.name],
+            size=attribute.size,
+            n_missing=_n_missing(attribute, coded.records.sensitive[:, j]),
+            l=found.l[j],
+            entropy_l=found.entropy_l[j],
+            t=found.t[j],
+            n_homogeneous_classes=alike[j].n_classes,
+            n_homogeneous_people=alike[j].n_people,
+        )
+        for j, attribute in enumerate(coded.schema.sensitive)
+    )
+
+
+def _leak(schema: Schema, leak: Leak) -> LeakFound:
+    sensitive = tuple(attribute.name for attribute in schema.sensitive)
+    return LeakFound(
+        knows=leak.knows.value,
+        known=_names(schema, leak.known),
+        learned=sensitive if leak.learned is None else _names(schema, leak.learned),
+        n_cells=leak.n_cells,
+        n_people=leak.n_people,
+    )
+
+
+def _names(schema: Schema, source: int) -> tuple[str, ...]:
+    return tuple(schema.qis[j].name for j in schema.sources[source])
+
+
+def _losses(of: Mapping[Cost, float]) -> Losses:
+    return Losses(range=of[Cost.RANGE], set=of[Cost.SET], taxonomy=of[Cost.TAXONOMY])
+
+
+def _kind(attribute: Attribute) -> Literal["number", "category"]:
+    return "number" if attribute.numeric else "category"
+
+
+def _n_missing(attribute: Attribute, code: Int32Array) -> int:
+    return 0 if attribute.missing == NO_CODE else int((code == attribute.missing).sum())

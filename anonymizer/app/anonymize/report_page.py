@@ -1,0 +1,222 @@
+"""The report as one page that a browser shows by itself."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from anonymizer.app.anonymize.charts import class_sizes, losses, shares
+from anonymizer.app.anonymize.publication import Publication
+from anonymizer.app.anonymize.release_report import AnonymizeReport, Losses
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #d0d0d0; --soft: #f3f4f6; --ink: #222; --paper: #fff; }
+@media (prefers-color-scheme: dark) {
+  :root { --line: #444; --soft: #23262b; --ink: #e4e4e4; --paper: #16181c; }
+}
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: var(--ink);
+  background: var(--paper); font: 16px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.6rem; margin-bottom: 0.2rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
+table { border-collapse: collapse; margin: 0.6rem 0; display: block; overflow-x: auto; }
+th, td { padding: 0.25rem 0.9rem 0.25rem 0; border-bottom: 1px solid var(--line);
+  text-align: right; vertical-align: top; font-variant-numeric: tabular-nums; }
+th:first-child, td:first-child { text-align: left; }
+thead th { font-weight: 600; }
+figure { margin: 1rem 0; } img { max-width: 100%; background: #fff; border-radius: 6px; }
+.key { display: flex; flex-wrap: wrap; gap: 0.8rem; padding: 0; list-style: none; }
+.key li { background: var(--soft); border-radius: 6px; padding: 0.5rem 0.9rem; }
+.key b { display: block; font-size: 1.25rem; }
+.warn { border-left: 4px solid #EE7733; padding: 0.2rem 0.9rem; background: var(--soft); }
+"""
+
+
+def page(report: AnonymizeReport, publication: Publication) -> str:
+    """Return the report as HTML, with its plots within; it asks for nothing from outside."""
+    asked, settings = report.asked, report.settings
+    title = f"{settings.table}, {settings.model} by {settings.method}"
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        f"<p>{escape(_sentence(report))}</p>",
+        _key_figures(report),
+        *(f"<p class=warn>{escape(warning)}</p>" for warning in report.warnings),
+        "<h2>What every class keeps</h2>",
+        _promise(report),
+        "<h2>Classes</h2>",
+        _plot(class_sizes(publication.class_of, k=asked.k), "Sizes of the classes"),
+        "<h2>Quasi-identifiers</h2>",
+        _quasi_identifiers(report),
+        _plot(losses(report), "Information loss of each quasi-identifier"),
+        _plot(shares(report), "Most frequent value of a class, of each quasi-identifier"),
+        "<h2>Sources</h2>",
+        _table(
+            ["source", "largest share of one tuple"],
+            [[", ".join(source.qis), _share(source.max_share)] for source in report.sources],
+        ),
+        *_sensitive(report),
+        "<h2>Linkability attack</h2>",
+        _leaks(report),
+        "<h2>How it was done</h2>",
+        _table(
+            ["setting", "value"],
+            [[name.replace("_", " "), _plain(value)] for name, value in settings],
+        ),
+        _table(["step", "seconds"], [[step, f"{s:.2f}"] for step, s in report.seconds.items()]),
+    ]
+    return (
+        "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
+        '<meta name=viewport content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head>\n<body>\n"
+        + "\n".join(parts)
+        + "\n</body></html>\n"
+    )
+
+
+def _sentence(report: AnonymizeReport) -> str:
+    left_out = ", ".join(
+        f"{n:,} for {reason.replace('_', ' ')}" for reason, n in report.suppressed.items()
+    )
+    suppressed = f"Left out: {left_out}." if left_out else "No row was left out."
+    return (
+        f"{report.n_published:,} of {report.n:,} rows are published in {report.n_classes:,} "
+        f"equivalence classes. {suppressed}"
+    )
+
+
+def _key_figures(report: AnonymizeReport) -> str:
+    size = report.class_size
+    figures = {
+        "least persons of a class": f"{report.k:,}",
+        "class size, least / median / most": f"{size.min:,} / {size.median:g} / {size.max:,}",
+        f"GCP ({report.settings.cost})": f"{getattr(report.gcp, report.settings.cost):.4f}",
+        "DM": f"{report.dm:,}",
+        "values linked between sources": f"{report.n_learned(sensitive=False):,}",
+        "sensitive values linked": f"{report.n_learned(sensitive=True):,}",
+    }
+    items = (f"<li><b>{escape(value)}</b>{escape(name)}</li>" for name, value in figures.items())
+    return f"<ul class=key>{''.join(items)}</ul>"
+
+
+def _promise(report: AnonymizeReport) -> str:
+    asked = report.asked
+    rows = [["k, distinct persons", str(asked.k), str(report.k)]]
+    rows.append(
+        ["d, values of every quasi-identifier", str(asked.d), str(min(qi.d for qi in report.qis))]
+    )
+    share = max(qi.max_share for qi in report.qis)
+    rows.append(["share of one value, at most", _share(asked.max_share), _share(share)])
+    share = max(source.max_share for source in report.sources)
+    rows.append(
+        ["share of one source's tuple, at most", _share(asked.max_source_share), _share(share)]
+    )
+    rows += [
+        [f"spread of {qi.name}", f"{asked.min_spread[qi.name]:g}", f"{qi.spread:g}"]
+        for qi in report.qis
+        if qi.name in asked.min_spread
+    ]
+    for attribute in report.sensitive:
+        name = attribute.name
+        rows.append([f"l, values of {name}", str(asked.l), str(attribute.l)])
+        rows.append([f"entropy-l of {name}", f"{asked.entropy_l:g}", f"{attribute.entropy_l:.3g}"])
+        rows.append([f"t of {name}, at most", _figure(asked.t), f"{attribute.t:.3g}"])
+    return _table(["", "asked", "reached"], rows)
+
+
+def _quasi_identifiers(report: AnonymizeReport) -> str:
+    rows = [
+        [
+            qi.name,
+            f"{qi.kind}, from {qi.domain}",
+            f"{qi.size:,}",
+            f"{qi.n_missing:,}",
+            str(qi.d),
+            _share(qi.max_share),
+            _figure(qi.spread),
+            *_losses(qi.ncp),
+        ]
+        for qi in report.qis
+    ]
+    rows.append(["all (GCP)", "", "", "", "", "", "", *_losses(report.gcp)])
+    rows.append(
+        ["all, published rows alone", "", "", "", "", "", "", *_losses(report.gcp_published)]
+    )
+    heads = ["", "domain", "values", "missing", "d", "largest share", "spread"]
+    return _table([*heads, "loss: range", "set", "taxonomy"], rows)
+
+
+def _sensitive(report: AnonymizeReport) -> Iterable[str]:
+    if not report.sensitive:
+        return
+    yield "<h2>Sensitive attributes</h2>"
+    yield _table(
+        [
+            "",
+            "domain",
+            "values",
+            "missing",
+            "l",
+            "entropy-l",
+            "t",
+            "classes of one value",
+            "people",
+        ],
+        [
+            [
+                a.name,
+                f"{a.kind}, from {a.domain}",
+                f"{a.size:,}",
+                f"{a.n_missing:,}",
+                str(a.l),
+                f"{a.entropy_l:.3g}",
+                f"{a.t:.3g}",
+                f"{a.n_homogeneous_classes:,}",
+                f"{a.n_homogeneous_people:,}",
+            ]
+            for a in report.sensitive
+        ],
+    )
+
+
+def _leaks(report: AnonymizeReport) -> str:
+    if not report.leaks:
+        return "<p>There is one source and nothing to learn besides.</p>"
+    return _table(
+        ["who holds", "and knows the", "learns of", "values", "people"],
+        [
+            [
+                ", ".join(leak.known),
+                leak.knows,
+                ", ".join(leak.learned),
+                f"{leak.n_cells:,}",
+                f"{leak.n_people:,}",
+            ]
+            for leak in report.leaks
+        ],
+    )
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(text)}</th>" for text in heads)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _plot(png: str, text: str) -> str:
+    return f'<figure><img alt="{escape(text)}" src="data:image/png;base64,{png}"></figure>'
+
+
+def _losses(of: Losses) -> list[str]:
+    return [f"{of.range:.4f}", f"{of.set:.4f}", f"{of.taxonomy:.4f}"]
+
+
+def _share(value: float) -> str:
+    return f"{value:.1%}"
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:g}"
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "-"
+    return "-" if value is None else str(value)

@@ -1,0 +1,89 @@
+"""What is told of classes besides their quasi-identifiers: persons and means."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from anonymizer.algorithms.kaca.class_statistics import summarize
+from anonymizer.app.anonymize.publication import CLASS_COLUMN, Publication
+from anonymizer.domain.arrays import FloatArray
+from anonymizer.errors import InputError, SettingsError
+from anonymizer.files.coded_columns import is_missing, texts
+from anonymizer.files.coded_table import CodedTable, Declared
+from anonymizer.files.tables import Table
+
+COUNT_COLUMN = "count"
+MEAN_PREFIX = "mean_"
+
+
+def measured(table: Table, declared: Declared, names: Sequence[str]) -> FloatArray:
+    """Return the measures of each row of a table, NaN where it has none, shape (rows, measures).
+
+    Raises
+    ------
+    InputError
+        If a column is missing or holds something else than numbers.
+    SettingsError
+        If one is named twice or declared to be something else.
+    """
+    measure = np.full((len(table), len(names)), np.nan)
+    for m, name in enumerate(names):
+        if name in declared.columns or name in names[:m]:
+            raise SettingsError(f"measure: column {name} is declared twice")
+        if name not in table.frame.columns:
+            raise InputError(f"{table.path}: no column {name}")
+        column = texts(table, name)
+        missing = is_missing(column, declared.markers)
+        value = column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+        if (faulty := ~missing & ~np.isfinite(value)).any():
+            row = int(np.argmax(faulty)) + 1
+            raise InputError(f"{table.path}: column {name}, row {row}: is not a number")
+        measure[~missing, m] = value[~missing]
+    return measure
+
+
+def with_summaries(
+    publication: Publication,
+    coded: CodedTable,
+    measure: FloatArray,
+    names: Sequence[str],
+    *,
+    k: int,
+) -> tuple[pl.DataFrame, int]:
+    """Return the published rows with the persons and means of their classes beside them.
+
+    Parameters
+    ----------
+    measure
+        Of each record, shape (records, measures).
+    names
+        Of the measures.
+    k
+        Persons that a mean is over at the least.
+
+    Returns
+    -------
+    frame
+        `count`: distinct persons of the class; `mean_NAME`: the mean of a measure, null where
+        fewer than k persons of the class have one.
+    n_withheld
+        Means that are not told.
+
+    Raises
+    ------
+    InputError
+        If a column that is published is called as one of these.
+    """
+    titles = [COUNT_COLUMN, *(f"{MEAN_PREFIX}{name}" for name in names)]
+    if taken := [title for title in titles if title in publication.frame.columns]:
+        raise InputError(f"column {taken[0]}: the release has one of this name")
+    # Sums of floats depend on their order: not on that of the table.
+    order = np.lexsort((coded.records.person, *measure.T))
+    class_of, person = publication.class_of[order], coded.records.person[order]
+    summary = summarize(class_of, person, measure[order], k=k)
+    of = publication.frame[CLASS_COLUMN]
+    columns = [pl.Series(COUNT_COLUMN, summary.n_persons.astype(np.int64)).gather(of)]
+    for title, mean in zip(titles[1:], summary.mean.T, strict=True):
+        columns.append(pl.Series(title, mean.copy()).fill_nan(None).gather(of))
+    return publication.frame.with_columns(columns), int(np.isnan(summary.mean).sum())

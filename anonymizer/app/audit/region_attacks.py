@@ -1,0 +1,115 @@
+"""Attacks on single records: what one published region gives away, and the bars for it."""
+
+import numpy as np
+
+from anonymizer.algorithms.attacks.density_leak import band_accuracy
+from anonymizer.algorithms.attacks.indistinguishability import instants_of
+from anonymizer.algorithms.attacks.presence import (
+    OUTSIDE,
+    devices_inside,
+    devices_near,
+    slot_in_region,
+)
+from anonymizer.algorithms.attacks.region_center import centres, guess_success, prefix_roots
+from anonymizer.app.audit.case import Case, mean
+from anonymizer.app.audit.findings import Figure, Finding
+
+LEAST_K = 2
+CENTRE_SUCCESS = 0.15
+CENTRE_RATIO = 2.0
+PREFIX_RATIO = 1.25
+
+
+def soundness(case: Case) -> list[Finding]:
+    """Look for the device where its record says it is."""
+    records = np.arange(case.observed.n_records)
+    node = case.true_node_of(records)
+    inside = slot_in_region(case.observed, node, region=case.observed.region_of) != OUTSIDE
+    figures: dict[str, Figure] = {
+        "share_inside": mean(inside),
+        "n_outside": int((~inside).sum()),
+    }
+    return [Finding(attack="soundness", figures=figures, bar="100 %", holds=bool(inside.all()))]
+
+
+def k_reached(case: Case) -> list[Finding]:
+    """Count the distinct devices in every region."""
+    instants = instants_of(case.observed)
+    n = devices_inside(
+        case.observed,
+        case.truth,
+        tick=instants.tick,
+        region=instants.region,
+        n_nodes=case.network.n_nodes,
+    )
+    enough = n >= np.maximum(instants.k, LEAST_K)
+    figures: dict[str, Figure] = {
+        "devices_min": int(n.min()),
+        "devices_median": float(np.median(n[instants.instant_of])),
+        "k_mean": mean(case.observed.k),
+        "share_below_k": mean(~enough[instants.instant_of]),
+    }
+    bar = f">= k and >= {LEAST_K} devices"
+    return [Finding(attack="k", figures=figures, bar=bar, holds=bool(enough.all()))]
+
+
+def roots(case: Case) -> list[Finding]:
+    """Guess the node that a region was grown from."""
+    observed = case.observed
+    records = np.flatnonzero(np.isin(observed.pseudonym_of, case.sampled))
+    region = observed.region_of[records]
+    distinct = np.unique(region)
+    one_in_n = mean(1 / observed.region_size[region])
+    attacks = (
+        (
+            "centre",
+            centres,
+            min(CENTRE_SUCCESS, CENTRE_RATIO * one_in_n),
+            f"<= {CENTRE_SUCCESS:.0%} and <= {CENTRE_RATIO:g} x 1/nodes",
+        ),
+        ("prefix", prefix_roots, PREFIX_RATIO * one_in_n, f"<= {PREFIX_RATIO:g} x 1/nodes"),
+    )
+    findings = []
+    for attack, suspects_of, most, bar in attacks:
+        suspect = suspects_of(observed, case.network, regions=distinct)
+        chance = guess_success(observed, suspect, region=region, node=case.true_node_of(records))
+        success = mean(chance)
+        figures: dict[str, Figure] = {
+            "success": success,
+            "one_in_n": one_in_n,
+            "n_records": len(records),
+        }
+        findings.append(Finding(attack=attack, figures=figures, bar=bar, holds=success <= most))
+    return findings
+
+
+def inversion(case: Case) -> list[Finding]:
+    """Count the devices that publish the identical region at an instant."""
+    n = instants_of(case.observed).n_sharing(case.identity_of[case.observed.pseudonym_of])
+    k = case.observed.k
+    figures: dict[str, Figure] = {
+        "sharing_min": int(n.min()),
+        "sharing_median": float(np.median(n)),
+        "sharing_to_k_min": float((n / k).min()),
+        "share_below_k": mean(n < k),
+    }
+    return [Finding(attack="inversion", figures=figures, bar=">= k", holds=bool((n >= k).all()))]
+
+
+def density_leak(case: Case) -> list[Finding]:
+    """Guess the band of density from the size of a region."""
+    observed = case.observed
+    records = np.argsort(observed.tick_of, kind="stable")
+    node = case.true_node_of(records)
+    records, node = records[node >= 0], node[node >= 0]
+    near = devices_near(case.network, case.truth, tick=observed.tick_of[records], node=node)
+    band = np.searchsorted(case.density_steps, near, side="right")
+    halves = np.random.default_rng(case.seed).integers(2, size=observed.n_pseudonyms)
+    half = halves[observed.pseudonym_of[records]]
+    size = observed.region_size[observed.region_of[records]]
+    figures: dict[str, Figure] = {
+        "accuracy": band_accuracy(size, band, half),
+        "base_rate": band_accuracy(np.zeros_like(size), band, half),
+        "n_records": len(records),
+    }
+    return [Finding(attack="density leak", figures=figures)]

@@ -1,0 +1,78 @@
+"""What answers questions about releases, over HTTP and as tools of a language model."""
+
+import time
+from collections.abc import Sequence
+
+from fastapi import APIRouter
+
+from anonymizer.app.gateway.recorder import declared_streams
+from anonymizer.errors import SettingsError
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.queries import Queries
+from anonymizer.settings import Settings, StreamSettings
+from anonymizer.store import ReleaseReader
+from anonymizer.web.answers import SHOWN
+from anonymizer.web.auth import read_token
+from anonymizer.web.limits import RateLimit
+from anonymizer.web.toll import toll_router
+
+
+def toll_queries(settings: Settings, streams: Sequence[Stream]) -> Queries | None:
+    """Return the queries of the toll stream, None where there is none.
+
+    Raises
+    ------
+    SettingsError
+        If the stream that `http.toll_stream` names cannot answer.
+    """
+    wanted = settings.http.toll_stream
+    for stream in streams:
+        if wanted in {None, stream.settings.name} and _answers(stream.settings):
+            return Queries(stream, ReleaseReader(settings.store.path))
+    if wanted is not None:
+        raise SettingsError(
+            'http.toll_stream: must name a stream of model "kaca" that publishes'
+            f" {', '.join(SHOWN)} (published_as, count_as), and nothing else"
+        )
+    return None
+
+
+def api_routes(settings: Settings, streams: Sequence[Stream]) -> APIRouter:
+    """Return the routes of the API.
+
+    Raises
+    ------
+    SettingsError
+        If the token's file or the toll stream cannot be used.
+    """
+    return toll_router(
+        toll_queries(settings, streams),
+        ReleaseReader(settings.store.path),
+        streams,
+        token=read_token(settings.http),
+        limit=RateLimit(settings.http.requests_per_minute, monotonic=time.monotonic),
+    )
+
+
+async def serve_tools(settings: Settings) -> None:
+    """Serve the toll queries as tools, on standard input and output, until the input ends.
+
+    Raises
+    ------
+    SettingsError
+        If there is no toll stream, or no store yet.
+    """
+    streams = declared_streams(settings)
+    queries = toll_queries(settings, streams)
+    if queries is None:
+        raise SettingsError('streams: none is of model "kaca" and publishes the toll API\'s fields')
+    queries.store.count([queries.stream.settings.name])
+    from anonymizer.web.mcp_tools import tool_server  # noqa: PLC0415  a second to import
+
+    await tool_server(queries).run_stdio_async()
+
+
+def _answers(settings: StreamSettings) -> bool:
+    names = [a.shown_as for a in settings.attributes if a.role != "sensitive"]
+    shown = {*names, settings.count_as}
+    return settings.model == "kaca" and shown == set(SHOWN) and len(names) == len(SHOWN) - 1

@@ -1,0 +1,281 @@
+"""The gateway: MQTT in, ticks, MQTT out, watched over HTTP."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from enum import Enum, auto
+
+import msgspec
+import structlog
+
+from anonymizer.app.gateway.api import api_routes
+from anonymizer.app.gateway.recorder import Recorder
+from anonymizer.app.live_map.frames import Viewer, origin_of, routes_of
+from anonymizer.app.live_map.screen import Screen, ShownLink
+from anonymizer.app.zoning import open_network
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.observe.metrics import FlowCollector, new_registry
+from anonymizer.observe.record_metrics import RecordCollector
+from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ports import Delivery, Outgoing
+from anonymizer.pipeline.positions.flow import PositionFlow
+from anonymizer.pipeline.positions.inbox import Inbox
+from anonymizer.pipeline.positions.stages import (
+    QUEUED_TICKS,
+    Ticks,
+    abandon,
+    publish_stage,
+    tick_stage,
+)
+from anonymizer.pipeline.positions.topics import subscription
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.settings import Settings
+from anonymizer.transport import MqttLink
+from anonymizer.web import HttpServer, create_application
+
+_STALLED_S = 10.0
+_REJECTED_TIMEOUT_S = 1.0
+_GOODBYE_S = 2.0
+
+
+class _Phase(Enum):
+    """Of a gateway's life; what a lost connection means depends on it."""
+
+    SERVING = auto()
+    DRAINING = auto()
+    LEAVING = auto()
+
+
+class Gateway:
+    """One positions flow, and the streams of records, between their broker and their watchers.
+
+    Parameters
+    ----------
+    settings
+        All of them.
+    network
+        The loaded network that `settings.network` names.
+    streams
+        The streams of the settings, declared.
+    beside
+        Screens of other gateways on the same traffic, to be looked at on this one's map.
+    demo
+        Whether the devices are made up: then anybody may look at them.
+
+    Raises
+    ------
+    SettingsError
+        If a file that the settings name cannot be used, or the HTTP address is taken.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        network: RoadNetwork,
+        streams: Sequence[Stream] = (),
+        *,
+        beside: Sequence[Screen] = (),
+        demo: bool = False,
+    ) -> None:
+        self._settings = settings
+        self._log = structlog.get_logger()
+        self.ledger = Ledger()
+        self.inbox = Inbox(settings.tick.queue_limit, self.ledger)
+        self.flow = PositionFlow(
+            settings,
+            open_network(settings, network),
+            self.ledger,
+            secret=secrets.token_bytes(32),
+            monotonic=time.monotonic,
+        )
+        self.screen = Screen(
+            settings.region.mode, network.node_id, self.flow, monotonic=time.monotonic
+        )
+        self._viewer = Viewer(
+            [self.screen, *beside],
+            devices_at=self.flow.devices_at if demo or settings.http.raw_view else None,
+        )
+        self._ticks: Ticks = asyncio.Queue(QUEUED_TICKS)
+        self._reported: dict[str, int] = {}
+        self._phase = _Phase.SERVING
+        self._link = MqttLink(
+            settings.broker,
+            client_id=settings.broker.client_id,
+            subscriptions=[(subscription(i.topic), i.qos) for i in settings.inputs],
+            deliver=self._deliver,
+            on_state=self._on_state,
+            announce=True,
+            close_timeout_s=_GOODBYE_S,
+        )
+        self.records = (
+            Recorder(settings, streams, on_state=self._on_records_state) if streams else None
+        )
+        self.registry = new_registry(
+            FlowCollector(
+                self.flow,
+                self.inbox,
+                n_queued_ticks=self._ticks.qsize,
+                connected=lambda: self._link.connected,
+            ),
+            *([RecordCollector(self.records)] if self.records else []),
+        )
+        self.http = (
+            HttpServer(
+                create_application(
+                    self.registry,
+                    alive=self._why_dead,
+                    ready=self._why_not_ready,
+                    more=[
+                        *(
+                            [routes_of(self._viewer, network, settings.http, demo=demo)]
+                            if settings.http.map and settings.inputs
+                            else []
+                        ),
+                        *([api_routes(settings, streams)] if streams else []),
+                    ],
+                    tiles_from=origin_of(settings.http.tiles),
+                ),
+                settings.http,
+            )
+            if settings.http.enabled
+            else None
+        )
+
+    def warm_up(self) -> None:
+        """Compile the kernels before the first message, on an empty tick."""
+        self.flow.settle(self.flow.tick([], [], now=0.0), [], seconds=0.0)
+        if self.records:
+            self.records.warm_up()
+
+    def adopt(self, settings: Settings) -> None:
+        """Go by other settings, as far as they may change: see `settings.changing`."""
+        self._settings = settings
+        self.inbox.limit(settings.tick.queue_limit)
+        self.flow.adopt(settings)
+
+    async def until_connected(self) -> None:
+        """Wait until the broker is there."""
+        await self._link.until_connected()
+        if self.records:
+            await self.records.until_connected()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve until `stop` is set, then drain within the deadline and say good-bye.
+
+        However the broker behaves, this returns within `tick.drain_s` and a few seconds more.
+        """
+        async with AsyncExitStack() as stack:
+            if self.http:
+                await stack.enter_async_context(self.http.serving())
+                self._log.info("listening", url=self.http.url)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._link.run(), name="link")
+                if self.records:
+                    group.create_task(self.records.run(stop), name="records")
+                rejected = group.create_task(self._report_rejected(), name="rejected")
+                viewer = group.create_task(self._viewer.run(), name="viewer")
+                await self._flow_until(stop, group)
+                rejected.cancel()
+                viewer.cancel()
+                await self._publish_rejected()
+                self._phase = _Phase.LEAVING
+                await self._link.close()
+        self._log.info("stopped", received=self.ledger.n_received, **self._counts())
+
+    async def _flow_until(self, stop: asyncio.Event, group: asyncio.TaskGroup) -> None:
+        drain = asyncio.Event()
+        tick = self._settings.tick
+        stages = [
+            group.create_task(
+                tick_stage(
+                    self.flow,
+                    self.inbox,
+                    self._ticks,
+                    interval_s=tick.interval_s,
+                    stop=drain,
+                    wall=time.time,
+                ),
+                name="tick",
+            ),
+            group.create_task(
+                publish_stage(
+                    self.flow,
+                    self._ticks,
+                    ShownLink(self._link, self.screen),
+                    qos=self._settings.output.qos,
+                    timeout_s=tick.drain_s,
+                ),
+                name="publish",
+            ),
+        ]
+        await stop.wait()
+        self._phase = _Phase.DRAINING
+        self._log.info("draining", deadline_s=tick.drain_s)
+        try:
+            async with asyncio.timeout(tick.drain_s):
+                await self._link.stop_receiving()
+                drain.set()
+                await asyncio.wait(stages)
+        except TimeoutError:
+            for stage in stages:
+                stage.cancel()
+            await asyncio.wait(stages)
+            self._log.warning("drain deadline passed")
+        abandon(self.flow, self.inbox, self._ticks, now=time.time())
+
+    async def _report_rejected(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.output.rejected_every_s)
+            await self._publish_rejected()
+
+    async def _publish_rejected(self) -> None:
+        """Say how many positions were refused since the last time, by reason."""
+        counts = self._counts()
+        fresh = {
+            reason: n - self._reported.get(reason, 0)
+            for reason, n in counts.items()
+            if reason != "published" and n > self._reported.get(reason, 0)
+        }
+        if fresh:
+            body = msgspec.json.encode({"time": round(time.time(), 3), "rejected": fresh})
+            message = Outgoing(self._settings.output.rejected_topic, body)
+            if all(await self._link.publish([message], qos=0, timeout_s=_REJECTED_TIMEOUT_S)):
+                self._reported = counts
+
+    def _counts(self) -> dict[str, int]:
+        """Return what has become of the positions, as `outcome/reason`; no zeros."""
+        counts = self.ledger.counts().items()
+        return {"/".join(filter(None, outcome.label)): n for outcome, n in counts if n}
+
+    def _deliver(self, deliveries: Sequence[Delivery]) -> None:
+        self.inbox.put(deliveries, at_s=time.monotonic())
+
+    def _on_state(self, connected: bool, reason: str) -> None:  # noqa: FBT001  the link's callback
+        if connected:
+            self._log.info("broker connected")
+        elif self._phase is not _Phase.LEAVING:
+            self._log.warning("no broker", reason=reason)
+
+    def _on_records_state(self, connected: bool, reason: str) -> None:  # noqa: FBT001  likewise
+        if connected:
+            self._log.info("broker connected for records")
+        elif self._phase is _Phase.SERVING:
+            self._log.warning("no broker for records", reason=reason)
+
+    def _why_dead(self) -> list[str]:
+        silent_s = time.monotonic() - self.flow.stats.last_tick_s
+        # A broker that takes nothing holds a tick up for as long as a publication may last.
+        patience_s = self._settings.tick.interval_s + self._settings.tick.drain_s + _STALLED_S
+        return [f"no tick for {silent_s:.0f} s"] if silent_s > patience_s else []
+
+    def _why_not_ready(self) -> list[str]:
+        problems = self._why_dead()
+        if not self._link.connected:
+            problems.append("broker: not connected")
+        if self.records and not self.records.connected:
+            problems.append("broker: not connected for records")
+        if self._phase is not _Phase.SERVING:
+            problems.append("stopping")
+        return problems

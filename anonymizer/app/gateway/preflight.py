@@ -1,0 +1,70 @@
+"""Would these settings start? What can be told without a broker."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from anonymizer.app.gateway.recorder import declared_streams
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.errors import InputError, SettingsError, TransportError
+from anonymizer.networks import load_network
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.settings import Settings
+from anonymizer.transport.connecting import read_access
+from anonymizer.web.auth import read_token
+
+_NO_NETWORK = "grid:2x2"
+"""Where nothing is located on it."""
+
+
+class Checked(NamedTuple):
+    """What the settings name, read."""
+
+    network: RoadNetwork
+    streams: list[Stream]
+
+
+def check_files(settings: Settings) -> Checked:
+    """Read every file that the settings name.
+
+    Raises
+    ------
+    SettingsError
+        Naming the key of the first that cannot be used.
+    """
+    broker = settings.broker
+    for key, path in (
+        ("broker.password_file", broker.password_file),
+        ("broker.ca_file", broker.ca_file),
+        ("broker.cert_file", broker.cert_file),
+        ("broker.key_file", broker.key_file),
+    ):
+        if path is not None:
+            _readable(key, path)
+    try:
+        read_access(broker)
+    except TransportError as error:
+        raise SettingsError(str(error)) from None
+    read_token(settings.http)
+    streams = declared_streams(settings)
+    if streams and not settings.store.path.absolute().parent.is_dir():
+        raise SettingsError(f"store.path: {settings.store.path}: there is no such folder")
+    source = settings.network.source if settings.inputs else _NO_NETWORK
+    return Checked(_network(source), streams)
+
+
+def _readable(key: str, path: Path) -> None:
+    try:
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise SettingsError(f"{key}: {path}: cannot be read: {error.strerror}") from None
+
+
+def _network(source: str) -> RoadNetwork:
+    try:
+        network = load_network(source)
+    except InputError as error:
+        raise SettingsError(f"network.source: {error}") from None
+    if not network.has_coordinates:
+        raise SettingsError(f"network.source: {source}: has no coordinates to locate positions by")
+    return network

@@ -1,0 +1,100 @@
+"""`serve`: a gateway as a service of the operating system."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+
+import structlog
+
+from anonymizer.app.gateway.gateway import Gateway
+from anonymizer.app.gateway.preflight import check_files
+from anonymizer.errors import AnonymizerError, SettingsError
+from anonymizer.observe.logs import configure_logs
+from anonymizer.settings import Settings
+from anonymizer.settings.reload import change
+
+
+async def serve_until_told(settings: Settings, reread: Callable[[], Settings]) -> None:
+    """Run a gateway until SIGTERM or SIGINT; the second signal does not wait for the drain.
+
+    Parameters
+    ----------
+    settings
+        To begin with.
+    reread
+        Returns what SIGHUP asks for, or raises what stands against it.
+
+    Raises
+    ------
+    SettingsError
+        Before anything is connected.
+    """
+    configure_logs(settings.log)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to reload
+    log = structlog.get_logger()
+    network, streams = check_files(settings)
+    if settings.inputs:
+        log.info("network loaded", nodes=network.n_nodes, roads=network.n_roads)
+    if settings.inputs and settings.region.mode == "bfs":
+        log.warning(
+            "region mode bfs hides devices from nobody who knows the algorithm",
+            promise="every region holds k devices, nothing more",
+        )
+    gateway = Gateway(settings, network, streams)
+    gateway.warm_up()
+    reload_at_signal(gateway, settings, reread)
+    try:
+        await gateway.run(stop_at_signal())
+    except BaseExceptionGroup as group:
+        _raise_known(group)
+        raise
+
+
+def _raise_known(group: BaseExceptionGroup[BaseException]) -> None:
+    """Raise what is meant for the operator, such as a store whose disk is full, as one line."""
+    known = group.subgroup(AnonymizerError)
+    while known is not None:
+        first = known.exceptions[0]
+        if not isinstance(first, ExceptionGroup):
+            raise first from None
+        known = first
+
+
+def stop_at_signal() -> asyncio.Event:
+    """Return an event that SIGTERM and SIGINT set; the second one does what it does by default."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def told() -> None:
+        stop.set()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told)
+    return stop
+
+
+def reload_at_signal(gateway: Gateway, settings: Settings, reread: Callable[[], Settings]) -> None:
+    """Let SIGHUP change what may change of the settings, and say in the log what became of it."""
+    log = structlog.get_logger()
+    running = settings
+
+    def told() -> None:
+        nonlocal running
+        try:
+            wanted = change(running, reread())
+        except SettingsError as error:
+            log.error("settings not reloaded", problem=str(error))  # noqa: TRY400  it is one line
+            return
+        running = wanted.settings
+        gateway.adopt(running)
+        changed = {key: {"from": old, "to": new} for key, (old, new) in wanted.changed.items()}
+        # What an auditor looks for is not lost to any level.
+        configure_logs(running.log.model_copy(update={"level": "info"}))
+        log.info("settings reloaded", changed=changed)
+        if wanted.waiting:
+            log.warning("settings changed that need a restart", keys=wanted.waiting)
+        configure_logs(running.log)
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, told)

@@ -1,0 +1,220 @@
+"""What an analyst sees who keeps the newest message about each pseudonym.
+
+A screen is fed with the very messages that the broker took, and with nothing else: it cannot
+show more than is published. While nobody looks it keeps nothing.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+
+from anonymizer.app.live_map.rates import PulseTaker
+from anonymizer.domain.arrays import IntArray
+from anonymizer.domain.network import NodeNames
+from anonymizer.pipeline.ports import Link, Outgoing
+from anonymizer.pipeline.positions.flow import PositionFlow
+
+MOST_MESSAGES = 5000
+"""Messages of a frame that are looked at, the newest ones; all say much the same by then."""
+MOST_REGIONS = 3000
+MOST_NODES = 60_000
+"""Regions of a frame and their nodes, the newest ones; the frame says how many there are."""
+
+_FIRST_KEPT_S = 5.0
+_LEAST_KEPT_S = 2.0
+_GAPS_KEPT = 3.0
+"""A pseudonym is on the screen for so many of the gaps that are usual between its messages."""
+_INERTIA = 0.8
+"""Of the usual gap, from frame to frame."""
+
+Row: TypeAlias = tuple[str, int, int, float, float, list[int]]
+"""A pseudonym that stands for the region, k, number of pseudonyms, seconds since the first and
+since the last message about it, nodes."""
+
+
+class _Told(msgspec.Struct, frozen=True):
+    """A message about a group, or about one device."""
+
+    k: int
+    region: list[int | str]
+    pseudonyms: list[str] = []
+    pseudonym: str = ""
+
+
+class _Shown(msgspec.Struct, frozen=True, eq=False):
+    """A region as it was last told."""
+
+    k: int
+    names: list[str]
+    nodes: list[int | str]
+    at_s: float
+
+
+_Life: TypeAlias = tuple[float, _Shown]
+"""When a pseudonym was first seen, and the newest word on it."""
+
+
+class Screen:
+    """The newest published regions of one flow.
+
+    Parameters
+    ----------
+    mode
+        How the flow cloaks.
+    node_id
+        Names of the nodes, see `RoadNetwork`.
+    flow
+        Whose counts are shown.
+    monotonic
+        Seconds by a clock that never goes back.
+    """
+
+    def __init__(
+        self,
+        mode: str,
+        node_id: NodeNames,
+        flow: PositionFlow,
+        *,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self.mode = mode
+        self.pulse = PulseTaker(flow)
+        self._number = _NumberOf(node_id)
+        self._monotonic = monotonic
+        self._fresh: deque[tuple[float, bytes]] = deque(maxlen=MOST_MESSAGES)
+        self._decode = msgspec.json.Decoder(_Told).decode
+        self._life_of: dict[str, _Life] = {}
+        self._gap_s = _FIRST_KEPT_S / _GAPS_KEPT
+        self._is_watched = False
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody looks."""
+        return self._is_watched
+
+    @is_watched.setter
+    def is_watched(self, watched: bool) -> None:
+        self._is_watched = watched
+        if not watched:
+            self._fresh.clear()
+            self._life_of.clear()
+
+    def see(self, messages: Iterable[Outgoing]) -> None:
+        """Take in messages that are published."""
+        if self._is_watched:
+            at_s = self._monotonic()
+            self._fresh.extend((at_s, message.payload) for message in messages)
+
+    def rows(self) -> tuple[list[Row], int]:
+        """Return the regions to draw, the newest first, and how many there are in all."""
+        now_s = self._monotonic()
+        self._take_in()
+        since_s = now_s - max(_LEAST_KEPT_S, _GAPS_KEPT * self._gap_s)
+        self._life_of = {
+            name: life for name, life in self._life_of.items() if life[1].at_s > since_s
+        }
+        # A region is drawn while it is the newest word on any of its pseudonyms.
+        first_s_of: dict[_Shown, float] = {}
+        for first_s, shown in self._life_of.values():
+            first_s_of[shown] = min(first_s, first_s_of.get(shown, first_s))
+        newest = sorted(first_s_of, key=lambda shown: -shown.at_s)[:MOST_REGIONS]
+        sizes = accumulate(len(shown.nodes) for shown in newest)
+        newest = newest[: sum(size <= MOST_NODES for size in sizes)]
+        nodes_of = self._number.of([shown.nodes for shown in newest])
+        rows = [
+            (
+                shown.names[0],
+                shown.k,
+                len(shown.names),
+                round(now_s - first_s_of[shown], 1),
+                round(now_s - shown.at_s, 1),
+                nodes,
+            )
+            for shown, nodes in zip(newest, nodes_of, strict=True)
+        ]
+        return rows, len(first_s_of)
+
+    def _take_in(self) -> None:
+        """Read what has come since the last frame, the newest first: the rest is old news."""
+        done: set[str] = set()
+        alike: dict[tuple[float, tuple[int | str, ...]], _Shown] = {}
+        gaps: list[float] = []
+        while self._fresh:
+            at_s, payload = self._fresh.pop()
+            told = self._decode(payload)
+            names = told.pseudonyms or [told.pseudonym]
+            if done.issuperset(names):
+                continue
+            shown = _Shown(told.k, names, told.region, at_s)
+            if told.pseudonym:
+                # One message a device: those of one tick and one region are a group's.
+                shown = alike.setdefault((at_s, tuple(told.region)), shown)
+                if shown.names is not names:
+                    shown.names.append(told.pseudonym)
+            for name in names:
+                if name not in done:
+                    before = self._life_of.get(name)
+                    self._life_of[name] = (at_s if before is None else before[0], shown)
+                    if before is not None:
+                        gaps.append(at_s - before[1].at_s)
+            done.update(names)
+        if gaps:
+            usual = float(np.percentile(gaps, 90))
+            self._gap_s = _INERTIA * self._gap_s + (1 - _INERTIA) * usual
+
+
+class ShownLink:
+    """A link, and a screen that sees what the broker takes from it."""
+
+    def __init__(self, link: Link, screen: Screen) -> None:
+        self._link = link
+        self._screen = screen
+
+    @property
+    def connected(self) -> bool:
+        """Whether the broker is there at this moment."""
+        return self._link.connected
+
+    async def publish(
+        self, messages: Sequence[Outgoing], *, qos: int, timeout_s: float
+    ) -> Sequence[bool]:
+        """Publish a batch, and show what of it is out."""
+        delivered = await self._link.publish(messages, qos=qos, timeout_s=timeout_s)
+        self._screen.see(m for m, out in zip(messages, delivered, strict=True) if out)
+        return delivered
+
+    def acknowledge(self, receipts: Iterable[int]) -> None:
+        """Tell the broker that these deliveries are settled."""
+        self._link.acknowledge(receipts)
+
+    async def stop_receiving(self) -> None:
+        """End the inflow."""
+        await self._link.stop_receiving()
+
+    async def close(self) -> None:
+        """Say good-bye and disconnect."""
+        await self._link.close()
+
+
+@dataclass(slots=True)
+class _NumberOf:
+    """Finds nodes by their names, as published, all those of a frame at once."""
+
+    node_id: NodeNames
+    _order: IntArray | None = field(default=None)
+
+    def of(self, regions: list[list[Any]]) -> list[list[int]]:
+        """Return the indices of the nodes of each region."""
+        if self._order is None:
+            self._order = np.argsort(self.node_id, kind="stable")
+        sizes = [len(region) for region in regions]
+        names = np.array([name for region in regions for name in region], self.node_id.dtype)
+        at = np.searchsorted(self.node_id, names, sorter=self._order)
+        nodes = self._order[at].tolist()
+        starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).tolist()
+        return [nodes[a:b] for a, b in pairwise(starts)]

@@ -1,0 +1,198 @@
+"""The recommended setting as a settings file that `anonymizer serve` takes."""
+
+import json
+from collections.abc import Mapping, Sequence
+from math import ceil, floor, log10
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from anonymizer.app.tuning.space import Configuration
+from anonymizer.domain.promises import Promise
+from anonymizer.domain.records import NO_CODE, Attribute, Schema
+from anonymizer.errors import SettingsError
+from anonymizer.settings import StreamSettings
+from anonymizer.settings.stream_attributes import RESERVED
+from anonymizer.settings.streams import METHODS
+
+_MOST_STEPS = 1000
+"""Values that a number is told apart by, where it is not whole."""
+
+
+def proposal_for_stream(
+    settings: StreamSettings,
+    configuration: Configuration,
+    promise: Promise,
+    *,
+    target: str | None = None,
+) -> str:
+    """Return the stream with the recommended promise, the rest of it as it is.
+
+    Parameters
+    ----------
+    target
+        What a model was to learn; None: nothing was said of that.
+
+    Raises
+    ------
+    SettingsError
+        If it is none that a stream can have.
+    """
+    said = settings.model_dump(mode="json", exclude_unset=True)
+    if METHODS[settings.model] != METHODS[configuration.model]:
+        for key in ("method", "target", "labels"):
+            said.pop(key, None)  # it is none of the other's
+    if configuration.model == "cells" and target is not None:
+        said["target"] = target
+    for attribute in said["attributes"]:
+        if attribute.get("time_of_day"):  # its domain is declared by that
+            for key in ("lo", "hi"):
+                attribute.pop(key, None)
+    return _proposal(said, configuration, promise, note=())
+
+
+def proposal_for_table(
+    schema: Schema,
+    *,
+    name: str,
+    configuration: Configuration,
+    promise: Promise,
+    target: str | None = None,
+    banded: Sequence[str] = (),
+) -> str:
+    """Return a stream whose records are like the rows of a table.
+
+    Parameters
+    ----------
+    schema
+        The quasi-identifiers that are published, and the sensitive attributes.
+    target
+        Column that a model was to learn; None: there was none.
+    banded
+        Sensitive attributes whose codes are bands of a number.
+
+    Raises
+    ------
+    SettingsError
+        If no stream can have such attributes.
+    """
+    qis = [_attribute(qi, "qi") for qi in schema.qis]
+    sensitive = [_attribute(each, "sensitive") for each in schema.sensitive]
+    tells = [[schema.qis[j].name for j in source] for source in schema.sources]
+    tells[-1] += [each.name for each in schema.sensitive]
+    said: dict[str, Any] = {
+        "name": "".join(c if c.isascii() and c.isalnum() else "-" for c in name)[:64] or "table",
+        "sources": [
+            {"name": f"source-{i}", "tells": names} for i, names in enumerate(tells, start=1)
+        ],
+        "attributes": [*qis, *sensitive],
+    }
+    notes = [
+        "Domains that were not declared are those of the table's own values: look at them.",
+        *(f"{each}: sources must send the number of its band, from 0." for each in banded),
+    ]
+    if configuration.model == "cells":
+        known = target in {each.name for each in schema.sensitive}
+        said["target"] = target if known else ""
+        if target is not None and not known:
+            notes.append("What the tree learned is no attribute here: cells are only small.")
+    return _proposal(said, configuration, promise, note=notes)
+
+
+def _proposal(
+    said: Mapping[str, Any],
+    configuration: Configuration,
+    promise: Promise,
+    *,
+    note: Sequence[str],
+) -> str:
+    notes = ["The setting that `anonymizer tune` recommends.", *note]
+    left_out = set(configuration.without)
+    stream = {
+        **said,
+        "model": configuration.model,
+        "promise": {**said.get("promise", {}), **_promise(promise)},
+        "attributes": [each for each in said["attributes"] if each["name"] not in left_out],
+        "sources": [
+            {**source, "tells": [name for name in source["tells"] if name not in left_out]}
+            for source in said["sources"]
+            if set(source["tells"]) - left_out
+        ],
+    }
+    try:
+        StreamSettings.model_validate(stream)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise SettingsError(f"{key}: {first['msg'].removeprefix('Value error, ')}") from None
+    lines = [*(f"# {each}" for each in notes), "", "# No positions: leave this out where some are."]
+    return "\n".join([*lines, "inputs = []", "", *_tables(["streams"], [stream])]) + "\n"
+
+
+def _promise(promise: Promise) -> dict[str, Any]:
+    shares = {"max_share": promise.max_share, "max_source_share": promise.max_source_share}
+    return {"k": promise.k, "d": promise.d, "l": promise.l, **(shares if promise.d > 1 else {})}
+
+
+def _attribute(attribute: Attribute, role: str) -> dict[str, Any]:
+    said: dict[str, Any] = {"name": attribute.name, "role": role}
+    if attribute.name in RESERVED:
+        said["published_as"] = f"{attribute.name}_"
+    real = np.arange(attribute.size) != attribute.missing
+    if not attribute.numeric:
+        labels = [label for label, is_real in zip(attribute.label, real, strict=True) if is_real]
+        if attribute.missing != NO_CODE:
+            said["missing"] = attribute.label[attribute.missing]
+        return {**said, "values": labels}
+    position = attribute.position[real]
+    lo, hi, step = float(position[0]), float(position[-1]), _step(attribute)
+    first, last = floor(lo / step + 1e-9), ceil(hi / step - 1e-9)
+    last = max(last, first + 1)
+    return {**said, "lo": _short(first * step), "hi": _short(last * step), "step": _short(step)}
+
+
+def _step(attribute: Attribute) -> float:
+    """Return 1 for whole numbers, else what parts the domain finely enough."""
+    real = attribute.position[np.arange(attribute.size) != attribute.missing]
+    gaps = np.diff(real)
+    if not len(gaps) or (real == np.round(real)).all():
+        return 1.0
+    finest = max(float(gaps.min()), float(real[-1] - real[0]) / _MOST_STEPS)
+    return float(10.0 ** floor(log10(finest)))
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.12g}")
+
+
+def _tables(path: Sequence[str], tables: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the lines of an array of tables: its plain keys first, then the tables in it."""
+    lines = []
+    for table in tables:
+        lines.append(f"[[{'.'.join(path)}]]")
+        inner = {key: value for key, value in table.items() if _is_array_of_tables(value)}
+        lines += [f"{key} = {_value(value)}" for key, value in table.items() if key not in inner]
+        lines.append("")
+        for key, value in inner.items():
+            lines += _tables([*path, key], value)
+    return lines
+
+
+def _is_array_of_tables(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], Mapping)
+
+
+def _key(key: str) -> str:
+    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else _value(key)
+
+
+def _value(value: object) -> str:
+    """Return a value as TOML; a table in it in one line."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_value(each) for each in value) + "]"
+    if isinstance(value, str):  # of JSON's text, TOML takes all but this as it is
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return json.dumps(value)

@@ -1,0 +1,242 @@
+"""What the topics of a stream carried, joined into windows as the gateway does it."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from anonymizer.app.tuning.bench import Bench, Window, split_windows
+from anonymizer.app.tuning.tables import Trained
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.domain.records import Records
+from anonymizer.errors import InputError, SettingsError
+from anonymizer.files.tables import KNOWN_ENDINGS, read_table
+from anonymizer.pipeline.records.declaration import MOST_CLASSES, Stream
+from anonymizer.pipeline.records.join import Joined, OpenRecords
+from anonymizer.pipeline.records.store_port import PartRow
+from anonymizer.pipeline.records.topics import RecordRouter
+from anonymizer.settings import LimitSettings
+
+_KEY = b"tune"
+"""Of digests that leave no process: equal records give equal results."""
+_NO_TOPIC = "no_topic_of_the_stream"
+_CUT_OFF = "records_of_windows_not_heard_whole"
+_LEAST_WITH_ENDS = 3
+
+
+class Message(NamedTuple):
+    """One message as it was carried."""
+
+    topic: str
+    payload: bytes
+
+    def __repr__(self) -> str:
+        """Say nothing of who or what."""
+        return "Message(...)"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Recorded:
+    """Windows of a stream, the oldest first.
+
+    Attributes
+    ----------
+    number
+        Of each window.
+    windows
+        Their records, as they would be anonymized.
+    left_out
+        Parts and records that are in none, by reason.
+    """
+
+    number: tuple[int, ...]
+    windows: tuple[Joined, ...]
+    left_out: dict[str, int]
+
+    def without_ends(self) -> "Recorded":
+        """Return the same without the first and the last window, where there are others.
+
+        Who listens for a while hears the beginning of neither, nor the end.
+        """
+        if len(self.windows) < _LEAST_WITH_ENDS:
+            return self
+        cut = self.windows[0].n + self.windows[-1].n
+        left_out = {**self.left_out, _CUT_OFF: cut}
+        return Recorded(self.number[1:-1], self.windows[1:-1], left_out)
+
+
+def read_messages(path: Path) -> Iterator[Message]:
+    """Yield the messages of a file: JSON lines of `topic` and `payload`, or a table of the two.
+
+    A payload is an object, or text that holds one.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a line is something else; it is named by its number.
+    """
+    if path.name.lower().endswith(KNOWN_ENDINGS):
+        frame = read_table(path, ["topic", "payload"]).frame
+        for row, (topic, payload) in enumerate(frame.iter_rows(), start=1):
+            if not isinstance(topic, str) or not isinstance(payload, str | bytes):
+                raise InputError(f"{path}: row {row}: must have topic and payload")
+            yield Message(topic, payload.encode() if isinstance(payload, str) else payload)
+        return
+    read = msgspec.json.Decoder(_Line).decode
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    try:
+                        said = read(line)
+                        yield Message(said.topic, _payload(said.payload))
+                    except (msgspec.MsgspecError, UnicodeDecodeError):
+                        raise InputError(
+                            f"{path}: line {number}: must be JSON with topic and payload"
+                        ) from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+class _Line(msgspec.Struct):
+    topic: str
+    payload: msgspec.Raw
+
+
+def _payload(raw: msgspec.Raw) -> bytes:
+    said = bytes(raw)
+    return msgspec.json.decode(said, type=str).encode() if said.startswith(b'"') else said
+
+
+def joined_windows(
+    stream: Stream, messages: Iterable[Message], *, limits: LimitSettings
+) -> Recorded:
+    """Return the windows that messages make; nothing is late, as all of them are there.
+
+    Notes
+    -----
+    A record that lacks a source which is needed is left out, as the gateway does.
+    """
+    router = RecordRouter([stream.settings], secret=_KEY, max_id_chars=limits.max_device_id_chars)
+    records = OpenRecords(
+        n_sources=len(stream.settings.sources),
+        limit=sys.maxsize,
+        apart=stream.settings.per == "record",
+    )
+    left_out: Counter[str] = Counter()
+    for number, message in enumerate(messages, start=1):
+        route = router.route(message.topic)
+        if route is None or not route.vehicle:
+            left_out[_NO_TOPIC] += 1
+            continue
+        if len(message.payload) > limits.max_payload_bytes:
+            left_out[_named(Outcome.INVALID__TOO_LARGE)] += 1
+            continue
+        part = stream.readers[route.source].read(message.payload)
+        if isinstance(part, Outcome):
+            left_out[_named(part)] += 1
+            continue
+        window = stream.rule.window_of(part[0])
+        settled, _ = records.put(PartRow(number, window, route.vehicle, route.source, *part))
+        if settled != Outcome.HELD:
+            left_out[_named(settled)] += 1
+    numbers = sorted(records.windows())
+    missing = [attribute.missing for attribute in stream.attributes]
+    joined = [
+        _complete(stream, records.take(w, columns_of=stream.columns_of, missing=missing), left_out)
+        for w in numbers
+    ]
+    return Recorded(tuple(numbers), tuple(joined), dict(sorted(left_out.items())))
+
+
+def _complete(stream: Stream, joined: Joined, left_out: Counter[str]) -> Joined:
+    needed = [i for i, source in enumerate(stream.settings.sources) if source.needed]
+    kept = np.flatnonzero(joined.told[:, needed].all(axis=1))
+    if len(kept) < joined.n:
+        left_out[_named(Outcome.SUPPRESSED__INCOMPLETE)] += joined.n - len(kept)
+    return Joined(
+        joined.cells[kept],
+        [joined.vehicle[i] for i in kept.tolist()],
+        joined.person[kept],
+        joined.n_parts[kept],
+        joined.told[kept],
+    )
+
+
+def bench_of_stream(stream: Stream, recorded: Recorded, trained: Trained, *, seed: int) -> Bench:
+    """Return what a stream is tried on; each window is anonymized for itself, as it would be.
+
+    Raises
+    ------
+    InputError
+        If no window has a record, or there are too few to hold some out.
+    SettingsError
+        If the target is no sensitive attribute or measure with few values.
+    """
+    settings, column = stream.settings, target_column(stream, trained.target)
+    names = [attribute.name for attribute in stream.attributes]
+    if column is None and settings.target in names:  # judged by nothing, but its tree learns it
+        column = names.index(settings.target)
+    windows = [_window(stream, joined, column) for joined in recorded.windows if joined.n]
+    if not windows:
+        raise InputError(f"streams: {stream.settings.name}: no record is in any window")
+    kept: tuple[Window, ...] = tuple(windows)
+    judged: tuple[Window, ...] = ()
+    if trained.target is not None:
+        kept, judged = split_windows(windows, share=trained.held_out, seed=seed)
+        settings = settings.model_copy(update={"target": trained.target})
+    asked, kaca = stream.settings.promise, stream.settings.model == "kaca"
+    return Bench(
+        schema=stream.schema,
+        windows=kept,
+        judged=judged,
+        base=stream.promise,
+        max_share=None if kaca else asked.max_share,  # what it cannot bound, others can
+        max_source_share=None if kaca else asked.max_source_share,
+        # Without readers: those cannot go to another process.
+        stream=replace(stream, readers=(), settings=settings),
+        learner=trained.learner,
+        seed=seed,
+    )
+
+
+def _window(stream: Stream, joined: Joined, column: int | None) -> Window:
+    first, behind = len(stream.schema.qis), len(stream.schema.qis) + len(stream.schema.sensitive)
+    cells = joined.cells.copy()
+    cells[:, first:behind] = stream.judged(cells[:, first:behind])
+    records = Records(
+        np.ascontiguousarray(cells[:, :first]),
+        np.ascontiguousarray(cells[:, first:behind]),
+        joined.person,
+    )
+    learned = np.zeros(records.n, np.int32) if column is None else cells[:, column]
+    return Window(records, np.ascontiguousarray(learned)).only(np.arange(records.n))
+
+
+def target_column(stream: Stream, target: str | None) -> int | None:
+    """Return the column of what is learned; None: nothing is.
+
+    Raises
+    ------
+    SettingsError
+        If it is no sensitive attribute or measure, or has too many values.
+    """
+    if target is None:
+        return None
+    judged = (*stream.schema.qis, *stream.schema.sensitive, *stream.measures)
+    names = [attribute.name for attribute in judged]
+    if target not in names[len(stream.schema.qis) :]:
+        raise SettingsError("target: must be a sensitive attribute or a measure of the stream")
+    column = names.index(target)
+    if judged[column].size > MOST_CLASSES + 1:  # the missing marker beside
+        raise SettingsError(f"target: has more than {MOST_CLASSES} values")
+    return column
+
+
+def _named(outcome: Outcome) -> str:
+    return outcome.name.lower().replace("__", "_")

@@ -1,0 +1,87 @@
+"""The files of a search."""
+
+import csv
+import io
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+from anonymizer.app.tuning.tune_report import Judged, TuneReport
+from anonymizer.errors import InputError
+from anonymizer.files.atomic_write import Part, write_whole
+
+JOURNAL, TABLE, REPORT, PLOT, PROPOSAL = (
+    "journal.jsonl",
+    "results.csv",
+    "results.json",
+    "front.png",
+    "recommended.toml",
+)
+
+
+def folder(path: Path) -> Path:
+    """Return a folder that is there.
+
+    Raises
+    ------
+    InputError
+        If it cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+    return path
+
+
+def write_results(report: TuneReport, proposal: str | None, out: Path) -> list[Path]:
+    """Write all files or none; return which.
+
+    Parameters
+    ----------
+    proposal
+        The recommended setting as TOML; None: there is none, and one of an earlier search goes.
+
+    Raises
+    ------
+    InputError
+        If one cannot be written.
+    """
+    parts = {
+        out / TABLE: Part(partial(_write, text=table_of(report))),
+        out / REPORT: Part(partial(_write, text=report.model_dump_json(indent=2) + "\n")),
+        out / PLOT: Part(partial(_draw, report=report)),
+    }
+    if proposal is not None:
+        parts[out / PROPOSAL] = Part(partial(_write, text=proposal))
+    write_whole(parts)
+    if proposal is None:
+        (out / PROPOSAL).unlink(missing_ok=True)
+    return list(parts)
+
+
+def table_of(report: TuneReport) -> str:
+    """Return all trials as csv, in the report's order."""
+    rows = [_row(trial) for trial in report.trials]
+    file = io.StringIO(newline="")
+    written = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+    written.writeheader()
+    written.writerows(rows)
+    return file.getvalue()
+
+
+def _row(trial: Judged) -> dict[str, object]:
+    promised = trial.configuration.model_dump()
+    found = trial.model_dump(exclude={"configuration"})
+    flags = {name: str(value).lower() for name, value in found.items() if isinstance(value, bool)}
+    return {**promised, "without": ",".join(trial.configuration.without), **found, **flags}
+
+
+def _write(file: BinaryIO, *, text: str) -> None:
+    file.write(text.encode())
+
+
+def _draw(file: BinaryIO, *, report: TuneReport) -> None:
+    from anonymizer.app.tuning.charts import draw_front  # noqa: PLC0415  plots take long to load
+
+    draw_front(file, report)

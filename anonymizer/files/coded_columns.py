@@ -1,0 +1,196 @@
+"""One column of a table: its attribute, and the code of each cell."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from anonymizer.algorithms.records.attributes import (
+    Branch,
+    Interval,
+    categories,
+    numbers,
+    places_of,
+)
+from anonymizer.algorithms.records.generalization import MISSING, number
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array
+from anonymizer.domain.records import Attribute
+from anonymizer.errors import InputError
+from anonymizer.files.tables import Table
+
+_CLOSE = 1e-9
+"""How far a number may lie beside its place, as a share of the domain's greatest number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ColumnRules:
+    """What is declared of one column; see `Declared`."""
+
+    branches: Sequence[Branch] = ()
+    order: Sequence[str] | None = None
+    interval: Interval | None = None
+    as_category: bool = False
+    markers: Sequence[str] = ()
+    markers_are_values: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Coded:
+    """An attribute, and the code of each cell of its column, shape (rows,)."""
+
+    attribute: Attribute
+    code: Int32Array
+
+
+def code_column(table: Table, name: str, rules: ColumnRules) -> Coded:
+    """Return one column in codes.
+
+    Raises
+    ------
+    InputError
+        As `code_table`.
+
+    Notes
+    -----
+    Numbers are what a parquet file has as numbers, and text that reads as a number in every cell
+    (`007` does not), unless an order, or a hierarchy of other things, is declared.
+    """
+    values = _numbers(table, name, rules)
+    try:
+        if values is None:
+            return _code_categories(table, name, rules)
+        return _code_numbers(table, name, rules, values)
+    except ValueError as error:
+        raise InputError(f"{table.path}: column {name}: {error}") from None
+
+
+def texts(table: Table, name: str) -> pl.Series:
+    """Return a column as text without blanks around it, null where there is nothing.
+
+    Raises
+    ------
+    InputError
+        If it holds neither text, numbers nor truth values.
+    """
+    column = table.frame[name]
+    if column.dtype.is_float():
+        cells = [None if x is None or np.isnan(x) else number(x) for x in column]
+        return pl.Series(name, cells, pl.String)
+    known = (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null)
+    if not (column.dtype.is_integer() or column.dtype in known):
+        raise InputError(
+            f"{table.path}: column {name}: must hold text or numbers, not {column.dtype}"
+        )
+    return column.cast(pl.String).str.strip_chars().replace("", None)
+
+
+def is_missing(column: pl.Series, markers: Sequence[str]) -> BoolArray:
+    """Return which cells of a text column hold nothing or a marker."""
+    missing: BoolArray = (column.is_null() | column.is_in([MISSING, *markers])).to_numpy()
+    return missing
+
+
+def _numbers(table: Table, name: str, rules: ColumnRules) -> FloatArray | None:
+    """Return a column as numbers, NaN where one is missing; None: it holds categories."""
+    leaves = [branch[0] for branch in rules.branches if not _marks(branch[0], rules)]
+    by_order = rules.order is not None or rules.as_category
+    if by_order or (leaves and not _read_as_numbers(pl.Series(leaves))):
+        if rules.interval is not None:
+            raise InputError(f"{table.path}: column {name}: has categories, and a range declared")
+        return None
+    column = table.frame[name]
+    if column.dtype.is_integer() or column.dtype.is_float():
+        values = column.cast(pl.Float64).fill_null(np.nan).to_numpy(writable=True)
+        values[np.isin(values, [float(m) for m in rules.markers if _is_number(m)])] = np.nan
+        _refuse(table, name, np.isinf(values), "is not finite")
+    else:
+        column = texts(table, name)
+        missing = is_missing(column, rules.markers)
+        column = column.set(pl.Series(missing), None)
+        if rules.interval is None and not leaves and not _read_as_numbers(column.drop_nulls()):
+            return None
+        values = column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+        _refuse(table, name, ~missing & ~np.isfinite(values), "is not a number")
+    if rules.interval is None and not leaves and np.isnan(values).all():
+        return None
+    return values
+
+
+def _code_numbers(table: Table, name: str, rules: ColumnRules, values: FloatArray) -> Coded:
+    missing = np.isnan(values)
+    if rules.markers_are_values:
+        _refuse(table, name, missing, "is missing, and no number can stand for that")
+    there = values[~missing]
+    branches = tuple(branch for branch in rules.branches if not _marks(branch[0], rules))
+    if branches:
+        position = np.unique([float(branch[0]) for branch in branches])
+        if rules.interval is not None:
+            position = position[(position >= rules.interval.lo) & (position <= rules.interval.hi)]
+    else:
+        interval = rules.interval or Interval(float(there.min()), float(there.max()))
+        position = places_of(interval, there[(there >= interval.lo) & (there <= interval.hi)])
+    code, far = _nearest(position, np.where(missing, 0.0, values))
+    _refuse(table, name, far & ~missing, "lies outside its domain")
+    attribute = numbers(name, position, branches=branches, missing=bool(missing.any()))
+    code[missing] = attribute.missing
+    return Coded(attribute, code)
+
+
+def _code_categories(table: Table, name: str, rules: ColumnRules) -> Coded:
+    column = texts(table, name)
+    column = column.set(pl.Series(is_missing(column, rules.markers)), MISSING)
+    branches = tuple((_plain(branch[0], rules), *branch[1:]) for branch in rules.branches)
+    there = column.unique().sort().to_list()
+    domain = [_plain(label, rules) for label in rules.order or ()]
+    domain = domain or [branch[0] for branch in branches] or there
+    if MISSING in there:
+        domain.append(MISSING)
+        if branches and all(branch[0] != MISSING for branch in branches):
+            branches += ((MISSING, branches[0][-1]),)
+    domain = list(dict.fromkeys(domain))
+    marker = MISSING if MISSING in domain and not rules.markers_are_values else None
+    attribute = categories(name, domain, branches=branches, marker=marker)
+    code_of = {label: code for code, label in enumerate(attribute.label)}
+    code = column.replace_strict(code_of, default=-1, return_dtype=pl.Int32).to_numpy()
+    _refuse(table, name, code < 0, "lies outside its domain")
+    return Coded(attribute, code)
+
+
+def _nearest(position: FloatArray, values: FloatArray) -> tuple[Int32Array, BoolArray]:
+    """Return the code of the place nearest to each value, and whether that is not where it is."""
+    if not len(position):
+        return np.zeros(len(values), np.int32), np.ones(len(values), bool)
+    middle = (position[1:] + position[:-1]) / 2
+    code = np.searchsorted(middle, values).astype(np.int32)
+    close = _CLOSE * max(1.0, float(np.abs(position).max()))
+    return code, np.abs(position[code] - values) > close
+
+
+def _refuse(table: Table, name: str, faulty: BoolArray, why: str) -> None:
+    if faulty.any():
+        row = int(np.argmax(faulty)) + 1
+        raise InputError(f"{table.path}: column {name}, row {row}: {why}")
+
+
+def _marks(label: str, rules: ColumnRules) -> bool:
+    return label == MISSING or label in rules.markers
+
+
+def _plain(label: str, rules: ColumnRules) -> str:
+    return MISSING if _marks(label, rules) else label
+
+
+def _is_number(text: str) -> bool:
+    return _read_as_numbers(pl.Series([text]))
+
+
+def _read_as_numbers(column: pl.Series) -> bool:
+    """Return whether every text is a finite number, and none has a zero that a number lacks."""
+    numbers_ = column.cast(pl.Float64, strict=False)
+    padded = column.str.contains(r"^[+-]?0[0-9]")
+    return (
+        bool(len(column))
+        and bool(numbers_.is_finite().fill_null(value=False).all())
+        and not padded.any()
+    )

@@ -1,0 +1,126 @@
+"""Networks as two tables, PREFIX_nodes and PREFIX_edges, in parquet or csv."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from anonymizer.domain.arrays import FloatArray
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.errors import InputError
+from anonymizer.networks.construction import NodeIds, from_arrays, index_of
+from anonymizer.networks.speeds import BACKWARD_ONLY, FORWARD_ONLY, KMH, free_flow_mps
+
+_READ = {".parquet": pl.scan_parquet, ".csv": lambda path: pl.scan_csv(path, infer_schema=False)}
+_NODES = {"node_id": True, "lat": True, "lon": True}
+_EDGES = {
+    "u": True,
+    "v": True,
+    "length_m": False,
+    "oneway": False,
+    "highway": False,
+    "maxspeed": False,
+    "speed_kmh": False,
+}
+"""The columns that are read, and whether they must be there. Others are not looked at."""
+
+
+def find_table(prefix: str, kind: str) -> Path | None:
+    """Return the file of one of the tables of a prefix, or None."""
+    paths = (Path(f"{prefix}_{kind}{ending}") for ending in _READ)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def load_tables(prefix: str) -> RoadNetwork:
+    """Load the tables of a prefix; parquet goes before csv where both are there.
+
+    Nodes have `node_id`, `lat`, `lon`. Edges have `u`, `v` and may have `length_m`, `oneway`
+    (as in OpenStreetMap, or boolean, in the direction u to v), `speed_kmh`, or else `maxspeed`
+    and `highway`. All rows are roads, whatever their class. Without `oneway` every road may be
+    driven both ways. Without a table of nodes, these are what the edges name, sorted, and the
+    network has no coordinates; for missing lengths see `from_arrays`.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, a column is missing or holds something else, or as
+        `from_arrays`.
+    """
+    edges_path, nodes_path = find_table(prefix, "edges"), find_table(prefix, "nodes")
+    if edges_path is None:
+        raise InputError("has a table of nodes, but no table of edges beside it")
+    edges = _read(edges_path, _EDGES)
+    u, v = _ids(edges["u"]), _ids(edges["v"])
+    node_id, lat, lon = _nodes(nodes_path, np.concatenate((u, v)))
+    forward, backward = _directions(edges["oneway"])
+    return from_arrays(
+        node_id=node_id,
+        lat=lat,
+        lon=lon,
+        u=index_of(node_id, u),
+        v=index_of(node_id, v),
+        length_m=_numbers(edges["length_m"]),
+        speed_mps=_speeds_mps(edges),
+        forward=forward.to_numpy(),
+        backward=backward.to_numpy(),
+    )
+
+
+def _nodes(path: Path | None, named: NDArray[Any]) -> tuple[NodeIds, FloatArray, FloatArray]:
+    """Return ids, latitudes and longitudes: of the table, else of the nodes that roads name."""
+    if path is None:
+        node_id = np.unique(named)
+        nowhere = np.full(len(node_id), np.nan)
+        return node_id, nowhere, nowhere
+    nodes = _read(path, _NODES)
+    return _ids(nodes["node_id"]), _numbers(nodes["lat"]), _numbers(nodes["lon"])
+
+
+def _read(path: Path, columns: dict[str, bool]) -> pl.DataFrame:
+    """Return exactly the columns asked for, the optional ones that are missing as nulls."""
+    try:
+        table = _READ[path.suffix](path)
+        present = table.collect_schema().names()
+        missing = [name for name, required in columns.items() if required and name not in present]
+        if missing:
+            raise InputError(f"{path.name} has no column {missing[0]!r}")
+        read = [
+            pl.col(name) if name in present else pl.lit(None, dtype=pl.String).alias(name)
+            for name in columns
+        ]
+        return table.select(read).collect()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InputError(f"{path.name} is not readable as {path.suffix[1:]}") from error
+
+
+def _ids(column: pl.Series) -> NodeIds:
+    """Return ids as numbers where all of them are integers (see `node_ids`), else as text."""
+    if column.null_count():
+        raise InputError(f"column {column.name!r} has empty cells")
+    numbers = column.cast(pl.Int64, strict=False)
+    texts = column.cast(pl.String)
+    if (numbers.cast(pl.String) == texts).fill_null(value=False).all():
+        return numbers.to_numpy()
+    return texts.to_numpy().astype(np.str_)
+
+
+def _numbers(column: pl.Series) -> FloatArray:
+    try:
+        return column.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    except pl.exceptions.InvalidOperationError as error:
+        raise InputError(f"column {column.name!r} is not a number everywhere") from error
+
+
+def _directions(oneway: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Return whether each road may be driven from u to v, and from v to u."""
+    tag = oneway.cast(pl.String).str.to_lowercase().fill_null("no")
+    return ~tag.is_in(BACKWARD_ONLY), ~tag.is_in(FORWARD_ONLY)
+
+
+def _speeds_mps(edges: pl.DataFrame) -> FloatArray:
+    tags = zip(edges["highway"].cast(pl.String), edges["maxspeed"].cast(pl.String), strict=True)
+    by_tags = np.fromiter((free_flow_mps(*tag) for tag in tags), np.float64, len(edges))
+    stated = _numbers(edges["speed_kmh"]) * KMH
+    return np.where(np.isfinite(stated) & (stated > 0), stated, by_tags)

@@ -1,0 +1,145 @@
+"""The counts of the records flow, read at each scrape. No label carries anything of a vehicle."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from anonymizer.observe.metrics import buckets
+from anonymizer.pipeline.histogram import BatchHistogram
+from anonymizer.pipeline.records.accounts import StreamAccounts
+from anonymizer.pipeline.records.flow import STRAY, RecordFlow
+from anonymizer.pipeline.records.inbox import RecordInbox
+from anonymizer.pipeline.records.stream_state import Lane
+
+
+class Recorded(Protocol):
+    """What is watched."""
+
+    flow: RecordFlow
+    inbox: RecordInbox
+
+    @property
+    def connected(self) -> bool:
+        """Whether the broker is there."""
+
+    @property
+    def store_bytes(self) -> int:
+        """Size of the store."""
+
+
+class RecordCollector(Collector):
+    """Exports the streams of a gateway; the accounts are those of the store, over all restarts."""
+
+    def __init__(self, recorded: Recorded) -> None:
+        self._recorded = recorded
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every metric of the streams."""
+        yield from self._accounting()
+        yield from self._gauges()
+        yield from self._windows()
+        yield from self._histograms()
+
+    def _accounting(self) -> Iterator[Metric]:
+        flow = self._recorded.flow
+        received = CounterMetricFamily(
+            "anonymizer_record_parts_received", "Parts of records received.", labels=["stream"]
+        )
+        settled = CounterMetricFamily(
+            "anonymizer_record_parts",
+            "Parts of records by final outcome and reason.",
+            labels=["stream", "outcome", "reason"],
+        )
+        imbalance = GaugeMetricFamily(
+            "anonymizer_record_parts_imbalance",
+            "received - settled - held: anything but 0 is a defect.",
+            labels=["stream"],
+        )
+        held = GaugeMetricFamily(
+            "anonymizer_record_parts_held",
+            "Parts in open windows, and in classes that wait for the broker.",
+            labels=["stream"],
+        )
+        accounts: list[tuple[str, StreamAccounts, int]] = [
+            (lane.stream.settings.name, lane.accounts, lane.n_held) for lane in flow.lanes
+        ]
+        for stream, ledger, n_held in [*accounts, (STRAY, flow.stray, 0)]:
+            received.add_metric([stream], ledger.n_received)
+            held.add_metric([stream], n_held)
+            imbalance.add_metric([stream], ledger.n_received - ledger.n_settled - n_held)
+            for outcome, n in ledger.counts().items():
+                settled.add_metric([stream, *outcome.label], n)
+        yield from (received, settled, held, imbalance)
+
+    def _gauges(self) -> Iterator[Metric]:
+        recorded = self._recorded
+        for name, text, value in (
+            ("connected", "1 while the broker is there for records.", int(recorded.connected)),
+            ("inbox_messages", "Messages that wait for the store.", recorded.inbox.n_waiting),
+            ("store_bytes", "Size of the store.", recorded.store_bytes),
+        ):
+            yield GaugeMetricFamily(f"anonymizer_records_{name}", text, value=value)
+        for name, text, of in _GAUGES:
+            family = GaugeMetricFamily(f"anonymizer_records_{name}", text, labels=["stream"])
+            for lane in recorded.flow.lanes:
+                family.add_metric([lane.stream.settings.name], of(lane))
+            yield family
+
+    def _windows(self) -> Iterator[Metric]:
+        lanes = self._recorded.flow.lanes
+        for name, text, of in _COUNTERS:
+            family = CounterMetricFamily(f"anonymizer_records_{name}", text, labels=["stream"])
+            for lane in lanes:
+                family.add_metric([lane.stream.settings.name], of(lane))
+            yield family
+        last = GaugeMetricFamily(
+            "anonymizer_records_last_window",
+            "Of the last window that closed: sizes, what was reached (k, d, l), the loss (gcp).",
+            labels=["stream", "figure"],
+        )
+        for lane in lanes:
+            for figure, value in lane.stats.last.items():
+                last.add_metric([lane.stream.settings.name, figure], value)
+        yield last
+
+    def _histograms(self) -> Iterator[Metric]:
+        for name, text, of in _HISTOGRAMS:
+            family = HistogramMetricFamily(f"anonymizer_records_{name}", text, labels=["stream"])
+            for lane in self._recorded.flow.lanes:
+                histogram = of(lane)
+                family.add_metric([lane.stream.settings.name], buckets(histogram), histogram.total)
+            yield family
+
+
+def _lag_s(lane: Lane) -> float:
+    return time.time() - lane.windows.watermark(at_s=time.monotonic())
+
+
+_GAUGES: tuple[tuple[str, str, Callable[[Lane], float]], ...] = (
+    ("open_windows", "Windows that are open.", lambda lane: lane.windows.n_open),
+    ("open_records", "Vehicles in the windows that are open.", lambda lane: lane.records.n_records),
+    ("watermark_lag_seconds", "How far the watermark is behind the clock.", _lag_s),
+    ("waiting_classes", "Classes that wait for the broker.", lambda lane: lane.n_waiting),
+)
+_COUNTERS: tuple[tuple[str, str, Callable[[Lane], float]], ...] = (
+    ("windows", "Windows closed since the start.", lambda lane: lane.stats.n_windows),
+    ("classes", "Classes formed since the start.", lambda lane: lane.stats.n_classes),
+    (
+        "unverified_classes",
+        "Classes that verification refused: it should never happen.",
+        lambda lane: lane.stats.n_unverified,
+    ),
+    ("messages_out", "Classes taken since the start.", lambda lane: lane.stats.n_messages),
+)
+_HISTOGRAMS: tuple[tuple[str, str, Callable[[Lane], BatchHistogram]], ...] = (
+    ("close_seconds", "Time to anonymize a window.", lambda lane: lane.stats.close_s),
+    ("class_size", "Vehicles of each published class.", lambda lane: lane.stats.class_size),
+)

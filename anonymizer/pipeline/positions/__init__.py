@@ -1,0 +1,1 @@
+"""The positions flow: deliveries of a tick in, cloaked regions out, all accounted for."""

@@ -1,0 +1,148 @@
+"""From deliveries to columns of positions, one message at a time, whatever they hold.
+
+A joined payload would fail whole on one bad record, so each message is decoded by itself.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+
+from anonymizer.codecs import Codec
+from anonymizer.domain.arrays import FloatArray
+from anonymizer.domain.fixes import Fix
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.positions.inbox import Arrivals
+from anonymizer.pipeline.positions.topics import TopicRouter
+from anonymizer.settings import LimitSettings
+
+_UNDATED = float("nan")
+
+
+@dataclass(slots=True, repr=False)
+class Decoded:
+    """The usable positions of a tick, in order of arrival.
+
+    Attributes
+    ----------
+    device
+        Device ids.
+    ts
+        Unix seconds; NaN where the message states no time.
+    lat, lon
+        Degrees.
+    at_s
+        Monotonic arrival time of each position.
+    reading_row, reading_attribute, reading_value
+        Declared readings: the position (by row) each came with, what it is of, and its value.
+    receipts
+        Of every message taken in, usable or not, to be acknowledged once all is settled.
+    """
+
+    device: list[str] = field(default_factory=list)
+    ts: list[float] = field(default_factory=list)
+    lat: list[float] = field(default_factory=list)
+    lon: list[float] = field(default_factory=list)
+    at_s: list[float] = field(default_factory=list)
+    reading_row: list[int] = field(default_factory=list)
+    reading_attribute: list[int] = field(default_factory=list)
+    reading_value: list[float] = field(default_factory=list)
+    receipts: list[int] = field(default_factory=list)
+
+
+class Decoder:
+    """Decodes the arrivals of a tick; what is refused is settled with its reason.
+
+    Parameters
+    ----------
+    router, limits, ledger
+        How messages are read, what they may be at most, where they are settled.
+    attribute_of
+        Index of each declared reading by name; others are dropped.
+    """
+
+    def __init__(
+        self,
+        router: TopicRouter,
+        limits: LimitSettings,
+        ledger: Ledger,
+        *,
+        attribute_of: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        self._attribute_of = attribute_of
+        self._router = router
+        self._limits = limits
+        self._ledger = ledger
+
+    def limit(self, limits: LimitSettings) -> None:
+        """Let messages be so large from now on."""
+        self._limits = limits
+
+    def decode(self, batches: Sequence[Arrivals]) -> Decoded:
+        """Return the usable positions. Never raises for anything a message holds."""
+        out = Decoded()
+        for at_s, deliveries in batches:
+            n_before = len(out.device)
+            for delivery in deliveries:
+                if delivery.receipt:
+                    out.receipts.append(delivery.receipt)
+                self._read(delivery, out)
+            out.at_s += [at_s] * (len(out.device) - n_before)
+        return out
+
+    def _read(self, delivery: Delivery, out: Decoded) -> None:
+        """Append the usable positions of one message, settle the others."""
+        route = self._router.route(delivery.topic)
+        if route is None:
+            self._ledger.settle(Outcome.INVALID__UNKNOWN_TOPIC)
+            return
+        fixes = self._fixes(route.codec, delivery.payload)
+        self._ledger.receive(len(fixes) - 1)  # unread, it was counted as one
+        for fix in fixes:
+            if not isinstance(fix, Fix):
+                self._ledger.settle(fix)
+                continue
+            device = fix.device if route.device is None else route.device
+            if not device or len(device) > self._limits.max_device_id_chars:
+                self._ledger.settle(Outcome.INVALID__NO_DEVICE)
+            elif delivery.retained and fix.ts is None:
+                self._ledger.settle(Outcome.INVALID__RETAINED)
+            else:
+                if fix.readings and self._attribute_of:
+                    self._take_readings(fix.readings, out)
+                out.device.append(device)
+                out.ts.append(_UNDATED if fix.ts is None else fix.ts)
+                out.lat.append(fix.lat)
+                out.lon.append(fix.lon)
+
+    def _take_readings(self, readings: Mapping[str, float], out: Decoded) -> None:
+        """Append the declared readings of the position that is about to be appended."""
+        for name, value in readings.items():
+            attribute = self._attribute_of.get(name)
+            if attribute is not None:
+                out.reading_row.append(len(out.device))
+                out.reading_attribute.append(attribute)
+                out.reading_value.append(value)
+
+    def _fixes(self, codec: Codec, payload: bytes) -> Sequence[Fix | Outcome]:
+        """Return what a payload holds, or the one reason to refuse it whole."""
+        if len(payload) > self._limits.max_payload_bytes:
+            return (Outcome.INVALID__TOO_LARGE,)
+        fixes = codec(payload)
+        return fixes if len(fixes) <= self._limits.max_positions else (Outcome.INVALID__TOO_LARGE,)
+
+
+def date_the_undated(ts: FloatArray, *, since: float, now: float) -> FloatArray:
+    """Return the times with NaN replaced, spread evenly over `(since, now]` in order of arrival.
+
+    So the last undated message of a device is its newest, in this tick and against the one
+    before. Where the clock did not advance, all get `now`.
+    """
+    undated = np.isnan(ts)
+    n = int(undated.sum())
+    dated = ts.copy()
+    dated[undated] = now - max(now - since, 0.0) * (np.arange(n)[::-1] / max(n, 1))
+    return dated

@@ -1,0 +1,145 @@
+"""From a release to messages. One message a group carries the region of all its members."""
+
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+import numpy as np
+
+from anonymizer.domain.arrays import IntArray
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.release import Release
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.group_readings import Told
+
+Pseudonyms: TypeAlias = Callable[[Sequence[int], Sequence[int]], list[str]]
+
+
+class GroupMessage(msgspec.Struct, frozen=True, gc=False):
+    """All devices that share a region at one time."""
+
+    time: float
+    k: int
+    region: Sequence[int | str]
+    pseudonyms: Sequence[str]
+    readings: dict[str, dict[str, float]] | msgspec.UnsetType = msgspec.UNSET
+    """Of all members together: attribute -> statistic -> number."""
+    values: dict[str, list[float | None]] | msgspec.UnsetType = msgspec.UNSET
+    """Attribute -> own value of each pseudonym, for attributes that are published so."""
+
+
+class DeviceMessage(msgspec.Struct, frozen=True, gc=False):
+    """One device's share in its group's region; also a line of a release file."""
+
+    pseudonym: str
+    time: float
+    region: Sequence[int | str]
+    k: int
+    readings: dict[str, dict[str, float]] | msgspec.UnsetType = msgspec.UNSET
+    """Of the whole group."""
+    values: dict[str, float | None] | msgspec.UnsetType = msgspec.UNSET
+    """Attribute -> the pseudonym's own value, for attributes that are published so."""
+
+
+class ReleaseEncoder:
+    """Writes releases as JSON messages to one topic.
+
+    Parameters
+    ----------
+    network
+        Names the nodes.
+    topic
+        Where cloaked positions go.
+    form
+        `group` or `device`: one message for each group, or for each of its members.
+    """
+
+    def __init__(
+        self, network: RoadNetwork, *, topic: str, form: Literal["group", "device"]
+    ) -> None:
+        self._node_id = network.node_id
+        self._topic = topic
+        self._form = form
+        self._json = msgspec.json.Encoder()
+
+    def encode(
+        self,
+        release: Release,
+        *,
+        time: float,
+        pseudonyms: Pseudonyms,
+        told: Told | None = None,
+    ) -> tuple[list[Outgoing], IntArray]:
+        """Return the messages, and for each member of the release the message it is in.
+
+        Parameters
+        ----------
+        release
+            Verified groups.
+        time
+            Unix seconds of the tick. A device's own time would tell devices apart.
+        pseudonyms
+            Names the members, given their slots and the versions of their pseudonyms.
+        told
+            What is told of the members' readings; None: nothing.
+        """
+        names = pseudonyms(release.member.tolist(), release.version.tolist())
+        n_members = np.diff(release.first_member_of)
+        encoder = self._groups if self._form == "group" else self._devices
+        payloads = encoder(release, round(time, 3), names, told)
+        message_of = (
+            np.repeat(np.arange(release.n_groups), n_members)
+            if self._form == "group"
+            else np.arange(len(names))
+        )
+        # By content: the order of nodes and slots would tell what the content does not, such as
+        # who stays the same under a fresh pseudonym.
+        order = sorted(range(len(payloads)), key=payloads.__getitem__)
+        place_of = np.argsort(np.array(order, np.int64))
+        return [Outgoing(self._topic, payloads[i]) for i in order], place_of[message_of]
+
+    def _groups(
+        self, release: Release, time: float, names: list[str], told: Told | None
+    ) -> list[bytes]:
+        payloads = []
+        for g, (k, region, first, last) in enumerate(self._rows(release)):
+            # Sorted for the same reason as the messages.
+            order = sorted(range(first, last), key=names.__getitem__)
+            message = GroupMessage(time, k, region, [names[i] for i in order])
+            if told is not None:
+                message = msgspec.structs.replace(
+                    message,
+                    readings=told.groups[g] or msgspec.UNSET,
+                    values={
+                        name: [own[i] for i in order]
+                        for name, own in told.own.items()
+                        if name in told.groups[g]
+                    }
+                    or msgspec.UNSET,
+                )
+            payloads.append(self._json.encode(message))
+        return payloads
+
+    def _devices(
+        self, release: Release, time: float, names: list[str], told: Told | None
+    ) -> list[bytes]:
+        payloads = []
+        for g, (k, region, first, last) in enumerate(self._rows(release)):
+            for i in range(first, last):
+                message = DeviceMessage(names[i], time, region, k)
+                if told is not None:
+                    message = msgspec.structs.replace(
+                        message,
+                        readings=told.groups[g] or msgspec.UNSET,
+                        values={name: own[i] for name, own in told.own.items()} or msgspec.UNSET,
+                    )
+                payloads.append(self._json.encode(message))
+        return payloads
+
+    def _rows(self, release: Release) -> list[tuple[int, list[int | str], int, int]]:
+        node = self._node_id[release.node].tolist()
+        starts, members = release.first_node_of.tolist(), release.first_member_of.tolist()
+        return [
+            (k, node[starts[g] : starts[g + 1]], members[g], members[g + 1])
+            for g, k in enumerate(release.k.tolist())
+        ]

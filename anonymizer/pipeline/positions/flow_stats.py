@@ -1,0 +1,87 @@
+"""What is measured of a positions flow beside its accounting: time, size, and privacy reached."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from anonymizer.algorithms.attacks.online_intersection import IntersectionWatch
+from anonymizer.algorithms.geodesy import haversine_m
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.release import Release
+from anonymizer.pipeline.histogram import BatchHistogram
+
+STAGES = ("decode", "locate", "cloak", "encode", "publish")
+
+_LATENCY_EDGES_S = tuple(1e-4 * 10 ** (i / 8) for i in range(49))  # 0.1 ms to 100 s
+_METRE_EDGES = tuple(50.0 * 2 ** (i / 2) for i in range(21))  # 50 m to 51 km
+_SIZE_EDGES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 50, 75, 100, 200, 500, 1000)
+_K_EDGES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 50, 100, 200, 500, 1000)
+
+
+@dataclass(slots=True)
+class FlowStats:
+    """What is measured of the flow beside the accounting."""
+
+    stage_s: dict[str, BatchHistogram] = field(
+        default_factory=lambda: {stage: BatchHistogram(_LATENCY_EDGES_S) for stage in STAGES}
+    )
+    end_to_end_s: BatchHistogram = field(default_factory=lambda: BatchHistogram(_LATENCY_EDGES_S))
+    waited_s: BatchHistogram = field(default_factory=lambda: BatchHistogram(_LATENCY_EDGES_S))
+    region_nodes: BatchHistogram = field(default_factory=lambda: BatchHistogram(_SIZE_EDGES))
+    k_asked: BatchHistogram = field(default_factory=lambda: BatchHistogram(_K_EDGES))
+    k_reached: BatchHistogram = field(default_factory=lambda: BatchHistogram(_K_EDGES))
+    region_metres: BatchHistogram = field(default_factory=lambda: BatchHistogram(_METRE_EDGES))
+    n_messages_out: int = 0
+    last_tick_s: float = -np.inf
+    k_reached_last: tuple[float, float, float] = (np.nan, np.nan, np.nan)
+    """Least, 1st percentile and median over the groups of the last tick that published."""
+
+    def time(self, laps: Sequence[float]) -> None:
+        """Take in the monotonic times between the stages of a tick."""
+        self.last_tick_s = laps[-1]
+        for stage, (start, end) in zip(STAGES, pairwise(laps), strict=False):
+            self.stage_s[stage].observe(end - start)
+
+    def measure(self, release: Release, hidden_among: IntArray, network: RoadNetwork) -> None:
+        """Take in a release, and among how many devices each of its groups hides its own."""
+        if release.n_groups:
+            self.region_nodes.observe(np.diff(release.first_node_of))
+            self.region_metres.observe(_metres_across(release, network))
+            self.k_asked.observe(release.k)
+            self.k_reached.observe(hidden_among)
+            least, first, median = np.percentile(hidden_among, (0, 1, 50)).tolist()
+            self.k_reached_last = (least, first, median)
+
+
+class LightAudit:
+    """The intersection attack on a sample of devices, as it would stand at this moment."""
+
+    def __init__(self, n_sampled: int) -> None:
+        self._watch = IntersectionWatch(np.arange(n_sampled)) if n_sampled else None
+
+    def see(self, release: Release, place_of: Int32Array, *, n_nodes: int) -> None:
+        """Take in what is published, and where everybody counts as being."""
+        if self._watch is not None:
+            self._watch.see(release, place_of, n_nodes=n_nodes)
+
+    def hidden_to_k(self) -> FloatArray:
+        """Return the candidates left for each followed pseudonym, as a share of its k."""
+        if self._watch is None:
+            return np.zeros(0)
+        n, k = self._watch.hidden_among()
+        return n / k
+
+
+def _metres_across(release: Release, network: RoadNetwork) -> FloatArray:
+    """Return the diagonal of the box around each region, shape (groups,)."""
+    starts = release.first_node_of[:-1]
+    lat, lon = network.lat[release.node], network.lon[release.node]
+    return haversine_m(
+        np.minimum.reduceat(lat, starts),
+        np.minimum.reduceat(lon, starts),
+        np.maximum.reduceat(lat, starts),
+        np.maximum.reduceat(lon, starts),
+    )

@@ -1,0 +1,229 @@
+"""From the records of a window that is over to what is published of it. Pure, and may take long."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from anonymizer.algorithms.records.classes import SUPPRESSED, canonical, classes_of, without_gaps
+from anonymizer.algorithms.records.measures import Measures, measure
+from anonymizer.algorithms.records.verification import verify_classes
+from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.domain.records import Records
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.encoding import encode
+from anonymizer.pipeline.records.generalized_values import cost_of
+from anonymizer.pipeline.records.history import remembered
+from anonymizer.pipeline.records.join import Joined
+from anonymizer.pipeline.records.measuring import totals_of
+from anonymizer.pipeline.records.window_model import WindowModel
+
+_WARM_TURNS = 8
+"""How often a search goes on that is there to compile the kernels."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Closing:
+    """What becomes of a window.
+
+    Attributes
+    ----------
+    outcome
+        Of each record, an `Outcome`, shape (n,).
+    messages
+        One for each class.
+    n_parts, sizes
+        Parts and vehicles in each class, shape as `messages`.
+    memory
+        What is remembered of the published vehicles, by key.
+    n_unverified
+        Classes that verification refused.
+    summary
+        Sizes and measures; no value of a record.
+    seconds
+        How long it took.
+    """
+
+    outcome: UInt8Array
+    messages: Sequence[Outgoing] = ()
+    n_parts: Sequence[int] = ()
+    sizes: Sequence[int] = ()
+    memory: Mapping[bytes, bytes] = field(default_factory=dict)
+    n_unverified: int = 0
+    summary: Mapping[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def withheld(self, reason: Outcome) -> "Closing":
+        """Return the same with nothing published."""
+        outcome = self.outcome.copy()
+        outcome[outcome == Outcome.PUBLISHED] = reason
+        return replace(self, outcome=outcome, messages=(), n_parts=(), sizes=(), memory={})
+
+
+def anonymize(
+    stream: Stream,
+    model: WindowModel,
+    joined: Joined,
+    memories: Mapping[bytes, bytes],
+    *,
+    span: tuple[float, float],
+    first_message: int,
+    seed: int,
+    left: Callable[[], float],
+    clock: Callable[[], float],
+) -> Closing:
+    """Return what becomes of the records of a window.
+
+    Parameters
+    ----------
+    model
+        Forms the classes; what it returns is verified by code of its own.
+    memories
+        What is remembered of the vehicles from earlier windows, by key.
+    span
+        Beginning and end of the window, unix seconds.
+    first_message
+        Number of the stream's next message.
+    seed, left
+        For the model.
+    clock
+        Seconds.
+    """
+    began_s = clock()
+    outcome, chosen = _complete(stream, joined)
+    n_qis = len(stream.schema.qis)
+    n_told = n_qis + len(stream.schema.sensitive)
+    sensitive = np.ascontiguousarray(joined.cells[chosen, n_qis:n_told])
+    records = Records(
+        np.ascontiguousarray(joined.cells[chosen, :n_qis]),
+        stream.judged(sensitive),
+        np.unique(joined.person[chosen], return_inverse=True)[1].astype(np.int32),
+    )
+    vehicles = [joined.vehicle[i] for i in chosen.tolist()]
+    measures = joined.cells[chosen, n_told:]
+    past = remembered(stream, memories, vehicles)
+
+    def form(some: Records, at: IntArray) -> Int32Array:
+        return model.classes(some, measures[at], left=left, seed=seed)
+
+    class_of = np.full(records.n, SUPPRESSED, np.int32)
+    if records.n >= stream.promise.k:
+        if past is not None and stream.settings.cumulative == "enforce":
+            class_of, left_out = past.classes(records, form)
+            outcome[chosen[left_out]] = Outcome.SUPPRESSED__CUMULATIVE
+        else:
+            class_of = form(records, np.arange(records.n))
+    class_of = without_gaps(class_of)
+    told = model.told(records, classes_of(class_of), seed=seed)
+    refused = model.refused(records, class_of, told, seed=seed)
+    sound = _without_the_unsound(stream, records, class_of, refused)
+    outcome[chosen[sound != class_of]] = Outcome.SUPPRESSED__UNVERIFIED
+    n_unverified = len(np.unique(class_of[sound != class_of]))
+    class_of, told = _numbered(sound, told, sensitive)
+    published = class_of != SUPPRESSED
+    outcome[chosen[published]] = Outcome.PUBLISHED
+
+    classes = classes_of(class_of)
+    totals = totals_of(stream, class_of, records.person, measures)
+    messages = encode(
+        stream,
+        records,
+        classes,
+        told,
+        sensitive=sensitive,
+        totals=totals,
+        beside=model.beside(records, classes, totals, seed=seed),
+        span=span,
+        first_message=first_message,
+    )
+    summary = _summary(stream, joined, measure(records, stream.schema, class_of))
+    memory: dict[bytes, bytes] = {}
+    if past is not None:
+        packed, n_short = past.after(records, class_of, first_company=first_message)
+        memory = {vehicles[i]: packed[i] for i in np.flatnonzero(published).tolist()}
+        summary["too_little_left"] = n_short
+    parts = joined.n_parts[chosen]
+    seconds = clock() - began_s
+    return Closing(
+        outcome=outcome,
+        messages=messages,
+        n_parts=[int(parts[classes[c]].sum()) for c in range(len(classes))],
+        sizes=[len(np.unique(records.person[classes[c]])) for c in range(len(classes))],
+        memory=memory,
+        n_unverified=n_unverified,
+        summary=summary | {"seconds": seconds},
+        seconds=seconds,
+    )
+
+
+def _complete(stream: Stream, joined: Joined) -> tuple[UInt8Array, IntArray]:
+    """Return the outcome of each record as it stands, and which of them have all that is needed."""
+    needed = [i for i, source in enumerate(stream.settings.sources) if source.needed]
+    complete = joined.told[:, needed].all(axis=1)
+    outcome = np.where(complete, Outcome.SUPPRESSED__NO_CLASS, Outcome.SUPPRESSED__INCOMPLETE)
+    return outcome.astype(np.uint8), np.flatnonzero(complete)
+
+
+def _without_the_unsound(
+    stream: Stream, records: Records, class_of: Int32Array, refused: Collection[int]
+) -> Int32Array:
+    """Return the classes without those refused or short of their promise: suppressed whole."""
+    broken = {
+        violation.class_number
+        for violation in verify_classes(records, stream.schema, stream.promise, class_of)
+    }
+    return np.where(np.isin(class_of, [*broken, *refused]), np.int32(SUPPRESSED), class_of)
+
+
+def _numbered(
+    class_of: Int32Array, told: Sequence[Mapping[str, Any]], sensitive: Int32Array
+) -> tuple[Int32Array, list[Mapping[str, Any]]]:
+    """Return the classes numbered by nothing but what is published of them, and what is told."""
+    words = [msgspec.json.encode(of, order="deterministic") for of in told]
+    rank_of = {said: rank for rank, said in enumerate(sorted(set(words)))}
+    rank = np.array([*map(rank_of.__getitem__, words), SUPPRESSED], np.int32)
+    number = canonical(class_of, np.column_stack([rank[class_of], sensitive]))
+    there, at = np.unique(number, return_index=True)
+    return number, [told[class_of[i]] for c, i in zip(there, at, strict=True) if c != SUPPRESSED]
+
+
+def _summary(stream: Stream, joined: Joined, measures: Measures) -> dict[str, float]:
+    return {
+        "records": joined.n,
+        "published": measures.n - measures.n_suppressed,
+        "promised_k": stream.promise.k,
+        "classes": measures.n_classes,
+        "k": measures.k,
+        "d": min(measures.d, default=0),
+        "l": min(measures.l, default=0),
+        "gcp": measures.gcp_published[cost_of(stream)],
+    }
+
+
+def warm_up(stream: Stream, model: WindowModel) -> None:
+    """Compile the kernels on a made window, those of the search too."""
+    n = 2 * stream.promise.k
+    turns = iter(range(_WARM_TURNS, 0, -1))
+    number = np.arange(n, dtype=np.int32)
+    joined = Joined(
+        cells=np.column_stack([number % attribute.size for attribute in stream.attributes]),
+        vehicle=[i.to_bytes(8, "big") for i in range(n)],
+        person=number,
+        n_parts=np.ones(n, np.int64),
+        told=np.ones((n, len(stream.settings.sources)), np.bool_),
+    )
+    anonymize(
+        stream,
+        model,
+        joined,
+        {},
+        span=(0.0, 1.0),
+        first_message=1,
+        seed=0,
+        left=lambda: next(turns, 0) / _WARM_TURNS,
+        clock=lambda: 0.0,
+    )

@@ -1,0 +1,180 @@
+"""Cells of a decision tree over the records of a window, and what stands for each of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anonymizer.algorithms.cells.forming import cells
+from anonymizer.algorithms.cells.representatives import is_missing, representatives
+from anonymizer.algorithms.records.classes import SUPPRESSED, Classes, classes_of
+from anonymizer.domain.arrays import FloatArray, Int32Array
+from anonymizer.domain.records import Attribute, Records
+from anonymizer.pipeline.records.covering import uncovered
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.generalized_values import generalized, whole
+from anonymizer.pipeline.records.kaca_model import own_records
+from anonymizer.pipeline.records.window_model import WindowModel
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionTree(WindowModel):
+    """Cells of a decision tree, told by representatives or as the other models tell classes.
+
+    A representative is the median or the most frequent value of the vehicles of a class, of each
+    quasi-identifier by itself. Where a vehicle has several records in a class, one of them, drawn
+    by the seed, speaks for it: who reports most does not stand for all.
+
+    Which cells there are follows from the tree, but what is told of them only from who is in them,
+    and so do their numbers. A border is never told.
+    """
+
+    stream: Stream
+
+    def classes(
+        self,
+        records: Records,
+        measures: Int32Array,
+        *,
+        left: Callable[[], float],  # noqa: ARG002  it takes the time that it takes
+        seed: int,
+    ) -> Int32Array:
+        """Return the class of each record; see `WindowModel`."""
+        codes = np.column_stack([records.sensitive, measures])
+        target, numeric = target_of(self.stream, self.stream.settings.learned, codes)
+        schema, promise = self.stream.schema, self.stream.promise
+        found = cells(records, schema, promise, target=target, numeric=numeric, seed=seed)
+        # By chance, which of two that are told alike comes first: in a tree it is the lower one.
+        number = np.random.default_rng(seed).permutation(found.n_classes).astype(np.int32)
+        return np.append(number, np.int32(SUPPRESSED))[found.class_of]
+
+    def told(self, records: Records, classes: Classes, *, seed: int) -> list[Mapping[str, Any]]:
+        """Return what is published of each class; see `WindowModel`."""
+        if not self._by_representatives:
+            return generalized(self.stream, records, classes)
+        schema = self.stream.schema
+        qis, each = schema.qis, one_of_each(records, classes, seed)
+        chosen = representatives(records.qi, each, schema).T
+        columns = [_values(column, qi) for column, qi in zip(chosen, qis, strict=True)]
+        return [
+            {qi.name: {"value": column[c]} for qi, column in zip(qis, columns, strict=True)}
+            for c in range(len(classes))
+        ]
+
+    def refused(
+        self,
+        records: Records,
+        class_of: Int32Array,
+        told: Sequence[Mapping[str, Any]],
+        *,
+        seed: int,
+    ) -> set[int]:
+        """Return the classes of which something is told that is not true of their members."""
+        qis = self.stream.schema.qis
+        if not self._by_representatives:
+            return uncovered(records.qi, class_of, told, qis)
+        each = one_of_each(records, classes_of(class_of), seed)
+        refused: set[int] = set()
+        for j, qi in enumerate(qis):
+            values = [of[qi.name]["value"] for of in told]
+            refused.update(untrue(records.qi[:, j], each, values, qi))
+        return refused
+
+    @property
+    def _by_representatives(self) -> bool:
+        return self.stream.settings.labels == "representative"
+
+
+def target_of(
+    stream: Stream, name: str | None, codes: Int32Array
+) -> tuple[Int32Array | FloatArray | None, bool]:
+    """Return what a tree learns of each record, None for nothing, and whether that is a number.
+
+    Parameters
+    ----------
+    name
+        Of an attribute, sensitive or a measure; None: nothing is learned.
+    codes
+        Of the sensitive attributes, then of the measures, shape (n, attributes).
+
+    Notes
+    -----
+    A number that is missing is taken to be the mean of the others; a category that is missing is
+    a class of its own.
+    """
+    for attribute, code in zip((*stream.schema.sensitive, *stream.measures), codes.T, strict=True):
+        if attribute.name == name:
+            return _target(attribute, code)
+    return None, False
+
+
+def _target(attribute: Attribute, code: Int32Array) -> tuple[Int32Array | FloatArray | None, bool]:
+    if not attribute.numeric:
+        return code, False
+    there = code != attribute.missing
+    if not there.any():
+        return None, False
+    value = attribute.position[code]
+    value[~there] = value[there].mean()
+    return value, True
+
+
+def one_of_each(records: Records, classes: Classes, seed: int) -> Classes:
+    """Return the same classes with one record of each person in each, drawn by the seed."""
+    class_of = np.full(records.n, SUPPRESSED, np.int32)
+    class_of[classes.member] = np.repeat(np.arange(len(classes)), np.diff(classes.first_of))
+    n_persons = int(records.person.max(initial=0)) + 1
+    pair = class_of.astype(np.int64) * n_persons + records.person
+    number = np.unique(pair, return_inverse=True)[1].astype(np.int32)
+    return classes_of(np.where(own_records(number, seed), class_of, np.int32(SUPPRESSED)))
+
+
+def untrue(
+    code: Int32Array, classes: Classes, values: Sequence[str | float | None], qi: Attribute
+) -> list[int]:
+    """Return the classes whose value is no median and no most frequent value of their members.
+
+    Parameters
+    ----------
+    code
+        Of each record, shape (n,).
+    classes
+        One record a person.
+    values
+        Of each class, as published; None: missing.
+
+    Notes
+    -----
+    Looks at the published values and at the records alone, and counts.
+    """
+    return [
+        c
+        for c, value in enumerate(values)
+        if not (_is_median if qi.numeric else _is_mode)(code[classes[c]], value, qi)
+    ]
+
+
+def _is_median(code: Int32Array, value: str | float | None, qi: Attribute) -> bool:
+    there = qi.position[code[code != qi.missing]]
+    if value is None or isinstance(value, str):
+        return value is None and 2 * len(there) < len(code)
+    rounding = 1e-9 * max(abs(value), 1.0)
+    n_below, n_above = (there < value - rounding).sum(), (there > value + rounding).sum()
+    return bool(2 * len(there) >= len(code) and 2 * max(n_below, n_above) <= len(there))
+
+
+def _is_mode(code: Int32Array, value: str | float | None, qi: Attribute) -> bool:
+    times = np.bincount(code, minlength=qi.size)
+    label = qi.label[qi.missing] if value is None else value
+    return label in qi.label and bool(times[qi.label.index(str(label))] == times.max())
+
+
+def _values(position: FloatArray, qi: Attribute) -> list[str | float | None]:
+    """Return what stands at positions, None for the missing marker."""
+    missing = is_missing(position, qi).tolist()
+    if qi.numeric:  # twelve digits: of two in the middle the mean, not what a division makes of it
+        said: list[str | float] = [whole(float(f"{x:.12g}")) for x in position.tolist()]
+    else:
+        said = [qi.label[code] for code in np.searchsorted(qi.position, position).tolist()]
+    return [None if none else value for none, value in zip(missing, said, strict=True)]

@@ -1,0 +1,195 @@
+"""KACA over the records of a window: who is a class, and in what words it is told."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anonymizer.algorithms.kaca.clustering import Method, kaca
+from anonymizer.algorithms.kaca.coarsening import Total
+from anonymizer.algorithms.kaca.features import Feature, Scale, features, means, nearest
+from anonymizer.algorithms.kaca.label_verification import uncovered
+from anonymizer.algorithms.kaca.labels import DAY, Form, Label, Language, Period, join_same
+from anonymizer.algorithms.kaca.told import Told, tell, to_json
+from anonymizer.algorithms.records.classes import SUPPRESSED, Classes, classes_of
+from anonymizer.algorithms.records.generalization import generalize
+from anonymizer.algorithms.records.problem import Cost
+from anonymizer.domain.arrays import BoolArray, Int32Array
+from anonymizer.domain.records import Records
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.window_model import WindowModel
+from anonymizer.settings import AttributeSettings
+
+_SCALE_OF = {
+    "line": Scale.LINE,
+    "circle": Scale.CIRCLE,
+    "digits": Scale.DIGITS,
+    "apart": Scale.APART,
+}
+_DAY_MINUTES = 1440.0
+
+
+@dataclass(frozen=True, slots=True)
+class Clustering(WindowModel):
+    """KACA.
+
+    Where a vehicle has several records, one of them, drawn by the seed, is its own: classes are
+    made of these, at least k in each, and the other records join the nearest class. So no vehicle
+    is counted as own twice, and several classes together hold as many different ones as they have
+    own: a larger k can be answered by joining classes, of which no more need be known.
+    """
+
+    stream: Stream
+
+    def classes(
+        self,
+        records: Records,
+        measures: Int32Array,  # noqa: ARG002  it does not look at them
+        *,
+        left: Callable[[], float],  # noqa: ARG002  it takes the time that it takes
+        seed: int,
+    ) -> Int32Array:
+        """Return the class of each record; see `WindowModel`."""
+        schema, how = self.stream.schema, self._how
+        own = own_records(records.person, seed)
+        first = records.only(own)
+        one_each = Records(first.qi, first.sensitive, np.arange(first.n, dtype=np.int32))
+        class_of = np.full(records.n, SUPPRESSED, np.int32)
+        class_of[own] = kaca(
+            one_each, schema, self.stream.promise, method=self._method, how=how, seed=seed
+        )
+        published = own & (class_of != SUPPRESSED)
+        if not own.all() and published.any():
+            feature = features(records, schema, how)
+            mean = means(feature[published], class_of[published])
+            class_of[~own] = nearest(mean, feature[~own], 1)[1][:, 0]
+        classes = classes_of(class_of)
+        if not len(classes):
+            return class_of
+        words = [
+            [told.words(label, Language.ZH) for told in column]
+            for column, label in zip(self._told(records, classes), self.labels, strict=True)
+        ]
+        return join_same(class_of, words)
+
+    def told(self, records: Records, classes: Classes, *, seed: int) -> list[Mapping[str, Any]]:  # noqa: ARG002  all of it is told
+        """Return what is published of each class; see `WindowModel`."""
+        names = [qi.name for qi in self.stream.schema.qis]
+        columns = self._told(records, classes)
+        return [
+            {name: to_json(column[c]) for name, column in zip(names, columns, strict=True)}
+            for c in range(len(classes))
+        ]
+
+    def refused(
+        self,
+        records: Records,
+        class_of: Int32Array,
+        told: Sequence[Mapping[str, Any]],  # noqa: ARG002  what covers all in words does so in it
+        *,
+        seed: int,
+    ) -> set[int]:
+        """Return the classes with fewer than k own records, or in words that cover not all."""
+        own = own_records(records.person, seed) & (class_of != SUPPRESSED)
+        there, n_own = np.unique(class_of[own], return_counts=True)
+        enough = set(there[n_own >= self.stream.promise.k].tolist())
+        refused = set(class_of[class_of != SUPPRESSED].tolist()) - enough
+        classes = classes_of(class_of)
+        for j, (column, label) in enumerate(
+            zip(self._told(records, classes), self.labels, strict=True)
+        ):
+            words = [said.words(label, Language.ZH) for said in column]
+            code, qi = records.qi[:, j], self.stream.schema.qis[j]
+            refused.update(uncovered(code, class_of, qi, words, label).tolist())
+        return refused
+
+    def beside(
+        self,
+        records: Records,
+        classes: Classes,
+        totals: Sequence[Mapping[str, Total | None]],
+        *,
+        seed: int,
+    ) -> list[Mapping[str, Any]]:
+        """Return the flat fields of each class's message, as the source of KACA has them."""
+        settings, shown = self.stream.settings, self.stream.shown_as
+        language = Language(settings.language)
+        columns = self._told(records, classes)
+        is_own = own_records(records.person, seed)
+        each: list[Mapping[str, Any]] = []
+        for c in range(len(classes)):
+            member = classes[c]
+            n_vehicles = len(np.unique(records.person[member]))
+            fields: dict[str, Any] = {
+                shown[qi.name]: column[c].words(label, language)
+                for qi, column, label in zip(
+                    self.stream.schema.qis, columns, self.labels, strict=True
+                )
+            }
+            fields[settings.count_as] = n_vehicles
+            fields |= {shown[name]: mean_of(total) for name, total in totals[c].items()}
+            own = n_vehicles
+            if settings.per == "record":  # in steps of k, so that nobody's other records show
+                own = int(is_own[member].sum()) // self.stream.promise.k * self.stream.promise.k
+            each.append(fields | {"own": own, "k_anonymized": True, "algorithm": "KACA"})
+        return each
+
+    @property
+    def labels(self) -> list[Label]:
+        """How each quasi-identifier is told."""
+        return labels_of(self.stream)
+
+    def _told(self, records: Records, classes: Classes) -> list[list[Told]]:
+        """Return what is published of each quasi-identifier, of each class."""
+        general = generalize(records.qi, classes, self.stream.schema, Cost.SET)
+        return [tell(general, j, label) for j, label in enumerate(self.labels)]
+
+    @property
+    def _method(self) -> Method:
+        return Method.KMEANS if self.stream.settings.method == "kmeans" else Method.FAST
+
+    @property
+    def _how(self) -> list[Feature]:
+        return [_feature(attribute) for attribute in _qis(self.stream)]
+
+
+def own_records(person: Int32Array, seed: int) -> BoolArray:
+    """Return which records are the own ones: one of each person, drawn by the seed; shape (n,)."""
+    order = np.random.default_rng(seed).permutation(len(person))
+    own = np.zeros(len(person), np.bool_)
+    own[order[np.unique(person[order], return_index=True)[1]]] = True
+    return own
+
+
+def labels_of(stream: Stream) -> list[Label]:
+    """Return how each quasi-identifier of a stream is told."""
+    return [
+        Label(
+            form=Form(attribute.label),
+            longest=attribute.prefix_chars,
+            per_day=_DAY_MINUTES,
+            periods=tuple(Period(p.from_h, p.to_h, p.zh, p.en) for p in attribute.periods) or DAY,
+        )
+        for attribute in _qis(stream)
+    ]
+
+
+def mean_of(total: Total | None) -> float | None:
+    """Return a mean, rounded to hundredths."""
+    return None if total is None else round(total.sum / total.n, 2)
+
+
+def _qis(stream: Stream) -> list[AttributeSettings]:
+    of = {attribute.name: attribute for attribute in stream.settings.attributes}
+    return [of[qi.name] for qi in stream.schema.qis]
+
+
+def _feature(attribute: AttributeSettings) -> Feature:
+    scale = _SCALE_OF.get(attribute.scale)
+    if scale is None and attribute.label == "prefix":
+        scale = Scale.DIGITS  # as the source has it
+    period = _DAY_MINUTES
+    if not attribute.time_of_day and attribute.lo is not None and attribute.hi is not None:
+        period = attribute.hi - attribute.lo
+    return Feature(scale, attribute.weight, period)

@@ -1,0 +1,214 @@
+"""Questions about what was published of a stream, answered from that alone."""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from math import inf
+from threading import Lock
+from typing import Any
+
+import msgspec
+
+from anonymizer.algorithms.kaca.coarsening import Cell, Ladder, Total, add_up
+from anonymizer.algorithms.kaca.labels import Language
+from anonymizer.algorithms.kaca.told import from_json
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.kaca_model import labels_of, mean_of
+from anonymizer.pipeline.records.releases import Release, ReleaseStore
+
+MOST_RELEASES = 1000
+"""That one answer is made of."""
+MOST_CELLS = 100_000
+"""That are kept in memory between questions, some 100 MB."""
+_EPOCH = date(1970, 1, 1)
+_DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is known of a time.
+
+    Attributes
+    ----------
+    cells
+        Each of k distinct vehicles or more, in the order of what is told of them.
+    k
+        As asked for.
+    n_records
+        Of all windows, published or not.
+    releases
+        What it is made of, oldest first.
+    """
+
+    cells: Sequence[Cell]
+    k: int
+    n_records: int
+    releases: Sequence[Release]
+
+    @property
+    def n_published(self) -> int:
+        """Records in its cells."""
+        return sum(cell.n_records for cell in self.cells)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why there is no answer.
+
+    Attributes
+    ----------
+    sentence
+        What is wrong with the question.
+    too_fine
+        Whether it would tell more than was published; otherwise the question is no question.
+    """
+
+    sentence: str
+    too_fine: bool = False
+
+
+class _Class(msgspec.Struct):
+    """A published class."""
+
+    k: int
+    count: int
+    own: int
+    qis: dict[str, dict[str, Any]]
+    measures: dict[str, dict[str, float] | None] = {}
+
+
+class Queries:
+    """Answers from the releases of one stream of the model `kaca`; from any thread.
+
+    Whatever is asked, an answer is made of published classes by joining and adding up alone, see
+    `anonymizer.algorithms.kaca.coarsening`.
+
+    Parameters
+    ----------
+    stream
+        As declared now.
+    store
+        Where its releases are.
+    """
+
+    def __init__(self, stream: Stream, store: ReleaseStore) -> None:
+        self.stream = stream
+        self.store = store
+        self._labels = labels_of(stream)
+        self._decoder = msgspec.json.Decoder(_Class)
+        self._known: OrderedDict[tuple[int, float], _Published] = OrderedDict()
+        self._n_cells = 0
+        self._lock = Lock()
+
+    @property
+    def k(self) -> int:
+        """The least k that can be asked for now."""
+        return self.stream.promise.k
+
+    def answer(self, first: date | None, last: date | None, k: int | None) -> Answer | Refusal:
+        """Return what is known of the local days from `first` to `last`, both included.
+
+        Parameters
+        ----------
+        first, last
+            None: as far back or on as there are releases.
+        k
+            Distinct vehicles in each cell at the least. None: the least that can be asked for.
+        """
+        if first is not None and last is not None and last < first:
+            return Refusal("end_date must not be before start_date.")
+        start = -inf if first is None else self._begins(first)
+        end = inf if last is None else self._begins(last) + _DAY_S
+        name = self.stream.settings.name
+        releases = self.store.within(name, start=start, end=end, limit=MOST_RELEASES + 1)
+        if len(releases) > MOST_RELEASES:
+            return Refusal(
+                f"The dates span more than {MOST_RELEASES} releases; ask for a shorter time."
+            )
+        least = max([self.k, *(release.k for release in releases)])
+        if k is None:
+            k = least
+        elif k < least:
+            return Refusal(
+                f"k = {k} is below {least}, the k that these data were released with: classes can"
+                " be joined to larger ones, not split.",
+                too_fine=True,
+            )
+        cells: list[Cell] = []
+        whole = []
+        for release in releases:
+            published = self._published(release)
+            if published is not None:
+                whole.append(release)
+                cells += published.of(k)
+        return Answer(add_up(cells), k, sum(r.n_records for r in whole), whole)
+
+    def row(self, cell: Cell, language: Language) -> dict[str, str | int | float | None]:
+        """Return what is said of a cell, under the names that messages use."""
+        settings, shown = self.stream.settings, self.stream.shown_as
+        row: dict[str, str | int | float | None] = {
+            shown[qi.name]: told.words(label, language)
+            for qi, told, label in zip(self.stream.schema.qis, cell.told, self._labels, strict=True)
+        }
+        row[settings.count_as] = cell.n_persons
+        for measure, total in zip(self.stream.measures, cell.totals, strict=True):
+            row[shown[measure.name]] = mean_of(total)
+        return row
+
+    def _begins(self, day: date) -> float:
+        return (day - _EPOCH).days * _DAY_S - self.stream.settings.utc_offset_h * 3600
+
+    def _published(self, release: Release) -> "_Published | None":
+        """Return the cells of a release; None: it is being erased, or was declared otherwise."""
+        key = (release.window, release.closed_at)
+        with self._lock:
+            known = self._known.get(key)
+            if known is not None:
+                self._known.move_to_end(key)
+                return known
+        classes = self.store.classes(release)
+        if len(classes) != release.n_classes:
+            return None
+        try:
+            published = _Published([self._cell(payload) for payload in classes])
+        except (msgspec.ValidationError, KeyError, ValueError):
+            return None
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = published
+                self._n_cells += len(classes)
+            while self._n_cells > MOST_CELLS and len(self._known) > 1:
+                self._n_cells -= len(self._known.popitem(last=False)[1].cells)
+        return published
+
+    def _cell(self, payload: bytes) -> Cell:
+        said = self._decoder.decode(payload)
+        return Cell(
+            told=tuple(from_json(said.qis[qi.name]) for qi in self.stream.schema.qis),
+            n_persons=said.k,
+            own=said.own,
+            most=said.k,
+            n_records=said.count,
+            totals=tuple(_total(said.measures.get(m.name)) for m in self.stream.measures),
+        )
+
+
+class _Published:
+    """The cells of one release; its ladder is made when a larger k is asked for first."""
+
+    def __init__(self, cells: Sequence[Cell]) -> None:
+        self.cells = cells
+        self._ladder: Ladder | None = None
+
+    def of(self, k: int) -> Sequence[Cell]:
+        """Return the cells for a k."""
+        if all(cell.certain >= k for cell in self.cells):
+            return self.cells
+        ladder = self._ladder or Ladder(self.cells)
+        self._ladder = ladder  # whoever makes it at the same time makes the same
+        return ladder.cells(k)
+
+
+def _total(said: Mapping[str, float] | None) -> Total | None:
+    return None if said is None else Total(int(said["n"]), float(said["sum"]))

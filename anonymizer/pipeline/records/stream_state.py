@@ -1,0 +1,135 @@
+"""One stream at work: its open windows, its accounts, and what is measured of it."""
+
+from math import inf
+
+from anonymizer.algorithms.windows import NEVER, Windows
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.records.accounts import StreamAccounts
+from anonymizer.pipeline.records.anonymize_window import Closing
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.join import Joined, OpenRecords
+from anonymizer.pipeline.records.multisource_model import MODELS
+from anonymizer.pipeline.records.stats import StreamStats
+from anonymizer.pipeline.records.store_port import PartRow, Recalled, Store, Taken
+from anonymizer.pipeline.records.topics import Route
+from anonymizer.settings import LimitSettings
+
+
+class Lane:
+    """The state of one stream; it begins where the store says that it ended."""
+
+    def __init__(self, stream: Stream, store: Store, limits: LimitSettings, *, at_s: float) -> None:
+        settings = stream.settings
+        stored = store.recall(settings.name, shape=stream.shape, n_sources=len(settings.sources))
+        self.stream = stream
+        self.model = MODELS[settings.model](stream)
+        self.accounts = StreamAccounts(stored.counts)
+        self.stats = StreamStats()
+        self.next_message = stored.next_message
+        self.n_waiting = stored.n_waiting
+        """Classes that wait for the broker."""
+        self._n_unpublished = stored.n_unpublished
+        self._n_closing = 0
+        self._limits = limits
+        self._added: dict[int, PartRow] = {}
+        self._replaced: list[int] = []
+        self._next_part = max((part.number for part in stored.parts), default=0) + 1
+        self.records = OpenRecords(
+            n_sources=len(settings.sources),
+            limit=settings.max_records,
+            apart=settings.per == "record",
+        )
+        self.records.restore(stored.parts)
+        self.windows = Windows(
+            stream.rule,
+            stored.newest,
+            at_s=at_s,
+            floor=_floor(stored, stream),
+            opened=self.records.windows(),
+        )
+
+    @property
+    def n_held(self) -> int:
+        """Parts that are neither published nor settled."""
+        return self.records.n_parts + self._n_closing + self._n_unpublished
+
+    def place(self, route: Route, payload: bytes, *, now: float, at_s: float) -> Outcome:
+        """Join a part; return what is settled by it, `HELD` for nothing."""
+        if not route.vehicle:
+            return Outcome.INVALID__NO_DEVICE
+        if len(payload) > self._limits.max_payload_bytes:
+            return Outcome.INVALID__TOO_LARGE
+        part = self.stream.readers[route.source].read(payload)
+        if isinstance(part, Outcome):
+            return part
+        window, outcome = self.windows.place(route.source, part[0], now=now, at_s=at_s)
+        if outcome is not Outcome.HELD:
+            return outcome
+        row = PartRow(self._next_part, window, route.vehicle, route.source, *part)
+        outcome, gone = self.records.put(row)
+        if gone != row.number:
+            self._added[row.number] = row
+            self._next_part += 1
+            if gone and self._added.pop(gone, None) is None:
+                self._replaced.append(gone)
+        return outcome
+
+    def taken(self) -> Taken:
+        """Return what has changed since the last time."""
+        added, self._added = self._added, {}
+        replaced, self._replaced = self._replaced, []
+        floor = self.windows.floor
+        return Taken(
+            self.stream.settings.name,
+            added.values(),
+            replaced,
+            self.windows.newest,
+            None if floor == NEVER else floor,
+            self.accounts.news(),
+        )
+
+    def due(self, *, at_s: float) -> list[tuple[int, Joined]]:
+        """Return the windows that are over and hold anything, oldest first."""
+        over = []
+        for window in self.windows.due(at_s=at_s):
+            joined = self.records.take(
+                window,
+                columns_of=self.stream.columns_of,
+                missing=[a.missing for a in self.stream.attributes],
+            )
+            self.stats.n_windows += 1
+            if joined.n:
+                self._n_closing += int(joined.n_parts.sum())
+                over.append((window, joined))
+        return over
+
+    def settle(self, joined: Joined, closing: Closing) -> None:
+        """Account for a window that was closed."""
+        for outcome in set(closing.outcome.tolist()) - {Outcome.PUBLISHED.value}:
+            n = int(joined.n_parts[closing.outcome == outcome].sum())
+            self.accounts.settle(Outcome(outcome), n)
+        self._n_closing -= int(joined.n_parts.sum())
+        self._n_unpublished += sum(closing.n_parts)
+        self.n_waiting += len(closing.messages)
+        self.next_message += len(closing.messages)
+        self.stats.close(closing)
+
+    def publish(self, *, n_classes: int, n_parts: int) -> None:
+        """Account for classes that the broker has taken."""
+        self.accounts.settle(Outcome.PUBLISHED, n_parts)
+        self._n_unpublished -= n_parts
+        self.n_waiting -= n_classes
+        self.stats.n_messages += n_classes
+
+
+def _floor(stored: Recalled, stream: Stream) -> int:
+    """Return the first window that may take anything: no time is released twice.
+
+    Not under another declaration either: the two releases would promise less than each.
+    """
+    floor = NEVER if stored.floor is None else stored.floor
+    if stored.released_until == -inf:
+        return floor
+    inside = stream.rule.window_of(stored.released_until)
+    begins = stream.rule.span(inside)[0]
+    return max(floor, inside + (begins < stored.released_until))

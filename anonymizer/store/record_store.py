@@ -1,0 +1,332 @@
+"""The store of the records flow. Every method that changes something is one transaction."""
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.records.accounts import label_of
+from anonymizer.pipeline.records.store_port import (
+    DIGEST_BYTES,
+    MOST_RECENT,
+    ClosedWindow,
+    PartRow,
+    Recalled,
+    Taken,
+    Waiting,
+)
+from anonymizer.store.sqlite_file import mistake, open_file
+
+_ASKED_AT_ONCE = 500
+
+
+class RecordStore:
+    """A SQLite file; implements `anonymizer.pipeline.records.store_port.Store`.
+
+    What is deleted is overwritten with zeros, in the file and in its write-ahead log.
+
+    Parameters
+    ----------
+    path
+        Made when it is not there.
+    keep_published_s
+        How long published classes are kept.
+
+    Raises
+    ------
+    SettingsError
+        If the file cannot be used; from any method also when the disk is full.
+    """
+
+    def __init__(self, path: Path, *, keep_published_s: float) -> None:
+        self._path = path
+        self._keep_published_s = keep_published_s
+        self._db, self._lock = open_file(path)
+        self._id_of: dict[str, int] = {}
+        with self._reading():
+            (self.secret,) = self._db.execute("SELECT value FROM secrets").fetchone()
+            self._batch, self._n_recent = self._recent_bounds()
+
+    def close(self) -> None:
+        """Let the file go. A second call does nothing."""
+        if self._lock >= 0:
+            self._db.close()
+            os.close(self._lock)
+            self._lock = -1
+
+    @property
+    def size_bytes(self) -> int:
+        """The file, and the log beside it."""
+        log = self._path.with_name(self._path.name + "-wal")
+        return sum(file.stat().st_size for file in (self._path, log) if file.exists())
+
+    def recall(self, stream: str, *, shape: str, n_sources: int) -> Recalled:
+        """Return what is stored of a stream; see `Store.recall`."""
+        with self._transaction():
+            known = self._db.execute(
+                "SELECT id, shape FROM streams WHERE name = ?", (stream,)
+            ).fetchone()
+            if known is None:
+                self._db.execute(
+                    "INSERT INTO streams (name, shape, newest, next_message) VALUES (?, ?, x'', 1)",
+                    (stream, shape),
+                )
+            elif known[1] != shape:
+                self._forget(known[0])
+                self._db.execute(
+                    "UPDATE streams SET shape = ?, newest = x'', closed_before = NULL WHERE id = ?",
+                    (shape, known[0]),
+                )
+        with self._reading():
+            return self._recalled(stream, n_sources)
+
+    def retire(self, streams: Iterable[str]) -> int:
+        """Erase the raw parts of all streams but these, settled as redeclared; return how many."""
+        with self._transaction():
+            known = self._db.execute("SELECT id, name FROM streams").fetchall()
+            kept = set(streams)
+            return sum(self._forget(id_) for id_, name in known if name not in kept)
+
+    def recent(self) -> list[bytes]:
+        """Return the digests of the last messages taken, oldest first."""
+        with self._reading():
+            rows = self._db.execute("SELECT digests FROM recent ORDER BY batch").fetchall()
+        joined = b"".join(row[0] for row in rows)
+        return [joined[i : i + DIGEST_BYTES] for i in range(0, len(joined), DIGEST_BYTES)]
+
+    def take(self, batches: Sequence[Taken], digests: bytes) -> None:
+        """Keep what a batch of arrivals changes; see `Store.take`."""
+        with self._transaction():
+            for taken in batches:
+                of = self._id_of[taken.stream]
+                self._db.executemany(
+                    "INSERT INTO parts VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    ((of, *part) for part in taken.parts),
+                )
+                self._db.executemany(
+                    "DELETE FROM parts WHERE stream = ? AND number = ?",
+                    ((of, number) for number in taken.replaced),
+                )
+                self._db.execute(
+                    "UPDATE streams SET newest = ?, closed_before = ? WHERE id = ?",
+                    (np.array(taken.newest, "<f8").tobytes(), taken.floor, of),
+                )
+                self._account(of, taken.news)
+            self._remember(digests)
+
+    def memories(self, stream: str, vehicles: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return what is remembered of vehicles; see `Store.memories`."""
+        of = self._id_of[stream]
+        found: dict[bytes, bytes] = {}
+        with self._reading():
+            for i in range(0, len(vehicles), _ASKED_AT_ONCE):
+                some = vehicles[i : i + _ASKED_AT_ONCE]
+                marks = ", ".join("?" * len(some))
+                found |= self._db.execute(
+                    "SELECT vehicle, state FROM vehicles"  # noqa: S608  marks alone are put in
+                    f" WHERE stream = ? AND vehicle IN ({marks})",
+                    (of, *some),
+                ).fetchall()
+        return found
+
+    def close_window(self, closed: ClosedWindow) -> None:
+        """Close a window and erase its parts; see `Store.close_window`."""
+        of, window = self._id_of[closed.stream], closed.window
+        with self._transaction():
+            self._db.execute(
+                "INSERT INTO windows VALUES (?, ?, ?, ?, ?, ?)",
+                (
+                    of,
+                    closed.window,
+                    closed.start,
+                    closed.end,
+                    closed.at,
+                    json.dumps(closed.summary),
+                ),
+            )
+            self._db.executemany(
+                "INSERT INTO classes (stream, window, topic, payload, n_parts)"
+                " VALUES (?, ?, ?, ?, ?)",
+                (
+                    (of, window, message.topic, message.payload, n)
+                    for message, n in zip(closed.messages, closed.n_parts, strict=True)
+                ),
+            )
+            self._db.executemany(
+                "INSERT OR REPLACE INTO vehicles VALUES (?, ?, ?, ?)",
+                ((of, vehicle, window, state) for vehicle, state in closed.memory.items()),
+            )
+            self._db.execute(
+                "DELETE FROM vehicles WHERE stream = ? AND seen < ?", (of, closed.forget_before)
+            )
+            self._db.execute(
+                "DELETE FROM parts WHERE stream = ? AND window = ?", (of, closed.window)
+            )
+            self._db.execute(
+                "UPDATE streams SET closed_before = ?, next_message = ? WHERE id = ?",
+                (closed.floor, closed.next_message, of),
+            )
+            self._account(of, closed.news)
+            self._purge(closed.at - self._keep_published_s)
+        with self._reading():
+            # The log holds what the file no longer does.
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+    def waiting(self, *, limit: int) -> list[Waiting]:
+        """Return the classes that wait for the broker, oldest first."""
+        with self._reading():
+            rows = self._db.execute(
+                "SELECT number, name, n_parts, topic, payload FROM classes"
+                " JOIN streams ON streams.id = classes.stream"
+                " WHERE published_at IS NULL ORDER BY number LIMIT ?",
+                (limit,),
+            ).fetchall()
+        return [
+            Waiting(n, stream, parts, Outgoing(*message)) for n, stream, parts, *message in rows
+        ]
+
+    def published(
+        self, numbers: Sequence[int], news: Mapping[str, Mapping[str, int]], *, at: float
+    ) -> None:
+        """Mark classes as taken by the broker; see `Store.published`."""
+        with self._transaction():
+            self._db.executemany(
+                "UPDATE classes SET published_at = ? WHERE number = ?", ((at, n) for n in numbers)
+            )
+            for stream, of_stream in news.items():
+                self._account(self._id(stream), of_stream)
+
+    def classes(self, stream: str, *, start: float, end: float) -> list[bytes]:
+        """Return the published classes of all windows within a time, as they were published."""
+        with self._reading():
+            rows = self._db.execute(
+                "SELECT payload FROM classes"
+                " JOIN streams ON streams.id = classes.stream"
+                " JOIN windows USING (stream, window)"
+                " WHERE name = ? AND starts >= ? AND ends <= ? AND published_at IS NOT NULL"
+                " ORDER BY number",
+                (stream, start, end),
+            ).fetchall()
+        return [row[0] for row in rows]
+
+    def accounts(self) -> dict[str, dict[str, int]]:
+        """Return the accounts of every stream there ever was; no zeros."""
+        with self._reading():
+            rows = self._db.execute(
+                "SELECT name, outcome, n FROM accounts JOIN streams ON streams.id = stream"
+            ).fetchall()
+        found: dict[str, dict[str, int]] = {}
+        for stream, outcome, n in rows:
+            if n:
+                found.setdefault(stream, {})[outcome] = n
+        return found
+
+    def _recalled(self, stream: str, n_sources: int) -> Recalled:
+        of, newest, floor, next_message = self._db.execute(
+            "SELECT id, newest, closed_before, next_message FROM streams WHERE name = ?", (stream,)
+        ).fetchone()
+        self._id_of[stream] = of
+        counts = self._db.execute("SELECT outcome, n FROM accounts WHERE stream = ?", (of,))
+        parts = self._db.execute(
+            "SELECT number, window, vehicle, source, ts, cells FROM parts WHERE stream = ?", (of,)
+        )
+        n_waiting, n_unpublished = self._db.execute(
+            "SELECT count(*), coalesce(sum(n_parts), 0) FROM classes"
+            " WHERE published_at IS NULL AND stream = ?",
+            (of,),
+        ).fetchone()
+        (until,) = self._db.execute(
+            "SELECT coalesce(max(ends), -9e999) FROM windows WHERE stream = ?", (of,)
+        ).fetchone()
+        times: list[float] = np.frombuffer(newest, "<f8").tolist()
+        return Recalled(
+            newest=times or [float("-inf")] * n_sources,
+            floor=floor,
+            parts=[PartRow(*row) for row in parts],
+            counts=dict(counts.fetchall()),
+            n_waiting=n_waiting,
+            n_unpublished=n_unpublished,
+            next_message=next_message,
+            released_until=until,
+        )
+
+    def _forget(self, of: int) -> int:
+        """Erase the raw parts of a stream and what is remembered of its vehicles."""
+        n = self._db.execute("DELETE FROM parts WHERE stream = ?", (of,)).rowcount
+        self._db.execute("DELETE FROM vehicles WHERE stream = ?", (of,))
+        self._account(of, {label_of(Outcome.SUPPRESSED__REDECLARED): n})
+        return n
+
+    def _id(self, stream: str) -> int:
+        if stream not in self._id_of:  # one that is declared no more, but has classes to publish
+            (self._id_of[stream],) = self._db.execute(
+                "SELECT id FROM streams WHERE name = ?", (stream,)
+            ).fetchone()
+        return self._id_of[stream]
+
+    def _account(self, of: int, news: Mapping[str, int]) -> None:
+        self._db.executemany(
+            "INSERT INTO accounts VALUES (?, ?, ?)"
+            " ON CONFLICT (stream, outcome) DO UPDATE SET n = n + excluded.n",
+            ((of, outcome, n) for outcome, n in news.items()),
+        )
+
+    def _remember(self, digests: bytes) -> None:
+        if digests:
+            self._batch += 1
+            self._n_recent += len(digests) // DIGEST_BYTES
+            self._db.execute("INSERT INTO recent VALUES (?, ?)", (self._batch, digests))
+        while self._n_recent > MOST_RECENT:
+            oldest, n_bytes = self._db.execute(
+                "SELECT batch, length(digests) FROM recent ORDER BY batch LIMIT 1"
+            ).fetchone()
+            if self._n_recent - n_bytes // DIGEST_BYTES < MOST_RECENT:
+                return
+            self._db.execute("DELETE FROM recent WHERE batch = ?", (oldest,))
+            self._n_recent -= n_bytes // DIGEST_BYTES
+
+    def _recent_bounds(self) -> tuple[int, int]:
+        newest, n_bytes = self._db.execute(
+            "SELECT coalesce(max(batch), 0), coalesce(sum(length(digests)), 0) FROM recent"
+        ).fetchone()
+        return newest, n_bytes // DIGEST_BYTES
+
+    def _purge(self, before: float) -> None:
+        # By the window: a part of one would answer a larger k otherwise than all of it.
+        self._db.execute(
+            "DELETE FROM classes WHERE published_at IS NOT NULL AND EXISTS (SELECT 1 FROM windows"
+            " AS w WHERE w.stream = classes.stream AND w.window = classes.window"
+            " AND w.closed_at < ?)",
+            (before,),
+        )
+        self._db.execute(
+            "DELETE FROM windows WHERE closed_at < ? AND NOT EXISTS"
+            " (SELECT 1 FROM classes AS c WHERE c.stream = windows.stream"
+            " AND c.window = windows.window)",
+            (before,),
+        )
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._reading():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:  # interrupted, too: half of it must never be committed
+                if self._db.in_transaction:  # SQLite has ended it where the disk is full
+                    self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise mistake(self._path, f"cannot be used: {error}") from None

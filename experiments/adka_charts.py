@@ -1,0 +1,135 @@
+"""The two charts of an ADKA experiment: density against k, and k against region size."""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+from numpy.typing import ArrayLike
+
+from anonymizer.app.plots import BLUE, INK, LIGHT, png
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from experiments.adka_experiment import Experiment, Runs
+
+_MOST_BARS = 50
+
+
+def density_against_k(experiment: Experiment, path: Path) -> None:
+    """Draw the rule, the runs upon it, and how often each density occurs among all targets."""
+    rule, runs, reference = experiment.rule, experiment.runs, experiment.reference
+    highest = int(max(runs.density.max(), reference.density.max(), *rule.steps))
+    with png(path, width_in=8, height_in=5.5) as figure:
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+        densities = np.arange(highest + 1, dtype=np.int32)
+        ks = np.unique(rule.k_for(densities))
+        above.stairs(
+            rule.k_for(densities),
+            np.arange(highest + 2) - 0.5,
+            baseline=None,
+            color=INK,
+            linewidth=1.2,
+            label="rule",
+        )
+        _dots(above, runs.density, runs.k, label=f"{len(runs)} runs (how many at each place)")
+        above.set_title("Density at the target against the k selected for it")
+        above.set_ylabel("k")
+        above.set_yticks(ks)
+        above.set_ylim(0, 1.15 * ks[-1])
+        width = _bin_width(reference.density)
+        shares, middles = _shares(reference.density, width)
+        below.bar(middles, shares, width=0.9 * width, color=LIGHT)
+        below.set_ylabel(f"share of\n{_targets(experiment)}")
+        below.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        below.set_xlabel("density: users at the target and its neighbours")
+        below.set_xlim(-0.75, highest + 0.75)
+        below.xaxis.set_major_locator(MaxNLocator(integer=True))
+        figure.legend(loc="outside lower center", ncols=2)
+
+
+def k_against_region_size(experiment: Experiment, path: Path) -> None:
+    """Draw the region sizes of each k: the runs as dots, all targets as half a violin."""
+    runs, reference = experiment.runs, experiment.reference
+    ks = np.unique(np.concatenate([runs.k, reference.k]))
+    with png(path, width_in=8, height_in=5.5) as figure:
+        axes = figure.subplots()
+        width = _bin_width(reference.region_size)
+        for place, k in enumerate(ks):
+            sizes = reference.region_size[(reference.k == k) & reference.cloaked]
+            _half_violin(axes, place, sizes, width=width)
+            _mean(axes, place, runs.region_size[(runs.k == k) & runs.cloaked])
+        shown = runs.cloaked
+        places = np.searchsorted(ks, runs.k[shown])
+        _dots(axes, places + 0.2, runs.region_size[shown], label="runs (how many at each place)")
+        axes.plot(
+            [], [], color=LIGHT, linewidth=8, label=f"distribution over {_targets(experiment)}"
+        )
+        axes.plot([], [], color=INK, linewidth=1.5, label="mean of the runs")
+        axes.set_title("k against the size of the region" + _suppressed(runs))
+        axes.set_ylabel("nodes in the region")
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_ylim(0, max(axes.get_ylim()[1], 1))
+        axes.set_xlim(-0.6, len(ks) - 0.4)
+        axes.set_xticks(range(len(ks)), [_label(int(k), runs, reference) for k in ks])
+        figure.legend(loc="outside lower center", ncols=3)
+
+
+def _dots(axes: Axes, x: ArrayLike, y: ArrayLike, *, label: str) -> None:
+    """Draw one dot for each place that occurs, its area and number saying how often."""
+    place, count = np.unique(np.stack([x, y], axis=1), axis=0, return_counts=True)
+    if not len(place):
+        return
+    area = np.where(count == 1, 70, 150 + 300 * count / max(count.max(), 8))
+    axes.scatter(
+        place[:, 0], place[:, 1], s=area, color=BLUE, edgecolor="white", zorder=3, label=label
+    )
+    for at, n in zip(place[count > 1], count[count > 1], strict=True):
+        axes.annotate(
+            f"{n}", at, ha="center", va="center_baseline", color="white", fontsize=7, zorder=4
+        )
+
+
+def _half_violin(axes: Axes, place: int, sizes: IntArray, *, width: int) -> None:
+    if len(sizes):
+        shares, middles = _shares(sizes, width)
+        lengths = 0.4 * shares / shares.max()
+        axes.barh(middles, -lengths, left=place - 0.02, height=0.9 * width, color=LIGHT)
+
+
+def _mean(axes: Axes, place: int, sizes: IntArray) -> None:
+    if len(sizes):
+        axes.hlines(sizes.mean(), place + 0.02, place + 0.38, color=INK, linewidth=1.5)
+
+
+def _bin_width(values: IntArray | Int32Array) -> int:
+    """Return how many whole numbers share a bar, so that there are not too many bars."""
+    return -(-(int(values.max()) + 1) // _MOST_BARS)
+
+
+def _shares(values: IntArray | Int32Array, width: int) -> tuple[FloatArray, FloatArray]:
+    """Return the share of values in each bin of whole numbers, and the bins' middles."""
+    count = np.bincount(values // width)
+    middles = width * np.arange(len(count), dtype=np.float64) + (width - 1) / 2
+    return count / len(values), middles
+
+
+def _targets(experiment: Experiment) -> str:
+    n = len(experiment.reference)
+    return f"{'all' if n == experiment.network.n_nodes else 'a sample of'} {n:,} nodes"
+
+
+def _label(k: int, runs: Runs, reference: Runs) -> str:
+    """Return what stands below one k: how often it was selected, and the mean sizes."""
+    lines = [f"k = {k}"]
+    for name, series in (("runs", runs), ("nodes", reference)):
+        of_k = series.k == k
+        sizes = series.region_size[of_k & series.cloaked]
+        mean = f", mean {sizes.mean():.1f}" if len(sizes) else ""
+        lines.append(f"{name}: {of_k.sum():,}{mean}")
+    return "\n".join(lines)
+
+
+def _suppressed(runs: Runs) -> str:
+    reasons = (
+        f"{why.replace('_', ' ')} ({n} of {len(runs)} runs)" for why, n in runs.suppressed.items()
+    )
+    return "\nSuppressed: " + ", ".join(reasons) if runs.suppressed else ""

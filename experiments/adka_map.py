@@ -1,0 +1,247 @@
+"""The region of an ADKA experiment's first run on its network: red on blue."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from scipy.spatial import KDTree
+
+from anonymizer.app.plots import BLUE, INK, LIGHT, RED, png
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.network import RoadNetwork
+from experiments.adka_experiment import Experiment
+from experiments.placing import Window, place_nodes, window_around
+
+_MAP_IN, _SIDE_IN, _MARGIN_IN, _TITLE_IN = 6.6, 2.3, 0.15, 0.4
+"""On paper: side of the square map, width of what stands beside it, margins, title."""
+_LARGEST_PT, _NUMBERED_PT, _RING_PT, _NAME_PT = 36.0, 14.0, 8.0, 8.0
+"""Diameters of the largest node and of the smallest that a number fits into; how much larger the
+target's ring is; size of names."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Map:
+    """The part of the network that is drawn.
+
+    Attributes
+    ----------
+    target, region, shown
+        Node indices: the first run's, and all that are in sight.
+    xy, window
+        Where all nodes stand, shape (nodes, 2), and what is in sight.
+    pt, apart_pt
+        Points on paper to a unit of the plane, and from a node in sight to the next, usually.
+    """
+
+    target: int
+    region: Int32Array
+    shown: IntArray
+    xy: FloatArray
+    window: Window
+    pt: float
+    apart_pt: float
+
+    @classmethod
+    def of(cls, experiment: Experiment) -> "_Map":
+        region, target = experiment.runs.region(0), experiment.runs.target[:1]
+        subject = np.union1d(region, target)
+        xy = place_nodes(experiment.network, subject)
+        window = window_around(xy, subject)
+        shown = np.flatnonzero(window.contains(xy))
+        # The nearest is the node itself; a node alone is infinitely far from the next.
+        apart = np.asarray(KDTree(xy[shown]).query(xy[shown], k=2)[0])
+        pt = _MAP_IN * 72 / (2 * window.half)
+        return cls(
+            target=int(target[0]),
+            region=region,
+            shown=shown,
+            xy=xy,
+            window=window,
+            pt=pt,
+            apart_pt=float(np.median(apart[:, 1])) * pt,
+        )
+
+    @property
+    def numbered(self) -> bool:
+        """Whether users can be written into the nodes; else the dots' sizes tell them."""
+        return self.apart_pt >= 2 * _NUMBERED_PT
+
+
+def region_on_network(experiment: Experiment, path: Path) -> None:
+    """Draw the region of the first run; of a large network only what lies around it.
+
+    For the cost see `place_nodes`.
+    """
+    network = experiment.network
+    drawn = _Map.of(experiment)
+    beside_in = 2 * _MARGIN_IN + _MAP_IN
+    width_in, height_in = beside_in + _SIDE_IN + _MARGIN_IN, _MARGIN_IN + _MAP_IN + _TITLE_IN
+    with png(path, width_in=width_in, height_in=height_in) as figure:
+        figure.set_layout_engine("none")  # the panels know their places
+        axes = _panel(figure, _MARGIN_IN, _MARGIN_IN, _MAP_IN, _MAP_IN)
+        axes.set_title(_title(experiment))
+        _draw_roads(axes, network, drawn)
+        _draw_nodes(axes, experiment, drawn)
+        legend = _panel(figure, beside_in, _MARGIN_IN + _SIDE_IN, _SIDE_IN, _MAP_IN - _SIDE_IN)
+        _draw_legend(legend, network, drawn)
+        if network.has_coordinates and not drawn.window.contains(drawn.xy).all():
+            _draw_whole(_panel(figure, beside_in, _MARGIN_IN, _SIDE_IN, _SIDE_IN), network, drawn)
+
+
+def _panel(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
+    """Return axes without scales at a place given in inches."""
+    wide, high = figure.get_size_inches()
+    axes = figure.add_axes((left / wide, bottom / high, width / wide, height / high))
+    axes.set_axis_off()
+    return axes
+
+
+def _roads(network: RoadNetwork) -> IntArray:
+    """Return the ends of every road, shape (roads, 2)."""
+    tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
+    arcs = np.column_stack([tail, network.neighbour_of])
+    return arcs[tail < network.neighbour_of]
+
+
+def _draw_lines(axes: Axes, segments: FloatArray, *, color: str, width: float) -> None:
+    axes.add_collection(LineCollection(list(segments), colors=color, linewidths=width))
+
+
+def _draw_roads(axes: Axes, network: RoadNetwork, drawn: _Map) -> None:
+    ends = _roads(network)
+    segments = drawn.xy[ends]
+    in_sight = drawn.window.touches(segments)
+    in_region = np.isin(ends, drawn.region).all(axis=1)
+    _draw_lines(axes, segments[in_sight & ~in_region], color=LIGHT, width=1.5)
+    _draw_lines(axes, segments[in_region], color=RED, width=3 if drawn.numbered else 2)
+    (x, y), half = drawn.window.centre, drawn.window.half
+    axes.set(xlim=(x - half, x + half), ylim=(y - half, y + half))
+
+
+def _draw_nodes(axes: Axes, experiment: Experiment, drawn: _Map) -> None:
+    n_at = experiment.users.n_at
+    if drawn.numbered:
+        size_pt = np.full(len(n_at), min(drawn.apart_pt / 2, _LARGEST_PT))
+    else:
+        size_pt = np.minimum(3.5 + 4 * np.sqrt(n_at), _LARGEST_PT)
+    others = np.setdiff1d(drawn.shown, drawn.region)
+    for nodes, color in ((others, BLUE), (drawn.region, RED)):
+        axes.scatter(
+            drawn.xy[nodes, 0],
+            drawn.xy[nodes, 1],
+            s=size_pt[nodes] ** 2,
+            color=color,
+            linewidth=0,
+            zorder=2,
+        )
+    axes.scatter(
+        drawn.xy[drawn.target, 0],
+        drawn.xy[drawn.target, 1],
+        s=(size_pt[drawn.target] + _RING_PT) ** 2,
+        facecolor="none",
+        edgecolor=INK,
+        linewidth=2,
+        zorder=2,
+    )
+    if drawn.numbered:
+        _write_labels(axes, experiment, drawn, size_pt=float(size_pt[0]))
+
+
+def _write_labels(axes: Axes, experiment: Experiment, drawn: _Map, *, size_pt: float) -> None:
+    """Write the users into each node, and its name beside it."""
+    shown = drawn.shown
+    for node in shown:
+        axes.annotate(
+            f"{experiment.users.n_at[node]}",
+            drawn.xy[node],
+            ha="center",
+            va="center_baseline",
+            color="white",
+            fontsize=0.45 * size_pt,
+            fontweight="bold",
+            clip_on=True,
+        )
+    if not _names_fit(experiment.network, drawn):
+        return
+    corners = _free_corners(drawn, size_pt=size_pt, name_pt=_name_pt(experiment.network, drawn))
+    for node, (right, up) in zip(shown, corners, strict=True):
+        axes.annotate(
+            f"{experiment.network.node_id[node]}",
+            drawn.xy[node],
+            xytext=(_beside_pt(size_pt) * right, _beside_pt(size_pt) * up),
+            textcoords="offset points",
+            ha="left" if right > 0 else "right",
+            va="bottom" if up > 0 else "top",
+            color=INK,
+            fontsize=_NAME_PT,
+            clip_on=True,
+        )
+
+
+def _beside_pt(size_pt: float) -> float:
+    """Return how far right and up of a node its name begins, just outside the target's ring."""
+    return 0.38 * size_pt + _RING_PT / 2
+
+
+def _name_pt(network: RoadNetwork, drawn: _Map) -> float:
+    """Return how wide the longest name in sight is, about."""
+    return 0.6 * _NAME_PT * max(len(str(name)) for name in network.node_id[drawn.shown])
+
+
+def _names_fit(network: RoadNetwork, drawn: _Map) -> bool:
+    return drawn.numbered and _name_pt(network, drawn) <= 0.6 * drawn.apart_pt
+
+
+def _free_corners(drawn: _Map, *, size_pt: float, name_pt: float) -> IntArray:
+    """Return the corner of each node where no other node hides its name, (right, up) as +-1."""
+    corners = np.array([(1, 1), (-1, 1), (1, -1), (-1, -1)])
+    at_pt = drawn.xy[drawn.shown] * drawn.pt
+    middle_pt = at_pt[:, None] + corners * (_beside_pt(size_pt) + np.array([name_pt, _NAME_PT]) / 2)
+    apart_pt, nearest = map(np.asarray, KDTree(at_pt).query(middle_pt, k=2))
+    own = nearest[..., 0] == np.arange(len(at_pt))[:, None]
+    clearance_pt = np.where(own, apart_pt[..., 1], apart_pt[..., 0])
+    free: IntArray = corners[np.argmax(clearance_pt > (size_pt + name_pt) / 2, axis=1)]
+    return free
+
+
+def _draw_legend(axes: Axes, network: RoadNetwork, drawn: _Map) -> None:
+    """Say what the dots mean, with dots of one readable size."""
+    for label, fill, edge in (
+        ("region", RED, RED),
+        ("all other nodes", BLUE, BLUE),
+        ("target", "none", INK),
+    ):
+        axes.scatter([], [], s=110, facecolor=fill, edgecolor=edge, linewidth=2, label=label)
+    lines = ["In a node: its users." if drawn.numbered else "The larger, the more users."]
+    if _names_fit(network, drawn):
+        lines.append("Beside it: its name.")
+    if network.has_coordinates:
+        lines.append(f"The map is {2 * drawn.window.half:,.0f} m wide.")
+    title = "\n".join(lines) + "\n"
+    axes.legend(loc="upper left", borderaxespad=0, title=title, alignment="left")
+
+
+def _draw_whole(axes: Axes, network: RoadNetwork, drawn: _Map) -> None:
+    _draw_lines(axes, drawn.xy[_roads(network)], color=BLUE, width=0.2)
+    x, y = drawn.window.centre - drawn.window.half
+    side = 2 * drawn.window.half
+    axes.add_patch(
+        Rectangle((x, y), side, side, fill=False, edgecolor=RED, linewidth=1.5, zorder=3)
+    )
+    axes.set_aspect("equal")
+    axes.autoscale_view()
+    axes.set_title("The whole network", fontsize=10)
+
+
+def _title(experiment: Experiment) -> str:
+    runs = experiment.runs
+    name, size = experiment.network.node_id[runs.target[0]], runs.region_size[0]
+    asked = f"Target {name}, density {runs.density[0]}, k = {runs.k[0]}: "
+    if not runs.cloaked[0]:
+        return f"{asked}suppressed, {runs.outcome(0).replace('_', ' ')}"
+    nodes = "1 node" if size == 1 else f"{size:,} nodes"
+    return f"{asked}{runs.users_in_region[0]} users in a region of {nodes}"

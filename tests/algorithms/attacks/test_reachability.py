@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anonymizer.algorithms.attacks.reachability import new_spread, roads_of, spread_from
+from anonymizer.algorithms.attacks.velocity import surviving_share
+from tests.algorithms.attacks import naive
+from tests.algorithms.attacks.made import CITY, GRID, observed_of
+from tests.graphs import two_islands
+
+BLOCK_S = float(roads_of(GRID).seconds[0])
+"""Of every road of the grid."""
+
+
+@given(
+    st.lists(st.integers(0, CITY.n_nodes - 1), min_size=1, max_size=4, unique=True),
+    st.floats(0, 60),
+)
+def test_reach_is_the_shortest_drive_between_the_middles_of_roads(
+    sources: list[int], budget_s: float
+) -> None:
+    search = new_spread(CITY.n_nodes)
+    roads, expected = roads_of(CITY), naive.reach_s(naive.graph_of(CITY), sources)
+    spread_from(roads, search, np.arange(3, dtype=np.int32), 100.0)  # leaves no trace
+    spread_from(roads, search, np.array(sources, np.int32), budget_s)
+    for v in range(CITY.n_nodes):
+        if expected[v] <= budget_s - 1e-9:
+            assert search.reach_s[v] == pytest.approx(expected[v])
+        elif expected[v] > budget_s + 1e-9:
+            assert search.reach_s[v] == np.inf
+
+
+def test_nothing_leads_to_another_island() -> None:
+    network = two_islands()
+    search = new_spread(network.n_nodes)
+    spread_from(roads_of(network), search, np.array([0], np.int32), 1e9)
+    same = network.component_of == network.component_of[0]
+    np.testing.assert_array_equal(np.isfinite(search.reach_s), same)
+
+
+def test_a_node_survives_if_it_can_be_reached_from_before_and_what_comes_after_from_it() -> None:
+    # The first row of the grid; in no time at all one can only have come next door.
+    lines = [(0, 0, (0, 1, 2, 3, 4), 2), (0, 1, (1,), 2), (0, 2, (0, 1, 2, 3), 2)]
+    share = surviving_share(observed_of(lines), GRID)
+    assert BLOCK_S > 1
+    assert share.tolist() == [3 / 5, 1, 3 / 4]
+
+
+def test_with_time_enough_everything_survives() -> None:
+    lines = [(0, 0, (0, 19), 2), (0, 1_000, (4, 15), 2)]
+    assert surviving_share(observed_of(lines), GRID).tolist() == [1, 1]
+
+
+def test_who_broke_the_speed_limit_is_lost_and_then_found_again() -> None:
+    lines = [(0, 0, (0,), 2), (0, 1, (18, 19), 2), (0, 2, (18, 13), 2)]
+    assert surviving_share(observed_of(lines), GRID).tolist() == [1, 1, 1]
+
+
+def test_where_forward_and_backward_contradict_each_other_nothing_is_ruled_out() -> None:
+    # From 0 only to 1, from 3 only to 2: the middle region has no node that is both.
+    lines = [(0, 0, (0,), 2), (0, 1, (1, 3), 2), (0, 2, (4,), 2)]
+    assert surviving_share(observed_of(lines), GRID).tolist() == [1, 1, 1]
+
+
+def test_pseudonyms_are_followed_one_by_one() -> None:
+    lines = [(0, 0, (0,), 2), (1, 1, (19, 4), 2)]
+    assert surviving_share(observed_of(lines), GRID).tolist() == [1, 1]

@@ -1,0 +1,87 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anonymizer.algorithms.attacks.region_center import centres, guess_success, prefix_roots
+from anonymizer.domain.network import RoadNetwork
+from tests.algorithms.attacks import naive
+from tests.algorithms.attacks.made import CITY, GRID, observed_of, random_release
+
+
+@given(st.integers(0, 10_000))
+def test_the_centres_are_the_nodes_of_least_eccentricity_within_the_region(seed: int) -> None:
+    observed = random_release(seed).observed
+    suspect = centres(observed, GRID, regions=np.arange(observed.n_regions))
+    graph = naive.graph_of(GRID)
+    for r in range(observed.n_regions):
+        slots = slice(*observed.first_node_of[r : r + 2])
+        region = tuple(observed.node[slots].tolist())
+        assert set(observed.node[slots][suspect[slots]].tolist()) == naive.centres(graph, region)
+
+
+@pytest.mark.parametrize("network", [GRID, CITY], ids=["grid", "city"])
+@given(seed=st.integers(0, 10_000))
+def test_the_centres_of_grown_regions_are_found_without_a_search_from_each_node(
+    network: RoadNetwork, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    root, n = rng.integers(network.n_nodes, size=2).tolist()
+    region = tuple(naive.breadth_first(network, root)[: n + 1])
+    observed = observed_of([(0, 0, region, 2)])
+    suspect = centres(observed, network, regions=np.array([0]))
+    assert set(observed.node[suspect].tolist()) == naive.centres(naive.graph_of(network), region)
+
+
+@pytest.mark.parametrize("network", [GRID, CITY], ids=["grid", "city"])
+@given(seed=st.integers(0, 10_000))
+def test_a_root_is_suspected_if_its_breadth_first_order_begins_with_the_region(
+    network: RoadNetwork, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    root, n = int(rng.integers(network.n_nodes)), int(rng.integers(1, 12))
+    grown = naive.breadth_first(network, root)[:n]
+    spoilt = [*grown[:-1], *rng.permutation(network.n_nodes).tolist()]
+    lines = [(0, t, tuple(dict.fromkeys(r[:n])), 2) for t, r in enumerate([grown, spoilt])]
+    observed = observed_of(lines)
+    suspect = prefix_roots(observed, network, regions=np.arange(observed.n_regions))
+    for _, t, region, _ in lines:
+        r = observed.region_of[t]
+        slots = slice(*observed.first_node_of[r : r + 2])
+        found = set(observed.node[slots][suspect[slots]].tolist())
+        assert found == naive.prefix_roots(network, region)
+    assert suspect[observed.node == root].any()
+
+
+def test_a_region_that_is_the_whole_network_may_have_grown_from_any_node() -> None:
+    whole = observed_of([(0, 0, tuple(range(GRID.n_nodes)), 2)])
+    assert prefix_roots(whole, GRID, regions=np.array([0])).all()
+
+
+def test_regions_that_are_not_looked_at_have_no_suspects() -> None:
+    observed = observed_of([(0, 0, (1, 2), 2), (0, 1, (0, 5), 2)])
+    for attack in (centres, prefix_roots):
+        suspect = attack(observed, GRID, regions=np.array([1]))
+        assert not suspect[:2].any()
+        assert suspect[2:].any()
+
+
+@pytest.mark.parametrize(
+    ("suspect", "node", "chance"),
+    [
+        ([True, False, False, False], 3, 1.0),
+        ([True, True, False, False], 4, 0.5),
+        ([True, True, False, False], 5, 0.0),
+        ([False, False, False, False], 5, 0.25),
+        ([True, True, True, True], 9, 0.0),
+        ([False, False, False, False], 9, 0.0),
+    ],
+)
+def test_suspects_are_guessed_evenly_and_all_nodes_where_there_is_none(
+    suspect: list[bool], node: int, chance: float
+) -> None:
+    observed = observed_of([(0, 0, (3, 4, 5, 6), 2)])
+    guessed = guess_success(
+        observed, np.array(suspect), region=np.array([0]), node=np.array([node], np.int32)
+    )
+    assert guessed.tolist() == [chance]

@@ -1,0 +1,386 @@
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import islice
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anonymizer.algorithms.positions.adka import DensityRule
+from anonymizer.algorithms.positions.cloaks import Epochs
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.networks import load_network
+from anonymizer.pipeline.devices import DeviceTable
+from tests.algorithms.positions.cloaks.driving import (
+    TWO,
+    Drive,
+    Shared,
+    Where,
+    session_cloak,
+    traffic,
+)
+from tests.graphs import two_islands
+
+GRID = load_network("grid:5x5")
+WIDE = load_network("grid:12x12")
+CITY = load_network("city:400")
+RULE = DensityRule(steps=(4, 10), values=(6, 4, 2))
+LENGTH_S = 20.0
+SETTLE_S = 2.0
+Life = tuple[int, int]
+"""Slot and number of a pseudonym."""
+
+
+class Days:
+    """Five epochs of traffic, and what was released of it."""
+
+    def __init__(self, network: RoadNetwork, n_devices: int, n_cells: int) -> None:
+        self.n_cells = n_cells
+        self.min_nodes = 4
+        cloak = session_cloak(
+            network,
+            rule=RULE,
+            epochs=Epochs(LENGTH_S, n_cells, SETTLE_S),
+            min_nodes=self.min_nodes,
+            ttl_s=30,
+        )
+        self.drive = Drive(network, cloak, ttl_s=30)
+        self.said: list[Where] = []
+        self.outcomes: list[dict[int, str]] = []
+        for now, where in enumerate(islice(traffic(network, n_devices, seed=9, says=0.5), 100)):
+            self.drive.tick(where, now=now)
+            self.said.append(where)
+            self.outcomes.append(dict(zip(where, self.drive.outcomes, strict=True)))
+
+    @property
+    def released(self) -> list[Shared]:
+        return self.drive.released
+
+    def ticks(self) -> list[list[Shared]]:
+        """Return the groups of each tick."""
+        return [[one for one in self.released if one.now == now] for now in range(len(self.said))]
+
+    def lives(self) -> dict[Life, list[Shared]]:
+        """Return all that each pseudonym published, in order."""
+        lives: defaultdict[Life, list[Shared]] = defaultdict(list)
+        for shared in self.released:
+            for life in shared.lives:
+                lives[life].append(shared)
+        return lives
+
+    def births(self) -> list[float]:
+        """Return when each group published first."""
+        return [
+            life[0].now for life in {lived[0]: lived for lived in self.lives().values()}.values()
+        ]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[(WIDE, 60, 4), (CITY, 200, 1), (CITY, 200, 4)],
+    ids=["grid", "city at once", "city in cells"],
+)
+def days(request: pytest.FixtureRequest) -> Days:
+    days = Days(*request.param)
+    assert len(days.lives()) > 200, "or there is nothing to see"
+    return days
+
+
+def test_every_pseudonym_shares_its_whole_life_with_k_minus_one_others(days: Days) -> None:
+    twins: defaultdict[Sequence[tuple[float, tuple[int, ...]]], int] = defaultdict(int)
+    told = {
+        life: tuple((one.now, one.region) for one in lived) for life, lived in days.lives().items()
+    }
+    for story in told.values():
+        twins[story] += 1
+    for life, lived in days.lives().items():
+        assert twins[told[life]] >= max(one.k for one in lived) >= RULE.floor
+
+
+def test_no_two_groups_of_a_tick_share_a_device(days: Days) -> None:
+    for groups in days.ticks():
+        members = [m for group in groups for m in group.members]
+        assert len(members) == len(set(members))
+
+
+def test_a_device_bears_one_pseudonym_after_the_other_and_none_comes_back(days: Days) -> None:
+    borne: defaultdict[int, list[int]] = defaultdict(list)
+    for shared in days.released:
+        for slot, version in shared.lives:
+            borne[slot].append(version)
+    for versions in borne.values():
+        assert versions == sorted(versions)
+
+
+def test_members_are_the_same_from_birth_to_end(days: Days) -> None:
+    for (_, version), lived in days.lives().items():
+        assert len({(one.members, one.k) for one in lived}) == 1
+        assert {v for one in lived for v in one.versions} == {version}
+
+
+def test_a_group_lives_an_epoch_at_most(days: Days) -> None:
+    for lived in days.lives().values():
+        assert lived[-1].now - lived[0].now < LENGTH_S
+
+
+def test_a_group_publishes_when_a_member_reports_and_not_otherwise(days: Days) -> None:
+    reporting = [{d for d, v in where.items() if v >= 0} for where in days.said]
+    for lived in days.lives().values():
+        born, members = int(lived[0].now), set(lived[0].members)
+        after = range(born + 1, int(lived[-1].now) + 1)
+        assert [one.now for one in lived] == [born, *(t for t in after if members & reporting[t])]
+
+
+def test_all_members_are_in_the_region_where_they_were_last(days: Days) -> None:
+    last: dict[int, int] = {}
+    n_ghosts = 0
+    for where, groups in zip(days.said, days.ticks(), strict=True):
+        last |= {d: v for d, v in where.items() if v >= 0}
+        for group in groups:
+            assert {last[m] for m in group.members} <= set(group.region)
+            assert len(group.region) >= days.min_nodes
+            n_ghosts += sum(m not in where for m in group.members)
+    assert n_ghosts > 100, "or there is nothing to see"
+
+
+def test_cells_begin_their_epochs_at_different_times(days: Days) -> None:
+    phases = {birth % LENGTH_S for birth in days.births() if birth > SETTLE_S}
+    assert phases == {LENGTH_S * i / days.n_cells for i in range(days.n_cells)}
+
+
+def test_who_is_in_a_group_is_published_and_who_is_not_is_held(days: Days) -> None:
+    for outcomes, groups in zip(days.outcomes, days.ticks(), strict=True):
+        members = {m for group in groups for m in group.members}
+        for device, outcome in outcomes.items():
+            if outcome != "SUPPRESSED__OFF_GRAPH":
+                assert outcome == ("PUBLISHED" if device in members else "HELD")
+
+
+def test_groups_hold_what_the_densest_and_the_loneliest_member_asks_for(days: Days) -> None:
+    assert {group.k for group in days.released} <= {2, 4, 6}
+    assert all(len(group.members) >= group.k for group in days.released)
+
+
+def test_equal_inputs_give_equal_releases_whatever_the_order() -> None:
+    epochs = Epochs(LENGTH_S, 4, SETTLE_S)
+    one, other = (Drive(CITY, session_cloak(CITY, epochs=epochs)) for _ in range(2))
+    for now, where in enumerate(islice(traffic(CITY, 100, seed=3, says=0.5), 45)):
+        backwards = dict(reversed(list(where.items())))
+        assert one.tick(where, now=now) == other.tick(backwards, now=now)
+    assert one.released
+
+
+def test_whoever_of_a_group_reports_the_same_group_results() -> None:
+    where = next(traffic(CITY, 60, seed=4, says=1.0))
+
+    def after(reports: Where) -> list[Shared]:
+        drive = Drive(CITY, session_cloak(CITY))
+        drive.tick(where, now=0)
+        return drive.tick(reports, now=1)
+
+    born = Drive(CITY, session_cloak(CITY)).tick(where, now=0)
+    assert len(born) > 5
+    for group in born[:5]:
+        assert [after({m: where[m]}) for m in group.members] == [
+            [group._replace(now=1)] for _ in group.members
+        ]
+
+
+def a_pair(*, ttl_s: float = 100, max_nodes: int = 1000) -> Drive:
+    """Return a drive in which devices 0 and 1 share a group from second 0, until second 60."""
+    drive = Drive(GRID, session_cloak(GRID, ttl_s=100, max_nodes=max_nodes), ttl_s=ttl_s)
+    [born] = drive.tick({0: 12, 1: 13}, now=0)
+    assert (born.members, born.region) == ((0, 1), (12, 13))
+    return drive
+
+
+def test_a_silent_member_is_covered_where_it_was_last_until_its_group_ends() -> None:
+    # Even should the operator take it for gone.
+    drive = a_pair(ttl_s=20)
+    [group] = drive.tick({0: 7}, now=59)
+    assert group.members == (0, 1)
+    assert set(group.region) >= {7, 13}
+    assert drive.outcomes == ["PUBLISHED"]
+    assert drive.last.freed.tolist() == [], "another device must not take its place meanwhile"
+
+
+def test_a_ghost_is_let_go_with_its_group_and_not_taken_into_the_next() -> None:
+    drive = a_pair(ttl_s=20)
+    assert drive.tick({0: 7}, now=60) == []
+    assert drive.outcomes == ["HELD"]
+    drive.tick({2: 7}, now=61)
+    assert drive.last.freed.tolist() == [1], "its place is free when nothing publishes for it"
+    [group] = drive.tick({0: 7, 2: 7}, now=120)
+    assert sorted(group.members) == [0, 2]
+
+
+@pytest.mark.parametrize(("heard_s", "is_taken"), [(19, False), (20, True), (45, True)])
+def test_a_member_is_taken_into_the_next_group_if_that_will_end_before_it_could_be_gone(
+    heard_s: float, *, is_taken: bool
+) -> None:
+    drive = a_pair()
+    drive.tick({1: 13}, now=heard_s)
+    groups = drive.tick({0: 7}, now=60)
+    assert [sorted(group.members) for group in groups] == ([[0, 1]] if is_taken else [])
+
+
+def test_a_member_that_leaves_the_graph_stays_covered_where_it_was_last() -> None:
+    drive = a_pair()
+    assert drive.tick({1: -1}, now=1) == []
+    assert drive.outcomes == ["SUPPRESSED__OFF_GRAPH"]
+    [group] = drive.tick({0: 7}, now=2)
+    assert set(group.region) >= {7, 13}
+    assert drive.tick({0: 7}, now=60) == [], "it is in no new group"
+
+
+def test_a_member_where_no_group_can_live_is_covered_there_until_its_group_ends() -> None:
+    network = two_islands()
+    drive = Drive(network, session_cloak(network, min_nodes=2))
+    drive.tick({0: 0, 1: 4}, now=0)
+    [group] = drive.tick({0: 0, 1: 7}, now=1)
+    assert drive.outcomes == ["PUBLISHED", "PUBLISHED"]
+    assert set(group.region) >= {0, 7}
+    assert drive.tick({0: 0, 1: 7}, now=60) == []
+    assert drive.outcomes == ["HELD", "SUPPRESSED__REGION_TOO_SMALL"]
+    assert drive.operator.n_waiting == 1, "only one of them waits for a group"
+
+
+def test_a_member_in_another_component_is_covered_there() -> None:
+    network = two_islands()
+    drive = Drive(network, session_cloak(network, min_nodes=2))
+    drive.tick({0: 0, 1: 4}, now=0)
+    [group] = drive.tick({1: 6}, now=1)
+    assert set(group.region) >= {0, 5, 6}
+    assert drive.tick({0: 0, 1: 6}, now=60) == [], "a new group is of one component"
+
+
+def test_newcomers_wait_for_the_next_epoch() -> None:
+    drive = a_pair()
+    for now in (1, 30, 59):
+        [group] = drive.tick({0: 12, 1: 13, 2: 12, 3: 12}, now=now)
+        assert group.members == (0, 1)
+        assert drive.outcomes == ["PUBLISHED", "PUBLISHED", "HELD", "HELD"]
+        assert drive.operator.n_waiting == 2
+    groups = drive.tick({}, now=60)
+    assert sorted(m for group in groups for m in group.members) == [0, 1, 2, 3]
+    assert drive.operator.n_waiting == 0
+
+
+def test_members_of_a_group_that_ends_go_on_in_a_new_one_wherever_they_are() -> None:
+    road = load_network("grid:1x8")
+    drive = Drive(road, session_cloak(road, epochs=Epochs(60, 2, 0)))
+    # They leave the cell whose epochs begin with the minute for the one half a minute off.
+    drive.tick({0: 1, 1: 2}, now=0)
+    drive.tick({0: 5, 1: 6}, now=59)
+    assert [drive.tick({0: 5, 1: 6}, now=now)[0].members for now in (60, 89, 90)] == [(0, 1)] * 3
+    assert [one.versions[0] for one in drive.released] == [0, 0, 1, 1, 2]
+
+
+def test_a_group_that_outgrows_the_cap_is_retired_for_all_its_members_at_once() -> None:
+    drive = a_pair(max_nodes=3)
+    [born] = drive.released
+    assert drive.tick({0: 0, 1: 13}, now=1) == []
+    assert drive.outcomes == ["SUPPRESSED__REGION_TOO_LARGE"] * 2
+    assert drive.tick({0: 12, 1: 13}, now=2) == [], "nor does it come back when it could"
+    assert drive.outcomes == ["HELD", "HELD"]
+    assert drive.operator.n_waiting == 2
+    assert drive.tick({0: 12, 1: 13}, now=59) == []
+    [group] = drive.tick({0: 12}, now=60)
+    assert sorted(group.members) == [0, 1]
+    assert not set(group.lives) & set(born.lives)
+
+
+def test_a_group_above_the_cap_takes_no_other_down() -> None:
+    drive = Drive(WIDE, session_cloak(WIDE, max_nodes=4))
+    drive.tick({0: 0, 1: 1, 2: 143, 3: 142}, now=0)
+    [group] = drive.tick({0: 60, 2: 143, 3: 142}, now=1)
+    assert group.members == (2, 3)
+    assert drive.outcomes == ["SUPPRESSED__REGION_TOO_LARGE", "PUBLISHED", "PUBLISHED"]
+
+
+def test_a_group_that_verification_refuses_is_retired_for_all_its_members_at_once() -> None:
+    drive = Drive(GRID, session_cloak(GRID), k_floor=3)
+    assert drive.tick({0: 12, 1: 13}, now=0) == []
+    assert drive.outcomes == ["SUPPRESSED__UNVERIFIED"] * 2
+    assert drive.tick({0: 12, 1: 13}, now=1) == []
+    assert drive.outcomes == ["HELD", "HELD"]
+
+
+def test_where_devices_are_too_few_nobody_is_published() -> None:
+    network = two_islands()
+    drive = Drive(network, session_cloak(network))
+    groups = drive.tick({0: 0, 1: 3, 2: 5, 3: 7}, now=0)
+    assert [group.members for group in groups] == [(0, 1)]
+    assert drive.outcomes == ["PUBLISHED", "PUBLISHED", "HELD", "HELD"]
+
+
+@pytest.mark.parametrize(("n_devices", "sizes"), [(3, []), (4, [4]), (8, [4, 4])])
+def test_members_beyond_k_make_up_for_devices_of_the_adversary(
+    n_devices: int, sizes: list[int]
+) -> None:
+    drive = Drive(GRID, session_cloak(GRID, rule=TWO, k_extra=2))
+    groups = drive.tick({d: d for d in range(n_devices)}, now=0)
+    assert [len(group.members) for group in groups] == sizes
+    assert {group.k for group in groups} <= {2}
+
+
+def test_after_a_restart_no_pseudonym_is_one_of_before() -> None:
+    def names(secret: bytes) -> set[str]:
+        devices = DeviceTable(secret=secret, max_devices=100)
+        slots = [devices.slot(f"device {i}") for i in range(50)]
+        drive = Drive(CITY, session_cloak(CITY, epochs=Epochs(10, 1, 0)))
+        named: set[str] = set()
+        for now in range(25):
+            for group in drive.tick({slot: slot * 3 for slot in slots}, now=now):
+                named |= set(devices.pseudonyms(group.members, group.versions))
+        return named
+
+    before = names(b"drawn at one start")
+    assert len(before) == 3 * 50
+    assert not before & names(b"drawn at the next")
+
+
+def test_the_first_groups_are_formed_when_the_first_devices_had_time_to_report() -> None:
+    drive = Drive(GRID, session_cloak(GRID, epochs=Epochs(60, 1, 5)))
+    assert drive.tick({}, now=0.0) == [], "kernels are warmed long before"
+    start = 1_800_000_030.0
+    assert drive.tick({0: 12, 1: 12}, now=start) == []
+    assert drive.tick({2: 12, 3: 12}, now=start + 4.9) == []
+    assert drive.operator.n_waiting == 4
+    groups = drive.tick({}, now=start + 5)
+    assert sorted(m for group in groups for m in group.members) == [0, 1, 2, 3]
+    again = drive.tick({}, now=start + 30)
+    assert sorted(m for group in again for m in group.members) == [0, 1, 2, 3]
+    assert not {v for g in groups for v in g.versions} & {v for g in again for v in g.versions}
+
+
+def test_a_clock_that_is_put_back_lets_no_group_live_longer() -> None:
+    drive = a_pair()
+    [born] = drive.released
+    drive.tick({}, now=-1000.0)
+    groups = drive.tick({}, now=-990.0)
+    assert groups == []
+    assert [one for one in drive.released if set(one.versions) & set(born.versions)] == [born]
+    drive.tick({2: 3, 3: 3}, now=-961.0)
+    assert [group.members for group in drive.tick({2: 3, 3: 3}, now=-960.0)][-1:] == [(2, 3)]
+
+
+@given(
+    st.floats(0, 2e9),
+    st.sampled_from([0.1, 1.0, 33.3, 60.0, 3600.0]),
+    st.sampled_from([1, 2, 4, 8, 64]),
+)
+def test_an_epoch_ends_later_than_now_and_no_later_than_its_length(
+    now: float, length_s: float, n_cells: int
+) -> None:
+    epochs = Epochs(length_s, n_cells, 0)
+    ends = epochs.ends(now)
+    slack = 1e-6
+    assert ((ends > now) & (ends <= now + length_s + slack)).all()
+    assert not epochs.over(ends, now).any() or (ends > now + length_s).any()
+    assert epochs.over(ends, ends.max()).all()
+    # An end that has come is followed by one that lies an epoch ahead, not by itself.
+    for end in ends.tolist():
+        assert (epochs.ends(end) > end).all()
+        assert np.isclose(epochs.ends(end), end + length_s, atol=slack).any()

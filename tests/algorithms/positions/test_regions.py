@@ -1,0 +1,192 @@
+from collections.abc import Sequence
+from itertools import combinations, pairwise
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anonymizer.algorithms.positions.regions import Atoms, cover, cut_into_atoms
+from anonymizer.algorithms.positions.spanning_forest import road_metres, spanning_forest
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.networks import load_network
+from tests import naive
+from tests.graphs import network_of, networks, two_islands
+
+CITY = load_network("city:400")
+MANY = 1000
+
+
+def nodes_of(atoms: Atoms) -> list[set[int]]:
+    return [set(atoms.node[a:b].tolist()) for a, b in pairwise(atoms.first_node_of.tolist())]
+
+
+def regions(
+    network: RoadNetwork, atoms: Atoms, groups: Sequence[Sequence[int]], *, max_nodes: int = MANY
+) -> list[list[int]]:
+    first_member_of = np.cumsum([0, *map(len, groups)], dtype=np.int64)
+    place = np.array([v for group in groups for v in group], np.int32)
+    first, node = cover(network, atoms, first_member_of, place, max_nodes=max_nodes)
+    return [node[a:b].tolist() for a, b in pairwise(first.tolist())]
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> tuple[RoadNetwork, Atoms, list[list[int]]]:
+    """Draw a network, its atoms, and groups of places in them."""
+    network = draw(networks(max_nodes=11))
+    atoms = cut_into_atoms(spanning_forest(network), min_nodes=draw(st.integers(1, 3)))
+    places = np.flatnonzero(atoms.at >= 0).tolist()
+    if not places:
+        return network, atoms, []
+    group = st.lists(st.sampled_from(places), min_size=1, max_size=5)
+    return network, atoms, draw(st.lists(group, max_size=4))
+
+
+@given(networks(), st.integers(1, 5))
+def test_every_node_is_in_just_one_atom_or_its_component_is_too_small_for_one(
+    network: RoadNetwork, min_nodes: int
+) -> None:
+    atoms = cut_into_atoms(spanning_forest(network), min_nodes=min_nodes)
+    nodes = nodes_of(atoms)
+    sizes = np.bincount(network.component_of)
+    for v, a in enumerate(atoms.at.tolist()):
+        assert (a < 0) == (sizes[network.component_of[v]] < min_nodes)
+        assert a < 0 or v in nodes[a]
+
+
+@given(networks(), st.integers(1, 5))
+def test_an_atom_is_connected_and_hides_a_device_among_enough_nodes(
+    network: RoadNetwork, min_nodes: int
+) -> None:
+    atoms = cut_into_atoms(spanning_forest(network), min_nodes=min_nodes)
+    graph = naive.graph_of(network).to_undirected()
+    for a, nodes in enumerate(nodes_of(atoms)):
+        assert nx.is_connected(graph.subgraph(nodes))
+        # Whoever is at a node that the atom merely passes through is in another atom.
+        assert (atoms.at == a).sum() >= min_nodes
+
+
+def test_an_atom_covers_as_much_road_as_asked() -> None:
+    metres = road_metres(CITY)
+    atoms = cut_into_atoms(
+        spanning_forest(CITY), min_nodes=2, metres_at=metres, min_metres=2 * metres.mean() * 4
+    )
+    assert all(metres[list(nodes)].sum() >= 8 * metres.mean() for nodes in nodes_of(atoms))
+    assert (atoms.at >= 0).all()
+
+
+@given(worlds())
+@settings(max_examples=300)
+def test_a_region_is_the_atoms_of_all_members_and_one_piece_where_the_network_is(
+    world: tuple[RoadNetwork, Atoms, list[list[int]]],
+) -> None:
+    network, atoms, groups = world
+    graph = naive.graph_of(network).to_undirected()
+    pieces = nodes_of(atoms)
+    for group, region in zip(groups, regions(network, atoms, groups), strict=True):
+        assert region == sorted(set(region))
+        assert set(region) >= set().union(*(pieces[atoms.at[v]] for v in group))
+        components = {int(network.component_of[v]) for v in group}
+        assert nx.number_connected_components(graph.subgraph(region)) == len(components)
+
+
+@given(worlds(), st.data())
+@settings(max_examples=200)
+def test_a_region_follows_from_the_set_of_atoms_alone(
+    world: tuple[RoadNetwork, Atoms, list[list[int]]], data: st.DataObject
+) -> None:
+    network, atoms, groups = world
+
+    def otherwise(group: list[int]) -> list[int]:
+        """Return the places of other members, in another order, in the same atoms."""
+        inside = np.flatnonzero(np.isin(atoms.at, atoms.at[group])).tolist()
+        first = [
+            data.draw(st.sampled_from([v for v in inside if atoms.at[v] == a]))
+            for a in np.unique(atoms.at[group])
+        ]
+        more = data.draw(st.lists(st.sampled_from(inside), max_size=4))
+        return data.draw(st.permutations([*first, *more]))
+
+    others = [otherwise(group) for group in groups]
+    assert regions(network, atoms, others) == regions(network, atoms, groups)
+
+
+def test_who_of_a_group_is_in_which_atom_does_not_show_in_the_ways_between() -> None:
+    # Many shortest ways of equal length: a search that starts elsewhere finds another.
+    grid = load_network("grid:12x12")
+    atoms = cut_into_atoms(spanning_forest(grid), min_nodes=4)
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        group = rng.choice(144, 4, replace=False)
+        assert regions(grid, atoms, [group.tolist()]) == regions(
+            grid, atoms, [rng.permutation(group).tolist()]
+        )
+
+
+@given(worlds(), st.integers(1, 12))
+def test_a_group_that_would_need_more_than_the_cap_gets_no_region(
+    world: tuple[RoadNetwork, Atoms, list[list[int]]], max_nodes: int
+) -> None:
+    network, atoms, groups = world
+    expected = [r if len(r) <= max_nodes else [] for r in regions(network, atoms, groups)]
+    assert regions(network, atoms, groups, max_nodes=max_nodes) == expected
+
+
+def test_the_search_for_a_way_is_given_up_at_a_distance() -> None:
+    path = network_of(500, [(v, v + 1) for v in range(499)])
+    atoms = cut_into_atoms(spanning_forest(path), min_nodes=1)
+    assert regions(path, atoms, [[0, 499], [7]], max_nodes=3) == [[], [7]]
+    assert regions(path, atoms, [[499, 0], [7]]) == [list(range(500)), [7]]
+
+
+def test_members_in_several_components_give_a_region_of_as_many_parts() -> None:
+    network = two_islands()
+    atoms = cut_into_atoms(spanning_forest(network), min_nodes=2)
+    [region] = regions(network, atoms, [[4, 6]])
+    assert set(region) >= {4, 5, 6}
+    assert 7 not in region
+
+
+def test_touching_atoms_need_no_way_between_them() -> None:
+    path = network_of(8, [(v, v + 1) for v in range(7)])
+    atoms = cut_into_atoms(spanning_forest(path), min_nodes=4)
+    assert regions(path, atoms, [[0, 7]]) == [list(range(8))]
+
+
+@given(worlds())
+@settings(max_examples=300)
+def test_ways_are_hardly_longer_than_twice_the_best(
+    world: tuple[RoadNetwork, Atoms, list[list[int]]],
+) -> None:
+    network, atoms, groups = world
+    graph = naive.graph_of(network).to_undirected()
+    pieces = nodes_of(atoms)
+    for group, region in zip(groups, regions(network, atoms, groups), strict=True):
+        if len({int(network.component_of[v]) for v in group}) > 1:
+            continue
+        ends = set().union(*(pieces[atoms.at[v]] for v in group))
+        parts = nx.number_connected_components(graph.subgraph(ends))
+        best = fewest_between(graph, ends)
+        # Mehlhorn: the links of a spanning tree of nearest ways are at most twice, less a
+        # share, those of the best tree. Each may be longer by the one hop within a round.
+        links = best + parts - 1
+        assert len(region) - len(ends) <= 2 * (1 - 1 / parts) * links
+
+
+def fewest_between(graph: "nx.Graph[int]", ends: set[int]) -> int:
+    """Return how few nodes join pieces of a graph, by trying all sets of them."""
+    others = sorted(set(graph) - ends)
+    for n in range(len(others) + 1):
+        for some in combinations(others, n):
+            if nx.is_connected(graph.subgraph(ends | set(some))):
+                return n
+    raise AssertionError("the pieces are in one component")
+
+
+@pytest.mark.parametrize("n_groups", [0, 2000])
+def test_there_is_room_for_no_group_and_for_many(n_groups: int) -> None:
+    atoms = cut_into_atoms(spanning_forest(CITY), min_nodes=4)
+    some = regions(CITY, atoms, [[v % 400, (7 * v) % 400] for v in range(n_groups)])
+    assert len(some) == n_groups
+    assert all(some)

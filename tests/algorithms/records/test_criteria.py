@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anonymizer.algorithms.records.criteria import keeps, loss
+from anonymizer.algorithms.records.problem import Cost, pose
+from anonymizer.domain.promises import Promise
+from anonymizer.domain.records import Records
+from tests.algorithms.records import naive
+from tests.algorithms.records.made import SCHEMA, promises, records
+
+
+@given(st.booleans().flatmap(lambda r: records(repeats=r)), promises(), st.data())
+def test_a_class_keeps_its_promise_exactly_when_the_plain_words_say_so(
+    table: Records, promise: Promise, data: st.DataObject
+) -> None:
+    member = data.draw(st.sets(st.integers(0, table.n - 1), min_size=1))
+    problem = pose(table, SCHEMA, promise)
+    assert keeps(problem, np.array(sorted(member))) == naive.keeps(
+        table, SCHEMA, promise, sorted(member)
+    )
+
+
+@pytest.mark.parametrize("cost", list(Cost))
+@given(table=records(), data=st.data())
+def test_a_class_costs_what_the_definition_says(
+    cost: Cost, table: Records, data: st.DataObject
+) -> None:
+    member = data.draw(st.sets(st.integers(0, table.n - 1), min_size=1))
+    problem = pose(table, SCHEMA, Promise(k=1), cost=cost)
+    expected = naive.loss(table, SCHEMA, cost, sorted(member))
+    assert loss(problem, np.array(sorted(member))) == pytest.approx(expected)
+
+
+def test_the_missing_marker_is_no_value_and_a_persons_second_record_no_second_person() -> None:
+    table = Records(
+        qi=np.array([[0, 5, 0], [1, 0, 1], [1, 0, 1]], np.int32),
+        sensitive=np.array([[0], [1], [2]], np.int32),
+        person=np.array([0, 1, 1], np.int32),
+    )
+    everyone = np.arange(3)
+    assert keeps(pose(table, SCHEMA, Promise(k=2)), everyone)
+    assert not keeps(pose(table, SCHEMA, Promise(k=3)), everyone)
+    assert not keeps(pose(table, SCHEMA, Promise(k=1, d=2)), everyone)

@@ -1,0 +1,163 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.verification import Part, Violation, verify_classes
+from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.promises import Promise
+from anonymizer.domain.records import Records, Schema
+from tests.algorithms.records import naive
+from tests.algorithms.records.made import SCHEMA, numbers, promises
+from tests.algorithms.records.partitions import partitions
+
+NEUTRAL = Promise(k=1, d=0, l=0)
+
+
+def without_all_but(promise: Promise, part: Part) -> Promise:
+    return replace(NEUTRAL, **{str(part): getattr(promise, part)})
+
+
+@given(partitions(), promises())
+def test_exactly_the_classes_that_break_a_part_are_named_with_it(
+    made: tuple[Records, Int32Array], promise: Promise
+) -> None:
+    table, class_of = made
+    found = verify_classes(table, SCHEMA, promise, class_of)
+    named = {(v.class_number, v.part) for v in found}
+    for c in range(class_of.max(initial=-1) + 1):
+        member = np.flatnonzero(class_of == c).tolist()
+        for part in Part:
+            keeps = naive.keeps(table, SCHEMA, without_all_but(promise, part), member)
+            assert ((c, part) in named) == (not keeps), part
+
+
+GOOD = Records(
+    qi=np.array([[0, 0, 0], [1, 1, 1], [2, 2, 2], [3, 3, 0]] * 2, np.int32),
+    sensitive=np.array([[0], [1], [2], [0]] * 2, np.int32),
+    person=np.arange(8, dtype=np.int32),
+)
+HALVES = np.repeat([0, 1], 4).astype(np.int32)
+STRICT = Promise(
+    k=4,
+    d=3,
+    l=3,
+    max_share=0.5,
+    max_source_share=0.25,
+    min_spread={"age": 8.0},
+    entropy_l=2.8,
+    t=0.0,
+)
+
+
+def spoilt(*, row: int, qi: tuple[int, ...] = (), illness: int = -1, person: int = -1) -> Records:
+    """`GOOD`, with one record changed."""
+    changed = Records(GOOD.qi.copy(), GOOD.sensitive.copy(), GOOD.person.copy())
+    if qi:
+        changed.qi[row] = qi
+    if illness >= 0:
+        changed.sensitive[row] = illness
+    if person >= 0:
+        changed.person[row] = person
+    return changed
+
+
+def test_a_release_that_keeps_all_is_found_in_order() -> None:
+    assert verify_classes(GOOD, SCHEMA, STRICT, HALVES) == ()
+
+
+@pytest.mark.parametrize(
+    ("broken", "promise", "violation"),
+    [
+        (spoilt(row=5, person=4), Promise(k=4), Violation(1, Part.K)),
+        (spoilt(row=2, qi=(2, 2, 0)), Promise(k=4, d=3), Violation(0, Part.D, "home")),
+        (
+            spoilt(row=2, qi=(2, 2, 0)),
+            Promise(k=4, max_share=0.5),
+            Violation(0, Part.MAX_SHARE, "home"),
+        ),
+        (
+            spoilt(row=4, qi=(1, 1, 0)),
+            Promise(k=4, max_source_share=0.25),
+            Violation(1, Part.MAX_SOURCE_SHARE, "age + work"),
+        ),
+        (
+            spoilt(row=3, qi=(2, 3, 0)),
+            Promise(k=4, min_spread={"age": 8.0}),
+            Violation(0, Part.MIN_SPREAD, "age"),
+        ),
+        (spoilt(row=6, illness=0), Promise(k=4, l=3), Violation(1, Part.L, "illness")),
+        (
+            spoilt(row=6, illness=0),
+            Promise(k=4, entropy_l=2.0),
+            Violation(1, Part.ENTROPY_L, "illness"),
+        ),
+    ],
+)
+def test_each_kind_of_breach_is_found_alone_where_it_is(
+    broken: Records, promise: Promise, violation: Violation
+) -> None:
+    found = verify_classes(broken, SCHEMA, promise, HALVES)
+    assert [v for v in found if (v.part, v.attribute) == (violation.part, violation.attribute)] == [
+        violation
+    ]
+    assert {v.class_number for v in found} == {violation.class_number}
+
+
+def test_a_class_unlike_everybody_is_found() -> None:
+    # 0, 1, 2, 0 twice became 0, 1, 2, 0 and 0, 1, 1, 0: 1/8 off each.
+    found = verify_classes(spoilt(row=6, illness=1), SCHEMA, replace(NEUTRAL, t=0.12), HALVES)
+    assert found == (Violation(0, Part.T, "illness"), Violation(1, Part.T, "illness"))
+    assert not verify_classes(spoilt(row=6, illness=1), SCHEMA, replace(NEUTRAL, t=0.125), HALVES)
+
+
+def test_numbers_are_moved_along_their_axis() -> None:
+    schema = Schema(qis=(), sensitive=(numbers("pay", 0, 1, 10),), sources=())
+    table = Records(
+        np.zeros((4, 0), np.int32),
+        np.array([[0], [1], [0], [2]], np.int32),
+        np.arange(4, dtype=np.int32),
+    )
+    halves = np.array([0, 0, 1, 1], np.int32)
+    # Half of each class lies 9 too far to one side, and everybody's half of that: 9/40.
+    assert not verify_classes(table, schema, Promise(k=1, t=0.225), halves)
+    assert len(verify_classes(table, schema, Promise(k=1, t=0.224), halves)) == 2
+
+
+def test_numbers_of_classes_may_have_gaps_and_what_is_left_out_is_not_judged() -> None:
+    class_of = np.array([SUPPRESSED] * 4 + [7] * 4, np.int32)
+    assert verify_classes(GOOD, SCHEMA, Promise(k=5), class_of) == (Violation(7, Part.K),)
+    nobody = np.full(8, SUPPRESSED, np.int32)
+    assert verify_classes(GOOD, SCHEMA, Promise(k=5), nobody) == ()
+
+
+@pytest.mark.parametrize(
+    ("table", "promise", "class_of"),
+    [
+        (spoilt(row=0, qi=(4, 0, 0)), NEUTRAL, HALVES),
+        (spoilt(row=0, qi=(0, -1, 0)), NEUTRAL, HALVES),
+        (spoilt(row=0, illness=3), NEUTRAL, HALVES),
+        (GOOD, NEUTRAL, HALVES[:-1]),
+        (GOOD, Promise(k=1, min_spread={"home": 1.0}), HALVES),
+        (GOOD, Promise(k=1, min_spread={"height": 1.0}), HALVES),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    table: Records, promise: Promise, class_of: Int32Array
+) -> None:
+    with pytest.raises(ValueError, match=r"domain|shapes|min_spread"):
+        verify_classes(table, SCHEMA, promise, class_of)
+
+
+@given(partitions(), promises(), st.data())
+def test_the_order_of_the_records_changes_nothing(
+    made: tuple[Records, Int32Array], promise: Promise, data: st.DataObject
+) -> None:
+    table, class_of = made
+    order = np.array(data.draw(st.permutations(range(table.n))))
+    assert verify_classes(table, SCHEMA, promise, class_of) == verify_classes(
+        table.only(order), SCHEMA, promise, class_of[order]
+    )

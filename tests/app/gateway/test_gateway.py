@@ -1,0 +1,189 @@
+"""The gateway in this process, on a Mosquitto: what it promises while parts of it fail."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import networkx as nx
+import numpy as np
+import pytest
+
+from anonymizer.app.gateway.gateway import Gateway
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.networks import load_network
+from anonymizer.pipeline.ports import Delivery
+from anonymizer.settings import Settings
+from anonymizer.transport.local_brokers import LocalBroker
+from tests import naive
+from tests.end_to_end import client, eventually, quick, send, witness
+
+NETWORK = load_network("grid:20x20")
+
+
+@asynccontextmanager
+async def running(gateway: Gateway) -> AsyncIterator[None]:
+    """Run a gateway and drain it at the end."""
+    stop = asyncio.Event()
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        gateway.warm_up()
+        group.create_task(gateway.run(stop), name="gateway")
+        await gateway.until_connected()
+        yield
+        stop.set()
+
+
+def gateway_for(broker: LocalBroker, **tables: Any) -> Gateway:  # noqa: ANN401  tables of any kind
+    return Gateway(Settings.model_validate(quick(broker.url, **tables)), NETWORK)
+
+
+def say(device: str, node: int) -> tuple[str, bytes]:
+    payload = {"lat": float(NETWORK.lat[node]), "lon": float(NETWORK.lon[node])}
+    return f"positions/{device}", json.dumps(payload).encode()
+
+
+async def settled(gateway: Gateway, n_received: int) -> None:
+    async def look() -> tuple[int, int]:
+        return gateway.ledger.n_received, gateway.inbox.n_waiting + gateway.flow.n_held
+
+    await eventually(look, lambda seen: seen == (n_received, 0))
+
+
+async def test_each_region_is_the_one_that_the_plain_algorithm_grows_for_that_device(
+    broker: LocalBroker,
+) -> None:
+    rng = np.random.default_rng(11)
+    gateway = gateway_for(broker, tick={"interval_s": 0.005})
+    graph = nx.Graph(naive.graph_of(NETWORK))
+    node_of: dict[str, int] = {}
+    async with (
+        running(gateway),
+        client(broker.url, "publisher") as publisher,
+        witness(broker.url) as watching,
+    ):
+        for turn in range(120):
+            # One at a time: whoever moves is whom the next message is about.
+            device = f"tram-{turn % 60}"
+            node_of[device] = node = int(rng.integers(0, NETWORK.n_nodes))
+            await send(publisher, [say(device, node)])
+            await settled(gateway, turn + 1)
+            if gateway.ledger.n(Outcome.PUBLISHED) == watching.n_pseudonyms:
+                continue
+            await watching.until(
+                lambda: gateway.ledger.n(Outcome.PUBLISHED) == watching.n_pseudonyms
+            )
+            [*_, message] = watching.on("cloaked/positions")
+            at = Counter(node_of.values())
+            density = at[node] + sum(at[other] for other in graph[node])
+            assert message["k"] == (10 if density < 4 else 5 if density < 10 else 2)
+            assert node in message["region"]
+            assert sum(at[inside] for inside in message["region"]) >= message["k"]
+            assert nx.is_connected(graph.subgraph(message["region"]))
+            assert len(message["pseudonyms"]) == 1
+    assert gateway.ledger.n(Outcome.PUBLISHED) > 80
+
+
+async def test_a_device_a_message_is_published_on_request(broker: LocalBroker) -> None:
+    gateway = gateway_for(
+        broker, output={"form": "device", "qos": 1}, adka={"density_steps": [], "k_values": [2]}
+    )
+    async with client(broker.url, "publisher") as publisher, witness(broker.url) as watching:
+        async with running(gateway):
+            await send(publisher, [say(f"tram-{i}", 5) for i in range(30)])
+            await settled(gateway, 30)
+        messages = [m for m in watching.seen if m.topic == "cloaked/positions"]
+        assert len(messages) == gateway.ledger.n(Outcome.PUBLISHED) > 20
+        assert all(json.loads(m.payload)["region"] == [5] for m in messages)
+
+
+async def test_under_overload_the_oldest_yield_and_are_counted(broker: LocalBroker) -> None:
+    gateway = gateway_for(broker, tick={"interval_s": 0.5, "queue_limit": 100})
+    async with running(gateway), client(broker.url, "publisher") as publisher:
+        await send(publisher, [say(f"tram-{i}", 5) for i in range(1_000)])
+        await settled(gateway, 1_000)
+    assert gateway.ledger.n(Outcome.SUPPRESSED__OVERLOAD) >= 500
+    assert gateway.ledger.n(Outcome.PUBLISHED) >= 100
+    assert gateway.ledger.n_settled == 1_000
+
+
+async def test_nothing_that_came_before_the_stop_is_left_behind(broker: LocalBroker) -> None:
+    gateway = gateway_for(broker, tick={"interval_s": 60.0})
+    async with witness(broker.url) as watching:
+        async with client(broker.url, "publisher") as publisher, running(gateway):
+            await send(publisher, [say(f"tram-{i}", 5) for i in range(200)])
+
+            async def look() -> int:
+                return gateway.inbox.n_waiting
+
+            await eventually(look, lambda n_waiting: n_waiting == 200)
+        await watching.until(lambda: watching.n_pseudonyms == 200)
+    assert gateway.ledger.n(Outcome.PUBLISHED) == gateway.ledger.n_received == 200
+
+
+async def test_a_failing_part_ends_the_whole_and_the_last_will_says_so(
+    broker: LocalBroker,
+) -> None:
+    gateway = gateway_for(broker)
+    async with witness(broker.url) as watching:
+        with pytest.raises(ExceptionGroup) as raised:
+            await fail(gateway)
+        assert raised.group_contains(TypeError)
+        await watching.until(lambda: b"lost" in [message.payload for message in watching.seen])
+
+
+async def fail(gateway: Gateway) -> None:
+    """Let a gateway meet what no link delivers: it stands for a mistake of ours."""
+    broken: Any = None
+    async with running(gateway):
+        gateway.inbox.put([Delivery("positions/tram", broken, 0)], at_s=0.0)
+        await asyncio.Event().wait()
+
+
+async def test_a_gateway_without_http_serves_all_the_same(broker: LocalBroker) -> None:
+    gateway = gateway_for(broker, http={"enabled": False})
+    async with running(gateway), client(broker.url, "publisher") as publisher:
+        await send(publisher, [say("tram", 5)])
+        await settled(gateway, 1)
+    assert gateway.http is None
+
+
+async def test_it_is_not_alive_before_its_first_tick_and_not_ready_without_a_broker(
+    broker: LocalBroker,
+) -> None:
+    await broker.kill()
+    gateway = gateway_for(broker)
+    assert gateway.http is not None
+    stop = asyncio.Event()
+    async with (
+        asyncio.timeout(30),
+        httpx.AsyncClient(base_url=gateway.http.url) as http,
+        gateway.http.serving(),
+    ):
+        assert "no tick" in (await http.get("/healthz")).json()["problems"][0]
+    gateway = gateway_for(broker)
+    assert gateway.http is not None
+    gateway.warm_up()
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        group.create_task(gateway.run(stop), name="gateway")
+        async with httpx.AsyncClient(base_url=gateway.http.url) as http:
+            assert (await http.get("/healthz")).status_code == 200
+            assert (await http.get("/readyz")).json()["problems"] == ["broker: not connected"]
+        stop.set()
+
+
+async def test_what_is_refused_while_the_broker_is_away_is_told_when_it_is_back(
+    broker: LocalBroker,
+) -> None:
+    gateway = gateway_for(broker, output={"rejected_every_s": 0.02})
+    async with running(gateway):
+        await broker.kill()
+        gateway.inbox.put([Delivery("positions/tram", b"?", 0)] * 3, at_s=0.0)
+        await settled(gateway, 3)
+        await broker.start()
+        async with witness(broker.url) as watching:
+            await watching.until(lambda: bool(watching.on("anonymizer/rejected")))
+            told = [message["rejected"] for message in watching.on("anonymizer/rejected")]
+            assert told == [{"invalid/malformed": 3}]

@@ -1,0 +1,216 @@
+"""`anonymizer serve` with a stream of records, on a Mosquitto."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from anonymizer.app.gateway.service import _raise_known
+from anonymizer.errors import SettingsError
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.settings import BrokerSettings
+from anonymizer.transport import MqttLink
+from anonymizer.transport.local_brokers import LocalBroker
+from tests.app.gateway.records import (
+    assert_classes_keep,
+    assert_each_window_has_one_partition,
+    compiled,
+    stored_accounts,
+    stored_parts,
+    write_records_settings,
+)
+from tests.end_to_end import (
+    ANONYMIZER,
+    DEADLINE_S,
+    SIMULATOR,
+    Gateway,
+    Witness,
+    client,
+    eventually,
+    running,
+    send,
+    witness,
+)
+from tests.observe.test_record_metrics import samples
+from tests.pipeline.records.made import LENGTH_S, SOURCES, Sent, traffic
+
+__all__ = ["compiled"]
+
+
+@asynccontextmanager
+async def serving_records(folder: Path, url: str, **more: Any) -> AsyncIterator[Gateway]:  # noqa: ANN401
+    config = write_records_settings(
+        folder / "gateway.toml", url, store=folder / "records.sqlite", **more
+    )
+    async with running(ANONYMIZER, "serve", "-c", config) as program:
+        url = (await program.logged("listening"))["url"]
+        await program.logged("broker connected for records")
+        async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S) as http:
+            yield Gateway(program, http)
+
+
+async def publish(url: str, parts: Sequence[Sent]) -> None:
+    """Publish parts at QoS 1, in order, until the broker has them all."""
+    link = MqttLink(BrokerSettings(url=url), client_id="vehicles", deliver=lambda _: None)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(link.run(), name="link")
+        await link.until_connected()
+        messages = [Outgoing(part.topic, part.payload) for part in parts]
+        assert all(await link.publish(messages, qos=1, timeout_s=DEADLINE_S))
+        await link.close()
+
+
+def in_window(parts: Sequence[Sent], window: int) -> list[Sent]:
+    return [part for part in parts if part.ts // LENGTH_S == window]
+
+
+async def counted(gateway: Gateway) -> dict[tuple[str, ...], float]:
+    """Return all samples of the records flow by name and labels."""
+    return samples((await gateway.get("/metrics")).text)
+
+
+def seen_classes(watching: Witness) -> list[bytes]:
+    return [m.payload for m in watching.seen if m.topic == "anonymized/fleet"]
+
+
+CELLS = {"model": "cells", "method": "auto", "promise": {"k": 4, "l": 2}}
+
+
+@pytest.mark.parametrize(("model", "d", "l"), [({}, 2, 1), (CELLS, 1, 2)], ids=["kd", "cells"])
+async def test_parts_of_three_sources_become_classes_that_keep_their_promise(
+    model: Mapping[str, Any],
+    d: int,
+    l: int,  # noqa: E741
+    broker: LocalBroker,
+    tmp_path: Path,
+) -> None:
+    parts = list(traffic(n_vehicles=40, n_windows=3, seed=1))
+    async with (
+        witness(broker.url) as watching,
+        serving_records(tmp_path, broker.url, fleet={"idle_s": 0.5, **model}) as gateway,
+    ):
+        await publish(broker.url, parts)
+        await gateway.program.logged("window closed", times=3)
+        gateway.signal(signal.SIGTERM)
+        assert await gateway.program.ended() == 0
+        n_classes = sum(line["classes"] for line in gateway.program.events("window closed"))
+        await watching.until(lambda: len(seen_classes(watching)) == n_classes)
+    classes = assert_each_window_has_one_partition(seen_classes(watching))
+    assert sorted(classes) == [0, 60, 120]
+    for window in range(3):
+        assert_classes_keep(classes[window * 60], in_window(parts, window), k=4, d=d, l=l)
+    assert stored_accounts(tmp_path / "records.sqlite") == {"received": 360, "published": 360}
+    assert stored_parts(tmp_path / "records.sqlite") == 0
+    assert "veh-" not in "".join(gateway.program.lines)
+
+
+async def test_a_window_stays_open_over_a_restart_and_what_came_meanwhile_is_in_it(
+    persistent_broker: LocalBroker, tmp_path: Path
+) -> None:
+    parts = list(traffic(n_vehicles=20, n_windows=1, seed=2))
+    end = [Sent("the-last", source, 1e4, {}) for source in SOURCES]
+    url = persistent_broker.url
+    async with witness(url) as watching:
+        async with serving_records(tmp_path, url, fleet={"idle_s": 600}) as gateway:
+            await publish(url, parts[:30])
+            await until_held(gateway, 30)
+            gateway.signal(signal.SIGTERM)
+            assert await gateway.program.ended() == 0
+            assert gateway.program.events("stream stopped")[0]["held"] == 30
+        await publish(url, parts[30:])
+        async with serving_records(tmp_path, url, fleet={"idle_s": 600}) as gateway:
+            await publish(url, end)
+            await gateway.program.logged("window closed")
+            now = await until_held(gateway, 3)
+            assert now["anonymizer_record_parts_total", "fleet", "published", ""] == 60
+            n_classes = now["anonymizer_records_classes_total", "fleet"]
+            await watching.until(lambda: len(seen_classes(watching)) == n_classes)
+    [classes] = assert_each_window_has_one_partition(seen_classes(watching)).values()
+    assert_classes_keep(classes, parts, k=4, d=2, l=1)
+    assert sum(m["count"] for m in classes) == 20
+
+
+async def test_one_store_is_for_one_gateway(broker: LocalBroker, tmp_path: Path) -> None:
+    async with serving_records(tmp_path, broker.url):
+        config = tmp_path / "gateway.toml"
+        async with running(ANONYMIZER, "serve", "-c", config) as second:
+            assert await second.ended() == 2
+            store = tmp_path / "records.sqlite"
+            assert second.lines == [
+                f"anonymizer: {config}: store.path: {store}: is in use by another gateway"
+            ]
+
+
+async def test_the_settings_that_the_simulator_prints_take_what_it_sends(
+    broker: LocalBroker, tmp_path: Path
+) -> None:
+    store, config = tmp_path / "records.sqlite", tmp_path / "fleet.toml"
+    config.write_text(await printed(SIMULATOR, "records", "--print-settings"))
+    environment = {
+        "ANONYMIZER__BROKER__URL": broker.url,
+        "ANONYMIZER__STORE__PATH": str(store),
+        "ANONYMIZER__HTTP__PORT": "0",
+    }
+    said = await printed(ANONYMIZER, "check", "-c", config, environment=environment)
+    assert said == f"{config}: fine; streams of records: fleet\n"
+    async with running(ANONYMIZER, "serve", "-c", config, environment=environment) as gateway:
+        await gateway.logged("broker connected for records")
+        sending = ("--vehicles", "40", "--rate", "20", "--duration", "2", "--quiet")
+        command = (SIMULATOR, "records", "--broker", broker.url, *sending)
+        async with running(*command) as simulator:
+            assert await simulator.ended() == 0
+        gateway.process.send_signal(signal.SIGTERM)
+        assert await gateway.ended() == 0
+    accounts = stored_accounts(store)
+    # What the broker had not handed over yet waits there for the next start.
+    assert 0 < accounts["received"] <= 1600
+    assert not any(outcome.startswith("invalid") for outcome in accounts)
+    settled = sum(n for outcome, n in accounts.items() if outcome != "received")
+    assert stored_parts(store) == accounts["received"] - settled
+
+
+async def printed(*command: str | Path, environment: Mapping[str, str] | None = None) -> str:
+    """Return what a program that ends well writes to standard output."""
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=asyncio.subprocess.PIPE, env=os.environ | (environment or {})
+    )
+    out, _ = await process.communicate()
+    assert process.returncode == 0
+    return out.decode()
+
+
+async def test_positions_and_records_are_served_by_one_gateway(
+    broker: LocalBroker, tmp_path: Path
+) -> None:
+    inputs = [{"topic": "positions/{device}", "qos": 1}]
+    async with serving_records(tmp_path, broker.url, inputs=inputs) as gateway:
+        await gateway.until_ready()
+        await publish(broker.url, list(traffic(n_vehicles=5, n_windows=1, seed=1)))
+        async with client(broker.url, "bus") as bus:
+            await send(bus, [("positions/bus", b"{}")], qos=1)
+        now = await gateway.until(lambda now: now.received == 1 and not now.held)
+        assert now.outcomes == {"invalid/schema": 1}
+        await until_held(gateway, 15)
+        gateway.signal(signal.SIGTERM)
+        assert await gateway.program.ended() == 0
+
+
+async def until_held(gateway: Gateway, n: int) -> dict[tuple[str, ...], float]:
+    """Wait until exactly so many parts are held; return what is exported then."""
+    return await eventually(
+        lambda: counted(gateway),
+        lambda now: now["anonymizer_record_parts_held", "fleet"] == n,
+    )
+
+
+def test_what_ends_the_gateway_while_it_runs_is_one_error_where_it_is_the_operators() -> None:
+    full = SettingsError("store.path: records.sqlite: cannot be used: database or disk is full")
+    with pytest.raises(SettingsError, match="disk is full"):
+        _raise_known(BaseExceptionGroup("", [ExceptionGroup("", [ValueError(), full])]))
+    _raise_known(ExceptionGroup("", [ValueError()]))

@@ -1,0 +1,92 @@
+"""SIGHUP on a gateway that runs: what may change changes, the rest is named."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from anonymizer.app.gateway.gateway import Gateway
+from anonymizer.networks import load_network
+from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.positions.flow import PositionFlow
+from anonymizer.pipeline.positions.inbox import Arrivals
+from anonymizer.settings import Settings
+from anonymizer.transport.local_brokers import mosquitto
+from tests.end_to_end import client, quick, send, serving, write_settings
+
+NETWORK = load_network("grid:10x10")
+LAT, LON = NETWORK.lat.tolist(), NETWORK.lon.tolist()
+
+
+async def test_sighup_changes_what_may_change_and_names_the_rest(tmp_path: Path) -> None:
+    broker = mosquitto(tmp_path)
+    await broker.start()
+    tables = quick(broker.url, log={"level": "info"})
+    try:
+        async with client(broker.url, "device") as device, serving(tmp_path, tables) as gateway:
+            await gateway.until_ready()
+            config = tmp_path / "gateway.toml"
+            payload = b'{"lat": 0.0, "lon": 1.0, "x": "%s"}' % (b"x" * 200)
+            await send(device, [("positions/a", payload)])
+            before = await gateway.until_settled(1)
+            assert "invalid/too_large" not in before.outcomes
+
+            wanted = tables | {
+                "limits": {"max_payload_bytes": 64},
+                "log": {"level": "error"},
+                "broker": tables["broker"] | {"password": "s3cret", "username": "u"},
+            }
+            write_settings(config, wanted)
+            gateway.signal(signal.SIGHUP)
+            audit = await gateway.program.logged("settings reloaded")
+            waiting = await gateway.program.logged("settings changed that need a restart")
+            await send(device, [("positions/b", payload)])
+            after = await gateway.until_settled(2)
+
+            config.write_text("[limits]\nmax_payload_bytes = 1\n")
+            gateway.signal(signal.SIGHUP)
+            refused = await gateway.program.logged("settings not reloaded")
+    finally:
+        await broker.stop()
+    assert after.outcomes["invalid/too_large"] == 1
+    assert audit["changed"]["limits.max_payload_bytes"] == {"from": 262144, "to": 64}
+    assert audit["changed"]["log.level"] == {"from": "info", "to": "error"}
+    assert waiting["keys"] == ["broker.username", "broker.password"]
+    assert "limits.max_payload_bytes" in refused["problem"]
+    assert not any("s3cret" in line for line in gateway.program.lines)
+
+
+@pytest.mark.parametrize("mode", ["bfs", "snapshot", "session"])
+def test_groups_that_are_formed_after_a_change_hold_what_it_demands(mode: str) -> None:
+    settings = Settings.model_validate(
+        {
+            "network": {"source": "grid:10x10"},
+            "region": {"mode": mode},
+            "session": {"epoch_s": 10, "cells": 1, "settle_s": 0},
+            "http": {"enabled": False},
+        }
+    )
+    gateway = Gateway(settings, NETWORK)
+    stricter = settings.model_copy(
+        update={"adka": settings.adka.model_copy(update={"k_values": (20, 20, 20)})}
+    )
+    before = published_k(gateway.flow, 1000.0)
+    gateway.adopt(stricter)
+    after = published_k(gateway.flow, 2000.0)
+    assert max(before) < 20
+    assert after == {20}
+
+
+def published_k(flow: PositionFlow, at: float) -> set[int]:
+    """Return what the groups of a crowd hold that reports three times."""
+    batch = [
+        Delivery(f"positions/{i}", f'{{"lat": {LAT[i % 100]}, "lon": {LON[i % 100]}}}'.encode(), 0)
+        for i in range(200)
+    ]
+    ks: set[int] = set()
+    for now in (at, at + 1, at + 2):
+        output = flow.tick([Arrivals(now, batch)], [], now=now)
+        ks |= {json.loads(message.payload)["k"] for message in output.messages}
+        flow.settle(output, [True] * len(output.messages), seconds=0.0)
+    return ks

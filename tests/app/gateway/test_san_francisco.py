@@ -1,0 +1,91 @@
+"""The gateway on real streets with real taxis, replayed at sixty times their speed."""
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anonymizer.networks import load_network
+from anonymizer.transport.local_brokers import LocalBroker
+from tests.end_to_end import SIMULATOR, Witness, quick, running, serving, witness
+from tests.promises import (
+    Truth,
+    Whereabouts,
+    groups_too_small,
+    leaks,
+    pseudonyms_without_device,
+)
+
+WALL_S = 20
+DELAY_S = 1.0
+"""What a loaded machine may need to carry a message from its sender into a tick."""
+
+pytestmark = pytest.mark.data
+
+
+def raw_truths(seen: Witness) -> list[Truth]:
+    raw = [message for message in seen.seen if message.topic.startswith("positions/")]
+    payloads = [json.loads(message.payload) for message in raw]
+    return [
+        Truth(message.topic.removeprefix("positions/"), said["ts"], said["lat"], said["lon"])
+        for message, said in zip(raw, payloads, strict=True)
+    ]
+
+
+async def test_taxis_at_sixty_times_their_speed_are_cloaked_covered_and_accounted_for(
+    broker: LocalBroker, tmp_path: Path
+) -> None:
+    data = Path(os.environ["ANONYMIZER_DATA"])
+    source = str(data / "networks" / "san_francisco")
+    network = {"source": source, "snap_limit_m": 150}
+    settings = quick(broker.url, network=network, tick={"interval_s": 0.1})
+    traffic = (
+        *(SIMULATOR, "replay", data / "traces" / "cabspotting_sf_2008-05-19_20.parquet"),
+        *("--speed", "60", "--from", "36000", "--duration", str(WALL_S)),
+        *("--broker", broker.url, "--quiet"),
+    )
+    async with witness(broker.url) as watching, serving(tmp_path, settings) as gateway:
+        await gateway.until_ready()
+        async with running(*traffic) as simulator:
+            assert await simulator.ended(within_s=WALL_S + 30) == 0
+        truths = raw_truths(watching)
+        before = await gateway.until_settled(len(truths))
+        gateway.signal(signal.SIGTERM)
+        assert await gateway.program.ended() == 0
+        await watching.until(lambda: watching.n_pseudonyms >= before.outcomes["published"])
+        log = gateway.program.log
+
+    assert len(truths) > 100 * WALL_S
+    assert (before.received, before.settled, before.imbalance) == (len(truths), len(truths), 0)
+    assert set(before.outcomes) <= {
+        "published",
+        "suppressed/off_graph",
+        "suppressed/superseded",
+        "suppressed/too_few_devices",
+        "suppressed/region_too_large",
+    }
+    assert before.outcomes["published"] == watching.n_pseudonyms > 0.6 * len(truths)
+    assert counts(log[-1]) == before.outcomes | {"received": len(truths)}
+
+    others = [m for m in watching.seen if not m.topic.startswith("positions/")]
+    wire = [f"{message.topic} {message.payload.decode()}" for message in others]
+    assert leaks(wire + [json.dumps({**line, "timestamp": ""}) for line in log], truths) == []
+
+    near = [truth for truth in truths if in_the_city(truth)]
+    where = Whereabouts(load_network(source), near, delay_s=DELAY_S, ttl_s=120)
+    cloaked = watching.on("cloaked/positions")
+    assert groups_too_small(cloaked, where) == []
+    assert pseudonyms_without_device(cloaked, where, tick_s=0.1) == 0
+
+
+def counts(stopped: dict[str, Any]) -> dict[str, int]:
+    """Return the numbers in the last line of the log."""
+    return {key: n for key, n in stopped.items() if isinstance(n, int)}
+
+
+def in_the_city(truth: Truth) -> bool:
+    """Whether a taxi can be on the network at all: the wild ones would be near its edge."""
+    return 37.69 < truth.lat < 37.84 and -122.53 < truth.lon < -122.35

@@ -1,0 +1,139 @@
+"""The seed's request through whole programs: simulator, Mosquitto, gateway, HTTP, MCP, backup."""
+
+import asyncio
+import json
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from anonymizer.app.gateway.api import toll_queries
+from anonymizer.app.gateway.recorder import declared_streams
+from anonymizer.errors import SettingsError
+from anonymizer.settings import Settings
+from anonymizer.store import ReleaseReader
+from anonymizer.transport.local_brokers import LocalBroker
+from simulator.toll_exits import MADE, read_exits
+from tests.app.gateway.records import compiled
+from tests.app.gateway.test_recorder import serving_records
+from tests.end_to_end import ANONYMIZER, DEADLINE_S, SIMULATOR, eventually, running
+from tests.pipeline.records.tolls import TOLL
+
+__all__ = ["compiled"]
+PATH = "/api/analytics/truck/exit-hourly-flow-k-anonymized"
+ATTRIBUTES = [{**TOLL["attributes"][0], "values": list(MADE.section)}, *TOLL["attributes"][1:]]
+STREAM: dict[str, Any] = TOLL | {"attributes": ATTRIBUTES, "idle_s": 1.0}
+
+
+async def program(*command: object) -> str:
+    """Run a program to its end; return what it says on standard error."""
+    process = await asyncio.create_subprocess_exec(
+        *map(str, command), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    _, said = await asyncio.wait_for(process.communicate(), DEADLINE_S)
+    assert process.returncode == 0, said.decode()
+    return said.decode()
+
+
+def covered(row: dict[str, Any], told: dict[str, Any]) -> bool:
+    region = row["section_region"].removesuffix(" area")
+    first, end = map(int, re.findall(r"\d\d", row["time_period"])[-2:])
+    hour = int(told["exit_time"][11:13])
+    return (region == "all areas" or told["section_id"].startswith(region)) and (
+        first <= hour < end if first < end else hour >= first or hour < end
+    )
+
+
+async def test_2100_exits_are_answered_as_the_seed_asks_and_the_copy_holds_no_raw_part(
+    broker: LocalBroker, tmp_path: Path
+) -> None:
+    exits, copy = tmp_path / "exits.csv", tmp_path / "copy.sqlite"
+    await program(SIMULATOR, "tolls", "--out", exits, "--seed", 4)
+    sent = read_exits(exits)
+    assert len(sent) == 2100
+    async with serving_records(tmp_path, broker.url, fleet=STREAM) as gateway:
+        replay = ("tolls", "--csv", exits, "--broker", broker.url, "--rate", 5000, "--quiet")
+        await program(SIMULATOR, *replay)
+        await gateway.program.logged("window closed")
+
+        async def rows() -> list[dict[str, Any]]:
+            day = "start_date=2023-01-02&end_date=2023-01-02&k=5&lang=en"
+            answer = (await gateway.get(f"{PATH}?{day}")).json()
+            assert answer["success"]
+            said.append(answer)
+            return list(answer["data"])
+
+        said: list[dict[str, Any]] = []
+        await eventually(rows, lambda found: len(found) > 0)
+        answer = said[-1]
+        config = str(tmp_path / "gateway.toml")
+        async with Client(
+            StdioServerParameters(command=str(ANONYMIZER), args=["mcp", "-c", config])
+        ) as model:
+            told = await model.call_tool(
+                "exit_hourly_flow_k_anonymized", {"start_date": "2023-01-02", "k": 5}
+            )
+            assert told.structured_content is not None
+            assert told.structured_content["privacy_protection"] == answer["privacy_protection"]
+        await program(ANONYMIZER, "backup", "-c", config, "--out", copy)
+    statistics = answer["privacy_protection"]["statistics"]
+    assert statistics == {
+        "total_records": 2100,
+        "anonymized_groups": len(answer["data"]),
+        "suppressed_records": 0,
+        "retention_rate": 100.0,
+    }
+    for row in answer["data"]:
+        trucks = {told["truck_id"] for told in sent if covered(row, told)}
+        assert len(trucks) >= row["truck_count"] >= 5
+    with closing(sqlite3.connect(copy)) as db:
+        assert db.execute("SELECT count(*) FROM classes").fetchone()[0] > 50
+        assert db.execute("SELECT count(*) FROM parts").fetchone() == (0,)
+    assert ReleaseReader(copy).count(["toll"]) == 1
+
+
+def settings(**tables: Any) -> Settings:  # noqa: ANN401  settings of any kind
+    return Settings.model_validate({"inputs": [], "streams": [TOLL], **tables})
+
+
+def test_releases_are_not_for_everybody_on_the_network() -> None:
+    with pytest.raises(ValueError, match="needs token or token_file off this machine"):
+        settings(http={"host": "0.0.0.0"})  # noqa: S104  refused
+    assert settings(http={"host": "0.0.0.0", "token": "x"}).http.token is not None  # noqa: S104
+    assert settings(http={"host": "::1"}).http.token is None
+    assert settings(http={"host": "0.0.0.0", "enabled": False}).http.token is None  # noqa: S104
+
+
+def test_the_toll_stream_is_the_first_that_publishes_what_the_api_tells() -> None:
+    other = {**TOLL, "name": "other", "count_as": "cars"}
+    other["sources"] = [{**TOLL["sources"][0], "topic": "other/{vehicle}"}]
+    both = settings(streams=[other, TOLL])
+    queries = toll_queries(both, declared_streams(both))
+    assert queries is not None
+    assert queries.stream.settings.name == "toll"
+    alone = settings(streams=[other])
+    assert toll_queries(alone, declared_streams(alone)) is None
+    wrong = settings(streams=[other, TOLL], http={"toll_stream": "other"})
+    with pytest.raises(SettingsError, match=r"http\.toll_stream: must name"):
+        toll_queries(wrong, declared_streams(wrong))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "streams: none is of model"),
+        (f"inputs = []\nstreams = [{json.dumps(TOLL['name'])}]", "streams.0: "),
+    ],
+)
+async def test_tools_without_a_toll_stream_are_exit_2_and_one_line(
+    text: str, said: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "gateway.toml"
+    config.write_text(text)
+    async with running(ANONYMIZER, "mcp", "-c", config) as ran:
+        assert await ran.ended() == 2
+    assert said in "\n".join(ran.lines)

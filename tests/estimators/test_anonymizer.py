@@ -1,0 +1,213 @@
+import pickle
+from collections import defaultdict
+from math import isnan
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+
+from anonymizer.algorithms.records.problem import Cost
+from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.records import Records
+from anonymizer.errors import GuaranteeError
+from anonymizer.estimators import Anonymizer
+from tests.estimators.made import frame, tables
+
+MODELS = [
+    ("cells", None),
+    ("kd", "hilbert"),
+    ("kd", "mondrian"),
+    ("kld", None),
+    ("kld", "best"),
+    ("kaca", "fast"),
+]
+ROLES: dict[str, Any] = {"categorical": [1, 2], "sensitive": [2]}
+
+
+@pytest.mark.parametrize(("model", "method"), MODELS)
+@given(table=tables(), k=st.integers(1, 5), data=st.data())
+@settings(max_examples=40)
+def test_who_reads_what_is_published_finds_k_persons_and_l_values_behind_everything(
+    model: str, method: str | None, table: list[list[object]], k: int, data: st.DataObject
+) -> None:
+    rows = np.array(table, dtype=object)
+    person = data.draw(st.lists(st.integers(0, 9), min_size=len(rows), max_size=len(rows)))
+    l = data.draw(st.integers(1, min(k, 3)))  # noqa: E741
+    estimator = Anonymizer(model, method=method, k=k, d=1, l=l, **ROLES)
+    ills = {row[2] for row in table}
+    if len(set(person)) < k or len(ills) < l or {row[1] for row in table} == {"?"}:
+        with pytest.raises(ValueError, match="the promise cannot be kept: "):
+            estimator.fit(rows, [0] * len(rows), person=person)
+        return
+    published = estimator.fit_transform(rows, rows[:, 0].astype(int) % 2, person=person)
+    persons, values = defaultdict(set), defaultdict(set)
+    for row, who in zip(published.tolist(), person, strict=True):
+        persons[tuple(row[:2])].add(who)
+        values[tuple(row[:2])].add(row[2])
+    assert min(len(who) for who in persons.values()) >= k
+    assert min(len(ills) for ills in values.values()) >= l
+    assert published[:, 2].tolist() == rows[:, 2].tolist()
+    assert estimator.deletion_ratio_ == 0.0
+
+
+@given(tables(), st.floats(1.5, 3.0), st.sampled_from(["cells", "kd", "kaca"]))
+@settings(max_examples=40)
+def test_a_suppressed_row_keeps_its_place_and_nothing_else(
+    table: list[list[object]], entropy_l: float, model: str
+) -> None:
+    rows = np.array(table, dtype=object)
+    estimator = Anonymizer(model, k=3, d=1, entropy_l=entropy_l, **ROLES)
+    try:
+        published = estimator.fit_transform(rows)
+    except ValueError as impossible:
+        assert "cannot be kept" in str(impossible)  # noqa: PT017  what is possible is drawn
+        return
+    gone = np.array(
+        [all(isinstance(cell, float) and isnan(cell) for cell in row) for row in published.tolist()]
+    )
+    np.testing.assert_array_equal(np.flatnonzero(~gone), estimator.valid_rows_)
+    np.testing.assert_array_equal(gone, estimator.class_of_ == -1)
+    assert estimator.deletion_ratio_ == pytest.approx(gone.mean())
+    assert estimator.transform(rows[:0:-1]).shape == (len(rows) - 1, 3)
+
+
+def test_everything_being_suppressed_leaves_nothing_to_transform_with() -> None:
+    rows = np.array([[0, "baker", "flu"], [1, "clerk", "flu"], [2, "baker", "gout"]], dtype=object)
+    estimator = Anonymizer("kd", k=2, d=1, entropy_l=1.99, **ROLES).fit(rows)
+    assert estimator.n_classes_ == 0
+    assert pl.Series(estimator.transform(rows).ravel().tolist(), dtype=pl.Float64).is_nan().all()
+
+
+@pytest.mark.parametrize(("model", "method"), MODELS)
+def test_other_rows_show_only_what_was_published(model: str, method: str | None) -> None:
+    columns = ["age", "job", "pay"]
+    table, others = frame().select(columns), frame(seed=1).select(columns)
+    estimator = Anonymizer(model, method=method, k=4, l=1, categorical=["job"])
+    published = estimator.fit_transform(table, [0, 1] * 30)
+    shown = estimator.transform(others.with_columns(job=pl.lit("unheard of")))
+    assert set(map(tuple, shown.tolist())) <= set(map(tuple, published.tolist()))
+    assert estimator.transform(table[:1]).tolist() == published[:1].tolist()
+
+
+def test_a_search_loses_less_the_longer_it_may_and_without_time_is_the_sweep() -> None:
+    rows = np.random.default_rng(0).integers(0, 9, (2_500, 3)).astype(float)
+    swept, none, some = (
+        Anonymizer("kd", method=method, time_budget=budget).fit(rows)
+        for method, budget in (("hilbert", 1.0), ("best", 0.0), ("best", 1.0))
+    )
+    np.testing.assert_array_equal(none.class_of_, swept.class_of_)
+    lost = [each.measures_.gcp[Cost.RANGE] for each in (swept, some)]
+    assert lost[1] < 0.9 * lost[0]
+    assert some.measures_.k >= 5
+
+
+def test_nearly_one_value_is_not_enough_where_nothing_is_said() -> None:
+    rows = np.array([[0.0]] * 299 + [[1.0]])
+    assert Anonymizer("kd").fit(rows).n_classes_ == 0
+    assert Anonymizer("kd", max_share=1.0).fit(rows).n_classes_ == 1
+    assert Anonymizer("kd", d=1).fit(rows).n_classes_ > 1
+
+
+def test_columns_go_by_name_or_index_and_the_untouched_pass() -> None:
+    table = frame()
+    roles: dict[str, Any] = {
+        "sensitive": ["pay"],
+        "bands": {"pay": [25, 30, 35]},
+        "untouched": [3, "note"],
+    }
+    estimator = Anonymizer(k=5, l=3, categorical=["job", -1, "ill"], **roles)
+    published = estimator.set_output(transform="polars").fit_transform(table)
+    assert published.columns == table.columns
+    for untouched in ("pay", "ill", "note"):
+        assert published[untouched].to_list() == table[untouched].to_list()
+    bands = defaultdict(set)
+    for row in published.iter_rows(named=True):
+        bands[row["age"], row["job"]].add(sum(row["pay"] >= edge for edge in (25, 30, 35)))
+    assert min(len(each) for each in bands.values()) >= 3
+    assert estimator.measures_.l == (min(len(each) for each in bands.values()),)
+
+
+def test_categories_of_an_array_of_numbers_stay_numbers() -> None:
+    rows = np.column_stack([np.arange(20.0), np.arange(20) % 2 + 7.0])
+    published = Anonymizer(k=5, categorical=[1]).fit_transform(rows)
+    assert published.dtype == np.float64
+    assert set(published[:, 1]) <= {7.0, 8.0}
+
+
+def test_a_pipeline_learns_from_what_is_published_and_a_copy_knows_as_much() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(300, 4))
+    label = (rows[:, 0] > 0).astype(int)
+    pipe = make_pipeline(Anonymizer(k=10), RandomForestClassifier(10, random_state=0))
+    assert clone(pipe).fit(rows, label).score(rows, label) > 0.95
+    fitted = pipe[0].fit(rows, label)
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(fitted)).transform(rows),  # noqa: S301  our own
+        fitted.transform(rows),
+    )
+
+
+def test_a_number_is_followed_as_well_as_a_class() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(size=(400, 3))
+    size = 10 * rows[:, 1] + rng.normal(size=400)
+    kept = Anonymizer(k=10).fit(rows, size).measures_
+    at = Anonymizer(k=10).fit_transform(rows, size)[:, 1]
+    assert np.corrcoef(at, rows[:, 1])[0, 1] > 0.97
+    assert kept.k >= 10
+
+
+class _Careless(Anonymizer):
+    """Puts every row into a class of its own."""
+
+    def _classes(self, records: Records, *_: object) -> Int32Array:
+        return np.arange(records.n, dtype=np.int32)
+
+
+def test_classes_that_do_not_keep_the_promise_are_not_published() -> None:
+    with pytest.raises(GuaranteeError):
+        _Careless(k=2).fit_transform(np.arange(10.0)[:, None])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model": "fog"}, "model must be one of cells, kd, kld, kaca"),
+        ({"method": "fast"}, "method of cells must be one of tree"),
+        ({"time_budget": -1.0}, "time_budget must be a number of seconds, 0 or more"),
+        ({"time_budget": float("inf")}, "time_budget must be a number of seconds, 0 or more"),
+        ({"k": 2, "l": 3}, "l = 3 is more than k = 2"),
+        ({"l": 2}, "l = 2, but no column is sensitive"),
+        ({"categorical": [], "sensitive": ["ill"]}, "column job has what is no number"),
+        ({"sensitive": ["home"]}, "there is no column 'home'"),
+        ({"sensitive": [5]}, "there is no column 5"),
+        ({"sensitive": ["ill"], "untouched": ["ill"]}, "ill cannot be both sensitive and untou"),
+        ({"sensitive": ["ill"], "bands": {"ill": [1]}}, "ill cannot be both categorical and in"),
+        ({"bands": {"age": [1]}}, "age has bands but is not sensitive"),
+        ({"untouched": [0, 1, 2, 3, 4]}, "no column is a quasi-identifier"),
+        ({"k": 61}, "the promise cannot be kept: there are 60 persons, k = 61"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words_without_a_value(
+    options: dict[str, Any], message: str
+) -> None:
+    estimator = Anonymizer(**({"categorical": ["job", "ill", "note"]} | options))
+    with pytest.raises(ValueError, match=message) as refused:
+        estimator.fit(frame(), [0, 1] * 30)
+    assert not any(value in str(refused.value) for value in ("baker", "clerk", "n0", "flu"))
+    assert refused.value.__cause__ is None
+
+
+def test_an_infinite_number_and_a_lost_person_are_refused() -> None:
+    rows = frame().select("age", "job").to_numpy()
+    with pytest.raises(ValueError, match="one person for each row"):
+        Anonymizer(categorical=[1]).fit(rows, person=[1, 2])
+    rows[3, 0] = float("inf")
+    with pytest.raises(ValueError, match="x0 has a number that is not finite"):
+        Anonymizer(categorical=[1]).fit(rows)

@@ -1,0 +1,145 @@
+"""Zones, trip ends, rounded times and readings, wired into the flow."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anonymizer.app.zoning import open_network
+from anonymizer.errors import SettingsError
+from anonymizer.pipeline.ports import Delivery
+from anonymizer.settings import Settings
+from tests.pipeline.positions.support import NETWORK, NOW, Rig, a_position, delivery
+
+AROUND_12 = {"circle": {"lat": NETWORK.lat[12], "lon": NETWORK.lon[12], "radius_m": 30}}
+TRIPS = {"enabled": True, "start_m": 50, "start_s": 1, "end_m": 50, "end_s": 1, "delay_s": 10}
+
+
+def test_nothing_is_published_of_a_privacy_zone() -> None:
+    rig = Rig(zones=[AROUND_12])
+    messages = rig.publish(*(delivery(*row, NOW) for row in [("a", 12), ("b", 12), ("c", 12)]))
+    assert messages == []
+    assert rig.outcomes() == {"SUPPRESSED__PRIVACY_ZONE": 3}
+
+
+def test_a_device_that_enters_a_zone_hides_nobody_any_more() -> None:
+    rig = Rig(zones=[AROUND_12])
+    assert rig.publish(delivery("a", 7, NOW), delivery("b", 7, NOW))
+    rig.publish(delivery("a", 12, NOW + 1), now=NOW + 1)
+    assert rig.publish(delivery("b", 7, NOW + 2), now=NOW + 2) == []
+    assert rig.flow.n_devices_on_graph == 1
+
+
+def test_no_road_leads_through_a_zone() -> None:
+    settings = Settings.model_validate({"zones": [AROUND_12]})
+    opened = open_network(settings, NETWORK)
+    assert opened.first_arc_of[12] == opened.first_arc_of[13]
+    assert 12 not in opened.neighbour_of
+    assert opened.n_nodes == NETWORK.n_nodes
+    assert open_network(Settings(), NETWORK) is NETWORK
+
+
+def test_zones_need_coordinates() -> None:
+    settings = Settings.model_validate({"zones": [AROUND_12]})
+    with pytest.raises(SettingsError, match="zones: the network has no coordinates"):
+        open_network(settings, replace(NETWORK, lat=NETWORK.lat * np.nan))
+
+
+def test_the_ends_of_a_trip_are_not_published_and_the_middle_is_later() -> None:
+    rig = Rig(trips=TRIPS)
+    published: list[tuple[float, list[int]]] = []
+    for second in range(60):
+        # Two devices along one street together, a node every ten seconds, then they are gone.
+        node = min(second // 10, 4)
+        said = [delivery(d, node, NOW + second) for d in "ab"] if second < 50 else []
+        messages = rig.publish(*said, now=NOW + second)
+        published += [(message["time"], message["region"]) for message in messages]
+    assert {node for _, region in published for node in region} == {1, 2, 3}
+    assert min(time for time, _ in published) >= NOW + 10
+    assert rig.flow.n_held == 0 or rig.outcomes()["SUPPRESSED__TRIP_END"] > 0
+    rig.flow.close()
+    rig.check()
+    assert rig.flow.n_held == 0
+    assert rig.outcomes().keys() == {"PUBLISHED", "SUPPRESSED__TRIP_END"}
+
+
+def test_a_device_whose_trip_is_over_is_forgotten() -> None:
+    rig = Rig(trips={**TRIPS, "gap_s": 20})
+    rig.publish(delivery("a", 0, NOW), now=NOW)
+    assert rig.flow.n_devices == 1
+    rig.publish(now=NOW + 15)
+    assert (rig.flow.n_devices, rig.outcomes()) == (1, {"SUPPRESSED__TRIP_END": 1})
+    rig.publish(now=NOW + 500)
+    assert rig.flow.n_devices == 0
+
+
+steps = st.lists(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 24)), max_size=4))
+
+
+@given(steps, st.booleans(), st.sampled_from(["bfs", "snapshot", "session"]))
+def test_the_accounting_adds_up_with_everything_switched_on(
+    sequence: list[list[tuple[str, int]]],
+    trips: bool,  # noqa: FBT001  hypothesis passes by position
+    mode: str,
+) -> None:
+    rig = Rig(
+        trips={**TRIPS, "enabled": trips}, zones=[AROUND_12], region={"mode": mode, "min_nodes": 2}
+    )
+    for step, said in enumerate(sequence):
+        now = NOW + 4 * step
+        rig.publish(*(delivery(device, node, now) for device, node in said), now=now)
+    rig.flow.close()
+    rig.check()
+    assert rig.flow.n_held == 0
+
+
+def test_times_are_rounded_down() -> None:
+    rig = Rig(output={"time_step_s": 5})
+    [message] = rig.publish(*(delivery(d, 12, NOW + 3) for d in "ab"), now=NOW + 3)
+    assert message["time"] == NOW
+
+
+SPEED: dict[str, Any] = {"name": "speed_mps", "lo": 0, "hi": 40, "step": 1}
+
+
+def reading(device: str, node: int, speed: float) -> Delivery:
+    said = a_position(node, NOW, readings={"speed_mps": speed, "undeclared": 1.0})
+    return Delivery(f"positions/{device}", json.dumps(said).encode(), 0)
+
+
+@pytest.mark.parametrize("form", ["group", "device"])
+def test_readings_are_told_of_at_least_k_together_and_clamped(form: str) -> None:
+    rig = Rig(output={"form": form}, readings=[SPEED | {"statistics": ["count", "mean", "max"]}])
+    messages = rig.publish(reading("a", 12, 10), reading("b", 12, 20), reading("c", 12, 500))
+    for message in messages:
+        assert message["readings"] == {"speed_mps": {"count": 3, "mean": 23, "max": 40}}
+        assert "values" not in message
+    assert rig.flow.readings.n_clamped.tolist() == [1]
+
+
+def test_of_fewer_than_k_readings_nothing_is_told() -> None:
+    rig = Rig(readings=[SPEED])
+    [message] = rig.publish(reading("a", 12, 10), delivery("b", 12, NOW))
+    assert "readings" not in message
+    assert rig.flow.readings.n_left_out.tolist() == [1]
+
+
+def test_own_values_stand_beside_their_pseudonyms_only_where_declared() -> None:
+    rig = Rig(readings=[SPEED | {"per_pseudonym": True}], output={"form": "device"})
+    said = {"a": 10.0, "b": 20.0}
+    messages = rig.publish(*(reading(device, 12, speed) for device, speed in said.items()))
+    names = rig.flow._devices.pseudonyms([0, 1], [int(NOW // 300)] * 2)
+    own = {message["pseudonym"]: message["values"]["speed_mps"] for message in messages}
+    assert own == dict(zip(names, said.values(), strict=True))
+    grouped = Rig(readings=[SPEED | {"per_pseudonym": True}])
+    [message] = grouped.publish(*(reading(device, 12, speed) for device, speed in said.items()))
+    assert dict(zip(message["pseudonyms"], message["values"]["speed_mps"], strict=True)) == own
+
+
+def test_no_readings_travel_with_held_positions() -> None:
+    with pytest.raises(ValueError, match=r"readings cannot be published where trips\.enabled"):
+        Rig(readings=[SPEED], trips=TRIPS)

@@ -1,0 +1,228 @@
+"""The three ends of the stages: drain, cancel, failure."""
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from anonymizer.errors import TransportError
+from anonymizer.pipeline.ports import Delivery, Link, Outgoing
+from anonymizer.pipeline.positions.stages import (
+    QUEUED_TICKS,
+    Ticks,
+    abandon,
+    publish_stage,
+    tick_stage,
+)
+from anonymizer.transport.memory import MemoryBroker, MemoryLink
+from tests.pipeline.positions.support import NOW, Rig, delivery
+
+DEADLINE_S = 10.0
+
+
+class SlowLink:
+    """A link whose broker answers when the test says so.
+
+    `answer` lets every publication end; `asked` is set by the first.
+    """
+
+    connected = True
+
+    def __init__(self, *, refuses: Exception | None = None) -> None:
+        self.asked = asyncio.Event()
+        self.answer = asyncio.Event()
+        self.acknowledged: list[int] = []
+        self.published: list[Outgoing] = []
+        self._refuses = refuses
+
+    async def publish(
+        self, messages: Sequence[Outgoing], *, qos: int, timeout_s: float
+    ) -> Sequence[bool]:
+        assert (qos, timeout_s) == (1, DEADLINE_S)
+        self.asked.set()
+        await self.answer.wait()
+        if self._refuses is not None:
+            raise self._refuses
+        self.published += messages
+        return [True] * len(messages)
+
+    def acknowledge(self, receipts: Iterable[int]) -> None:
+        self.acknowledged += receipts
+
+    async def stop_receiving(self) -> None:
+        raise AssertionError("no stage ends a link: its owner does")
+
+    async def close(self) -> None:
+        raise AssertionError("no stage ends a link: its owner does")
+
+
+class Stages:
+    """Both stages over one rig.
+
+    With `busy`, a pair of positions comes in during each of the first ticks. With a publisher
+    that waits there is one wherever one can be when `stuck` is set: in the hands of either
+    stage, in each place of the queue and in the inbox.
+    """
+
+    def __init__(
+        self, link: Link, rig: Rig, *, interval_s: float = 0.001, busy: bool = False
+    ) -> None:
+        self.rig = rig
+        self.stop = asyncio.Event()
+        self.stuck = asyncio.Event()
+        self._busy = busy
+        self._n_ticks = 0
+        self.ticks: Ticks = asyncio.Queue(QUEUED_TICKS)
+        self.ticking = tick_stage(
+            rig.flow,
+            rig.inbox,
+            self.ticks,
+            interval_s=interval_s,
+            stop=self.stop,
+            wall=self._wall,
+        )
+        self.publishing = publish_stage(rig.flow, self.ticks, link, qos=1, timeout_s=DEADLINE_S)
+
+    def start(self, group: asyncio.TaskGroup) -> list["asyncio.Task[None]"]:
+        return [group.create_task(self.ticking), group.create_task(self.publishing)]
+
+    def _wall(self) -> float:
+        if self._busy and not self.stuck.is_set():
+            self._n_ticks += 1
+            self.rig.inbox.put(pair(self._n_ticks), at_s=0.0)
+            if self._n_ticks == QUEUED_TICKS + 2:
+                self.stuck.set()
+        return NOW
+
+
+def pair(i: int) -> tuple[Delivery, Delivery]:
+    """Return the positions of two devices that hide each other, each with a receipt."""
+    first, second = 2 * i + 1, 2 * i + 2
+    return (
+        delivery(f"a{i}", i % 25, NOW, receipt=first),
+        delivery(f"b{i}", i % 25, NOW, receipt=second),
+    )
+
+
+async def test_raw_positions_come_in_and_regions_go_out_through_a_broker() -> None:
+    broker, rig = MemoryBroker(), Rig()
+    heard: asyncio.Queue[Delivery] = asyncio.Queue()
+
+    def listen(batch: Sequence[Delivery]) -> None:
+        for message in batch:
+            heard.put_nowait(message)
+
+    gateway = MemoryLink(
+        broker,
+        client_id="gateway",
+        subscriptions=[("positions/+", 1)],
+        deliver=lambda batch: rig.inbox.put(batch, at_s=0.0),
+    )
+    analyst = MemoryLink(
+        broker, client_id="analyst", subscriptions=[("cloaked/#", 1)], deliver=listen
+    )
+    stages = Stages(gateway, rig)
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+        links = [group.create_task(link.run()) for link in (gateway, analyst)]
+        await asyncio.gather(gateway.until_connected(), analyst.until_connected())
+        stages_running = stages.start(group)
+        raw = [Outgoing(d.topic, d.payload) for d in pair(3)]
+        broker.take(raw, qos=1)
+        message = json.loads((await heard.get()).payload)
+        assert message["region"] == [3]
+        stages.stop.set()
+        await asyncio.wait(stages_running)
+        await asyncio.gather(gateway.close(), analyst.close(), *links)
+    assert {d.topic for d in gateway.settled} == {"positions/a3", "positions/b3"}
+    assert rig.outcomes() == {"PUBLISHED": 2}
+    rig.check()
+
+
+async def test_drain_publishes_and_acknowledges_all_that_is_queued() -> None:
+    link, rig = SlowLink(), Rig()
+    stages = Stages(link, rig, busy=True)
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+        rig.put(*pair(0))
+        stages.start(group)
+        await stages.stuck.wait()
+        stages.stop.set()
+        link.answer.set()
+    n = 2 * (QUEUED_TICKS + 3)
+    assert rig.outcomes() == {"PUBLISHED": n}
+    assert sorted(link.acknowledged) == list(range(1, n + 1))
+    assert rig.inbox.n_waiting == rig.flow.n_held == 0
+    assert stages.ticks.empty()
+
+
+async def test_told_to_stop_before_they_start_the_stages_still_finish_what_waits() -> None:
+    link, rig = SlowLink(), Rig()
+    link.answer.set()
+    stages = Stages(link, rig, interval_s=1000.0)
+    rig.put(*pair(0))
+    stages.stop.set()
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+        stages.start(group)
+    assert rig.outcomes() == {"PUBLISHED": 2}
+
+
+async def test_a_cancelled_flow_settles_everything_as_undelivered_and_acknowledges_nothing() -> (
+    None
+):
+    link, rig = SlowLink(), Rig()
+    stages = Stages(link, rig, busy=True)
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+        rig.put(*pair(0))
+        tasks = stages.start(group)
+        await stages.stuck.wait()
+        await link.asked.wait()
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+    rig.check()
+    abandon(rig.flow, rig.inbox, stages.ticks, now=NOW)
+    rig.check()
+    assert rig.outcomes() == {"SUPPRESSED__UNDELIVERED": 2 * (QUEUED_TICKS + 3)}
+    assert rig.flow.n_held == rig.inbox.n_waiting == 0
+    assert not link.acknowledged
+    assert not link.published
+
+
+async def test_abandoning_a_closed_queue_finds_nothing_behind_its_end() -> None:
+    rig = Rig()
+    ticks: Ticks = asyncio.Queue(QUEUED_TICKS)
+    rig.put(*pair(0))
+    ticks.put_nowait(rig.tick())
+    ticks.put_nowait(None)
+    abandon(rig.flow, rig.inbox, ticks, now=NOW)
+    assert rig.outcomes() == {"SUPPRESSED__UNDELIVERED": 2}
+    assert ticks.empty()
+
+
+async def test_a_link_that_fails_ends_both_stages_through_their_group() -> None:
+    link, rig = SlowLink(refuses=TransportError("gone")), Rig()
+    link.answer.set()
+    stages = Stages(link, rig)
+    rig.put(*pair(0))
+    with pytest.raises(ExceptionGroup) as caught:
+        async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+            stages.start(group)
+    assert caught.group_contains(TransportError)
+    rig.check()
+    assert rig.outcomes() == {"SUPPRESSED__UNDELIVERED": 2}
+    assert link.acknowledged == []
+
+
+async def test_a_tick_that_fails_ends_the_publisher_too() -> None:
+    stages = Stages(SlowLink(), Rig())
+    stages.rig.inbox.put([Delivery("positions/a", None, 0)], at_s=0.0)  # type: ignore[arg-type]
+    tasks: list[asyncio.Task[None]] = []
+
+    async def run() -> None:
+        async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+            tasks.extend(stages.start(group))
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await run()
+    assert caught.group_contains(TypeError)
+    assert tasks[1].cancelled()

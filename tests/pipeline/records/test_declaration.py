@@ -1,0 +1,87 @@
+from typing import Any
+
+import pytest
+
+from anonymizer.errors import SettingsError
+from anonymizer.pipeline.records.declaration import declare
+from tests.pipeline.records.made import FLEET, fleet, stream
+
+
+def test_columns_are_quasi_identifiers_then_sensitive_attributes() -> None:
+    declared = stream()
+    assert [a.name for a in declared.attributes] == ["type", "region", "age", "speed", "fault"]
+    assert declared.columns_of == ((0, 1), (2,), (3, 4))
+    assert declared.schema.sources == ((0, 1), (2,), (3,))
+    assert declared.lasting == ("type", "region")
+    assert [a.missing for a in declared.attributes] == [4, 4, 73, 101, 4]
+
+
+def test_a_source_of_sensitive_attributes_alone_tells_no_quasi_identifier() -> None:
+    sources = [
+        {"name": "open", "tells": ["type", "region", "age", "speed"]},
+        {"name": "hidden", "tells": ["fault"]},
+    ]
+    declared = stream(sources=sources)
+    assert declared.schema.sources == ((0, 1, 2, 3),)
+    assert declared.columns_of == ((0, 1, 2, 3), (4,))
+
+
+def test_a_hierarchy_gives_the_order_and_the_labels_above() -> None:
+    attributes = [*FLEET["attributes"][1:], {"name": "type", "hierarchy": "types.csv"}]
+    branches = [("bus", "large", "*"), ("van", "small", "*"), ("truck", "large", "*")]
+    declared = declare(fleet(attributes=attributes), branches={"type": branches})
+    kind = next(a for a in declared.schema.qis if a.name == "type")
+    assert kind.label == ("bus", "truck", "van", "?")
+    assert kind.hierarchy is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"promise": {"k": 4, "d": 5}}, "streams: fleet: promise.d: type has 4 values, d = 5"),
+        ({"promise": {"k": 5, "l": 5}}, "streams: fleet: promise.l: fault has 4 values, l = 5"),
+        (
+            {"attributes": [*FLEET["attributes"][:3], FLEET["attributes"][4],
+             {"name": "speed", "lo": 0, "hi": 50, "step": 0.3}]},
+            "streams: fleet: attributes: speed: the step does not lead from one end to the other",
+        ),
+        (
+            {"attributes": [*FLEET["attributes"][:3], FLEET["attributes"][4],
+             {"name": "speed", "lo": 0, "hi": 1e9}]},
+            "streams: fleet: attributes: speed: more than 1048576 steps",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_before_anything_is_connected(
+    changes: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        stream(**changes)
+    assert str(caught.value) == said
+
+
+def test_the_shape_changes_with_what_gives_stored_parts_their_meaning_and_with_nothing_else() -> (
+    None
+):
+    same: list[dict[str, Any]] = [
+        {},
+        {"promise": {"k": 9, "d": 2}},
+        {"method": "best"},
+        {"lateness_s": 9},
+    ]
+    assert len({stream(**changes).shape for changes in same}) == 1
+    attributes = FLEET["attributes"]
+    others: list[dict[str, Any]] = [
+        {"window_s": 61},
+        {"offset_s": 1},
+        {"attributes": [{**a, "lasting": False} for a in attributes]},
+        {"attributes": [{**a, "hi": 91} if a["name"] == "age" else a for a in attributes]},
+        {"sources": [FLEET["sources"][1], FLEET["sources"][0], FLEET["sources"][2]]},
+        {
+            "attributes": [
+                {**a, "values": a["values"][::-1]} if "values" in a else a for a in attributes
+            ]
+        },
+    ]
+    shapes = [stream(**changes).shape for changes in others]
+    assert len({stream().shape, *shapes}) == 1 + len(shapes)

@@ -1,0 +1,79 @@
+import pytest
+
+from anonymizer.pipeline.records.topics import RecordRouter, topic_filter
+from tests.pipeline.records.made import FLEET, fleet
+
+SECRET = b"of this test"
+
+
+def router(*topics: str, secret: bytes = SECRET, name: str = "fleet") -> RecordRouter:
+    sources = [
+        {**source, "topic": topic} for source, topic in zip(FLEET["sources"], topics, strict=False)
+    ] + FLEET["sources"][len(topics) :]
+    return RecordRouter([fleet(sources=sources, name=name)], secret=secret, max_id_chars=9)
+
+
+def test_a_topic_names_stream_source_and_vehicle() -> None:
+    routes = router()
+    first, second = routes.route("records/registration/v1"), routes.route("records/telemetry/v1")
+    assert first is not None
+    assert second is not None
+    assert (first.stream, first.source, second.source) == (0, 0, 2)
+    assert first.vehicle == second.vehicle
+    other = routes.route("records/telemetry/v2")
+    assert other is not None
+    assert other.vehicle != first.vehicle
+
+
+def test_a_vehicle_is_known_by_a_digest_that_needs_the_key() -> None:
+    keys = {
+        route.vehicle
+        for one in (router(), router(secret=b"another"), router(name="other"))
+        if (route := one.route("records/profile/v1")) is not None
+    }
+    assert len(keys) == 3
+    assert all(len(key) == 16 and b"v1" not in key for key in keys)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "topic", "known"),
+    [
+        ("a/{vehicle}", "a/v", True),
+        ("a/{vehicle}", "a/v/w", False),
+        ("a/{vehicle}", "a/", False),
+        ("a/{vehicle}", "a/0123456789", False),
+        ("a/{vehicle}/+", "a/v/", True),
+        ("a/{vehicle}/#", "a/v", True),
+        ("a/{vehicle}/#", "a/v/x/y", True),
+        ("+/{vehicle}/{vehicle}", "a/b/c", True),
+        ("+/{vehicle}/{vehicle}", "a//c", False),
+        ("a.b/{vehicle}", "axb/v", False),
+    ],
+)
+def test_topics_match_as_filters_do_and_name_usable_vehicles(
+    pattern: str, topic: str, *, known: bool
+) -> None:
+    route = router(pattern).route(topic)
+    assert (route is not None and bool(route.vehicle)) == known
+
+
+def test_two_levels_are_one_name() -> None:
+    routes = router("a/{vehicle}/{vehicle}")
+    found = {routes.route(topic) for topic in ("a/b/c", "a/c/b", "a/bc/c")}
+    assert len(found) == 3
+
+
+def test_what_no_source_matches_has_no_route() -> None:
+    assert router().route("elsewhere/v1") is None
+
+
+def test_a_subscription_takes_any_vehicle() -> None:
+    assert [topic_filter(s) for s in fleet().sources] == [
+        "records/registration/+",
+        "records/profile/+",
+        "records/telemetry/+",
+    ]
+
+
+def test_a_route_says_nothing_of_who() -> None:
+    assert repr(router().route("records/profile/v1")) == "Route(...)"

@@ -1,0 +1,315 @@
+"""The store: one file, one process at a time, all of a transaction or nothing."""
+
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anonymizer.errors import SettingsError
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.records.store_port import (
+    DIGEST_BYTES,
+    MOST_RECENT,
+    ClosedWindow,
+    PartRow,
+    Recalled,
+    Taken,
+)
+from anonymizer.store import RecordStore
+
+CAR, VAN = b"car-key-16-bytes", b"van-key-16-bytes"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "records.sqlite"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[RecordStore]:
+    opened = RecordStore(path, keep_published_s=100)
+    yield opened
+    opened.close()
+
+
+def recall(store: RecordStore, stream: str = "fleet", shape: str = "a") -> Recalled:
+    return store.recall(stream, shape=shape, n_sources=2)
+
+
+def part(number: int, window: int = 7, vehicle: bytes = CAR) -> PartRow:
+    return PartRow(number, window, vehicle, 0, 1.5, b"raw-%04d" % number)
+
+
+def taken(*parts: PartRow, **changes: Any) -> Taken:  # noqa: ANN401  fields of any kind
+    fields: dict[str, Any] = {
+        "stream": "fleet",
+        "parts": parts,
+        "replaced": [],
+        "newest": [3.0, float("-inf")],
+        "floor": 5,
+        "news": {"received": len(parts)},
+    }
+    return Taken(**fields | changes)
+
+
+def closed(*payloads: bytes, **changes: Any) -> ClosedWindow:  # noqa: ANN401  fields of any kind
+    fields: dict[str, Any] = {
+        "stream": "fleet",
+        "window": 7,
+        "start": 70.0,
+        "end": 80.0,
+        "at": 1000.0,
+        "messages": [Outgoing("anonymized/fleet", payload) for payload in payloads],
+        "n_parts": [2] * len(payloads),
+        "memory": {},
+        "forget_before": 0,
+        "floor": 8,
+        "news": {"suppressed/no_class": 1},
+        "next_message": 1 + len(payloads),
+        "summary": {"records": 3},
+    }
+    return ClosedWindow(**fields | changes)
+
+
+def reopened(store: RecordStore, path: Path) -> RecordStore:
+    store.close()
+    return RecordStore(path, keep_published_s=100)
+
+
+def test_what_was_taken_is_there_after_a_restart(store: RecordStore, path: Path) -> None:
+    assert recall(store).newest == [float("-inf")] * 2
+    store.take([taken(part(1), part(2, vehicle=VAN))], b"12345678abcdefgh")
+    with closing(reopened(store, path)) as again:
+        recalled = recall(again)
+        assert recalled.parts == [part(1), part(2, vehicle=VAN)]
+        assert recalled.newest == [3.0, float("-inf")]
+        assert (recalled.floor, recalled.counts) == (5, {"received": 2})
+        assert again.recent() == [b"12345678", b"abcdefgh"]
+
+
+def test_a_key_is_drawn_once_and_stays(store: RecordStore, path: Path) -> None:
+    secret = store.secret
+    assert len(secret) == 32
+    with closing(reopened(store, path)) as again:
+        assert again.secret == secret
+    with closing(RecordStore(path.with_name("other"), keep_published_s=1)) as other:
+        assert other.secret != secret
+
+
+def test_what_is_replaced_goes(store: RecordStore) -> None:
+    recall(store)
+    store.take([taken(part(1), part(2))], b"")
+    store.take([taken(part(3), replaced=[1, 2])], b"")
+    assert recall(store).parts == [part(3)]
+
+
+def test_a_window_is_closed_whole_and_its_parts_are_erased(store: RecordStore, path: Path) -> None:
+    recall(store)
+    store.take([taken(part(1), part(2, window=8))], b"")
+    store.close_window(closed(b"one", b"two"))
+    recalled = recall(store)
+    assert recalled.parts == [part(2, window=8)]
+    assert (recalled.floor, recalled.next_message) == (8, 3)
+    assert (recalled.n_waiting, recalled.n_unpublished) == (2, 4)
+    assert recalled.counts == {"received": 2, "suppressed/no_class": 1}
+    assert [waiting.message.payload for waiting in store.waiting(limit=9)] == [b"one", b"two"]
+    for file in path.parent.glob("records.sqlite*"):
+        assert part(1).cells not in file.read_bytes()
+    assert any(part(2).cells in file.read_bytes() for file in path.parent.glob("records.sqlite*"))
+
+
+def test_a_window_is_never_closed_twice_and_a_failure_changes_nothing(store: RecordStore) -> None:
+    recall(store)
+    store.close_window(closed(b"one"))
+    store.take([taken(part(1))], b"")
+    with pytest.raises(SettingsError, match=r"store\.path: .*: cannot be used: "):
+        store.close_window(closed(b"another partition", next_message=9))
+    recalled = recall(store)
+    assert recalled.parts == [part(1)]
+    assert (recalled.n_waiting, recalled.next_message) == (1, 2)
+    assert recalled.counts == {"received": 1, "suppressed/no_class": 1}
+
+
+def test_a_window_that_fails_halfway_is_as_it_was(store: RecordStore) -> None:
+    recall(store)
+    store.take([taken(part(1))], b"")
+    with pytest.raises(ValueError, match="shorter"):
+        store.close_window(closed(b"one", b"two", n_parts=[2]))
+    assert recall(store).parts == [part(1)]
+    store.close_window(closed(b"one"))
+    assert [waiting.message.payload for waiting in store.waiting(limit=9)] == [b"one"]
+
+
+def test_a_full_disk_is_said_to_be_full_and_changes_nothing(store: RecordStore) -> None:
+    recall(store)
+    store.take([taken(part(1))], b"")
+    (n_pages,) = store._db.execute("PRAGMA page_count").fetchone()
+    store._db.execute(f"PRAGMA max_page_count = {n_pages + 1}")
+    with pytest.raises(SettingsError, match=r"store\.path: .*: database or disk is full"):
+        store.take([taken(*(part(number) for number in range(2, 2_000)))], b"")
+    assert recall(store).parts == [part(1)]
+
+
+def test_what_the_broker_has_is_not_published_again(store: RecordStore, path: Path) -> None:
+    recall(store)
+    store.close_window(closed(b"one", b"two"))
+    first, second = store.waiting(limit=9)
+    store.published([first.number], {"fleet": {"published": 2}}, at=1001)
+    with closing(reopened(store, path)) as again:
+        assert again.waiting(limit=9) == [second]
+        recalled = recall(again)
+        assert (recalled.n_waiting, recalled.n_unpublished) == (1, 2)
+        assert again.accounts() == {"fleet": {"published": 2, "suppressed/no_class": 1}}
+        assert again.classes("fleet", start=70, end=80) == [b"one"]
+        assert again.classes("fleet", start=71, end=90) == []
+
+
+def test_published_classes_are_kept_as_long_as_wanted(store: RecordStore) -> None:
+    recall(store)
+    store.close_window(closed(b"one", b"never taken"))
+    store.published([store.waiting(limit=1)[0].number], {}, at=1001)
+    store.close_window(closed(window=8, at=1100))
+    assert store.classes("fleet", start=0, end=99) == [b"one"]
+    store.close_window(closed(window=9, at=1102))
+    assert store.classes("fleet", start=0, end=99) == []
+    assert [waiting.message.payload for waiting in store.waiting(limit=9)] == [b"never taken"]
+
+
+def test_vehicles_are_remembered_until_they_stay_away(store: RecordStore) -> None:
+    recall(store)
+    many = {b"%016d" % i: b"state" for i in range(1200)}
+    store.close_window(closed(memory={CAR: b"1", **many}))
+    store.close_window(closed(window=8, memory={CAR: b"2", VAN: b"3"}))
+    assert store.memories("fleet", [CAR, VAN, b"unknown"]) == {CAR: b"2", VAN: b"3"}
+    assert store.memories("fleet", list(many)) == many
+    store.close_window(closed(window=9, forget_before=8))
+    assert store.memories("fleet", [CAR, *many]) == {CAR: b"2"}
+
+
+def test_parts_of_a_stream_declared_otherwise_are_erased_and_counted(store: RecordStore) -> None:
+    recall(store)
+    store.take([taken(part(1), part(2))], b"")
+    store.close_window(closed(b"one", window=6, memory={CAR: b"1"}))
+    recalled = recall(store, shape="b")
+    assert (recalled.parts, recalled.floor) == ([], None)
+    assert recalled.newest == [float("-inf")] * 2
+    assert recalled.counts["suppressed/redeclared"] == 2
+    assert recalled.n_waiting == 1
+    assert store.memories("fleet", [CAR]) == {}
+
+
+def test_parts_of_a_stream_declared_no_more_are_erased_and_counted(store: RecordStore) -> None:
+    recall(store)
+    recall(store, stream="other")
+    store.take([taken(part(1)), taken(part(2), stream="other")], b"")
+    assert store.retire(["other"]) == 1
+    assert store.accounts()["fleet"] == {"received": 1, "suppressed/redeclared": 1}
+    assert recall(store, stream="other").parts == [part(2)]
+
+
+def test_classes_of_a_stream_declared_no_more_are_still_published(
+    store: RecordStore, path: Path
+) -> None:
+    recall(store)
+    store.close_window(closed(b"one"))
+    with closing(reopened(store, path)) as again:
+        [waiting] = again.waiting(limit=9)
+        again.published([waiting.number], {"fleet": {"published": 2}}, at=1)
+        assert again.accounts()["fleet"]["published"] == 2
+
+
+def test_as_many_digests_are_kept_as_can_be_under_way(store: RecordStore, path: Path) -> None:
+    batch = b"".join(i.to_bytes(DIGEST_BYTES) for i in range(MOST_RECENT // 2))
+    for _ in range(4):
+        store.take([], batch)
+    store.take([], b"the last")
+    with closing(reopened(store, path)) as again:
+        recent = again.recent()
+        assert MOST_RECENT <= len(recent) < MOST_RECENT * 2
+        assert recent[-1] == b"the last"
+
+
+def test_the_file_is_for_its_user_alone(store: RecordStore, path: Path) -> None:
+    recall(store)
+    store.take([taken(part(1))], b"")
+    files = list(path.parent.glob("records.sqlite*"))
+    assert {"records.sqlite", "records.sqlite-wal"} <= {file.name for file in files}
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    assert store.size_bytes > 4096
+
+
+def test_a_file_that_others_could_read_is_closed_to_them(path: Path) -> None:
+    path.touch(0o644)
+    RecordStore(path, keep_published_s=1).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_second_gateway_is_refused_until_the_first_is_gone(
+    store: RecordStore, path: Path
+) -> None:
+    with pytest.raises(SettingsError, match="is in use by another gateway"):
+        RecordStore(path, keep_published_s=1)
+    reopened(store, path).close()
+
+
+def test_a_gateway_that_was_killed_holds_nothing(path: Path) -> None:
+    code = (
+        "import os, sys; from pathlib import Path; from anonymizer.store import RecordStore\n"
+        "store = RecordStore(Path(sys.argv[1]), keep_published_s=1); os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, path], check=False).returncode == -9
+    RecordStore(path, keep_published_s=1).close()
+
+
+def other_program(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE mine (x)")
+        db.commit()
+
+
+def newer_version(path: Path) -> None:
+    RecordStore(path, keep_published_s=1).close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version=99")
+
+
+def damaged(path: Path) -> None:
+    RecordStore(path, keep_published_s=1).close()
+    content = bytearray(path.read_bytes())
+    content[5000:] = os.urandom(len(content) - 5000)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda path: path.write_bytes(b"no database " * 100), "is damaged, or no store"),
+        (other_program, "is no store of records"),
+        (newer_version, "is of version 99, this gateway reads version 1"),
+        (damaged, "damaged"),
+        (lambda path: path.mkdir(), "cannot be used: "),
+    ],
+)
+def test_a_file_that_is_no_good_store_is_one_line_that_names_it(
+    spoil: Any,  # noqa: ANN401  a function of a path
+    said: str,
+    path: Path,
+) -> None:
+    spoil(path)
+    with pytest.raises(SettingsError) as caught:
+        RecordStore(path, keep_published_s=1)
+    assert str(caught.value).startswith(f"store.path: {path}: ")
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be used: No such file or directory"):
+        RecordStore(tmp_path / "nowhere" / "records.sqlite", keep_published_s=1)

@@ -1,0 +1,108 @@
+"""How a broker is found, what it is shown, and how long a refused client waits."""
+
+import random
+import socket
+import ssl
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anonymizer.errors import TransportError
+from anonymizer.settings import BrokerSettings
+from anonymizer.transport.connecting import backoff_s, read_access, reason_of
+from tests.brokers import Certificates
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port", "tls"),
+    [
+        ("mqtt://localhost", "localhost", 1883, False),
+        ("mqtts://broker.example", "broker.example", 8883, True),
+        ("mqtt://[::1]:7", "::1", 7, False),
+    ],
+)
+def test_the_address_says_where_and_whether_encrypted(
+    *, url: str, host: str, port: int, tls: bool
+) -> None:
+    access = read_access(BrokerSettings(url=url))
+    assert (access.host, access.port, access.tls is not None) == (host, port, tls)
+
+
+def test_tls_verifies_the_broker_always(certificates: Certificates) -> None:
+    settings = BrokerSettings(
+        url="mqtts://broker.example",
+        ca_file=certificates.ca,
+        cert_file=certificates.client,
+        key_file=certificates.client_key,
+    )
+    context = read_access(settings).tls
+    assert context is not None
+    assert context.check_hostname
+    assert context.verify_mode is ssl.CERT_REQUIRED
+
+
+def test_the_password_is_the_first_line_of_its_file_read_anew_each_time(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    settings = BrokerSettings(username="u", password_file=file)
+    for password in ("first", "sécond with space "):
+        file.write_text(f"{password}\r\nignored\n", encoding="utf-8")
+        access = read_access(settings)
+        assert access.password == password
+        assert password not in repr(access)
+
+
+def test_a_password_of_the_settings_is_used_where_there_is_no_file() -> None:
+    settings = BrokerSettings.model_validate({"username": "u", "password": "p"})
+    assert read_access(settings).password == "p"  # noqa: S105  nobody's
+    assert read_access(BrokerSettings()).password is None
+
+
+@pytest.mark.parametrize("key", ["password_file", "ca_file", "cert_file"])
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe"])
+def test_a_file_that_cannot_be_used_is_named_by_its_setting(
+    tmp_path: Path, key: str, content: bytes | None
+) -> None:
+    file = tmp_path / "file"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(TransportError, match=rf"^broker\.{key} "):
+        read_access(BrokerSettings.model_validate({"url": "mqtts://b", key: file}))
+
+
+@given(st.integers(1, 10_000), st.randoms(use_true_random=False))
+def test_the_wait_stays_between_its_bounds_and_grows_no_faster_than_doubling(
+    attempt: int, rng: random.Random
+) -> None:
+    settings = BrokerSettings(reconnect_min_s=0.5, reconnect_max_s=30)
+    assert (
+        0.5 <= backoff_s(settings, attempt=attempt, rng=rng) <= min(30, 0.5 * 2 ** min(attempt, 9))
+    )
+
+
+def test_waits_spread_over_the_whole_range() -> None:
+    settings = BrokerSettings(reconnect_min_s=1, reconnect_max_s=9)
+    rng = random.Random(1)  # noqa: S311  keeps no secret
+    waits = [backoff_s(settings, attempt=50, rng=rng) for _ in range(200)]
+    assert min(waits) < 1.5
+    assert max(waits) > 8.5
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (TimeoutError(), "no answer in time"),
+        (ConnectionRefusedError(111, "Connection refused"), "Connection refused"),
+        (socket.gaierror(-2, "Name or service not known"), "Name or service not known"),
+        (ConnectionResetError(), "ConnectionResetError"),
+        (ssl.SSLError(), "TLS failed: unknown"),
+        (TransportError("broker.ca_file cannot be used"), "broker.ca_file cannot be used"),
+        (
+            OSError(111, "Multiple exceptions: no route"),
+            "Multiple exceptions: no route",
+        ),
+    ],
+)
+def test_a_failure_is_put_in_words(error: Exception, words: str) -> None:
+    assert reason_of(error) == words

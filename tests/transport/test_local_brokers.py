@@ -1,0 +1,159 @@
+"""Brokers of one's own."""
+
+import asyncio
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import aiomqtt
+import pytest
+
+from anonymizer.errors import TransportError
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.transport import MqttLink
+from anonymizer.transport.local_brokers import (
+    LocalBroker,
+    find_mosquitto,
+    mosquitto,
+    running_embedded_broker,
+    running_mosquitto,
+)
+from tests.mosquitto import WANTED, main, version_of
+from tests.transport.support import DEADLINE_S, Inbox, running, settings
+
+
+async def accepts(url: str) -> bool:
+    address = urlsplit(url)
+    try:
+        _reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    except ConnectionRefusedError:
+        return False
+    writer.close()
+    return True
+
+
+async def test_a_mosquitto_accepts_while_it_runs_and_not_afterwards() -> None:
+    async with running_mosquitto("max_queued_messages 7") as url:
+        assert await accepts(url)
+        async with running_mosquitto() as other:
+            assert other != url
+    assert not await accepts(url)
+
+
+async def test_a_mosquitto_is_configured_not_to_lose_bursts(tmp_path: Path) -> None:
+    broker = mosquitto(tmp_path, "max_queued_messages 7", "allow_anonymous false")
+    await broker.start()
+    config = (tmp_path / "mosquitto.conf").read_text().splitlines()
+    await broker.stop()
+    await broker.stop()
+    assert "max_inflight_messages 2000" in config
+    assert "max_queued_messages 7" in config
+    assert "max_queued_messages 0" not in config
+    assert "allow_anonymous true" not in config
+
+
+async def test_a_mosquitto_that_does_not_start_says_why(tmp_path: Path) -> None:
+    with pytest.raises(TransportError, match="did not start"):
+        await mosquitto(tmp_path, "nonsense 1").start()
+
+
+async def test_a_port_that_is_taken_is_an_error(broker: LocalBroker, tmp_path: Path) -> None:
+    port = urlsplit(broker.url).port or 0
+    folder = tmp_path / "other"
+    folder.mkdir()
+    with pytest.raises(TransportError, match="did not start"):
+        await mosquitto(folder, port=port).start()
+
+
+async def test_a_broker_that_says_nothing_is_reported_as_silent() -> None:
+    silent = LocalBroker(lambda _port: [sys.executable, "-c", ""], ready="never", port=1)
+    with pytest.raises(TransportError, match="silent"):
+        await silent.start()
+    await silent.kill()
+    silent.send_signal(0)
+
+
+STUBBORN = "import signal; signal.signal(15, signal.SIG_IGN); print('up', flush=True); input()"
+
+
+async def test_a_broker_that_will_not_stop_is_killed() -> None:
+    broker = LocalBroker(
+        lambda _port: [sys.executable, "-c", STUBBORN], ready="up", stop_timeout_s=0.05
+    )
+    await broker.start()
+    async with asyncio.timeout(DEADLINE_S):
+        await broker.stop()
+
+
+async def test_a_broker_that_never_gets_ready_is_given_up() -> None:
+    broker = LocalBroker(
+        lambda _port: [sys.executable, "-c", "input()"], ready="up", port=1, start_timeout_s=0.05
+    )
+    with pytest.raises(TransportError, match="did not start"):
+        await broker.start()
+
+
+def test_mosquitto_is_found_outside_the_path_and_missed_where_there_is_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found = find_mosquitto()
+    assert found is not None
+    elsewhere = tmp_path / "mosquitto"
+    elsewhere.symlink_to(found)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_mosquitto() == elsewhere
+    assert version_of(found) >= WANTED
+    assert main() == 0
+
+
+async def test_the_embedded_broker_carries_messages_both_ways_at_qos_0_and_1() -> None:
+    inbox = Inbox()
+    async with running_embedded_broker() as url:
+        link = MqttLink(
+            settings(url, version="3.1.1"),
+            client_id="link",
+            deliver=inbox.deliver,
+            subscriptions=[("in/+", 1)],
+            announce=True,
+        )
+        address = urlsplit(url)
+        async with (
+            running(link),
+            aiomqtt.Client(str(address.hostname), address.port or 0) as other,
+            asyncio.timeout(DEADLINE_S),
+        ):
+            await other.subscribe("out")
+            await other.publish("in/1", b"hello", qos=1)
+            await inbox.receives(1)
+            link.acknowledge([inbox.deliveries[0].receipt])
+            assert await link.publish([Outgoing("out", b"0")], qos=0, timeout_s=5) == [True]
+            assert await link.publish([Outgoing("out", b"1")], qos=1, timeout_s=5) == [True]
+            messages = aiter(other.messages)
+            assert [(await anext(messages)).payload for _ in range(2)] == [b"0", b"1"]
+    assert not await accepts(url)
+
+
+PARENT = """
+import asyncio
+from anonymizer.transport.local_brokers import running_embedded_broker
+async def main():
+    async with running_embedded_broker() as url:
+        print(url, flush=True)
+        await asyncio.Event().wait()
+asyncio.run(main())
+"""
+
+
+async def test_the_embedded_broker_ends_when_its_parent_is_killed() -> None:
+    parent = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", PARENT, stdout=asyncio.subprocess.PIPE
+    )
+    assert parent.stdout is not None
+    async with asyncio.timeout(DEADLINE_S):
+        url = (await parent.stdout.readline()).decode().strip()
+        address = urlsplit(url)
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        parent.kill()
+        await parent.wait()
+        assert await reader.read() == b""  # our connection ends, for the broker does
+        writer.close()

@@ -1,0 +1,168 @@
+"""Pages of the manual that say what the code says: settings and metrics.
+
+`python -m tools.manual docs` writes them (`make docs` does); a test holds them to it.
+"""
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import Metric
+from prometheus_client.registry import CollectorRegistry
+
+from anonymizer.app.gateway.gateway import Gateway
+from anonymizer.app.gateway.recorder import declared_streams
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.networks import load_network
+from anonymizer.settings import Settings
+from anonymizer.settings.json_schema import comments_of, json_schema, tables
+
+_STREAM: Mapping[str, Any] = {
+    "name": "STREAM",
+    "sources": [{"name": "all", "tells": ["speed"]}],
+    "attributes": [{"name": "speed", "lo": 0, "hi": 9}],
+}
+_OWN = "anonymizer_"
+_SETTINGS_HEAD = """\
+# Settings
+
+Generated from the code by `make docs`. One TOML file; `anonymizer init` writes one to begin with,
+`anonymizer check --config FILE` says whether it would start. Units are in the names. Paths are
+relative to the folder that the gateway is started in.
+
+`ANONYMIZER__TABLE__KEY=value` in the environment overrides `key` in `[table]`. A name that fits no
+setting is a mistake, there as in the file. Secrets belong into the environment or into files of
+their own.
+
+[`settings.schema.json`](settings.schema.json), also printed by `anonymizer schema`, lets an editor
+complete and check the file: put `#:schema ./settings.schema.json` on its first line (Taplo, Even
+Better TOML). [The command line](command-line.md#reload) tells what changes without a restart."""
+_METRICS_HEAD = """\
+# Metrics
+
+Generated from the code by `make docs`. Prometheus scrapes `/metrics`; no label carries anything of
+a device. Counters end in `_total`, histograms have `_bucket`, `_sum` and `_count`. What to do when
+one of them raises an alert is told in [operating](operating.md).
+
+`outcome` and `reason` are those of the
+[accounting](concepts.md#everything-is-accounted-for). Beside these come the usual ones of the
+process and of Python.
+
+| metric | kind | labels | meaning |
+|---|---|---|---|"""
+
+
+def pages() -> dict[str, str]:
+    """Return what is generated, by file name."""
+    return {
+        "settings.schema.json": json.dumps(json_schema(), indent=2) + "\n",
+        "settings.md": settings_page(json_schema()),
+        "metrics.md": metrics_page(),
+    }
+
+
+def settings_page(schema: Mapping[str, Any]) -> str:
+    """Return the reference of all settings, as Markdown."""
+    lines = [_SETTINGS_HEAD]
+    for name, (table, several) in tables(schema).items():
+        lines += _table(schema, name, table, several=several, level=2)
+    return "\n".join(lines) + "\n"
+
+
+def _table(
+    schema: Mapping[str, Any], name: str, table: Mapping[str, Any], *, several: bool, level: int
+) -> Iterator[str]:
+    title = f"[[{name}]]" if several else f"[{name}]"
+    yield from ("", f"{'#' * level} `{title}`", "", str(table["description"]), "")
+    yield from ("| key | value | default | meaning |", "|---|---|---|---|")
+    inner = tables(schema, table)
+    for key, part in table["properties"].items():
+        shown = f"`{json.dumps(part['default'])}`" if "default" in part else ""
+        if key in table.get("required", ()):
+            shown = "must be given"
+        elif key in inner:
+            shown = ""
+        meaning = str(part.get("description", "")).replace("|", "\\|")
+        yield f"| `{key}` | {_kind(part, table=key in inner)} | {shown} | {meaning} |"
+    for key, (deeper, many) in inner.items():
+        yield from _table(schema, f"{name}.{key}", deeper, several=many, level=level + 1)
+
+
+def _kind(part: Mapping[str, Any], *, table: bool) -> str:
+    if table:
+        return "tables, below" if part.get("type") == "array" else "table, below"
+    if "enum" in part:
+        return ", ".join(f"`{json.dumps(each)}`" for each in part["enum"])
+    if "const" in part:
+        return f"`{json.dumps(part['const'])}`"
+    kind = str(part.get("type", "any"))
+    if kind == "array":
+        items = part.get("items", {})
+        return f"list of {_kind(items, table=False)}"
+    if kind == "object":
+        return f"table of {_kind(part.get('additionalProperties', {}), table=False)}"
+    names = {"string": "text", "boolean": "`true`, `false`", "integer": "whole number"}
+    said = {"path": "path", "password": "secret text"}.get(part.get("format", ""))
+    return f"{said or names.get(kind, kind)}{_bounds(part)}"
+
+
+def _bounds(part: Mapping[str, Any]) -> str:
+    signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+    said = [f"{sign} {part[key]:,g}" for key, sign in signs.items() if key in part]
+    return ", " + ", ".join(said) if said else ""
+
+
+def metrics_page() -> str:
+    """Return the reference of all metrics, as Markdown."""
+    lines = [_METRICS_HEAD]
+    for family in _families():
+        labels = sorted({label for sample in family.samples for label in sample.labels} - {"le"})
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        named = ", ".join(f"`{label}`" for label in labels)
+        lines.append(f"| `{name}` | {family.type} | {named} | {family.documentation} |")
+    lines += ["", "## Outcomes and reasons", "", "| outcome | reason | meaning |", "|---|---|---|"]
+    meaning_of = comments_of(Outcome)
+    for outcome in Outcome:
+        name, reason = outcome.label
+        if outcome is not Outcome.HELD:
+            lines.append(f"| {name} | {reason} | {meaning_of.get(outcome.name, '')} |")
+    return "\n".join(lines) + "\n"
+
+
+def _families() -> list[Metric]:
+    """Return the metrics of a gateway that has everything there is, before its first message."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings.model_validate(
+            {
+                "network": {"source": "grid:3x3"},
+                "region": {"mode": "bfs"},
+                "streams": [_STREAM],
+                "store": {"path": f"{folder}/records.sqlite"},
+                "readings": [{"name": "speed_mps", "lo": 0, "hi": 60}],
+                "http": {"enabled": False},
+            }
+        )
+        gateway = Gateway(settings, load_network("grid:3x3"), declared_streams(settings))
+        try:
+            return _own(gateway.registry)
+        finally:
+            if gateway.records:
+                gateway.records.store.close()
+
+
+def _own(registry: CollectorRegistry) -> list[Metric]:
+    found = [family for family in registry.collect() if family.name.startswith(_OWN)]
+    return sorted(found, key=lambda family: str(family.name))
+
+
+def main(folder: Path) -> None:
+    """Write the pages to a folder."""
+    for name, text in pages().items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
