@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from google.transit.gtfs_realtime_pb2 import FeedMessage
 
-from anonymizer.networks.local import ORIGIN_LAT, ORIGIN_LON
+from anonymizer.networks.grids import ORIGIN_LAT, ORIGIN_LON
 
 Writer: TypeAlias = Callable[[float, float], bytes]
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.domain.records import Schema
 from anonymizer.errors import InputError
-from experiments import multisource_paper as paper
+from experiments import multisource_charts as paper
 from experiments.multisource_charts import (
     draw_leaks,
     draw_over_d,

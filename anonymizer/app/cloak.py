@@ -11,16 +11,15 @@ from typing import BinaryIO
 import numpy as np
 
 from anonymizer.algorithms.positions.protection import keep_out
-from anonymizer.app.scribe import AuditorMap, Scribe
 from anonymizer.app.zoning import open_network
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, UInt8Array
 from anonymizer.domain.network import NodeNames, RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import InputError, SettingsError
+from anonymizer.files.release_lines import AuditorMap, Scribe
 from anonymizer.files.traces import Trace
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.places import Places
-from anonymizer.pipeline.positions.factory import cloaking_operator
+from anonymizer.pipeline.positions.factory import Places, cloaking_operator
 from anonymizer.pipeline.positions.group_readings import GroupReadings
 from anonymizer.pipeline.positions.tick_accounts import Accounts
 from anonymizer.pipeline.positions.trip_guard import Positions, TripGuard

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from anonymizer.app.gateway.gateway import Gateway
-from anonymizer.app.glance import Glance, glance_at
+from anonymizer.app.live_map.rates import Glance, glance_at
 from anonymizer.errors import TransportError
 from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery

@@ -46,7 +46,7 @@ def demo(
         anonymizer demo --duration 20 --headless --devices 500
     """
     from anonymizer.app.demo import DemoPlan
-    from anonymizer.cli.live import present
+    from anonymizer.cli.demo_view import present
 
     plan = DemoPlan(
         network=network,

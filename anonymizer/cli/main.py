@@ -6,7 +6,8 @@ from typing import NoReturn
 import typer
 
 from anonymizer import __version__
-from anonymizer.cli import anonymize, audit, cloak, demo, experiment, init, releases, serve, tune
+from anonymizer.cli import anonymize, audit, cloak, demo, experiment, init, serve, tune
+from anonymizer.cli import serve as releases
 from anonymizer.errors import AnonymizerError, GuaranteeError
 
 app = typer.Typer(

@@ -1,8 +1,12 @@
-"""`anonymizer tune`."""
+"""`anonymizer tune`.
+
+What `anonymizer tune` shows on the terminal.
+"""
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -26,17 +30,112 @@ from anonymizer.cli.columns import (
     names,
 )
 from anonymizer.cli.serve import blaming, settings_of
-from anonymizer.cli.tuned import progress, tell_of
 from anonymizer.errors import SettingsError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
-    from anonymizer.app.tuning.bench import Bench
+    from anonymizer.app.tuning.bench import Bench, Trained
     from anonymizer.app.tuning.recording import Message
-    from anonymizer.app.tuning.tables import Trained
+    from anonymizer.app.tuning.search import Tuned
+    from anonymizer.app.tuning.tune_report import Judged
     from anonymizer.pipeline.records.declaration import Stream
     from anonymizer.settings import Settings
+
+_SHOWN = 12
+"""Rows of the table."""
+
+
+@contextmanager
+def progress(console: "Console") -> Iterator[Callable[[int, int], None]]:
+    """Yield what shows how many configurations are done, and when all will be."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("configurations", total=None)
+
+        def tell(done: int, n: int) -> None:
+            bar.update(task, completed=done, total=n)
+
+        yield tell
+
+
+def tell_of(console: "Console", tuned: "Tuned") -> None:
+    """Print the best of the trials within the bounds, and what else there is to know."""
+    report = tuned.report
+    within, best = report.within, report.recommended
+    shown = list(within[:_SHOWN])
+    if best is not None and best not in shown:
+        shown = [*shown[:-1], best]
+    console.print(_table(shown, scored=report.target is not None))
+    more = f", {len(shown)} of them above" if len(within) > len(shown) else ""
+    console.print(
+        f"{len(within):,} of {len(report.trials):,} configurations are within the bounds{more}",
+        highlight=False,
+    )
+    if report.original_score is not None and report.min_score is not None:
+        console.print(
+            f"score of the records as they are {report.original_score:.4f}, "
+            f"of guessing {report.guessing_score:.4f}, least {report.min_score:.4f}",
+            highlight=False,
+        )
+    for reason, n in report.left_out.items():
+        console.print(f"note: left out, {reason.replace('_', ' ')}: {n:,}", highlight=False)
+    if best is None:
+        console.print("note: none is recommended: relax the bounds, or look at results.csv")
+    if tuned.why_no_setting is not None:
+        said = "note: no settings are written, no stream has such attributes: "
+        console.print(said + tuned.why_no_setting, markup=False, highlight=False, soft_wrap=True)
+    written = ", ".join(str(path) for path in tuned.files)
+    console.print(f"written: {written}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _table(trials: "Sequence[Judged]", *, scored: bool) -> "Table":
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None)
+    some_lack = any(trial.configuration.without for trial in trials)
+    for name in ("", "model", *["without"] * some_lack):
+        table.add_column(name, justify="left", no_wrap=not name)
+    for name in ("k", "d", "l", "deleted", "GCP", *["score"] * scored, "linked", "alike"):
+        table.add_column(name, justify="right")
+    for trial in trials:
+        promised = trial.configuration
+        table.add_row(
+            "recommended" if trial.recommended else "front" if trial.front else "",
+            promised.model,
+            *[escape(",".join(promised.without))] * some_lack,
+            str(promised.k),
+            str(promised.d),
+            str(promised.l),
+            "none" if trial.lossless else f"{trial.deletion:.2%}",
+            f"{trial.gcp:.4f}",
+            *[f"{trial.score:.4f}" if trial.score is not None else "-"] * scored,
+            _share(trial.linked),
+            _share(trial.homogeneous),
+        )
+    return table
+
+
+def _share(of: float | None) -> str:
+    return "-" if of is None else f"{of:.2%}"
+
 
 _MOST_TRIED = 100_000
 """Numbers of a range, at most."""
@@ -162,10 +261,10 @@ def tune(
     """
     from rich.console import Console
 
-    from anonymizer.app.tuning.running import Search
-    from anonymizer.app.tuning.running import tune as run
+    from anonymizer.app.tuning.bench import Trained, bench_of_table
+    from anonymizer.app.tuning.search import Search
+    from anonymizer.app.tuning.search import tune as run
     from anonymizer.app.tuning.space import Space
-    from anonymizer.app.tuning.tables import Trained, bench_of_table
     from anonymizer.files.tables import read_table
 
     trained = Trained(target=target, learner=learner.value, held_out=held_out)
@@ -267,7 +366,7 @@ def _stream_bench(
     if path is not None:
         messages = read_messages(path)
     else:
-        from anonymizer.app.tuning.tapping import tap
+        from anonymizer.app.tuning.recording import tap
 
         assert tap_s is not None  # noqa: S101  the caller has seen to it
         with console.status(f"listening for {tap_s:g} s"):

@@ -15,8 +15,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 from google.transit.gtfs_realtime_pb2 import FeedMessage
 
-from anonymizer.codecs._fields import stated_fix
-from anonymizer.codecs._sensed import Readings
+from anonymizer.codecs._fields import Readings, stated_fix
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 

@@ -18,8 +18,16 @@ from collections.abc import Sequence
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from anonymizer.codecs._fields import DeviceId, Digits, Stated, read, read_part, stated_fix
-from anonymizer.codecs._sensed import UNSTATED, measured
+from anonymizer.codecs._fields import (
+    UNSTATED,
+    DeviceId,
+    Digits,
+    Stated,
+    measured,
+    read,
+    read_part,
+    stated_fix,
+)
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 

@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from msgspec import Raw, field
 from msgspec.json import Decoder
 
-from anonymizer.codecs._fields import DeviceId, Stated, read, stated_fix
-from anonymizer.codecs._sensed import UNSTATED, measured
+from anonymizer.codecs._fields import UNSTATED, DeviceId, Stated, measured, read, stated_fix
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from anonymizer.codecs._fields import Stated, read, stated_fix
-from anonymizer.codecs._sensed import UNSTATED, measured
+from anonymizer.codecs._fields import UNSTATED, Stated, measured, read, stated_fix
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 

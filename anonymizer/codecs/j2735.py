@@ -18,9 +18,18 @@ from typing import Annotated
 from msgspec import Meta, Raw, field
 from msgspec.json import Decoder
 
-from anonymizer.codecs._fields import DeviceId, Digits, Int32, Stated, read, read_part, stated_fix
-from anonymizer.codecs._sensed import UNSTATED, Readings
-from anonymizer.codecs._time import unix_s
+from anonymizer.codecs._fields import (
+    UNSTATED,
+    DeviceId,
+    Digits,
+    Int32,
+    Readings,
+    Stated,
+    read,
+    read_part,
+    stated_fix,
+    unix_s,
+)
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 

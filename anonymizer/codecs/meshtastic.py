@@ -15,8 +15,17 @@ from collections.abc import Sequence
 from msgspec import Raw, field
 from msgspec.json import Decoder
 
-from anonymizer.codecs._fields import DeviceId, Int32, Stated, read, read_part, stated_fix
-from anonymizer.codecs._sensed import MPS_PER_KMH, UNSTATED, measured
+from anonymizer.codecs._fields import (
+    MPS_PER_KMH,
+    UNSTATED,
+    DeviceId,
+    Int32,
+    Stated,
+    measured,
+    read,
+    read_part,
+    stated_fix,
+)
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 

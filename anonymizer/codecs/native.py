@@ -7,8 +7,14 @@ position, 0.4 µs more for three readings.
 
 from msgspec import Raw
 
-from anonymizer.codecs._fields import DeviceId, Stated, one_or_many, stated_fix
-from anonymizer.codecs._sensed import UNSTATED, numbers_in
+from anonymizer.codecs._fields import (
+    UNSTATED,
+    DeviceId,
+    Stated,
+    numbers_in,
+    one_or_many,
+    stated_fix,
+)
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 

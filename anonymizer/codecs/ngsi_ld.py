@@ -17,8 +17,16 @@ from typing import Annotated
 from msgspec import Meta, Raw, field
 from msgspec.json import Decoder
 
-from anonymizer.codecs._fields import Stated, one_or_many, read_part, stated_fix
-from anonymizer.codecs._sensed import MPS_PER_KMH, UNSTATED, Readings, measured
+from anonymizer.codecs._fields import (
+    MPS_PER_KMH,
+    UNSTATED,
+    Readings,
+    Stated,
+    measured,
+    one_or_many,
+    read_part,
+    stated_fix,
+)
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 

@@ -12,8 +12,15 @@ from collections.abc import Sequence
 from msgspec import Raw, field
 from msgspec.json import Decoder
 
-from anonymizer.codecs._fields import Stated, read, stated_fix
-from anonymizer.codecs._sensed import MPS_PER_KMH, UNSTATED, Readings, measured
+from anonymizer.codecs._fields import (
+    MPS_PER_KMH,
+    UNSTATED,
+    Readings,
+    Stated,
+    measured,
+    read,
+    stated_fix,
+)
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 

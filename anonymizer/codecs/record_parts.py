@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec.json import Decoder
 
-from anonymizer.codecs._fields import Stated, read
-from anonymizer.codecs._time import unix_s
+from anonymizer.codecs._fields import Stated, read, unix_s
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.records import Attribute
 

@@ -16,14 +16,17 @@ from typing import Annotated
 
 from msgspec import Meta, Raw
 
-from anonymizer.codecs._fields import DeviceId, Stated, one_or_many, stated_fix
-from anonymizer.codecs._sensed import (
+from anonymizer.codecs._fields import (
     MPS_PER_KNOT,
     UNSTATED,
+    DeviceId,
     Readings,
+    Stated,
     measured,
     named_numbers,
+    one_or_many,
     parts_in,
+    stated_fix,
 )
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome

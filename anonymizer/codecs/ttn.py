@@ -19,8 +19,7 @@ from collections.abc import Sequence
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from anonymizer.codecs._fields import Stated, read, read_part, stated_fix
-from anonymizer.codecs._sensed import named_numbers
+from anonymizer.codecs._fields import Stated, named_numbers, read, read_part, stated_fix
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 

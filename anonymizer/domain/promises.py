@@ -65,3 +65,15 @@ def bounded_shares(
         safe[0] if max_share is None else max_share,
         safe[1] if max_source_share is None else max_source_share,
     )
+
+
+def check_cells_promise(promise: Promise) -> None:
+    """Raise `ValueError` where a cell of k persons could not have as many values as is asked for.
+
+    A larger cell could; but whoever asks for it means a larger k, and has to say so.
+    """
+    if promise.k < 1 or promise.l < 1:
+        raise ValueError("k and l are at least 1")
+    for name, value in (("l", promise.l), ("entropy-l", promise.entropy_l)):
+        if value > promise.k:
+            raise ValueError(f"{name} = {value:g} is more than k = {promise.k}, a cell's persons")

@@ -9,29 +9,30 @@ from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
 from sklearn.utils.validation import check_is_fitted
 
-from anonymizer.algorithms.cells.forming import cells, check_cells_promise
-from anonymizer.algorithms.cells.pruning import Cells
+from anonymizer.algorithms.cells.pruning import Cells, cells
 from anonymizer.algorithms.cells.representatives import representatives
 from anonymizer.algorithms.cells.tree_features import encode
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
-from anonymizer.algorithms.records.feasibility import why_impossible
+from anonymizer.algorithms.records.criteria import why_impossible
 from anonymizer.algorithms.records.measures import measure
 from anonymizer.algorithms.records.problem import pose
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.domain.arrays import FloatArray, Int32Array
-from anonymizer.domain.promises import Promise, bounded_shares
+from anonymizer.domain.promises import Promise, bounded_shares, check_cells_promise
 from anonymizer.domain.records import Records
 from anonymizer.errors import GuaranteeError
-from anonymizer.estimators.data_frames import Column, ColumnArray, learn_columns
-from anonymizer.estimators.models import MODELS, Task
-from anonymizer.estimators.rows import (
+from anonymizer.estimators.data_frames import (
+    Column,
+    ColumnArray,
     RowTransformer,
+    learn_columns,
     names_of,
     rows_to_learn_from,
     rows_to_transform,
     seed_of,
     target_of,
 )
+from anonymizer.estimators.models import MODELS, Task
 
 
 class Anonymizer(RowTransformer):

@@ -1,7 +1,13 @@
-"""Data minimization: rows as coarse as a fitted model bears, as a scikit-learn transformer."""
+"""Data minimization: rows as coarse as a fitted model bears, as a scikit-learn transformer.
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+Levels of generalization: the trees of one pruning path, from the finest to a root alone.
+
+How coarse rows may become: the coarsest generalization that keeps a score.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,23 +16,203 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import check_scoring
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from anonymizer.algorithms.cells.description import told_apart
-from anonymizer.algorithms.cells.forming import check_cells_promise
-from anonymizer.algorithms.records.feasibility import why_impossible
+from anonymizer.algorithms.cells.description import told_apart, widths
+from anonymizer.algorithms.cells.pruning import Cells, prune
+from anonymizer.algorithms.cells.representatives import representatives
+from anonymizer.algorithms.cells.tree import grow, pruning_path
+from anonymizer.algorithms.records.classes import classes_of
+from anonymizer.algorithms.records.criteria import why_impossible
 from anonymizer.algorithms.records.problem import pose
-from anonymizer.domain.arrays import IntArray
-from anonymizer.domain.promises import Promise
-from anonymizer.estimators.data_frames import Column, ColumnArray, learn_columns
-from anonymizer.estimators.levels import Level, Levels
-from anonymizer.estimators.rows import (
+from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.promises import Promise, check_cells_promise
+from anonymizer.domain.records import Records, Schema
+from anonymizer.estimators.data_frames import (
+    Column,
+    ColumnArray,
     RowTransformer,
     as_given,
+    learn_columns,
     names_of,
     rows_to_learn_from,
     rows_to_transform,
     seed_of,
 )
-from anonymizer.estimators.searching import Choice, Released, Search
+
+_MOST = 24
+"""Trees looked at: more are too near each other to make a difference."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Level:
+    """One tree's cells.
+
+    Attributes
+    ----------
+    cells
+        Of the records it was grown on.
+    representative
+        Positions, shape (classes, qis).
+    losses
+        Mean loss of each quasi-identifier over these records, 0 to 1, shape (qis,).
+    """
+
+    cells: Cells
+    representative: FloatArray
+    losses: FloatArray
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Levels:
+    """The levels, each grown when it is asked for.
+
+    Attributes
+    ----------
+    target, numeric
+        What the model says of each record, and whether that is a number.
+    """
+
+    records: Records
+    schema: Schema
+    promise: Promise
+    target: ColumnArray
+    numeric: bool
+    seed: int
+    alphas: FloatArray = field(init=False)
+    _grown: dict[int, Level] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        every = pruning_path(
+            self.records,
+            self.schema,
+            self.target,
+            min_leaf=self.promise.k,
+            numeric=self.numeric,
+            seed=self.seed,
+        )
+        # Near the root a step changes much, near the leaves little.
+        from_last = np.unique(np.geomspace(1, len(every), _MOST).round().astype(np.int64))
+        self.alphas = every[len(every) - from_last[::-1]]
+
+    def __len__(self) -> int:
+        return len(self.alphas)
+
+    def __getitem__(self, level: int) -> Level:
+        if level not in self._grown:
+            self._grown[level] = self._grow(level)
+        return self._grown[level]
+
+    def _grow(self, level: int) -> Level:
+        records, schema = self.records, self.schema
+        grown = grow(
+            records,
+            schema,
+            self.target,
+            min_leaf=self.promise.k,
+            numeric=self.numeric,
+            seed=self.seed,
+            divide=False,
+            ccp_alpha=float(self.alphas[level]),
+        )
+        cells = prune(grown, pose(records, schema, self.promise))
+        classes = classes_of(cells.class_of)
+        share = np.diff(classes.first_of) / max(len(classes.member), 1)
+        return Level(
+            cells=cells,
+            representative=representatives(records.qi, classes, schema),
+            losses=share @ widths(records.qi, classes, schema),
+        )
+
+
+Released: TypeAlias = frozenset[int]
+"""Quasi-identifiers that are left as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A level of generalization, 0 the finest, and the quasi-identifiers that are left out of it.
+
+    Attributes
+    ----------
+    score
+        What the model scores so.
+    loss
+        How much is generalized: the sum of the losses of the others.
+    """
+
+    level: int
+    released: Released
+    score: float
+    loss: float
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a search asks.
+
+    Attributes
+    ----------
+    score
+        Of a level with some quasi-identifiers released.
+    losses
+        Of each quasi-identifier at a level.
+    n_levels
+        How many there are, 0 the finest.
+    target
+        The least score. With everything released it is reached.
+    """
+
+    score: Callable[[int, Released], float]
+    losses: Callable[[int], Sequence[float]]
+    n_levels: int
+    target: float
+
+    def coarsest(self) -> Choice:
+        """Return the best choice that is found from several levels.
+
+        From each, quasi-identifiers are released, one by one, until the score is reached; what
+        later releases made needless is taken back; then the level is raised as far as the score
+        stays so. At most levels * qis^2 / 2 scores.
+        """
+        starts = sorted({0, self.n_levels // 4, self.n_levels // 2, 3 * self.n_levels // 4})
+        return max((self._from(level) for level in starts), key=lambda c: (c.loss, -c.level))
+
+    def _from(self, level: int) -> Choice:
+        released = self._release(level)
+        for j in sorted(released, key=self.losses(level).__getitem__, reverse=True):
+            if self.score(level, released - {j}) >= self.target:
+                released -= {j}
+        level = self._raise(level, released)
+        losses = self.losses(level)
+        loss = sum(x for j, x in enumerate(losses) if j not in released)
+        return Choice(level, released, self.score(level, released), loss)
+
+    def _release(self, level: int) -> Released:
+        """Release what gains most score for the loss it gives up, until the score is reached."""
+        losses = self.losses(level)
+        released: Released = frozenset()
+        score = self.score(level, released)
+        while score < self.target:
+            scores = {
+                j: self.score(level, released | {j})
+                for j in range(len(losses))
+                if j not in released
+            }
+            gain = {j: (new - score) / max(losses[j], 1e-9) for j, new in scores.items()}
+            best = max(gain, key=gain.__getitem__)
+            released |= {best}
+            score = scores[best]
+        return released
+
+    def _raise(self, level: int, released: Released) -> int:
+        """Return a level that reaches the score, when the next but one does not."""
+        low, high = level, self.n_levels
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.score(middle, released) >= self.target:
+                low = middle
+            else:
+                high = middle
+        return low
 
 
 class Minimizer(RowTransformer):

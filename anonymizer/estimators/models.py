@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from anonymizer.algorithms.kaca.clustering import Method, kaca
-from anonymizer.algorithms.records.best import best, warm_up
+from anonymizer.algorithms.records.local_search import best, warm_up
 from anonymizer.algorithms.records.mondrian import mondrian
 from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.problem import pose

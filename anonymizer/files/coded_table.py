@@ -11,9 +11,16 @@ from anonymizer.algorithms.records.attributes import Branch, Interval
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.records import Attribute, Records, Schema
 from anonymizer.errors import InputError, SettingsError
-from anonymizer.files.coded_columns import Coded, ColumnRules, code_column, is_missing, texts
+from anonymizer.files.coded_columns import (
+    MINUTES_OF_DAY,
+    Coded,
+    ColumnRules,
+    code_column,
+    is_missing,
+    texts,
+    with_minutes,
+)
 from anonymizer.files.tables import Table
-from anonymizer.files.times import MINUTES_OF_DAY, with_minutes
 
 Origin: TypeAlias = Literal["range", "order", "hierarchy", "data"]
 """Where a domain is from; all but the last are declared."""

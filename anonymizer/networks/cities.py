@@ -19,22 +19,217 @@ References
 ----------
 .. [1] G. Boeing, "OSMnx: New methods for acquiring, constructing, analyzing, and visualizing
    complex street networks", Computers, Environment and Urban Systems 65, 2017.
+
+The plan of a generated city: where its junctions lie and which roads run through them.
+
+Lengths are in units of the spacing between junctions in the centre.
 """
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import coo_array
-from scipy.sparse.csgraph import minimum_spanning_tree
-from scipy.spatial import Delaunay
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from scipy.spatial import Delaunay, Voronoi, cKDTree
 
-from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
-from anonymizer.networks.city_plan import CLASSES, LOCAL, Plan, plan_city
 from anonymizer.networks.construction import from_arrays
-from anonymizer.networks.local import lat_lon
+from anonymizer.networks.grids import lat_lon
 from anonymizer.networks.speeds import free_flow_mps
+
+CLASSES = ("primary", "secondary", "tertiary", "residential")
+"""The classes of roads in a city, by their number in a plan."""
+PRIMARY, SECONDARY, COLLECTOR, LOCAL = range(len(CLASSES))
+
+DISTRICT = 9.0
+"""From one district's centre to the next."""
+BOROUGH = 4 * DISTRICT
+"""From one group of districts to the next; primary roads part them."""
+COLLECTOR_EVERY = 4
+"""Every so manieth street of a district is a collector."""
+VERGE = 0.65
+"""No local junction lies closer to an arterial road: its own edges stay in the triangulation."""
+PARK_SHARE = 0.05
+"""Districts without streets."""
+STRETCH = 0.8
+"""Distances from the centre grow by this share towards the rim: the centre is the densest."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """Junctions, and the stretches between them that belong to a through road.
+
+    Attributes
+    ----------
+    xy
+        Shape (n, 2).
+    stretch
+        Pairs of junctions, shape (m, 2).
+    class_of
+        Index into `CLASSES` of each stretch, shape (m,).
+    """
+
+    xy: FloatArray
+    stretch: IntArray
+    class_of: IntArray
+
+
+def plan_city(n_nodes: int, rng: np.random.Generator) -> Plan:
+    """Return the plan of a city of exactly `n_nodes` junctions; O(n log n), vectorized."""
+    # A junction takes about one unit of area; the outline swings out by a quarter at most.
+    radius = 1.3 * np.sqrt(n_nodes / np.pi) + DISTRICT
+    centre = _lattice(rng, radius + 3 * DISTRICT, DISTRICT)
+    arterials = _arterials(centre, _lattice(rng, radius + 3 * BOROUGH, BOROUGH))
+    inner = np.linalg.norm(centre, axis=1) < radius + DISTRICT
+    streets = _streets(rng, centre, np.flatnonzero(inner))
+    whole = Plan(
+        np.concatenate((arterials.xy, streets.xy)),
+        np.concatenate((arterials.stretch, streets.stretch + len(arterials.xy))),
+        np.concatenate((arterials.class_of, streets.class_of)),
+    )
+    distance = _ragged_distance(rng, whole.xy)
+    settled = np.zeros(len(distance), dtype=np.bool_)
+    settled[np.argpartition(distance, n_nodes)[:n_nodes]] = True
+    city = _restricted(whole, settled)
+    return _in_strips(
+        Plan(_bent(rng, city.xy, distance[settled].max()), city.stretch, city.class_of)
+    )
+
+
+def _lattice(rng: np.random.Generator, radius: float, spacing: float) -> FloatArray:
+    """Return points about `spacing` apart around the origin: a triangular lattice, shaken."""
+    reach = int(np.ceil(radius / spacing))
+    row, column = np.mgrid[-reach : reach + 1, -reach : reach + 1].reshape(2, -1)
+    xy = np.stack((column + row % 2 / 2, row), axis=1) + rng.uniform(-0.3, 0.3, (len(row), 2))
+    return xy * spacing
+
+
+def _borders(centre: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
+    """Return corners, and of each border the districts beside it and the corners it joins."""
+    voronoi = Voronoi(centre)
+    corner, sides = voronoi.vertices, np.asarray(voronoi.ridge_points, dtype=np.int64)
+    ends = np.array(voronoi.ridge_vertices, dtype=np.int64)
+    # Corners that nearly meet become one, and the borders between them go.
+    close = cKDTree(corner).query_pairs(0.6, output_type="ndarray")
+    shape = (len(corner), len(corner))
+    meet = coo_array((np.ones(len(close)), (close[:, 0], close[:, 1])), shape=shape)
+    group: Int32Array = connected_components(meet, directed=False)[1]
+    _, first = np.unique(group, return_index=True)
+    bounded = (ends >= 0).all(axis=1)
+    sides, ends = sides[bounded], first[group][ends[bounded]]
+    proper = ends[:, 0] != ends[:, 1]
+    return corner, sides[proper], ends[proper]
+
+
+def _arterials(centre: FloatArray, borough: FloatArray) -> Plan:
+    """Return roads along the borders of the districts, a junction each unit of length."""
+    corner, sides, ends = _borders(centre)
+    begin, step = corner[ends[:, 0]], corner[ends[:, 1]] - corner[ends[:, 0]]
+    # At most a unit: the circle around a stretch then holds no local junction (see VERGE).
+    n_steps = np.ceil(np.linalg.norm(step, axis=1)).astype(np.int64)
+    border = np.repeat(np.arange(len(ends)), n_steps)
+    at = np.arange(len(border)) - (np.cumsum(n_steps) - n_steps)[border]
+    # Each stretch begins at a junction of its own, but the first at a corner.
+    own = np.cumsum(at > 0) - 1 + len(corner)
+    last = at == n_steps[border] - 1
+    stretch = np.stack(
+        (
+            np.where(at == 0, ends[border, 0], own),
+            np.where(last, ends[border, 1], own + 1),
+        ),
+        axis=1,
+    )
+    along = (begin[border] + step[border] * (at / n_steps[border])[:, None])[at > 0]
+    borough_of = _nearest(centre, borough, 1)[1][:, 0]
+    parts = borough_of[sides[:, 0]] != borough_of[sides[:, 1]]
+    return Plan(
+        np.concatenate((corner, along)),
+        stretch,
+        np.where(parts, PRIMARY, SECONDARY)[border],
+    )
+
+
+def _streets(rng: np.random.Generator, centre: FloatArray, districts: IntArray) -> Plan:
+    """Return the junctions inside the districts, each with an orientation of its own."""
+    reach = int(DISTRICT)
+    side = 2 * reach + 1
+    i, j = np.mgrid[-reach : reach + 1, -reach : reach + 1].reshape(2, -1)
+    n_districts = len(districts)
+    turn = rng.uniform(0, np.pi, (n_districts, 1))
+    stretched = rng.uniform(0.8, 1.3, (n_districts, 1))
+    x = (i + rng.uniform(-0.5, 0.5, (n_districts, 1))) * stretched
+    y = (j + rng.uniform(-0.5, 0.5, (n_districts, 1))) / stretched
+    here = np.stack(
+        (np.cos(turn) * x - np.sin(turn) * y, np.sin(turn) * x + np.cos(turn) * y), axis=2
+    )
+    xy = (centre[districts, None] + here).reshape(-1, 2)
+    kept = _well_inside(xy, np.repeat(districts, side * side), centre)
+    kept &= np.repeat(rng.random(n_districts) >= PARK_SHARE, side * side)
+    whole = np.arange(len(xy))
+    along_j = whole[np.tile((i % COLLECTOR_EVERY == 0) & (j < reach), n_districts)]
+    along_i = whole[np.tile((j % COLLECTOR_EVERY == 0) & (i < reach), n_districts)]
+    stretch = np.concatenate(
+        (np.stack((along_j, along_j + 1), axis=1), np.stack((along_i, along_i + side), axis=1))
+    )
+    xy += rng.normal(0, 0.07, xy.shape)
+    return _restricted(Plan(xy, stretch, np.full(len(stretch), COLLECTOR)), kept)
+
+
+def _well_inside(xy: FloatArray, district: IntArray, centre: FloatArray) -> BoolArray:
+    """Return which points lie in their own district, off its borders."""
+    distance, near = _nearest(xy, centre, 4)
+    others = np.linalg.norm(centre[near[:, 1:]] - centre[near[:, :1]], axis=2)
+    to_border = (distance[:, 1:] ** 2 - distance[:, :1] ** 2) / (2 * others)
+    inside: BoolArray = (near[:, 0] == district) & (to_border.min(axis=1) > VERGE)
+    return inside
+
+
+def _nearest(xy: FloatArray, among: FloatArray, n_nearest: int) -> tuple[FloatArray, IntArray]:
+    """Return distances and indices of the nearest of some points, each (n, n_nearest)."""
+    distance, index = cKDTree(among).query(xy, k=range(1, n_nearest + 1))
+    return np.asarray(distance, dtype=np.float64), np.asarray(index, dtype=np.int64)
+
+
+def _restricted(plan: Plan, kept: BoolArray) -> Plan:
+    """Return the plan of the junctions that are kept, renumbered, and what lies between them."""
+    number = np.cumsum(kept) - 1
+    whole = kept[plan.stretch].all(axis=1)
+    return Plan(plan.xy[kept], number[plan.stretch[whole]], plan.class_of[whole])
+
+
+def _ragged_distance(rng: np.random.Generator, xy: FloatArray) -> FloatArray:
+    """Return the distance from the centre, longer in some directions than in others."""
+    angle = np.arctan2(xy[:, 1], xy[:, 0])
+    outline = np.ones(len(xy))
+    for lobes in range(2, 6):
+        outline += 0.16 / lobes * np.sin(lobes * angle + rng.uniform(0, 2 * np.pi))
+    return np.asarray(np.linalg.norm(xy, axis=1) / outline, dtype=np.float64)
+
+
+def _bent(rng: np.random.Generator, xy: FloatArray, rim: float) -> FloatArray:
+    """Return the plane in gentle waves, stretched towards the rim."""
+    bent = xy.copy()
+    for _ in range(3):
+        angle, phase = rng.uniform(0, 2 * np.pi, 2)
+        wavelength = rng.uniform(3, 7) * DISTRICT
+        ahead = np.array([np.cos(angle), np.sin(angle)])
+        aside = np.array([-np.sin(angle), np.cos(angle)])
+        wave = np.sin(xy @ ahead * (2 * np.pi / wavelength) + phase)
+        bent += 0.03 * wavelength * wave[:, None] * aside
+    bent *= 1 + STRETCH * np.linalg.norm(xy, axis=1, keepdims=True) / rim
+    return bent
+
+
+def _in_strips(plan: Plan) -> Plan:
+    """Return the plan renumbered from south to north, so that neighbours lie close in memory."""
+    x, y = plan.xy.T
+    order = np.lexsort((x, np.floor(y / DISTRICT)))
+    number = np.argsort(order)
+    return Plan(plan.xy[order], number[plan.stretch], plan.class_of)
+
 
 SPACING_M = 80.0
 """Between junctions in the centre."""
@@ -51,7 +246,7 @@ def city(size: str) -> RoadNetwork:
     """Return the city of a size such as `10000`, or `10000:7` with a seed (0 unless given).
 
     Exactly N nodes, 0 to N-1, in strips from south to north, so that neighbours lie close in
-    memory; straight two-way roads, centred on the origin of `anonymizer.networks.local`. Equal
+    memory; straight two-way roads, centred on the origin of `anonymizer.networks.grids`. Equal
     sizes and seeds give equal cities (for one version of SciPy).
 
     Notes

@@ -1,14 +1,33 @@
-"""The regular grid of the seed's experiments."""
+"""The regular grid of the seed's experiments.
+
+Where generated networks lie: a plane in metres, laid onto the earth.
+"""
 
 import re
 
 import numpy as np
 
+from anonymizer.algorithms.geodesy import EARTH_RADIUS_M
+from anonymizer.domain.arrays import FloatArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.networks.construction import from_arcs
-from anonymizer.networks.local import lat_lon
 from anonymizer.networks.speeds import free_flow_mps
+
+ORIGIN_LAT, ORIGIN_LON = 60.1699, 24.9384
+"""Helsinki Central Station, WGS84 degrees: a plausible place, where few test data are wrong by
+being right (longitudes are half as wide as latitudes, and neither coordinate is near zero)."""
+
+
+def lat_lon(x_m: FloatArray, y_m: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the positions of points in metres east and north of the origin.
+
+    Equirectangular: distances are true at the origin and off by 1 % some 35 km north of it.
+    """
+    lat = ORIGIN_LAT + np.degrees(y_m / EARTH_RADIUS_M)
+    lon = ORIGIN_LON + np.degrees(x_m / (EARTH_RADIUS_M * np.cos(np.radians(ORIGIN_LAT))))
+    return lat, lon
+
 
 SPACING_M = 100.0
 MAX_NODES = 5_000_000
@@ -20,7 +39,7 @@ def grid(size: str) -> RoadNetwork:
 
     Ids are row-major, row 0 in the north; neighbours stand in the order north, west, south,
     east, as in the seed's worked example. Roads are residential, 100 m long, two-way; the
-    grid is centred on the origin of `anonymizer.networks.local`.
+    grid is centred on the origin of `anonymizer.networks.grids`.
     """
     match = re.fullmatch(r"([1-9]\d{0,6})x([1-9]\d{0,6})", size)
     if match is None or int(match[1]) * int(match[2]) > MAX_NODES:

@@ -14,7 +14,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from anonymizer.pipeline.histogram import BatchHistogram
+from anonymizer.pipeline.accounting import BatchHistogram
 from anonymizer.pipeline.positions.flow import PositionFlow
 from anonymizer.pipeline.positions.inbox import Inbox
 

@@ -13,8 +13,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from anonymizer.observe.metrics import buckets
-from anonymizer.pipeline.histogram import BatchHistogram
-from anonymizer.pipeline.records.accounts import StreamAccounts
+from anonymizer.pipeline.accounting import BatchHistogram, StreamAccounts
 from anonymizer.pipeline.records.flow import STRAY, RecordFlow
 from anonymizer.pipeline.records.inbox import RecordInbox
 from anonymizer.pipeline.records.stream_state import Lane

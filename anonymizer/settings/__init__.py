@@ -11,6 +11,7 @@ from anonymizer.settings.model import (
     OutputSettings,
     PresenceSettings,
     PseudonymSettings,
+    ReadingSettings,
     RegionSettings,
     SessionSettings,
     Settings,
@@ -18,7 +19,6 @@ from anonymizer.settings.model import (
     WatchSettings,
 )
 from anonymizer.settings.protection import TripSettings, ZoneSettings, zones_of
-from anonymizer.settings.readings import ReadingSettings
 from anonymizer.settings.stream_attributes import AttributeSettings
 from anonymizer.settings.streams import (
     PromiseSettings,

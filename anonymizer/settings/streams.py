@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from anonymizer.domain.promises import Promise, bounded_shares
+from anonymizer.domain.promises import Promise, bounded_shares, check_cells_promise
 from anonymizer.settings.group import Group
 from anonymizer.settings.stream_attributes import AttributeSettings, NotNegative, Positive
 
@@ -258,9 +258,6 @@ class StreamSettings(Group):
             if self.labels != "representative":
                 raise ValueError(f'labels: "{self.model}" has its own')
             return self
-        from anonymizer.algorithms.cells.forming import (  # noqa: PLC0415  a second to import
-            check_cells_promise,
-        )
 
         p = self.promise
         try:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from anonymizer.pipeline.records.releases import Release
+from anonymizer.pipeline.records.store_port import Release
 from anonymizer.store.sqlite_file import APPLICATION_ID, VERSION, mistake
 
 # Whole windows alone: of a part of one, a larger k would be answered otherwise than of all of it.

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.accounting import label_of
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.records.accounts import label_of
 from anonymizer.pipeline.records.store_port import (
     DIGEST_BYTES,
     MOST_RECENT,

@@ -1,6 +1,5 @@
 """The HTTP side of the gateway."""
 
-from anonymizer.web.application import Health, create_application
-from anonymizer.web.server import HttpServer
+from anonymizer.web.server import Health, HttpServer, create_application
 
 __all__ = ["Health", "HttpServer", "create_application"]

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from anonymizer.algorithms.kaca.labels import Language
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.queries import Answer, Queries, Refusal
-from anonymizer.pipeline.records.releases import Release, ReleaseStore
+from anonymizer.pipeline.records.store_port import Release, ReleaseStore
 from anonymizer.web.schemas import (
     Clustering,
     Generalization,

@@ -15,10 +15,9 @@ from pydantic import BaseModel, BeforeValidator
 
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.queries import Queries, Refusal
-from anonymizer.pipeline.records.releases import ReleaseStore
+from anonymizer.pipeline.records.store_port import ReleaseStore
 from anonymizer.web.answers import MOST_K, MOST_ROWS, Lang, release_list, toll_answer
-from anonymizer.web.auth import bearer
-from anonymizer.web.limits import RateLimit
+from anonymizer.web.auth import RateLimit, bearer
 from anonymizer.web.schemas import Problem, ReleaseList, TollAnswer
 
 _WANTED = {

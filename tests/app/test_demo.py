@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from anonymizer.app.demo import DemoPlan, Scene, run_demo
-from anonymizer.app.glance import Glance
+from anonymizer.app.live_map.rates import Glance
 from anonymizer.errors import InputError, SettingsError, TransportError
 from tests.end_to_end import ANONYMIZER, DEADLINE_S
 

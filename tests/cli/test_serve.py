@@ -17,7 +17,7 @@ from anonymizer.settings import (
     StreamSettings,
     ZoneSettings,
 )
-from anonymizer.settings.readings import ReadingSettings
+from anonymizer.settings.model import ReadingSettings
 from tests.brokers import Certificates
 from tests.cli.support import anonymizer
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.codecs._time import unix_s
+from anonymizer.codecs._fields import unix_s
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ZONES = st.integers(-23 * 60 - 59, 23 * 60 + 59).map(lambda m: timezone(timedelta(minutes=m)))

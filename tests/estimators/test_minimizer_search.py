@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.estimators.searching import Released, Search
+from anonymizer.estimators.minimizer import Released, Search
 
 
 @st.composite

@@ -15,7 +15,6 @@ from anonymizer.algorithms.records.problem import Cost
 from anonymizer.app.plots import BLUE, RED
 from anonymizer.domain.records import NO_CODE, Records, Schema
 from anonymizer.errors import InputError, SettingsError
-from experiments.made_tables import adult_like, census_like
 from experiments.multisource_experiment import (
     DS,
     KS,
@@ -26,12 +25,16 @@ from experiments.multisource_experiment import (
     Multisource,
     Reading,
     Study,
+    StudyFiles,
     Trial,
+    adult_like,
+    census_like,
+    made_study,
+    read_study,
     run_multisource,
     trials,
 )
 from experiments.multisource_results import run_rows, summary, time_rows, write_results
-from experiments.multisource_study import StudyFiles, made_study, read_study
 
 FILES = [
     "runs.csv", "times.csv", "summary.json",

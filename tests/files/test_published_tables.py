@@ -11,8 +11,7 @@ from anonymizer.algorithms.records.problem import Cost
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.records import Attribute, Records, Schema
 from anonymizer.errors import InputError
-from anonymizer.files.labels import runs_of
-from anonymizer.files.published_tables import Release, read_published, read_row_map
+from anonymizer.files.published_tables import Release, read_published, read_row_map, runs_of
 from tests.algorithms.records.made import SCHEMA, categories, numbers
 from tests.algorithms.records.partitions import partitions
 

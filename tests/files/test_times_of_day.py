@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.errors import InputError, SettingsError
+from anonymizer.files.coded_columns import with_minutes
 from anonymizer.files.coded_table import Declared, code_table
 from anonymizer.files.tables import Table
-from anonymizer.files.times import with_minutes
 
 
 def minutes(cells: object, markers: tuple[str, ...] = ()) -> list[float | None]:

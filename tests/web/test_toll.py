@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from anonymizer.pipeline.records.queries import Queries
 from anonymizer.store import ReleaseReader
 from anonymizer.web import create_application
-from anonymizer.web.limits import RateLimit
+from anonymizer.web.auth import RateLimit
 from anonymizer.web.mcp_tools import tool_server
 from anonymizer.web.toll import toll_router
 from tests.pipeline.records.support import Rig

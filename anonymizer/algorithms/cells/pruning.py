@@ -1,18 +1,21 @@
-"""A grown tree, cut back until every cell keeps the promise."""
+"""A grown tree, cut back until every cell keeps the promise.
+
+Cells in one go: grow a tree, cut it back.
+"""
 
 from dataclasses import dataclass
 from math import inf
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from anonymizer.algorithms.cells.growing import Grown
-from anonymizer.algorithms.cells.tree import LEAF
+from anonymizer.algorithms.cells.tree import LEAF, Grown, grow
 from anonymizer.algorithms.cells.tree_features import FeatureArray, encode
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import class_keeps
-from anonymizer.algorithms.records.problem import Problem, ProblemArrays
+from anonymizer.algorithms.records.problem import Problem, ProblemArrays, pose
 from anonymizer.domain.arrays import (
     BoolArray,
     FloatArray,
@@ -21,7 +24,8 @@ from anonymizer.domain.arrays import (
     RecordArray,
     UInt8Array,
 )
-from anonymizer.domain.records import NO_CODE, Attribute
+from anonymizer.domain.promises import Promise, check_cells_promise
+from anonymizer.domain.records import NO_CODE, Attribute, Records, Schema
 
 NOTHING, CELL, FORK, ALL_LEFT, ALL_RIGHT = range(5)
 """What is left of a node: no cell keeps the promise below it; it is a cell itself; its children
@@ -260,3 +264,29 @@ def _assign(
         for record in range(len(features)):
             class_of[record] = class_of_node[_cell(features, record, node, state, 0)]
     return class_of
+
+
+def cells(
+    records: Records,
+    schema: Schema,
+    promise: Promise,
+    *,
+    target: ArrayLike | None,
+    numeric: bool = False,
+    seed: int = 0,
+) -> Cells:
+    """Return the cells of a decision tree that keep the promise.
+
+    Parameters
+    ----------
+    target, numeric, seed
+        See `grow`.
+
+    Raises
+    ------
+    ValueError
+        If the promise cannot be kept by any table: see `check_cells_promise`.
+    """
+    check_cells_promise(promise)
+    grown = grow(records, schema, target, min_leaf=promise.k, numeric=numeric, seed=seed)
+    return prune(grown, pose(records, schema, promise))

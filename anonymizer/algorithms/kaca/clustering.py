@@ -11,7 +11,7 @@ import numpy as np
 from anonymizer.algorithms.kaca.bisection import halve
 from anonymizer.algorithms.kaca.class_merging import join_alike, merge
 from anonymizer.algorithms.kaca.features import Feature, features
-from anonymizer.algorithms.kaca.improving import improve
+from anonymizer.algorithms.kaca.local_improvement import improve
 from anonymizer.algorithms.records.problem import Problem, pose
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.promises import Promise

@@ -14,7 +14,7 @@ from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from anonymizer.algorithms.kaca.told import Told
+from anonymizer.algorithms.kaca.labels import Told
 
 
 class Total(NamedTuple):

@@ -1,13 +1,20 @@
-"""Near pairs of classes, pooled and cut in two again, in the best place."""
+"""Near pairs of classes, pooled and cut in two again, in the best place.
+
+Classes improved in rounds, each of which lowers the sum of squares.
+
+Classes whose members lie nearer to other classes are given up.
+"""
 
 from typing import TypeAlias
 
 import numpy as np
 
 from anonymizer.algorithms.kaca.bisection import both_keep
+from anonymizer.algorithms.kaca.class_merging import dense
+from anonymizer.algorithms.kaca.features import means, nearest, sum_of_squares
 from anonymizer.algorithms.kernels import kernel
-from anonymizer.algorithms.records.classes import classes_of
-from anonymizer.algorithms.records.problem import ProblemArrays
+from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
+from anonymizer.algorithms.records.problem import Problem, ProblemArrays
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 _MOST = 64
@@ -250,3 +257,133 @@ def _among(some: IntArray, one: int) -> bool:
         if each == one:
             return True
     return False
+
+
+@kernel
+def dissolve(
+    feature: FloatArray,
+    class_of: Int32Array,
+    first_of: IntArray,
+    member: IntArray,
+    mean: FloatArray,
+    near: IntArray,
+) -> float:
+    """Hand out the members of classes to near ones where that lowers the sum of squares, in place.
+
+    Parameters
+    ----------
+    feature
+        Of each record, shape (n, features).
+    class_of
+        Changed in place, shape (n,).
+    first_of, member
+        The same classes in compressed sparse rows.
+    mean
+        Of each class, shape (classes, features).
+    near
+        Classes that may take them, shape (classes, some); itself is passed over.
+
+    Returns
+    -------
+    saved
+        What the sum of squares fell by, at the least.
+
+    Notes
+    -----
+    As where three trucks of a class left at 8:00 and two at 8:05, and at either minute there are
+    enough. The squared distance to the mean of a class is more than a record adds to it, also
+    when others join it, as the mean follows them. A class that has been added to stays, and one
+    that was given up takes nobody, so that the means compared are those of the beginning.
+    O(n near features).
+    """
+    n_classes = len(first_of) - 1
+    fixed = np.zeros(n_classes, np.bool_)
+    gone = np.zeros(n_classes, np.bool_)
+    to = np.empty(len(member), np.int32)
+    saved = 0.0
+    for a in range(n_classes):
+        if fixed[a]:
+            continue
+        now, then = 0.0, 0.0
+        for at in range(first_of[a], first_of[a + 1]):
+            now += _squared(feature[member[at]], mean[a])
+            nearest = np.inf
+            for b in near[a]:
+                if b != a and not gone[b]:
+                    distance = _squared(feature[member[at]], mean[b])
+                    if distance < nearest:
+                        nearest, to[at] = distance, b
+            then += nearest
+        if then < now:
+            saved += now - then
+            gone[a] = True
+            for at in range(first_of[a], first_of[a + 1]):
+                class_of[member[at]] = to[at]
+                fixed[to[at]] = True
+    return saved
+
+
+@kernel
+def _squared(one: FloatArray, other: FloatArray) -> float:
+    squared = 0.0
+    for f in range(len(one)):
+        squared += (one[f] - other[f]) * (one[f] - other[f])
+    return squared
+
+
+_NEAR = 6
+_ROUNDS = 8
+_ENOUGH = 0.02
+
+
+def improve(
+    problem: Problem,
+    feature: FloatArray,
+    class_of: Int32Array,
+    *,
+    by_size: bool,
+    may_grow: bool,
+) -> Int32Array:
+    """Return classes with a smaller sum of squares that keep the promise as those given do.
+
+    Parameters
+    ----------
+    feature
+        Of each record, shape (n, features).
+    class_of
+        Classes from 0 up without a gap that keep the promise; `SUPPRESSED` stays.
+    by_size
+        Whether k records keep the promise, whichever they are.
+    may_grow
+        Whether a class that keeps the promise does so with any record more.
+
+    Notes
+    -----
+    A round gives up classes whose members are better off in near ones (where classes may grow),
+    then cuts each class, pooled with each of its six nearest, in two again. It is the last one
+    when it saves less than 2 %, or the eighth. Expected O(n log n) a round.
+    """
+    p = problem
+    out = class_of.copy()
+    published = out != SUPPRESSED
+    restless = np.ones(len(out), bool)  # records of a class that the last round changed
+    total = sum_of_squares(feature, out)
+    for _ in range(_ROUNDS):
+        mean = means(feature[published], out[published])
+        _, near = nearest(mean, mean, _NEAR + 1)
+        before, classes = out.copy(), classes_of(out)
+        saved = 0.0
+        if may_grow:
+            saved = dissolve(feature, out, classes.first_of, classes.member, mean, near)
+        room = max(len(classes), len(out) // p.k + 1)
+        active = np.zeros(room, bool)
+        active[out[published & (restless | (out != before))]] = True
+        _, cut = recut(
+            feature, by_size, p.arrays, p.k, linked(out, room), len(classes), near, active
+        )
+        restless = published & active[out]
+        out = dense(out)
+        if saved + cut <= _ENOUGH * total:
+            break
+        total -= saved + cut
+    return out

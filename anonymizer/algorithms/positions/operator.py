@@ -13,8 +13,7 @@ from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.cloaks import Cloak
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.protection import IN_ZONE
-from anonymizer.algorithms.positions.transcripts import Transcripts
-from anonymizer.algorithms.positions.verification import groups_that_hold
+from anonymizer.algorithms.positions.verification import Transcripts, groups_that_hold
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, UInt8Array
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome

@@ -2,6 +2,11 @@
 
 Written to share nothing with the code that formed the groups: it starts from the newest
 position of each device, not from the density map's counts, and walks what is about to leave.
+
+The promise over time, checked before publishing: nobody's pseudonym has a life of its own.
+
+For every pseudonym a running hash of all it has published, when and with how many others. It
+shares nothing with the code that forms groups: it sees only what is about to leave.
 """
 
 import numpy as np
@@ -86,3 +91,95 @@ def _holds(
                 good = good and node_of[s] >= 0 and region_at[node_of[s]] == g
         holds[g] = good and n_devices >= k[g]
     return holds
+
+
+_NEVER = -1
+
+
+class Transcripts:
+    """What each living pseudonym has published so far."""
+
+    def __init__(self) -> None:
+        self._version_of = np.full(0, _NEVER, np.int64)
+        self._hash_of = np.zeros(0, np.uint64)
+        self._n_sharing = np.zeros(0, np.int64)
+
+    def unbroken(self, release: Release, *, now: float, n_slots: int) -> BoolArray:
+        """Note a release down; return which groups keep the promise, shape (groups,).
+
+        A group keeps it when at least k pseudonyms are in it, all were born at the same tick,
+        all have published the same ever since, and there are exactly as many as at birth.
+
+        Notes
+        -----
+        O(region nodes + members). 64-bit hashes: two different lives pass for one with a chance
+        of 2^-64 a comparison.
+        """
+        more = n_slots - len(self._version_of)
+        if more > 0:
+            self._version_of = np.concatenate([self._version_of, np.full(more, _NEVER)])
+            self._hash_of = np.concatenate([self._hash_of, np.zeros(more, np.uint64)])
+            self._n_sharing = np.concatenate([self._n_sharing, np.zeros(more, np.int64)])
+        with np.errstate(over="ignore"):  # hashes wrap around; compiled, numba says nothing of it
+            return _unbroken(
+                release.k,
+                release.first_node_of,
+                release.node,
+                release.first_member_of,
+                release.member,
+                release.version,
+                self._version_of,
+                self._hash_of,
+                self._n_sharing,
+                np.float64(now).view(np.uint64),
+            )
+
+
+@kernel
+def _mix(h: np.uint64, value: np.uint64) -> np.uint64:
+    """Return a hash of a hash and a value (the finalizer of splitmix64)."""
+    h = np.uint64((h ^ value) + np.uint64(0x9E3779B97F4A7C15))
+    h = np.uint64((h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9))
+    h = np.uint64((h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB))
+    return np.uint64(h ^ (h >> np.uint64(31)))
+
+
+@kernel
+def _unbroken(
+    k: Int32Array,
+    first_node_of: IntArray,
+    node: Int32Array,
+    first_member_of: IntArray,
+    member: Int32Array,
+    version: IntArray,
+    version_of: IntArray,
+    hash_of: "np.ndarray[tuple[int], np.dtype[np.uint64]]",
+    n_sharing: IntArray,
+    now: np.uint64,
+) -> BoolArray:
+    good = np.zeros(len(k), np.bool_)
+    for g in range(len(k)):
+        start, end = first_member_of[g], first_member_of[g + 1]
+        if start == end:
+            continue
+        said = now
+        for v in node[first_node_of[g] : first_node_of[g + 1]]:
+            said = _mix(said, np.uint64(v))
+        first = member[start]
+        born = version_of[first] != version[start]
+        alike = end - start >= k[g]
+        for i in range(start, end):
+            s = member[i]
+            alike = alike and version[i] == version[start]
+            alike = alike and (version_of[s] != version[i]) == born
+            if not born:
+                alike = alike and hash_of[s] == hash_of[first] and n_sharing[s] == end - start
+        good[g] = alike
+        before = np.uint64(0) if born else hash_of[first]
+        for i in range(start, end):
+            s = member[i]
+            version_of[s] = version[i]
+            n_sharing[s] = end - start
+            # A broken group is not published: its lives must not match any other's again.
+            hash_of[s] = _mix(before, said) if alike else _mix(_mix(hash_of[s], said), np.uint64(i))
+    return good

@@ -7,9 +7,7 @@ import numpy as np
 
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.keeping import tally_keeps
-from anonymizer.algorithms.records.tally import Tally
-from anonymizer.algorithms.records.tallying import add, clear, tally_cost
+from anonymizer.algorithms.records.tally import Tally, add, clear, tally_cost, tally_keeps
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 _MOST_CUTS, _FEWEST_CUTS = 128, 8

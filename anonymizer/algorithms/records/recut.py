@@ -3,12 +3,16 @@
 import numpy as np
 
 from anonymizer.algorithms.kernels import inner_kernel, kernel
-from anonymizer.algorithms.records.keeping import tally_keeps
-from anonymizer.algorithms.records.outlining import redraw
-from anonymizer.algorithms.records.partition import Partition, cost_of, link, members, unlink
-from anonymizer.algorithms.records.pricing import Orders
-from anonymizer.algorithms.records.tally import Tally
-from anonymizer.algorithms.records.tallying import add, clear, tally_cost
+from anonymizer.algorithms.records.partition import (
+    Orders,
+    Partition,
+    cost_of,
+    link,
+    members,
+    redraw,
+    unlink,
+)
+from anonymizer.algorithms.records.tally import Tally, add, clear, tally_cost, tally_keeps
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 
 NO_CLASS = -1

@@ -2,9 +2,9 @@
 
 from anonymizer.app.anonymize.models import MODELS, Model
 from anonymizer.app.anonymize.plan import Plan
+from anonymizer.app.anonymize.publication import Places, write_release
 from anonymizer.app.anonymize.release_report import AnonymizeReport
 from anonymizer.app.anonymize.table_anonymization import COSTS, Anonymized, anonymize
-from anonymizer.app.anonymize.writing import Places, write_release
 
 __all__ = [
     "COSTS",

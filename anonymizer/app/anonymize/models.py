@@ -4,18 +4,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from anonymizer.algorithms.cells.forming import check_cells_promise
-from anonymizer.algorithms.cells.growing import grow
 from anonymizer.algorithms.cells.pruning import prune
+from anonymizer.algorithms.cells.tree import grow
 from anonymizer.algorithms.kaca import clustering as forming
 from anonymizer.algorithms.kaca.features import Feature
-from anonymizer.algorithms.records.best import best
+from anonymizer.algorithms.records.local_search import best
 from anonymizer.algorithms.records.mondrian import mondrian
 from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.problem import Problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.domain.arrays import Int32Array, IntArray
-from anonymizer.domain.promises import Promise
+from anonymizer.domain.promises import Promise, check_cells_promise
 from anonymizer.domain.records import Records, Schema
 from anonymizer.errors import SettingsError
 

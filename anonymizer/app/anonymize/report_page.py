@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from anonymizer.app.anonymize.charts import class_sizes, losses, shares
+from anonymizer.app.anonymize.class_charts import class_sizes, losses, shares
 from anonymizer.app.anonymize.publication import Publication
 from anonymizer.app.anonymize.release_report import AnonymizeReport, Losses
 

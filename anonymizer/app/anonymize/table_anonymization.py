@@ -8,20 +8,18 @@ from typing import TypeAlias
 import numpy as np
 
 from anonymizer.algorithms.kaca.features import Feature
-from anonymizer.algorithms.records.arranging import arranged
-from anonymizer.algorithms.records.best import warm_up
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.feasibility import why_impossible
+from anonymizer.algorithms.records.criteria import why_impossible
+from anonymizer.algorithms.records.local_search import warm_up
+from anonymizer.algorithms.records.ordering import arranged
 from anonymizer.algorithms.records.problem import Cost, pose
 from anonymizer.algorithms.records.verification import verify_classes
-from anonymizer.app.anonymize.banding import with_bands
 from anonymizer.app.anonymize.class_labels import Wording, joined, n_faulty, wording_of
 from anonymizer.app.anonymize.models import MODELS, Method, Model, Task
-from anonymizer.app.anonymize.noting import settings_of, warnings_of
-from anonymizer.app.anonymize.plan import Plan
+from anonymizer.app.anonymize.plan import Plan, with_bands
 from anonymizer.app.anonymize.publication import CLASS_COLUMN, Publication, publish
 from anonymizer.app.anonymize.release_report import AnonymizeReport, CostName
-from anonymizer.app.anonymize.report_figures import report_of
+from anonymizer.app.anonymize.report_figures import report_of, settings_of, warnings_of
 from anonymizer.app.anonymize.statistics import measured, with_summaries
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.errors import GuaranteeError, InputError, SettingsError

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.density_leak import band_accuracy
 from anonymizer.algorithms.attacks.indistinguishability import instants_of
 from anonymizer.algorithms.attacks.presence import (
     OUTSIDE,
@@ -10,7 +9,12 @@ from anonymizer.algorithms.attacks.presence import (
     devices_near,
     slot_in_region,
 )
-from anonymizer.algorithms.attacks.region_center import centres, guess_success, prefix_roots
+from anonymizer.algorithms.attacks.region_center import (
+    band_accuracy,
+    centres,
+    guess_success,
+    prefix_roots,
+)
 from anonymizer.app.audit.case import Case, mean
 from anonymizer.app.audit.findings import Figure, Finding
 

@@ -5,17 +5,15 @@ from functools import partial
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.extent import extent_m
 from anonymizer.algorithms.attacks.indistinguishability import twin_classes
-from anonymizer.algorithms.attacks.observed import Observed
-from anonymizer.algorithms.attacks.sensed import last_sensed
+from anonymizer.algorithms.attacks.observed import Observed, extent_m
 from anonymizer.algorithms.attacks.truth import Truth, follow_devices
+from anonymizer.algorithms.attacks.value_linking import last_sensed
 from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.app.audit.case import Case, Values
 from anonymizer.app.audit.findings import AuditReport, Finding, Mode, RegionStatistics
-from anonymizer.app.audit.pseudonym_attacks import lasting, linking, session, velocity
+from anonymizer.app.audit.pseudonym_attacks import lasting, linking, session, values, velocity
 from anonymizer.app.audit.region_attacks import density_leak, inversion, k_reached, roots, soundness
-from anonymizer.app.audit.values import values
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError

@@ -11,9 +11,8 @@ from anonymizer.algorithms.attacks.released_classes import Published
 from anonymizer.algorithms.records.measures import Measures, measure
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.algorithms.records.verification import Part, verify_classes
-from anonymizer.app.anonymize.banding import with_bands
-from anonymizer.app.audit.findings import Figure, Finding
-from anonymizer.app.audit.table_report import LossFigures, TableAuditReport
+from anonymizer.app.anonymize.plan import with_bands
+from anonymizer.app.audit.findings import Figure, Finding, LossFigures, TableAuditReport
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema

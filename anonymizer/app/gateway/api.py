@@ -12,8 +12,7 @@ from anonymizer.pipeline.records.queries import Queries
 from anonymizer.settings import Settings, StreamSettings
 from anonymizer.store import ReleaseReader
 from anonymizer.web.answers import SHOWN
-from anonymizer.web.auth import read_token
-from anonymizer.web.limits import RateLimit
+from anonymizer.web.auth import RateLimit, read_token
 from anonymizer.web.toll import toll_router
 
 

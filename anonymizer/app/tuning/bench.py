@@ -1,18 +1,25 @@
-"""What a search works on: records to anonymize, and others that a model is judged by."""
+"""What a search works on: records to anonymize, and others that a model is judged by.
+
+A table as a bench.
+"""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from anonymizer import __version__
-from anonymizer.algorithms.records.arranging import arranged
+from anonymizer.algorithms.records.ordering import arranged
+from anonymizer.app.anonymize.plan import with_bands
+from anonymizer.app.anonymize.table_anonymization import MOST_CLASSES
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise, bounded_shares
 from anonymizer.domain.records import Records, Schema
-from anonymizer.errors import InputError
+from anonymizer.errors import InputError, SettingsError
+from anonymizer.files.coded_table import CodedTable, Declared, code_table
+from anonymizer.files.tables import Table
 from anonymizer.pipeline.records.declaration import Stream
 
 Learner: TypeAlias = Literal["tree", "forest"]
@@ -147,3 +154,72 @@ def split_windows(
         return (kept,), (held_out,)
     n_kept = min(len(windows) - 1, max(1, round((1 - share) * len(windows))))
     return tuple(windows[:n_kept]), tuple(windows[n_kept:])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """What is learned, and by what it is judged.
+
+    Attributes
+    ----------
+    target
+        Column or attribute with the classes; None: nothing is learned.
+    learner
+        See `Bench`.
+    held_out
+        Share that is held out.
+    """
+
+    target: str | None = None
+    learner: Learner = "tree"
+    held_out: float = 0.25
+
+
+def bench_of_table(
+    table: Table,
+    declared: Declared,
+    trained: Trained,
+    *,
+    bands: Mapping[str, Sequence[float]] | None = None,
+    base: Promise | None = None,
+    seed: int = 0,
+) -> Bench:
+    """Return what a table is tried on.
+
+    Parameters
+    ----------
+    declared
+        With the target among the sensitive attributes or the kept columns.
+    bands
+        Edges of the bands of sensitive numbers, by name: values of one band are one.
+    base
+        What is promised besides k, d, l and shares, which are safe.
+
+    Raises
+    ------
+    InputError
+        If the table is not as declared, or is too small to hold some of it out.
+    SettingsError
+        If the target or bands do not go with what is declared.
+    """
+    coded = with_bands(code_table(table, declared), bands or {})
+    records = coded.records
+    shown = Bench(schema=coded.schema, windows=(), base=base or Promise(k=2), seed=seed)
+    shown = replace(shown, learner=trained.learner)
+    if trained.target is None:
+        whole = Window(records, np.zeros(records.n, np.int32))
+        return replace(shown, windows=(whole.only(np.arange(records.n)),))
+    window = Window(records, _target(coded, trained.target))
+    try:
+        kept, judged = split_persons(window, share=trained.held_out, seed=seed)
+    except InputError as error:
+        raise InputError(f"{table.path}: {error}") from None
+    return replace(shown, windows=(kept,), judged=(judged,))
+
+
+def _target(coded: CodedTable, name: str) -> Int32Array:
+    if name not in coded.open.columns:
+        raise SettingsError("target: must be no quasi-identifier")
+    if coded.open[name].n_unique() > MOST_CLASSES:
+        raise SettingsError(f"target: has more than {MOST_CLASSES} values")
+    return coded.open_code[:, coded.open.columns.index(name)]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from anonymizer.app.tuning.figures import Trial
 from anonymizer.app.tuning.space import Configuration
+from anonymizer.app.tuning.trial import Trial
 from anonymizer.errors import InputError
 
 

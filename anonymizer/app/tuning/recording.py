@@ -1,8 +1,13 @@
-"""What the topics of a stream carried, joined into windows as the gateway does it."""
+"""What the topics of a stream carried, joined into windows as the gateway does it.
 
+The topics of a stream, listened to for a while. Nothing of it is stored.
+"""
+
+import asyncio
+import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -10,17 +15,18 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from anonymizer.app.tuning.bench import Bench, Window, split_windows
-from anonymizer.app.tuning.tables import Trained
+from anonymizer.app.tuning.bench import Bench, Trained, Window, split_windows
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.records import Records
-from anonymizer.errors import InputError, SettingsError
+from anonymizer.errors import InputError, SettingsError, TransportError
 from anonymizer.files.tables import KNOWN_ENDINGS, read_table
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.records.declaration import MOST_CLASSES, Stream
 from anonymizer.pipeline.records.join import Joined, OpenRecords
 from anonymizer.pipeline.records.store_port import PartRow
-from anonymizer.pipeline.records.topics import RecordRouter
-from anonymizer.settings import LimitSettings
+from anonymizer.pipeline.records.topics import RecordRouter, topic_filter
+from anonymizer.settings import BrokerSettings, LimitSettings
+from anonymizer.transport import MqttLink
 
 _KEY = b"tune"
 """Of digests that leave no process: equal records give equal results."""
@@ -240,3 +246,60 @@ def target_column(stream: Stream, target: str | None) -> int | None:
 
 def _named(outcome: Outcome) -> str:
     return outcome.name.lower().replace("__", "_")
+
+
+MOST_MESSAGES = 2_000_000
+"""Heard at most: the tap then ends by itself."""
+
+
+async def tap(
+    broker: BrokerSettings, stream: Stream, *, seconds: float, patience_s: float = 15.0
+) -> list[Message]:
+    """Return what the topics of a stream carry in the next seconds.
+
+    Parameters
+    ----------
+    patience_s
+        How long the broker may take to let us in.
+
+    Raises
+    ------
+    TransportError
+        If the broker cannot be reached.
+
+    Notes
+    -----
+    Listens beside a gateway that runs, under a name of its own and at QoS 0: no message is kept
+    from anybody, and the broker keeps none for us.
+    """
+    heard: list[Message] = []
+    full = asyncio.Event()
+
+    def deliver(deliveries: Sequence[Delivery]) -> None:
+        room = MOST_MESSAGES - len(heard)
+        live = (each for each in deliveries if not each.retained)
+        heard.extend([Message(each.topic, each.payload) for each in live][:room])
+        if len(heard) >= MOST_MESSAGES:
+            full.set()
+
+    link = MqttLink(
+        broker.model_copy(update={"session_expiry_s": 0}),
+        client_id=f"{broker.client_id}-tune-{os.getpid()}",
+        subscriptions=[(topic_filter(source), 0) for source in stream.settings.sources],
+        deliver=deliver,
+    )
+    async with asyncio.TaskGroup() as group:
+        group.create_task(link.run(), name="tap")
+        try:
+            async with asyncio.timeout(patience_s):
+                await link.until_connected()
+            await asyncio.wait([group.create_task(full.wait(), name="full")], timeout=seconds)
+        except TimeoutError:
+            reached = False
+        else:
+            reached = True
+        full.set()
+        await link.close()
+    if not reached:
+        raise TransportError(f"the broker cannot be reached within {patience_s:g} s")
+    return heard

@@ -82,6 +82,6 @@ def _write(file: BinaryIO, *, text: str) -> None:
 
 
 def _draw(file: BinaryIO, *, report: TuneReport) -> None:
-    from anonymizer.app.tuning.charts import draw_front  # noqa: PLC0415  plots take long to load
+    from anonymizer.app.tuning.front_chart import draw_front  # noqa: PLC0415  plots take long to load
 
     draw_front(file, report)

@@ -6,8 +6,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from anonymizer.app.tuning.bench import Bench, Learner
-from anonymizer.app.tuning.figures import Trial
 from anonymizer.app.tuning.model_score import score_of_guessing, score_of_original
+from anonymizer.app.tuning.trial import Trial
 
 Sort = Literal["score", "deletion"]
 MAY_LOSE = 0.02

@@ -12,14 +12,12 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.ages import PseudonymAges
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
-from anonymizer.pipeline.places import Places
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.decoding import Decoded, Decoder, date_the_undated
 from anonymizer.pipeline.positions.encoding import ReleaseEncoder
-from anonymizer.pipeline.positions.factory import cloaking_operator, density_rule
-from anonymizer.pipeline.positions.flow_stats import FlowStats, LightAudit
+from anonymizer.pipeline.positions.factory import Places, cloaking_operator, density_rule
+from anonymizer.pipeline.positions.flow_stats import FlowStats, LightAudit, PseudonymAges
 from anonymizer.pipeline.positions.group_readings import GroupReadings
 from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.tick_accounts import Accounts

@@ -1,4 +1,7 @@
-"""What is measured of a positions flow beside its accounting: time, size, and privacy reached."""
+"""What is measured of a positions flow beside its accounting: time, size, and privacy reached.
+
+How long published pseudonyms have been borne, told from the releases alone.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +14,7 @@ from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.release import Release
-from anonymizer.pipeline.histogram import BatchHistogram
+from anonymizer.pipeline.accounting import BatchHistogram
 
 STAGES = ("decode", "locate", "cloak", "encode", "publish")
 
@@ -85,3 +88,36 @@ def _metres_across(release: Release, network: RoadNetwork) -> FloatArray:
         np.maximum.reduceat(lat, starts),
         np.maximum.reduceat(lon, starts),
     )
+
+
+class PseudonymAges:
+    """Watches that pseudonyms are renewed, without asking those who renew them.
+
+    Notes
+    -----
+    A slot that is given to another device under an equal number keeps the older birth: ages are
+    never understated. O(members) a tick.
+    """
+
+    def __init__(self) -> None:
+        self._version_of = np.zeros(0, np.int64)
+        self._born_s = np.zeros(0, np.float64)
+        self.oldest_s = 0.0
+        """Age of the oldest pseudonym in the last release that held any."""
+
+    def see(self, release: Release, *, now: float) -> None:
+        """Take in a release at unix seconds `now`."""
+        member = release.member
+        if not len(member):
+            return
+        self._make_room(int(member.max()) + 1)
+        fresh = (self._version_of[member] != release.version) | np.isnan(self._born_s[member])
+        self._born_s[member[fresh]] = now
+        self._version_of[member] = release.version
+        self.oldest_s = now - float(self._born_s[member].min())
+
+    def _make_room(self, n_slots: int) -> None:
+        n_new = max(n_slots, 2 * len(self._born_s)) - len(self._born_s)
+        if n_slots > len(self._born_s):
+            self._version_of = np.append(self._version_of, np.zeros(n_new, np.int64))
+            self._born_s = np.append(self._born_s, np.full(n_new, np.nan))

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anonymizer.algorithms.positions.reading_summaries import summarize
-from anonymizer.algorithms.positions.readings import ReadingsState
+from anonymizer.algorithms.positions.readings import ReadingsState, summarize
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.devices import NO_SLOT

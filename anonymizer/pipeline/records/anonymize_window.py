@@ -1,4 +1,7 @@
-"""From the records of a window that is over to what is published of it. Pure, and may take long."""
+"""From the records of a window that is over to what is published of it. Pure, and may take long.
+
+Sums of measures over classes.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,6 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from anonymizer.algorithms.kaca.coarsening import Total
 from anonymizer.algorithms.records.classes import SUPPRESSED, canonical, classes_of, without_gaps
 from anonymizer.algorithms.records.measures import Measures, measure
 from anonymizer.algorithms.records.verification import verify_classes
@@ -19,8 +23,39 @@ from anonymizer.pipeline.records.encoding import encode
 from anonymizer.pipeline.records.generalized_values import cost_of
 from anonymizer.pipeline.records.history import remembered
 from anonymizer.pipeline.records.join import Joined
-from anonymizer.pipeline.records.measuring import totals_of
 from anonymizer.pipeline.records.window_model import WindowModel
+
+_DECIMALS = 6
+
+
+def totals_of(
+    stream: Stream, class_of: Int32Array, person: Int32Array, codes: Int32Array
+) -> list[dict[str, Total | None]]:
+    """Return the totals of each class, by the names of the measures.
+
+    None where fewer than k persons of the class have a value: that of one is his own.
+
+    Parameters
+    ----------
+    class_of, person
+        Classes from 0 up without a gap, `SUPPRESSED` where left out, and persons, shape (n,).
+    codes
+        Of the measures, shape (n, measures).
+    """
+    n_classes = int(class_of.max(initial=SUPPRESSED)) + 1
+    totals: list[dict[str, Total | None]] = [{} for _ in range(n_classes)]
+    for j, attribute in enumerate(stream.measures):
+        has = (class_of != SUPPRESSED) & (codes[:, j] != attribute.missing)
+        c, value = class_of[has], attribute.position[codes[has, j]]
+        n = np.bincount(c, minlength=n_classes)
+        total = np.bincount(c, weights=value, minlength=n_classes)
+        persons = np.unique(np.column_stack([c, person[has]]), axis=0)[:, 0]
+        enough = np.bincount(persons, minlength=n_classes) >= stream.promise.k
+        for i in range(n_classes):
+            told = Total(int(n[i]), round(float(total[i]), _DECIMALS)) if enough[i] else None
+            totals[i][attribute.name] = told
+    return totals
+
 
 _WARM_TURNS = 8
 """How often a search goes on that is there to compile the kernels."""

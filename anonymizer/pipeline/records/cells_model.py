@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from anonymizer.algorithms.cells.forming import cells
+from anonymizer.algorithms.cells.pruning import cells
 from anonymizer.algorithms.cells.representatives import is_missing, representatives
 from anonymizer.algorithms.records.classes import SUPPRESSED, Classes, classes_of
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.records import Attribute, Records
-from anonymizer.pipeline.records.covering import uncovered
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.generalized_values import generalized, whole
+from anonymizer.pipeline.records.generalized_values import generalized, uncovered, whole
 from anonymizer.pipeline.records.kaca_model import own_records
 from anonymizer.pipeline.records.window_model import WindowModel
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anonymizer.algorithms.cells.banding import in_bands
 from anonymizer.algorithms.records.attributes import (
     Branch,
     Interval,
     categories,
+    in_bands,
     numbers,
     places_of,
 )

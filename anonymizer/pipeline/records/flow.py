@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.accounting import StreamAccounts, label_of
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.records.accounts import StreamAccounts, label_of
 from anonymizer.pipeline.records.anonymize_window import Closing, anonymize
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.inbox import Arrived

@@ -10,8 +10,17 @@ from anonymizer.algorithms.kaca.clustering import Method, kaca
 from anonymizer.algorithms.kaca.coarsening import Total
 from anonymizer.algorithms.kaca.features import Feature, Scale, features, means, nearest
 from anonymizer.algorithms.kaca.label_verification import uncovered
-from anonymizer.algorithms.kaca.labels import DAY, Form, Label, Language, Period, join_same
-from anonymizer.algorithms.kaca.told import Told, tell, to_json
+from anonymizer.algorithms.kaca.labels import (
+    DAY,
+    Form,
+    Label,
+    Language,
+    Period,
+    Told,
+    join_same,
+    tell,
+    to_json,
+)
 from anonymizer.algorithms.records.classes import SUPPRESSED, Classes, classes_of
 from anonymizer.algorithms.records.generalization import generalize
 from anonymizer.algorithms.records.problem import Cost

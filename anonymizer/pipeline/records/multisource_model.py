@@ -5,17 +5,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from anonymizer.algorithms.records.best import best
 from anonymizer.algorithms.records.classes import Classes
+from anonymizer.algorithms.records.local_search import best
 from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.problem import pose
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.records import Records
 from anonymizer.pipeline.records.cells_model import DecisionTree
-from anonymizer.pipeline.records.covering import uncovered
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.generalized_values import cost_of, generalized
+from anonymizer.pipeline.records.generalized_values import cost_of, generalized, uncovered
 from anonymizer.pipeline.records.kaca_model import Clustering
 from anonymizer.pipeline.records.window_model import WindowModel
 

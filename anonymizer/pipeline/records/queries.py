@@ -11,11 +11,10 @@ from typing import Any
 import msgspec
 
 from anonymizer.algorithms.kaca.coarsening import Cell, Ladder, Total, add_up
-from anonymizer.algorithms.kaca.labels import Language
-from anonymizer.algorithms.kaca.told import from_json
+from anonymizer.algorithms.kaca.labels import Language, from_json
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.kaca_model import labels_of, mean_of
-from anonymizer.pipeline.records.releases import Release, ReleaseStore
+from anonymizer.pipeline.records.store_port import Release, ReleaseStore
 
 MOST_RELEASES = 1000
 """That one answer is made of."""

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from anonymizer.algorithms.attacks.density_leak import band_accuracy
+from anonymizer.algorithms.attacks.region_center import band_accuracy
 
 HALF = np.tile([0, 1], 50)
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.attacks.extent import extent_m
+from anonymizer.algorithms.attacks.observed import extent_m
 from anonymizer.algorithms.geodesy import haversine_m
 from tests.algorithms.attacks.made import CITY, observed_of
 

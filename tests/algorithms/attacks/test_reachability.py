@@ -3,8 +3,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.attacks.reachability import new_spread, roads_of, spread_from
-from anonymizer.algorithms.attacks.velocity import surviving_share
+from anonymizer.algorithms.attacks.reachability import (
+    new_spread,
+    roads_of,
+    spread_from,
+    surviving_share,
+)
 from tests.algorithms.attacks import naive
 from tests.algorithms.attacks.made import CITY, GRID, observed_of
 from tests.graphs import two_islands

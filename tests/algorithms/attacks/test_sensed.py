@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.attacks.sensed import last_sensed
+from anonymizer.algorithms.attacks.value_linking import last_sensed
 from anonymizer.algorithms.positions.readings import Attribute
 from tests.algorithms.attacks.made import observed_of
 

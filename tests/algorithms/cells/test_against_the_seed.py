@@ -9,10 +9,10 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
-from anonymizer.algorithms.cells.banding import banded, banded_attribute
-from anonymizer.algorithms.cells.growing import Grown, grow
 from anonymizer.algorithms.cells.pruning import Cells, prune
 from anonymizer.algorithms.cells.representatives import representatives
+from anonymizer.algorithms.cells.tree import Grown, grow
+from anonymizer.algorithms.records.attributes import banded, banded_attribute
 from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.algorithms.records.problem import pose
 from anonymizer.algorithms.records.verification import verify_classes

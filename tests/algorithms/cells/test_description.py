@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.cells.description import told_apart, widths
-from anonymizer.algorithms.cells.forming import cells
-from anonymizer.algorithms.cells.growing import grow
-from anonymizer.algorithms.cells.pruning import prune
+from anonymizer.algorithms.cells.pruning import cells, prune
+from anonymizer.algorithms.cells.tree import grow
 from anonymizer.algorithms.cells.tree_features import values_of
 from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.algorithms.records.problem import Cost, pose

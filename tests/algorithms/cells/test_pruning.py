@@ -5,10 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.cells.forming import cells
-from anonymizer.algorithms.cells.growing import Grown, grow
-from anonymizer.algorithms.cells.pruning import Cells, prune
-from anonymizer.algorithms.cells.tree import LEAF, plant
+from anonymizer.algorithms.cells.pruning import Cells, cells, prune
+from anonymizer.algorithms.cells.tree import LEAF, Grown, grow, plant
 from anonymizer.algorithms.cells.tree_features import encode, values_of
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.problem import pose

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.cells.banding import banded, banded_attribute, in_bands
 from anonymizer.algorithms.cells.representatives import is_missing, representatives
+from anonymizer.algorithms.records.attributes import banded, banded_attribute, in_bands
 from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.domain.records import Records, Schema
 from tests.algorithms.cells import naive

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from anonymizer.algorithms.cells.growing import grow
-from anonymizer.algorithms.cells.tree import LEAF, Tree, divided, plant
+from anonymizer.algorithms.cells.tree import LEAF, Tree, divided, grow, plant
 from anonymizer.algorithms.cells.tree_features import FeatureArray, encode, values_of
 from anonymizer.domain.records import Records
 from tests.algorithms.cells import naive

@@ -8,8 +8,19 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.kaca.coarsening import Cell, Ladder, Total, add_up
 from anonymizer.algorithms.kaca.label_verification import covers
-from anonymizer.algorithms.kaca.labels import Form, Label, Language, texts
-from anonymizer.algorithms.kaca.told import Hours, Prefix, Range, Values, from_json, tell, to_json
+from anonymizer.algorithms.kaca.labels import (
+    Form,
+    Hours,
+    Label,
+    Language,
+    Prefix,
+    Range,
+    Values,
+    from_json,
+    tell,
+    texts,
+    to_json,
+)
 from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.algorithms.records.generalization import generalize
 from anonymizer.domain.records import Attribute, Schema

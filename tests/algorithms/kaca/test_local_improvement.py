@@ -3,9 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.kaca.dissolving import dissolve
 from anonymizer.algorithms.kaca.features import features, means, nearest, sum_of_squares
-from anonymizer.algorithms.kaca.improving import improve
+from anonymizer.algorithms.kaca.local_improvement import dissolve, improve
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
 from anonymizer.algorithms.records.problem import pose
 from anonymizer.domain.promises import Promise

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.positions.reading_summaries import Summaries, summarize
-from anonymizer.algorithms.positions.readings import Attribute, ReadingsState
+from anonymizer.algorithms.positions.readings import Attribute, ReadingsState, Summaries, summarize
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.release import starts_of
 

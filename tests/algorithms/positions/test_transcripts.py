@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.positions.transcripts import Transcripts
+from anonymizer.algorithms.positions.verification import Transcripts
 from tests.algorithms.positions.releases import release_of
 from tests.naive import Group
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.records.best import best
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
 from anonymizer.algorithms.records.criteria import keeps, loss
+from anonymizer.algorithms.records.local_search import best
 from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.problem import Cost, Problem, pose
 from anonymizer.algorithms.records.sweep import sweep
@@ -58,7 +58,7 @@ def test_every_class_keeps_the_promise_whenever_the_search_is_stopped(
 _WARMED = """
 import sys
 import numpy as np
-from anonymizer.algorithms.records.best import best, warm_up
+from anonymizer.algorithms.records.local_search import best, warm_up
 from anonymizer.algorithms.records.problem import pose
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records

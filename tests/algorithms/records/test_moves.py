@@ -4,11 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.drawing import draw
 from anonymizer.algorithms.records.local_search import Search, improve, search_from
-from anonymizer.algorithms.records.moves import make_moves
+from anonymizer.algorithms.records.moves import draw, make_moves
 from anonymizer.algorithms.records.ordering import hilbert_order
-from anonymizer.algorithms.records.outlining import partition_of
+from anonymizer.algorithms.records.partition import partition_of
 from anonymizer.algorithms.records.problem import Cost, pose
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.algorithms.records.tally import blank_tally

@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.records.arranging import arranged, published_order
+from anonymizer.algorithms.records.ordering import arranged, published_order
 from anonymizer.domain.records import Records
 from tests.algorithms.records.made import records
 

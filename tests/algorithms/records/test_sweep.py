@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.feasibility import why_impossible
+from anonymizer.algorithms.records.criteria import why_impossible
 from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.problem import pose
 from anonymizer.algorithms.records.sweep import sweep

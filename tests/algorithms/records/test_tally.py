@@ -8,13 +8,11 @@ from hypothesis import strategies as st
 from numba import njit
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.keeping import tally_keeps
 from anonymizer.algorithms.records.local_search import search_from
 from anonymizer.algorithms.records.optimal_cuts import split
 from anonymizer.algorithms.records.problem import pose
 from anonymizer.algorithms.records.sweep import sweep
-from anonymizer.algorithms.records.tally import Tally, blank_tally
-from anonymizer.algorithms.records.tallying import add, clear
+from anonymizer.algorithms.records.tally import Tally, add, blank_tally, clear, tally_keeps
 from anonymizer.domain.arrays import BoolArray, IntArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema

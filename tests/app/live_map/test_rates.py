@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from anonymizer.app.live_map.rates import SPAN_S, PulseTaker, _between
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.histogram import BatchHistogram
+from anonymizer.pipeline.accounting import BatchHistogram
 from tests.pipeline.positions.support import NOW, Rig, delivery
 
 EDGES = (1.0, 2.0, 4.0, 8.0)

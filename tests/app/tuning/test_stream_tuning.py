@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from anonymizer.app.tuning.bench import Trained
 from anonymizer.app.tuning.recording import (
     Message,
     Recorded,
     bench_of_stream,
     joined_windows,
     read_messages,
+    tap,
 )
-from anonymizer.app.tuning.tables import Trained
-from anonymizer.app.tuning.tapping import tap
 from anonymizer.app.tuning.trial import Row, try_row
 from anonymizer.errors import InputError, SettingsError, TransportError
 from anonymizer.pipeline.ports import Outgoing

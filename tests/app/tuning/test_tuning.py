@@ -18,21 +18,25 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
 from sklearn.tree import DecisionTreeClassifier
 
-from anonymizer.algorithms.cells.forming import cells
+from anonymizer.algorithms.cells.pruning import cells
 from anonymizer.algorithms.cells.tree_features import encode, values_of
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.app.anonymize.models import Model, Task
 from anonymizer.app.tuning import trial as trying
-from anonymizer.app.tuning.bench import Bench, Window, split_persons, split_windows
-from anonymizer.app.tuning.figures import Trial
+from anonymizer.app.tuning.bench import (
+    Bench,
+    Trained,
+    Window,
+    bench_of_table,
+    split_persons,
+    split_windows,
+)
 from anonymizer.app.tuning.journal import Journal
 from anonymizer.app.tuning.model_score import LEAST_LEAF, score_of_original, score_of_release
 from anonymizer.app.tuning.proposal import proposal_for_stream, proposal_for_table
-from anonymizer.app.tuning.running import Search, tune
-from anonymizer.app.tuning.search import search
+from anonymizer.app.tuning.search import Search, search, tune
 from anonymizer.app.tuning.space import Configuration, Space
-from anonymizer.app.tuning.tables import Trained, bench_of_table
-from anonymizer.app.tuning.trial import Row, try_row
+from anonymizer.app.tuning.trial import Row, Trial, try_row
 from anonymizer.app.tuning.tune_report import Sort, TuneReport, front, report_of
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.domain.release import Release, starts_of
-from anonymizer.pipeline.ages import PseudonymAges
+from anonymizer.pipeline.positions.flow_stats import PseudonymAges
 from tests.pipeline.positions.support import NOW, Rig, delivery
 
 

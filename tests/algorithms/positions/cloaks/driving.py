@@ -12,7 +12,7 @@ from anonymizer.algorithms.positions.cloaks import Cloak, Epochs, SessionCloak, 
 from anonymizer.algorithms.positions.operator import CloakingOperator, TickResult
 from anonymizer.algorithms.positions.regions import cut_into_atoms
 from anonymizer.algorithms.positions.spanning_forest import road_metres, spanning_forest
-from anonymizer.algorithms.positions.transcripts import Transcripts
+from anonymizer.algorithms.positions.verification import Transcripts
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 

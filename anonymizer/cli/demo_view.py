@@ -16,7 +16,7 @@ from rich.text import Text
 
 from anonymizer.app.demo import DemoPlan, Scene, run_demo
 from anonymizer.app.gateway.service import stop_at_signal
-from anonymizer.app.glance import Glance
+from anonymizer.app.live_map.rates import Glance
 from anonymizer.observe.logs import configure_logs
 from anonymizer.settings import LogSettings
 

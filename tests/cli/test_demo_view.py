@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console, RenderableType
 
 from anonymizer.app.demo import Onlooker, Scene
-from anonymizer.app.glance import Glance
-from anonymizer.cli import live
+from anonymizer.app.live_map.rates import Glance
+from anonymizer.cli import demo_view as live
 
 EARLY = Glance(
     seconds=0.0, n_received=0, n_published=0, n_messages=0, n_held=0, refused={}, n_devices=0,
