@@ -9,7 +9,7 @@ import numpy as np
 from anonymizer.algorithms.records.local_search import best as search
 from anonymizer.algorithms.records.measures import measure
 from anonymizer.algorithms.records.ordering import hilbert_order
-from anonymizer.algorithms.records.problem import Cost, Problem, pose
+from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
@@ -134,7 +134,7 @@ def _searched(name: str, n: int, budget_s: float) -> tuple[Cell, ...]:
 
 
 def _problem(table: Records, schema: Schema) -> Problem:
-    return pose(table, schema, Promise(k=_K, d=_D))
+    return make_problem(table, schema, Promise(k=_K, d=_D))
 
 
 def _ours(table: Records, schema: Schema) -> Int32Array:

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.linkability import Knows, Leak, link
+from anonymizer.algorithms.attacks.linkability import Knowledge, Leak, link
 from anonymizer.algorithms.attacks.released_classes import publish
 from anonymizer.algorithms.records.measures import Measures, measure
 from anonymizer.algorithms.records.mondrian import mondrian
 from anonymizer.algorithms.records.ordering import hilbert_order
-from anonymizer.algorithms.records.problem import Problem, pose
+from anonymizer.algorithms.records.problem import Problem, make_problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.promises import Promise
@@ -266,20 +266,20 @@ def run_multisource(
 def _warm(study: Study) -> None:
     """Compile what is going to be timed."""
     records, schema = study.of[Reading.PAPER]
-    problem = pose(records.only(np.arange(min(records.n, 100))), schema, Promise(k=2))
+    problem = make_problem(records.only(np.arange(min(records.n, 100))), schema, Promise(k=2))
     for method in Method:
         _classes(method, problem, schema)
 
 
 def _run(study: Study, trial: Trial) -> Run:
     records, schema = study.of[trial.reading]
-    problem = pose(records, schema, Promise(k=trial.k, d=trial.d, l=trial.l))
+    problem = make_problem(records, schema, Promise(k=trial.k, d=trial.d, l=trial.l))
     class_of, seconds = _timed(partial(_classes, trial.method, problem, schema))
     leaks = link(publish(records, schema, class_of), schema, records, class_of)
     return Run(
         trial=trial,
         measures=measure(records, schema, class_of),
-        leaks=tuple(x for x in leaks if x.knows is Knows.LABELS and x.learned is not None),
+        leaks=tuple(x for x in leaks if x.knows is Knowledge.LABELS and x.learned is not None),
         seconds=seconds,
     )
 
@@ -297,7 +297,7 @@ def _timings(n: int, seed: int) -> Iterator[Timing]:
     for share in _SHARES:
         part = table.only(np.arange(round(n * share)))
         for l in (1, 2):  # noqa: E741  the field's name for it
-            problem = pose(part, schema, Promise(k=K, d=D, l=l))
+            problem = make_problem(part, schema, Promise(k=K, d=D, l=l))
             class_of, seconds = _timed(partial(_classes, Method.HILBERT, problem, schema))
             yield Timing(part.n, l, int(class_of.max(initial=-1)) + 1, seconds)
 

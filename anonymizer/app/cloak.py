@@ -16,7 +16,7 @@ from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, UInt8Arra
 from anonymizer.domain.network import NodeNames, RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import InputError, SettingsError
-from anonymizer.files.release_lines import AuditorMap, Scribe
+from anonymizer.files.release_lines import AuditorMapWriter, ReleaseWriter
 from anonymizer.files.traces import Trace
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.positions.factory import Places, cloaking_operator
@@ -114,8 +114,10 @@ def cloak_trace(
     lat, lon = _coordinates(trace, network, node)
     sensed = _Sensed(trace, settings)
     with ExitStack() as stack:
-        auditor = AuditorMap(stack.enter_context(_create(auditor_map)) if auditor_map else None)
-        scribe = Scribe(trace.device_id, network, settings, seed=seed, auditor=auditor)
+        auditor = AuditorMapWriter(
+            stack.enter_context(_create(auditor_map)) if auditor_map else None
+        )
+        scribe = ReleaseWriter(trace.device_id, network, settings, seed=seed, auditor=auditor)
         lines = stack.enter_context(_create(out))
         for new, now in _ticks(trace.ts, believed, tick_s, behind_s=trips.delay_s):
             came = trace.device_of[new].astype(np.int32)

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from anonymizer.app.demo import DemoPlan, Scene, run_demo
 from anonymizer.app.gateway.service import stop_at_signal
-from anonymizer.app.live_map.rates import Glance
+from anonymizer.app.live_map.rates import FlowSummary
 from anonymizer.observe.logs import configure_logs
 from anonymizer.settings import LogSettings
 
@@ -40,14 +40,14 @@ def present(plan: DemoPlan, *, headless: bool) -> None:
     console.print(_summary(asyncio.run(run(plan, console))))
 
 
-async def _in_lines(plan: DemoPlan, console: Console) -> Glance:
+async def _in_lines(plan: DemoPlan, console: Console) -> FlowSummary:
     configure_logs(LogSettings(level="warning", format="text"))
     printed_s = 0.0
 
     def begin(scene: Scene) -> None:
         console.print(f"{_where(scene)}\n", soft_wrap=True, highlight=False)
 
-    def show(now: Glance) -> None:
+    def show(now: FlowSummary) -> None:
         nonlocal printed_s
         if now.seconds - printed_s >= _LINE_EVERY_S:
             printed_s = now.seconds
@@ -56,16 +56,16 @@ async def _in_lines(plan: DemoPlan, console: Console) -> Glance:
     return await run_demo(plan, stop_at_signal(), begin=begin, show=show)
 
 
-async def _live(plan: DemoPlan, console: Console) -> Glance:
+async def _live(plan: DemoPlan, console: Console) -> FlowSummary:
     starting = Text("starting broker, gateway and simulator ...", style="dim")
     with Live(starting, console=console, refresh_per_second=4, transient=True) as live:
         # Now that standard error is the live view's: lines go above it, not through it.
         configure_logs(LogSettings(level="warning", format="text"))
         scenes: list[Scene] = []
         opening: list[asyncio.Future[bool]] = []
-        looks: deque[Glance] = deque(maxlen=_RATE_OVER)
+        looks: deque[FlowSummary] = deque(maxlen=_RATE_OVER)
 
-        def show(now: Glance) -> None:
+        def show(now: FlowSummary) -> None:
             looks.append(now)
             live.update(_view(scenes[0], now, looks[0]))
 
@@ -96,7 +96,7 @@ def _where(scene: Scene) -> str:
     return f"broker   {scene.broker}\nmap      {scene.http_url}/\nmetrics  {scene.http_url}/metrics"
 
 
-def _line(now: Glance) -> str:
+def _line(now: FlowSummary) -> str:
     return (
         f"{now.seconds:4.0f} s  in {now.n_received:,}  out {now.n_published:,} "
         f"in {now.n_messages:,} messages  not published {sum(now.refused.values()):,}  "
@@ -105,7 +105,7 @@ def _line(now: Glance) -> str:
     )
 
 
-def _view(scene: Scene, now: Glance, before: Glance) -> RenderableType:
+def _view(scene: Scene, now: FlowSummary, before: FlowSummary) -> RenderableType:
     """Draw the live view; rates are taken since `before`."""
     span_s = now.seconds - before.seconds
     flow = _table()
@@ -138,7 +138,7 @@ def _view(scene: Scene, now: Glance, before: Glance) -> RenderableType:
     )
 
 
-def _summary(now: Glance) -> RenderableType:
+def _summary(now: FlowSummary) -> RenderableType:
     table = _table(title=f"{now.seconds:.0f} seconds")
     table.add_row("positions received", f"{now.n_received:,}")
     table.add_row("  published", f"{now.n_published:,}")

@@ -23,7 +23,7 @@ Part: TypeAlias = tuple[float, bytes]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Told:
+class ReportedValues:
     """An attribute that a source tells.
 
     Attributes
@@ -58,7 +58,7 @@ class PartReader:
     """
 
     def __init__(
-        self, told: Sequence[Told], *, time: str = "ts", utc_offset_s: float = 0.0
+        self, told: Sequence[ReportedValues], *, time: str = "ts", utc_offset_s: float = 0.0
     ) -> None:
         self._zone = timezone(timedelta(seconds=utc_offset_s))
         names = {f"a{i}": t.attribute.name for i, t in enumerate(told) if not t.from_time}
@@ -106,7 +106,7 @@ def _minute(utc_offset_s: float) -> Callable[[Any], int | Outcome]:
     return minute
 
 
-def _coder(told: Told) -> Callable[[Any], int | Outcome]:
+def _coder(told: ReportedValues) -> Callable[[Any], int | Outcome]:
     missing, marker = told.attribute.missing, told.marker
     if not told.attribute.numeric:
         code_of: dict[str | None, int] = {

@@ -15,7 +15,7 @@ from anonymizer.algorithms.cells.tree_features import encode
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
 from anonymizer.algorithms.records.criteria import why_impossible
 from anonymizer.algorithms.records.measures import measure
-from anonymizer.algorithms.records.problem import pose
+from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.promises import Promise, bounded_shares, check_cells_promise
@@ -201,7 +201,7 @@ class Anonymizer(RowTransformer):
         if promise.l > 1 and not schema.sensitive:
             raise ValueError(f"l = {promise.l}, but no column is sensitive")
         records = self.columns_.records(rows, person)
-        if reason := why_impossible(pose(records, schema, promise), schema):
+        if reason := why_impossible(make_problem(records, schema, promise), schema):
             raise ValueError(f"the promise cannot be kept: {reason}")
         self.class_of_ = self._classes(records, promise, y, rows)
         if verify_classes(records, schema, promise, self.class_of_):

@@ -16,13 +16,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import check_scoring
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
-from anonymizer.algorithms.cells.description import told_apart, widths
+from anonymizer.algorithms.cells.description import distinctions, widths
 from anonymizer.algorithms.cells.pruning import Cells, prune
 from anonymizer.algorithms.cells.representatives import representatives
 from anonymizer.algorithms.cells.tree import grow, pruning_path
 from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.algorithms.records.criteria import why_impossible
-from anonymizer.algorithms.records.problem import pose
+from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.promises import Promise, check_cells_promise
 from anonymizer.domain.records import Records, Schema
@@ -113,7 +113,7 @@ class Levels:
             divide=False,
             ccp_alpha=float(self.alphas[level]),
         )
-        cells = prune(grown, pose(records, schema, self.promise))
+        cells = prune(grown, make_problem(records, schema, self.promise))
         classes = classes_of(cells.class_of)
         share = np.diff(classes.first_of) / max(len(classes.member), 1)
         return Level(
@@ -347,7 +347,7 @@ class Minimizer(RowTransformer):
         learned, judged = _split(len(rows), self.test_size, seed)
         schema = self.columns_.schema
         records = self.columns_.records(rows[learned], who[learned])
-        if reason := why_impossible(pose(records, schema, promise), schema):
+        if reason := why_impossible(make_problem(records, schema, promise), schema):
             raise ValueError(f"the promise cannot be kept: {reason}")
         levels = Levels(
             records, schema, promise, said[learned], bool(is_regressor(self.estimator_)), seed
@@ -405,7 +405,7 @@ class Minimizer(RowTransformer):
         qis = self.columns_.schema.qis
         self.ncp_ = choice.loss / max(len(qis), 1)
         kept = [self.columns_.names[j] for j, _ in self._generalized()]
-        told = {qi.name: told for qi, told in zip(qis, told_apart(level.cells), strict=True)}
+        told = {qi.name: told for qi, told in zip(qis, distinctions(level.cells), strict=True)}
         self.generalizations_: dict[str, Any] = {
             "ranges": {qi.name: told[qi.name] for qi in qis if qi.numeric and qi.name in kept},
             "categories": {

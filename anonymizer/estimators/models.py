@@ -8,7 +8,7 @@ from anonymizer.algorithms.kaca.clustering import Method, kaca
 from anonymizer.algorithms.records.local_search import best, warm_up
 from anonymizer.algorithms.records.mondrian import mondrian
 from anonymizer.algorithms.records.ordering import hilbert_order
-from anonymizer.algorithms.records.problem import pose
+from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.promises import Promise
@@ -31,7 +31,7 @@ def _order(task: Task) -> IntArray:
 
 
 def _hilbert(task: Task) -> Int32Array:
-    return sweep(pose(task.records, task.schema, task.promise), _order(task))
+    return sweep(make_problem(task.records, task.schema, task.promise), _order(task))
 
 
 def _best(task: Task) -> Int32Array:
@@ -43,7 +43,7 @@ def _best(task: Task) -> Int32Array:
         return max(1 - used_s / task.time_budget_s, 0.0) if task.time_budget_s else 0.0
 
     return best(
-        pose(task.records, task.schema, task.promise),
+        make_problem(task.records, task.schema, task.promise),
         _order(task),
         keep_going=lambda: left() > 0,
         left=left,
@@ -52,7 +52,7 @@ def _best(task: Task) -> Int32Array:
 
 
 def _mondrian(task: Task) -> Int32Array:
-    return mondrian(pose(task.records, task.schema, task.promise))
+    return mondrian(make_problem(task.records, task.schema, task.promise))
 
 
 def _kaca_fast(task: Task) -> Int32Array:

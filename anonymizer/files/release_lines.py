@@ -20,7 +20,7 @@ from anonymizer.domain.release import Release
 from anonymizer.errors import InputError
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.positions.encoding import DeviceMessage, ReleaseEncoder
-from anonymizer.pipeline.positions.group_readings import Told
+from anonymizer.pipeline.positions.group_readings import GroupValues
 from anonymizer.settings import Settings
 
 _LINES_A_REPORT = 50_000
@@ -247,7 +247,7 @@ def _lines(path: Path, form: type[Line]) -> Iterator[tuple[int, Line]]:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-class Scribe:
+class ReleaseWriter:
     """Writes the lines of a release file, one for every pseudonym of a tick."""
 
     def __init__(
@@ -257,7 +257,7 @@ class Scribe:
         settings: Settings,
         *,
         seed: int,
-        auditor: "AuditorMap",
+        auditor: "AuditorMapWriter",
     ) -> None:
         secret = blake2b(str(seed).encode()).digest()
         self._devices = DeviceTable(secret=secret, max_devices=len(device_id))
@@ -270,7 +270,7 @@ class Scribe:
         self._auditor = auditor
 
     def lines(
-        self, release: Release, refused: Int32Array, told: Told | None, *, now: float
+        self, release: Release, refused: Int32Array, told: GroupValues | None, *, now: float
     ) -> list[bytes]:
         """Return the lines of one tick, by pseudonym: the order of groups is nobody's business."""
         messages, _ = self._encoder.encode(
@@ -292,7 +292,7 @@ class Scribe:
         return names
 
 
-class AuditorMap:
+class AuditorMapWriter:
     """Writes down, once each, which device a pseudonym was; for the auditor alone."""
 
     def __init__(self, lines: BinaryIO | None) -> None:

@@ -14,9 +14,9 @@ from prometheus_client.registry import Collector
 
 from anonymizer.observe.metrics import buckets
 from anonymizer.pipeline.accounting import BatchHistogram, StreamAccounts
-from anonymizer.pipeline.records.flow import STRAY, RecordFlow
+from anonymizer.pipeline.records.flow import UNMATCHED, RecordFlow
 from anonymizer.pipeline.records.inbox import RecordInbox
-from anonymizer.pipeline.records.stream_state import Lane
+from anonymizer.pipeline.records.stream_state import StreamState
 
 
 class Recorded(Protocol):
@@ -68,9 +68,9 @@ class RecordCollector(Collector):
             labels=["stream"],
         )
         accounts: list[tuple[str, StreamAccounts, int]] = [
-            (lane.stream.settings.name, lane.accounts, lane.n_held) for lane in flow.lanes
+            (state.stream.settings.name, state.accounts, state.n_held) for state in flow.states
         ]
-        for stream, ledger, n_held in [*accounts, (STRAY, flow.stray, 0)]:
+        for stream, ledger, n_held in [*accounts, (UNMATCHED, flow.stray, 0)]:
             received.add_metric([stream], ledger.n_received)
             held.add_metric([stream], n_held)
             imbalance.add_metric([stream], ledger.n_received - ledger.n_settled - n_held)
@@ -88,57 +88,61 @@ class RecordCollector(Collector):
             yield GaugeMetricFamily(f"anonymizer_records_{name}", text, value=value)
         for name, text, of in _GAUGES:
             family = GaugeMetricFamily(f"anonymizer_records_{name}", text, labels=["stream"])
-            for lane in recorded.flow.lanes:
-                family.add_metric([lane.stream.settings.name], of(lane))
+            for state in recorded.flow.states:
+                family.add_metric([state.stream.settings.name], of(state))
             yield family
 
     def _windows(self) -> Iterator[Metric]:
-        lanes = self._recorded.flow.lanes
+        states = self._recorded.flow.states
         for name, text, of in _COUNTERS:
             family = CounterMetricFamily(f"anonymizer_records_{name}", text, labels=["stream"])
-            for lane in lanes:
-                family.add_metric([lane.stream.settings.name], of(lane))
+            for state in states:
+                family.add_metric([state.stream.settings.name], of(state))
             yield family
         last = GaugeMetricFamily(
             "anonymizer_records_last_window",
             "Of the last window that closed: sizes, what was reached (k, d, l), the loss (gcp).",
             labels=["stream", "figure"],
         )
-        for lane in lanes:
-            for figure, value in lane.stats.last.items():
-                last.add_metric([lane.stream.settings.name, figure], value)
+        for state in states:
+            for figure, value in state.stats.last.items():
+                last.add_metric([state.stream.settings.name, figure], value)
         yield last
 
     def _histograms(self) -> Iterator[Metric]:
         for name, text, of in _HISTOGRAMS:
             family = HistogramMetricFamily(f"anonymizer_records_{name}", text, labels=["stream"])
-            for lane in self._recorded.flow.lanes:
-                histogram = of(lane)
-                family.add_metric([lane.stream.settings.name], buckets(histogram), histogram.total)
+            for state in self._recorded.flow.states:
+                histogram = of(state)
+                family.add_metric([state.stream.settings.name], buckets(histogram), histogram.total)
             yield family
 
 
-def _lag_s(lane: Lane) -> float:
-    return time.time() - lane.windows.watermark(at_s=time.monotonic())
+def _lag_s(state: StreamState) -> float:
+    return time.time() - state.windows.watermark(at_s=time.monotonic())
 
 
-_GAUGES: tuple[tuple[str, str, Callable[[Lane], float]], ...] = (
-    ("open_windows", "Windows that are open.", lambda lane: lane.windows.n_open),
-    ("open_records", "Vehicles in the windows that are open.", lambda lane: lane.records.n_records),
+_GAUGES: tuple[tuple[str, str, Callable[[StreamState], float]], ...] = (
+    ("open_windows", "Windows that are open.", lambda state: state.windows.n_open),
+    (
+        "open_records",
+        "Vehicles in the windows that are open.",
+        lambda state: state.records.n_records,
+    ),
     ("watermark_lag_seconds", "How far the watermark is behind the clock.", _lag_s),
-    ("waiting_classes", "Classes that wait for the broker.", lambda lane: lane.n_waiting),
+    ("waiting_classes", "Classes that wait for the broker.", lambda state: state.n_waiting),
 )
-_COUNTERS: tuple[tuple[str, str, Callable[[Lane], float]], ...] = (
-    ("windows", "Windows closed since the start.", lambda lane: lane.stats.n_windows),
-    ("classes", "Classes formed since the start.", lambda lane: lane.stats.n_classes),
+_COUNTERS: tuple[tuple[str, str, Callable[[StreamState], float]], ...] = (
+    ("windows", "Windows closed since the start.", lambda state: state.stats.n_windows),
+    ("classes", "Classes formed since the start.", lambda state: state.stats.n_classes),
     (
         "unverified_classes",
         "Classes that verification refused: it should never happen.",
-        lambda lane: lane.stats.n_unverified,
+        lambda state: state.stats.n_unverified,
     ),
-    ("messages_out", "Classes taken since the start.", lambda lane: lane.stats.n_messages),
+    ("messages_out", "Classes taken since the start.", lambda state: state.stats.n_messages),
 )
-_HISTOGRAMS: tuple[tuple[str, str, Callable[[Lane], BatchHistogram]], ...] = (
-    ("close_seconds", "Time to anonymize a window.", lambda lane: lane.stats.close_s),
-    ("class_size", "Vehicles of each published class.", lambda lane: lane.stats.class_size),
+_HISTOGRAMS: tuple[tuple[str, str, Callable[[StreamState], BatchHistogram]], ...] = (
+    ("close_seconds", "Time to anonymize a window.", lambda state: state.stats.close_s),
+    ("class_size", "Vehicles of each published class.", lambda state: state.stats.class_size),
 )

@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 
 from anonymizer.app.demo import DemoPlan, Scene, run_demo
-from anonymizer.app.live_map.rates import Glance
+from anonymizer.app.live_map.rates import FlowSummary
 from anonymizer.errors import InputError, SettingsError, TransportError
 from tests.end_to_end import ANONYMIZER, DEADLINE_S
 
 SMALL = DemoPlan(network="grid:8x8", n_devices=80, rate_hz=5.0)
 
 
-async def watch(plan: DemoPlan, *, n_published: int) -> tuple[Scene, list[Glance]]:
+async def watch(plan: DemoPlan, *, n_published: int) -> tuple[Scene, list[FlowSummary]]:
     """Run a demo until so many positions are published; return what there was to see."""
     stop = asyncio.Event()
     scenes: list[Scene] = []
-    looks: list[Glance] = []
+    looks: list[FlowSummary] = []
 
-    def show(now: Glance) -> None:
+    def show(now: FlowSummary) -> None:
         looks.append(now)
         if now.n_published >= n_published:
             stop.set()

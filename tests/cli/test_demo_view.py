@@ -8,15 +8,15 @@ import pytest
 from rich.console import Console, RenderableType
 
 from anonymizer.app.demo import Onlooker, Scene
-from anonymizer.app.live_map.rates import Glance
+from anonymizer.app.live_map.rates import FlowSummary
 from anonymizer.cli import demo_view as live
 
-EARLY = Glance(
+EARLY = FlowSummary(
     seconds=0.0, n_received=0, n_published=0, n_messages=0, n_held=0, refused={}, n_devices=0,
     latency_p50_s=math.nan, latency_p99_s=math.nan, region_p50=math.nan, region_mean=math.nan,
     k_reached_p50=math.nan,
 )  # fmt: skip
-LATER = Glance(
+LATER = FlowSummary(
     seconds=10.0, n_received=10_020, n_published=9_990, n_messages=4_000, n_held=20,
     refused={"suppressed too few devices": 7, "late": 3}, n_devices=1_000,
     latency_p50_s=0.0421, latency_p99_s=0.1333, region_p50=8.0, region_mean=17.8,

@@ -55,7 +55,7 @@ def instants_of(observed: Observed) -> Instants:
     return Instants(tick, region, k, instant_of)
 
 
-def twin_classes(observed: Observed) -> IntArray:
+def indistinguishable_classes(observed: Observed) -> IntArray:
     """Return the class of each pseudonym; equal classes share the whole life, shape (pseudonyms,).
 
     The whole life is every time, region and k from the first second to the last. Classes are

@@ -30,7 +30,7 @@ from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.records import Records, Schema
 
 
-class Knows(StrEnum):
+class Knowledge(StrEnum):
     """What the adversary holds of his victim; see the module."""
 
     VALUES = "values"
@@ -55,7 +55,7 @@ class Leak:
         Distinct persons of whom he learns one at least.
     """
 
-    knows: Knows
+    knows: Knowledge
     known: int
     learned: int | None
     n_cells_of: tuple[int, ...]
@@ -125,7 +125,7 @@ def link(
     leaks = []
     for known, source in enumerate(schema.sources):
         others = [(learned, columns) for learned, columns in targets if learned != known]
-        for knows in Knows:
+        for knows in Knowledge:
             learns = _learns(knows, published, list(source), told_of, victims.qi, of)
             learns &= truth != missing
             leaks += [
@@ -149,14 +149,14 @@ def homogeneity(
 
 
 def _leak(
-    knows: Knows, known: int, learned: int | None, learns: BoolArray, person: Int32Array
+    knows: Knowledge, known: int, learned: int | None, learns: BoolArray, person: Int32Array
 ) -> Leak:
     n_cells_of = tuple(learns.sum(axis=0).tolist())
     return Leak(knows, known, learned, n_cells_of, len(np.unique(person[learns.any(axis=1)])))
 
 
 def _learns(
-    knows: Knows,
+    knows: Knowledge,
     published: Published,
     source: list[int],
     told_of: IntArray,
@@ -165,7 +165,7 @@ def _learns(
 ) -> BoolArray:
     """Return of which cells of each victim a value is learned, shape (victims, columns)."""
     known = [published.qi[q] for q in source]
-    if knows is Knows.LABELS:
+    if knows is Knowledge.LABELS:
         key_of, n_keys = identities(known)
         by_key = _told_by_key(key_of, n_keys, told_of)
         return np.asarray(by_key[key_of[class_of]] >= 0)

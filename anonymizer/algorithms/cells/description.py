@@ -18,7 +18,7 @@ Groups: TypeAlias = tuple[tuple[str, ...], ...]
 """Of a category: those of one group are told from those of another, not from each other."""
 
 
-def told_apart(cells: Cells) -> tuple[Borders | Groups, ...]:
+def distinctions(cells: Cells) -> tuple[Borders | Groups, ...]:
     """Return what cells tell apart of each quasi-identifier, over all of them."""
     cuts: dict[int, list[float]] = {}
     for feature, threshold in _forks(cells):

@@ -15,7 +15,7 @@ from anonymizer.algorithms.cells.tree_features import FeatureArray, encode
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import class_keeps
-from anonymizer.algorithms.records.problem import Problem, ProblemArrays, pose
+from anonymizer.algorithms.records.problem import Problem, ProblemArrays, make_problem
 from anonymizer.domain.arrays import (
     BoolArray,
     FloatArray,
@@ -289,4 +289,4 @@ def cells(
     """
     check_cells_promise(promise)
     grown = grow(records, schema, target, min_leaf=promise.k, numeric=numeric, seed=seed)
-    return prune(grown, pose(records, schema, promise))
+    return prune(grown, make_problem(records, schema, promise))

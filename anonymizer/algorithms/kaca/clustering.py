@@ -12,7 +12,7 @@ from anonymizer.algorithms.kaca.bisection import halve
 from anonymizer.algorithms.kaca.class_merging import join_alike, merge
 from anonymizer.algorithms.kaca.features import Feature, features
 from anonymizer.algorithms.kaca.local_improvement import improve
-from anonymizer.algorithms.records.problem import Problem, pose
+from anonymizer.algorithms.records.problem import Problem, make_problem
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import NO_CODE, Records, Schema
@@ -69,7 +69,7 @@ def kaca(
     """
     if not records.n:
         return np.zeros(0, np.int32)
-    problem = pose(records, schema, promise)
+    problem = make_problem(records, schema, promise)
     feature = features(records, schema, how)
     if method is Method.KMEANS:
         clusters = kmeans(feature, promise.k, seed=seed, n_init=n_init)

@@ -45,7 +45,7 @@ class Groups(NamedTuple):
     group_at: IntArray
 
 
-def gather(
+def form_groups(
     forest: SpanningForest,
     n_at: Int32Array,
     need_at: Int32Array,

@@ -41,7 +41,7 @@ class TickResult:
     freed: Int32Array
 
 
-def judge_time(ts: FloatArray, now: float, *, ahead_s: float, behind_s: float) -> UInt8Array:
+def classify_time(ts: FloatArray, now: float, *, ahead_s: float, behind_s: float) -> UInt8Array:
     """Return `HELD` for believable times, else why not, shape (n,). NaN is not believable.
 
     This bounds what a device with a wrong clock can do: were any future time accepted, one
@@ -85,9 +85,9 @@ class CloakingOperator:
         self._k_floor = k_floor
         self._transcripts = transcripts
 
-    def demand(self, rule: DensityRule, *, k_extra: int) -> None:
+    def set_rule(self, rule: DensityRule, *, k_extra: int) -> None:
         """Let groups that are formed from now on hold so many devices."""
-        self._cloak.demand(rule, k_extra=k_extra)
+        self._cloak.set_rule(rule, k_extra=k_extra)
 
     @property
     def n_waiting(self) -> int:
@@ -115,7 +115,7 @@ class CloakingOperator:
         Parameters
         ----------
         slot, ts, node
-            Device slot, unix seconds (believable, see `judge_time`, and not older than
+            Device slot, unix seconds (believable, see `classify_time`, and not older than
             `ttl_s`) and node (negative: off the graph) of each position, shape (n,), in any
             order.
         now

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.kernels import kernel
-from anonymizer.algorithms.positions.grouping import gather
+from anonymizer.algorithms.positions.grouping import form_groups
 from anonymizer.algorithms.positions.spanning_forest import SpanningForest
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArray
 from anonymizer.domain.network import RoadNetwork
@@ -57,7 +57,7 @@ def cut_into_atoms(
     among `min_nodes`. O(nodes), once.
     """
     n_nodes = len(forest.parent_of)
-    pieces = gather(
+    pieces = form_groups(
         forest,
         np.ones(n_nodes, np.int32),
         np.full(n_nodes, min_nodes, np.int32),

@@ -18,7 +18,7 @@ from anonymizer.algorithms.records.partition import (
     partition_of,
     redraw_all,
 )
-from anonymizer.algorithms.records.problem import Problem, pose
+from anonymizer.algorithms.records.problem import Problem, make_problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.algorithms.records.tally import Tally, blank_tally
 from anonymizer.domain.arrays import Int32Array, IntArray
@@ -252,7 +252,7 @@ def warm_up(schema: Schema, promise: Promise) -> None:
     records = Records(made(schema.qis), made(schema.sensitive), number)
     turns = iter(range(_WARM_TURNS))
     best(
-        pose(records, schema, promise),
+        make_problem(records, schema, promise),
         number.astype(np.int64),
         keep_going=lambda: next(turns, None) is not None,
         seed=0,

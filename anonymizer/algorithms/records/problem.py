@@ -124,7 +124,9 @@ class Problem:
         return self.cells, self.rule, self.person, codes
 
 
-def pose(records: Records, schema: Schema, promise: Promise, *, cost: Cost = Cost.RANGE) -> Problem:
+def make_problem(
+    records: Records, schema: Schema, promise: Promise, *, cost: Cost = Cost.RANGE
+) -> Problem:
     """Return the problem of generalizing `records` so that every class keeps `promise`.
 
     Notes

@@ -12,7 +12,7 @@ from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import why_impossible
 from anonymizer.algorithms.records.local_search import warm_up
 from anonymizer.algorithms.records.ordering import arranged
-from anonymizer.algorithms.records.problem import Cost, pose
+from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.app.anonymize.class_labels import Wording, joined, n_faulty, wording_of
 from anonymizer.app.anonymize.models import MODELS, Method, Model, Task
@@ -180,7 +180,7 @@ def _partition(
     """Return the class of each record, and whether the method came to an end by itself."""
     order = arranged(coded.records, coded.open_code)
     records = coded.records.only(order)
-    problem = pose(records, coded.schema, plan.promise, cost=COSTS[plan.cost])
+    problem = make_problem(records, coded.schema, plan.promise, cost=COSTS[plan.cost])
     reason = why_impossible(problem, coded.schema)
     if reason is not None:
         raise InputError(f"{table.path}: the promise cannot be kept: {reason}")

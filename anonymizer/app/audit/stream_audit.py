@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.indistinguishability import twin_classes
+from anonymizer.algorithms.attacks.indistinguishability import indistinguishable_classes
 from anonymizer.algorithms.attacks.observed import Observed, extent_m
 from anonymizer.algorithms.attacks.truth import Truth, follow_devices
 from anonymizer.algorithms.attacks.value_linking import last_sensed
@@ -107,7 +107,7 @@ def audit_release(
         observed=observed,
         truth=truth,
         network=network,
-        class_of=twin_classes(observed),
+        class_of=indistinguishable_classes(observed),
         sampled=np.sort(drawn),
         density_steps=settings.adka.density_steps,
         tick_s=tick_s,

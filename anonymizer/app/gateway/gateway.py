@@ -13,7 +13,7 @@ import structlog
 from anonymizer.app.gateway.api import api_routes
 from anonymizer.app.gateway.recorder import Recorder
 from anonymizer.app.live_map.frames import Viewer, origin_of, routes_of
-from anonymizer.app.live_map.screen import Screen, ShownLink
+from anonymizer.app.live_map.screen import AnalystLink, AnalystView
 from anonymizer.app.zoning import open_network
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.observe.metrics import FlowCollector, new_registry
@@ -76,7 +76,7 @@ class Gateway:
         network: RoadNetwork,
         streams: Sequence[Stream] = (),
         *,
-        beside: Sequence[Screen] = (),
+        beside: Sequence[AnalystView] = (),
         demo: bool = False,
     ) -> None:
         self._settings = settings
@@ -90,7 +90,7 @@ class Gateway:
             secret=secrets.token_bytes(32),
             monotonic=time.monotonic,
         )
-        self.screen = Screen(
+        self.screen = AnalystView(
             settings.region.mode, network.node_id, self.flow, monotonic=time.monotonic
         )
         self._viewer = Viewer(
@@ -203,7 +203,7 @@ class Gateway:
                 publish_stage(
                     self.flow,
                     self._ticks,
-                    ShownLink(self._link, self.screen),
+                    AnalystLink(self._link, self.screen),
                     qos=self._settings.output.qos,
                     timeout_s=tick.drain_s,
                 ),

@@ -15,7 +15,7 @@ from anonymizer.files.hierarchies import read_hierarchies, read_hierarchy
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.records.anonymize_window import Closing, warm_up
 from anonymizer.pipeline.records.declaration import Stream, declare
-from anonymizer.pipeline.records.flow import STRAY, Due, RecordFlow
+from anonymizer.pipeline.records.flow import UNMATCHED, Due, RecordFlow
 from anonymizer.pipeline.records.inbox import RecordInbox
 from anonymizer.pipeline.records.stages import (
     Means,
@@ -94,7 +94,7 @@ class Recorder:
         self._log = structlog.get_logger()
         keep_s = settings.store.keep_published_s
         self.store = RecordStore(settings.store.path, keep_published_s=keep_s)
-        n_retired = self.store.retire([STRAY, *(stream.settings.name for stream in streams)])
+        n_retired = self.store.retire([UNMATCHED, *(stream.settings.name for stream in streams)])
         self.flow = RecordFlow(
             streams,
             self.store,
@@ -141,8 +141,8 @@ class Recorder:
 
     def warm_up(self) -> None:
         """Compile the kernels before the first window, on an empty one."""
-        for lane in self.flow.lanes:
-            warm_up(lane.stream, lane.model)
+        for state in self.flow.states:
+            warm_up(state.stream, state.model)
 
     async def until_connected(self) -> None:
         """Wait until the broker is there."""
@@ -188,8 +188,8 @@ class Recorder:
                 await link
         finally:
             await asyncio.to_thread(self._close)
-        for lane in self.flow.lanes:
-            self._log.info("stream stopped", stream=lane.stream.settings.name, held=lane.n_held)
+        for state in self.flow.states:
+            self._log.info("stream stopped", stream=state.stream.settings.name, held=state.n_held)
 
     def _close(self) -> None:
         for thread in self._threads:
@@ -201,12 +201,12 @@ class Recorder:
 
     def _tell(self, due: Due, closing: Closing) -> None:
         """Say what became of a window: counts, no value and no vehicle."""
-        lane = self.flow.lanes[due.stream]
-        start, end = lane.stream.rule.span(due.window)
+        state = self.flow.states[due.stream]
+        start, end = state.stream.rule.span(due.window)
         say = self._log.error if closing.n_unverified else self._log.info
         say(
             "window closed",
-            stream=lane.stream.settings.name,
+            stream=state.stream.settings.name,
             start=start,
             end=end,
             refused_classes=closing.n_unverified,

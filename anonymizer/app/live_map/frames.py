@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 from fastapi import APIRouter
 
-from anonymizer.app.live_map.rates import Pulse
-from anonymizer.app.live_map.screen import Row, Screen
+from anonymizer.app.live_map.rates import FlowRates
+from anonymizer.app.live_map.screen import AnalystView, Row
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.settings import HttpSettings
@@ -40,7 +40,7 @@ class Frame(msgspec.Struct, frozen=True):
     regions: list[Row]
     n_regions: int
     """All of them; `regions` has the newest ones."""
-    pulses: dict[str, Pulse]
+    pulses: dict[str, FlowRates]
     """Of every mode."""
 
 
@@ -59,7 +59,7 @@ class Viewer:
 
     def __init__(
         self,
-        screens: Sequence[Screen],
+        screens: Sequence[AnalystView],
         *,
         devices_at: DevicesAt | None = None,
         monotonic: Callable[[], float] = time.monotonic,

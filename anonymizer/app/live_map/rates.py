@@ -19,7 +19,7 @@ _LEAST_SPAN_S = 2.0
 """A rate over less would swing with the ticks."""
 
 
-class Pulse(msgspec.Struct, frozen=True):
+class FlowRates(msgspec.Struct, frozen=True):
     """Rates are a second, over the last few; None: nothing of the kind happened."""
 
     rate_in: float | None
@@ -58,14 +58,14 @@ class _Counts:
     n_nodes: float
 
 
-class PulseTaker:
+class RateMeter:
     """Compares the counts of a flow with those of a few seconds ago, whenever it is asked."""
 
     def __init__(self, flow: PositionFlow) -> None:
         self._flow = flow
         self._counts: deque[_Counts] = deque()
 
-    def take(self, now_s: float) -> Pulse:
+    def take(self, now_s: float) -> FlowRates:
         """Return the pulse at a monotonic time."""
         flow, stats = self._flow, self._flow.stats
         now = _counts_of(flow, now_s)
@@ -83,7 +83,7 @@ class PulseTaker:
         latency = _between(stats.end_to_end_s, then.latency, now.latency)
         region = _between(stats.region_nodes, then.region, now.region)
         least, _, median = stats.k_reached_last
-        return Pulse(
+        return FlowRates(
             rate_in=rate(now.n_received - then.n_received),
             rate_out=rate(settled.pop(Outcome.PUBLISHED)),
             messages_out=rate(now.n_messages - then.n_messages),
@@ -160,7 +160,7 @@ def _mean(total: float, n: int) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class FlowSummary:
     """The state of a positions flow since its start.
 
     Attributes
@@ -202,7 +202,7 @@ class Glance:
         return self.n_received - self.n_published - self.n_held - sum(self.refused.values())
 
 
-def glance_at(flow: PositionFlow, *, n_waiting: int, seconds: float) -> Glance:
+def summarize_flow(flow: PositionFlow, *, n_waiting: int, seconds: float) -> FlowSummary:
     """Read the flow's counts."""
     stats, ledger = flow.stats, flow.ledger
     refused = {
@@ -211,7 +211,7 @@ def glance_at(flow: PositionFlow, *, n_waiting: int, seconds: float) -> Glance:
         if n and outcome is not Outcome.PUBLISHED
     }
     regions = stats.region_nodes
-    return Glance(
+    return FlowSummary(
         seconds=seconds,
         n_received=ledger.n_received,
         n_published=ledger.n(Outcome.PUBLISHED),

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy as np
 
-from anonymizer.app.live_map.rates import PulseTaker
+from anonymizer.app.live_map.rates import RateMeter
 from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.network import NodeNames
 from anonymizer.pipeline.ports import Link, Outgoing
@@ -59,7 +59,7 @@ _Life: TypeAlias = tuple[float, _Shown]
 """When a pseudonym was first seen, and the newest word on it."""
 
 
-class Screen:
+class AnalystView:
     """The newest published regions of one flow.
 
     Parameters
@@ -83,7 +83,7 @@ class Screen:
         monotonic: Callable[[], float],
     ) -> None:
         self.mode = mode
-        self.pulse = PulseTaker(flow)
+        self.pulse = RateMeter(flow)
         self._number = _NumberOf(node_id)
         self._monotonic = monotonic
         self._fresh: deque[tuple[float, bytes]] = deque(maxlen=MOST_MESSAGES)
@@ -168,10 +168,10 @@ class Screen:
             self._gap_s = _INERTIA * self._gap_s + (1 - _INERTIA) * usual
 
 
-class ShownLink:
+class AnalystLink:
     """A link, and a screen that sees what the broker takes from it."""
 
-    def __init__(self, link: Link, screen: Screen) -> None:
+    def __init__(self, link: Link, screen: AnalystView) -> None:
         self._link = link
         self._screen = screen
 

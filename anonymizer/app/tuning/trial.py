@@ -18,7 +18,7 @@ from anonymizer.algorithms.cells.tree import Grown, grow
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, without_gaps
 from anonymizer.algorithms.records.criteria import why_impossible
 from anonymizer.algorithms.records.measures import Measures, measure
-from anonymizer.algorithms.records.problem import Cost, pose
+from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.app.anonymize.models import MODELS, Model, Task
 from anonymizer.app.tuning.bench import Bench, Window
@@ -280,7 +280,7 @@ def _classes(
 ) -> tuple[Int32Array, str | None]:
     """Return the class of each record, and why there is none; verified."""
     records, schema = window.records, bench.schema
-    problem = pose(records, schema, promise)
+    problem = make_problem(records, schema, promise)
     why = why_impossible(problem, schema) or _why_not_served(bench, promise, made_by)
     if why is not None:
         return np.full(records.n, SUPPRESSED, np.int32), why
@@ -333,6 +333,6 @@ def _as_the_gateway(bench: Bench, window: Window, promise: Promise, model: str) 
     chosen = WINDOW_MODELS[model](stream)
     measures = _told(stream, window)[:, len(stream.schema.sensitive) :]
     class_of = chosen.classes(records, measures, left=lambda: 0.0, seed=bench.seed)
-    told = chosen.told(records, classes_of(class_of), seed=bench.seed)
-    refused = [*chosen.refused(records, class_of, told, seed=bench.seed)]
+    told = chosen.generalized(records, classes_of(class_of), seed=bench.seed)
+    refused = [*chosen.rejected(records, class_of, told, seed=bench.seed)]
     return without_gaps(np.where(np.isin(class_of, refused), np.int32(SUPPRESSED), class_of))

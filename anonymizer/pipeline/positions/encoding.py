@@ -10,7 +10,7 @@ from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.group_readings import Told
+from anonymizer.pipeline.positions.group_readings import GroupValues
 
 Pseudonyms: TypeAlias = Callable[[Sequence[int], Sequence[int]], list[str]]
 
@@ -68,7 +68,7 @@ class ReleaseEncoder:
         *,
         time: float,
         pseudonyms: Pseudonyms,
-        told: Told | None = None,
+        told: GroupValues | None = None,
     ) -> tuple[list[Outgoing], IntArray]:
         """Return the messages, and for each member of the release the message it is in.
 
@@ -99,7 +99,7 @@ class ReleaseEncoder:
         return [Outgoing(self._topic, payloads[i]) for i in order], place_of[message_of]
 
     def _groups(
-        self, release: Release, time: float, names: list[str], told: Told | None
+        self, release: Release, time: float, names: list[str], told: GroupValues | None
     ) -> list[bytes]:
         payloads = []
         for g, (k, region, first, last) in enumerate(self._rows(release)):
@@ -121,7 +121,7 @@ class ReleaseEncoder:
         return payloads
 
     def _devices(
-        self, release: Release, time: float, names: list[str], told: Told | None
+        self, release: Release, time: float, names: list[str], told: GroupValues | None
     ) -> list[bytes]:
         payloads = []
         for g, (k, region, first, last) in enumerate(self._rows(release)):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anonymizer.algorithms.positions.operator import judge_time
+from anonymizer.algorithms.positions.operator import classify_time
 from anonymizer.algorithms.positions.protection import round_time
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, UInt8Array
 from anonymizer.domain.network import RoadNetwork
@@ -191,7 +191,7 @@ class PositionFlow:
         """
         self._presence = settings.presence
         self._decoder.limit(settings.limits)
-        self._operator.demand(density_rule(settings), k_extra=settings.region.k_extra)
+        self._operator.set_rule(density_rule(settings), k_extra=settings.region.k_extra)
         if settings.watch.sample != self._n_watched:
             self._n_watched = settings.watch.sample
             self.audit = LightAudit(self._n_watched)
@@ -239,7 +239,7 @@ class PositionFlow:
         # Since the tick before, but not the years since a first one or the minutes of a stall.
         since = max(self._since, now - self._interval_s)
         ts = date_the_undated(np.array(decoded.ts, np.float64), since=since, now=now)
-        fate = judge_time(
+        fate = classify_time(
             ts, now, ahead_s=self._presence.max_ahead_s, behind_s=self._presence.max_behind_s
         )
         slot = np.full(len(ts), NO_SLOT, np.int32)

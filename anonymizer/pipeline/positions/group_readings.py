@@ -13,7 +13,7 @@ from anonymizer.settings import ReadingSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class GroupValues:
     """What a release says of its members' readings.
 
     Attributes
@@ -74,7 +74,7 @@ class GroupReadings:
             row = row[ours]
             self.n_clamped += self._state.advance(slot[row], attribute[ours], value[ours], ts[row])
 
-    def tell(self, release: Release, *, now: float) -> Told | None:
+    def tell(self, release: Release, *, now: float) -> GroupValues | None:
         """Return what is told of a release; None where no attribute is declared."""
         if not self.names:
             return None
@@ -83,7 +83,7 @@ class GroupReadings:
             value, release.first_member_of, release.k, attributes=self._state.attributes
         )
         self.n_left_out += summaries.n_left_out
-        return Told(summaries.told(), summaries.own_values(value, release.first_member_of))
+        return GroupValues(summaries.told(), summaries.own_values(value, release.first_member_of))
 
     def forget(self, slot: Int32Array) -> None:
         """Clear slots that were set free."""

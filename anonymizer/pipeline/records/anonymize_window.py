@@ -153,8 +153,8 @@ def anonymize(
         else:
             class_of = form(records, np.arange(records.n))
     class_of = without_gaps(class_of)
-    told = model.told(records, classes_of(class_of), seed=seed)
-    refused = model.refused(records, class_of, told, seed=seed)
+    told = model.generalized(records, classes_of(class_of), seed=seed)
+    refused = model.rejected(records, class_of, told, seed=seed)
     sound = _without_the_unsound(stream, records, class_of, refused)
     outcome[chosen[sound != class_of]] = Outcome.SUPPRESSED__UNVERIFIED
     n_unverified = len(np.unique(class_of[sound != class_of]))
@@ -171,7 +171,7 @@ def anonymize(
         told,
         sensitive=sensitive,
         totals=totals,
-        beside=model.beside(records, classes, totals, seed=seed),
+        beside=model.extra_fields(records, classes, totals, seed=seed),
         span=span,
         first_message=first_message,
     )

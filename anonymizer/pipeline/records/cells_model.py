@@ -48,7 +48,9 @@ class DecisionTree(WindowModel):
         number = np.random.default_rng(seed).permutation(found.n_classes).astype(np.int32)
         return np.append(number, np.int32(SUPPRESSED))[found.class_of]
 
-    def told(self, records: Records, classes: Classes, *, seed: int) -> list[Mapping[str, Any]]:
+    def generalized(
+        self, records: Records, classes: Classes, *, seed: int
+    ) -> list[Mapping[str, Any]]:
         """Return what is published of each class; see `WindowModel`."""
         if not self._by_representatives:
             return generalized(self.stream, records, classes)
@@ -61,7 +63,7 @@ class DecisionTree(WindowModel):
             for c in range(len(classes))
         ]
 
-    def refused(
+    def rejected(
         self,
         records: Records,
         class_of: Int32Array,

@@ -15,7 +15,7 @@ from anonymizer.algorithms.records.attributes import (
     places_of,
 )
 from anonymizer.algorithms.windows import WindowRule
-from anonymizer.codecs.record_parts import PartReader, Told
+from anonymizer.codecs.record_parts import PartReader, ReportedValues
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import NO_CODE, Attribute, Schema
@@ -144,7 +144,7 @@ def declare(
         ),
         readers=tuple(
             PartReader(
-                [Told(of[name], *step_of[name]) for name in source.tells],
+                [ReportedValues(of[name], *step_of[name]) for name in source.tells],
                 time=source.time,
                 utc_offset_s=settings.utc_offset_h * _HOUR_S,
             )

@@ -25,11 +25,11 @@ from anonymizer.pipeline.records.store_port import (
     Taken,
     Waiting,
 )
-from anonymizer.pipeline.records.stream_state import Lane
+from anonymizer.pipeline.records.stream_state import StreamState
 from anonymizer.pipeline.records.topics import RecordRouter
 from anonymizer.settings import LimitSettings
 
-STRAY = ""
+UNMATCHED = ""
 """Stands for a stream in the accounts of messages that belong to none."""
 
 
@@ -70,8 +70,8 @@ class RecordFlow:
     ) -> None:
         self._store = store
         self._max_unpublished = max_unpublished
-        self.lanes = [Lane(stream, store, limits, at_s=at_s) for stream in streams]
-        self.stray = StreamAccounts(store.recall(STRAY, shape="", n_sources=0).counts)
+        self.states = [StreamState(stream, store, limits, at_s=at_s) for stream in streams]
+        self.stray = StreamAccounts(store.recall(UNMATCHED, shape="", n_sources=0).counts)
         self.router = RecordRouter(
             [stream.settings for stream in streams],
             secret=store.secret,
@@ -83,7 +83,7 @@ class RecordFlow:
     @property
     def n_over(self) -> int:
         """Windows that are over and not looked at yet."""
-        return sum(lane.windows.n_over for lane in self.lanes)
+        return sum(state.windows.n_over for state in self.states)
 
     def stream_of(self, topic: str) -> int:
         """Return the number of a topic's stream, -1 where there is none."""
@@ -113,8 +113,8 @@ class RecordFlow:
             self._place(delivery, now=now, at_s=at_s)
         for stream, n in arrived.refused.items():
             self._settle(stream, Outcome.SUPPRESSED__OVERLOAD, n)
-        taken = [lane.taken() for lane in self.lanes]
-        strays = Taken(STRAY, (), (), (), None, self.stray.news())
+        taken = [state.taken() for state in self.states]
+        strays = Taken(UNMATCHED, (), (), (), None, self.stray.news())
         self._store.take([t for t in (*taken, strays) if t.news], bytes(digests))
         while len(self._recent) > MOST_RECENT:
             self._is_recent.discard(self._recent.popleft())
@@ -124,13 +124,13 @@ class RecordFlow:
         """Return the windows that are over and hold anything, oldest first."""
         return [
             Due(number, window, joined)
-            for number, lane in enumerate(self.lanes)
-            for window, joined in lane.due(at_s=at_s)
+            for number, state in enumerate(self.states)
+            for window, joined in state.due(at_s=at_s)
         ]
 
     def memories(self, due: Due) -> Mapping[bytes, bytes]:
         """Return what is remembered of the vehicles of a window."""
-        name = self.lanes[due.stream].stream.settings.name
+        name = self.states[due.stream].stream.settings.name
         return self._store.memories(name, due.joined.vehicle)
 
     def anonymize(
@@ -142,26 +142,26 @@ class RecordFlow:
         clock: Callable[[], float],
     ) -> Closing:
         """Return what is to become of a window. Takes long; changes nothing, in any thread."""
-        lane = self.lanes[due.stream]
+        state = self.states[due.stream]
         return anonymize(
-            lane.stream,
-            lane.model,
+            state.stream,
+            state.model,
             due.joined,
             memories,
-            span=lane.stream.rule.span(due.window),
-            first_message=lane.next_message,
-            seed=seed_of(self._store.secret, lane.stream.settings.name, due.window),
+            span=state.stream.rule.span(due.window),
+            first_message=state.next_message,
+            seed=seed_of(self._store.secret, state.stream.settings.name, due.window),
             left=left,
             clock=clock,
         )
 
     def close(self, due: Due, closing: Closing, *, now: float) -> None:
         """Keep what became of a window, and erase its parts."""
-        lane = self.lanes[due.stream]
-        if lane.n_waiting + len(closing.messages) > self._max_unpublished:
+        state = self.states[due.stream]
+        if state.n_waiting + len(closing.messages) > self._max_unpublished:
             closing = closing.withheld(Outcome.SUPPRESSED__UNDELIVERED)
-        settings, (start, end) = lane.stream.settings, lane.stream.rule.span(due.window)
-        lane.settle(due.joined, closing)
+        settings, (start, end) = state.stream.settings, state.stream.rule.span(due.window)
+        state.settle(due.joined, closing)
         self._store.close_window(
             ClosedWindow(
                 stream=settings.name,
@@ -173,9 +173,9 @@ class RecordFlow:
                 n_parts=closing.n_parts,
                 memory=closing.memory,
                 forget_before=due.window - settings.forget_after,
-                floor=lane.windows.floor,
-                news=lane.accounts.news(),
-                next_message=lane.next_message,
+                floor=state.windows.floor,
+                news=state.accounts.news(),
+                next_message=state.next_message,
                 summary=closing.summary,
             )
         )
@@ -189,12 +189,14 @@ class RecordFlow:
         news: dict[str, Mapping[str, int]] = {}
         for name in {waiting.stream for waiting in taken}:
             of_stream = [waiting.n_parts for waiting in taken if waiting.stream == name]
-            lane = next((lane for lane in self.lanes if lane.stream.settings.name == name), None)
-            if lane is None:  # declared no more
+            state = next(
+                (state for state in self.states if state.stream.settings.name == name), None
+            )
+            if state is None:  # declared no more
                 news[name] = {label_of(Outcome.PUBLISHED): sum(of_stream)}
             else:
-                lane.publish(n_classes=len(of_stream), n_parts=sum(of_stream))
-                news[name] = lane.accounts.news()
+                state.publish(n_classes=len(of_stream), n_parts=sum(of_stream))
+                news[name] = state.accounts.news()
         self._store.published([waiting.number for waiting in taken], news, at=now)
 
     def _place(self, delivery: Delivery, *, now: float, at_s: float) -> None:
@@ -202,14 +204,14 @@ class RecordFlow:
         if route is None:
             self._settle(-1, Outcome.INVALID__UNKNOWN_TOPIC)
             return
-        lane = self.lanes[route.stream]
-        lane.accounts.receive(1)
-        outcome = lane.place(route, delivery.payload, now=now, at_s=at_s)
+        state = self.states[route.stream]
+        state.accounts.receive(1)
+        outcome = state.place(route, delivery.payload, now=now, at_s=at_s)
         if outcome is not Outcome.HELD:
-            lane.accounts.settle(outcome)
+            state.accounts.settle(outcome)
 
     def _settle(self, stream: int, outcome: Outcome, n: int = 1) -> None:
-        accounts = self.stray if stream < 0 else self.lanes[stream].accounts
+        accounts = self.stray if stream < 0 else self.states[stream].accounts
         accounts.receive(n)
         accounts.settle(outcome, n)
 

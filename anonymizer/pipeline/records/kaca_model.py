@@ -82,7 +82,13 @@ class Clustering(WindowModel):
         ]
         return join_same(class_of, words)
 
-    def told(self, records: Records, classes: Classes, *, seed: int) -> list[Mapping[str, Any]]:  # noqa: ARG002  all of it is told
+    def generalized(
+        self,
+        records: Records,
+        classes: Classes,
+        *,
+        seed: int,  # noqa: ARG002  nothing here is left to chance
+    ) -> list[Mapping[str, Any]]:
         """Return what is published of each class; see `WindowModel`."""
         names = [qi.name for qi in self.stream.schema.qis]
         columns = self._told(records, classes)
@@ -91,7 +97,7 @@ class Clustering(WindowModel):
             for c in range(len(classes))
         ]
 
-    def refused(
+    def rejected(
         self,
         records: Records,
         class_of: Int32Array,
@@ -113,7 +119,7 @@ class Clustering(WindowModel):
             refused.update(uncovered(code, class_of, qi, words, label).tolist())
         return refused
 
-    def beside(
+    def extra_fields(
         self,
         records: Records,
         classes: Classes,

@@ -8,7 +8,7 @@ from typing import Any
 from anonymizer.algorithms.records.classes import Classes
 from anonymizer.algorithms.records.local_search import best
 from anonymizer.algorithms.records.ordering import hilbert_order
-from anonymizer.algorithms.records.problem import pose
+from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.records import Records
@@ -39,17 +39,23 @@ class MultiSource(WindowModel):
     ) -> Int32Array:
         """Return the class of each record; see `WindowModel`."""
         schema = self.stream.schema
-        problem = pose(records, schema, self.stream.promise, cost=cost_of(self.stream))
+        problem = make_problem(records, schema, self.stream.promise, cost=cost_of(self.stream))
         order = hilbert_order(records.qi, [qi.size for qi in schema.qis])
         if self._searches(records.n):
             return best(problem, order, keep_going=lambda: left() > 0, left=left, seed=seed)
         return sweep(problem, order)
 
-    def told(self, records: Records, classes: Classes, *, seed: int) -> list[Mapping[str, Any]]:  # noqa: ARG002  all of it is told
+    def generalized(
+        self,
+        records: Records,
+        classes: Classes,
+        *,
+        seed: int,  # noqa: ARG002  nothing here is left to chance
+    ) -> list[Mapping[str, Any]]:
         """Return what is published of each class; see `WindowModel`."""
         return generalized(self.stream, records, classes)
 
-    def refused(
+    def rejected(
         self,
         records: Records,
         class_of: Int32Array,

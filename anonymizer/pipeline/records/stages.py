@@ -155,7 +155,7 @@ async def publish_stage(means: Means, link: Link, pace: Pace, *, timeout_s: floa
 
 async def _anonymized(means: Means, due: Due, drain: asyncio.Event) -> Closing:
     memories = await means.in_store(means.flow.memories, due)
-    budget_s = means.flow.lanes[due.stream].stream.settings.budget_s
+    budget_s = means.flow.states[due.stream].stream.settings.budget_s
     deadline_s = means.clock() + budget_s
 
     def left() -> float:

@@ -49,7 +49,7 @@ class StreamStats:
         self.last = dict(closing.summary)
 
 
-class Lane:
+class StreamState:
     """The state of one stream; it begins where the store says that it ended."""
 
     def __init__(self, stream: Stream, store: Store, limits: LimitSettings, *, at_s: float) -> None:

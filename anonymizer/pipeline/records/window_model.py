@@ -26,10 +26,12 @@ class WindowModel(Protocol):
         codes, shape (n, measures). `left` tells the share of the time to search that is left.
         """
 
-    def told(self, records: Records, classes: Classes, *, seed: int) -> list[Mapping[str, Any]]:
+    def generalized(
+        self, records: Records, classes: Classes, *, seed: int
+    ) -> list[Mapping[str, Any]]:
         """Return what is published of each class's quasi-identifiers, by name, as JSON."""
 
-    def refused(
+    def rejected(
         self,
         records: Records,
         class_of: Int32Array,
@@ -42,7 +44,7 @@ class WindowModel(Protocol):
         By code that shares nothing with what tells: it is the last look before they leave.
         """
 
-    def beside(
+    def extra_fields(
         self,
         records: Records,  # noqa: ARG002  likewise
         classes: Classes,

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
-from anonymizer.algorithms.attacks.linkability import Knows
+from anonymizer.algorithms.attacks.linkability import Knowledge
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.records import Attribute, Records, Schema
 
@@ -59,7 +59,7 @@ def learned(
     schema: Schema,
     class_of: Int32Array,
     *,
-    knows: Knows,
+    knows: Knowledge,
     source: Sequence[int],
     tree: bool,
 ) -> set[tuple[int, int]]:
@@ -75,7 +75,7 @@ def learned(
             label
             for label in labels.values()
             if all(
-                label[q] == labels[own][q] if knows is Knows.LABELS else truth[q] in label[q]
+                label[q] == labels[own][q] if knows is Knowledge.LABELS else truth[q] in label[q]
                 for q in source
             )
         ]

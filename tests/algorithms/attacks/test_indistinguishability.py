@@ -2,7 +2,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.attacks.indistinguishability import instants_of, twin_classes
+from anonymizer.algorithms.attacks.indistinguishability import (
+    indistinguishable_classes,
+    instants_of,
+)
 from tests.algorithms.attacks.made import observed_of
 
 few_regions = st.sampled_from([(1, 2), (2, 1), (3,)])
@@ -29,7 +32,7 @@ def test_twins_share_every_time_region_and_k_and_nothing_less(
     drawn: list[tuple[int, int, tuple[int, ...], int]],
 ) -> None:
     drawn = renumbered(drawn)
-    class_of = twin_classes(observed_of(drawn)).tolist()
+    class_of = indistinguishable_classes(observed_of(drawn)).tolist()
     life = [
         [line[1:] for line in sorted(drawn) if line[0] == pseudonym]
         for pseudonym in range(len(class_of))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from anonymizer.algorithms.attacks.linkability import Knows, Leak, homogeneity, link
+from anonymizer.algorithms.attacks.linkability import Knowledge, Leak, homogeneity, link
 from anonymizer.algorithms.attacks.released_classes import Labels, publish
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.domain.arrays import Int32Array
@@ -20,7 +20,7 @@ def leaks(
     return link(publish(table, schema, class_of, by_hierarchy=tree), schema, table, class_of)
 
 
-def one(found: tuple[Leak, ...], knows: Knows, known: int, learned: int | None) -> Leak:
+def one(found: tuple[Leak, ...], knows: Knowledge, known: int, learned: int | None) -> Leak:
     (leak,) = [x for x in found if (x.knows, x.known, x.learned) == (knows, known, learned)]
     return leak
 
@@ -77,8 +77,8 @@ def test_the_attack_learns_exactly_what_one_would_by_hand(
 def test_who_knows_the_labels_besides_learns_no_less(release: tuple[Records, Int32Array]) -> None:
     found = leaks(*release)
     for leak in found:
-        if leak.knows is Knows.VALUES:
-            stronger = one(found, Knows.LABELS, leak.known, leak.learned)
+        if leak.knows is Knowledge.VALUES:
+            stronger = one(found, Knowledge.LABELS, leak.known, leak.learned)
             assert all(a <= b for a, b in zip(leak.n_cells_of, stronger.n_cells_of, strict=True))
 
 
@@ -86,10 +86,10 @@ def test_classes_of_equal_labels_are_all_candidates_and_not_the_last_alone() -> 
     # Both classes are of ages 0 to 1; the first has home 0 alone, the second home 1 alone.
     table = table_of((0, 0, 0, 0), (1, 1, 0, 1), (0, 0, 1, 0), (1, 1, 1, 1))
     found = leaks(table, np.array([0, 0, 1, 1], np.int32))
-    assert one(found, Knows.LABELS, 0, 1).n_cells == 0
+    assert one(found, Knowledge.LABELS, 0, 1).n_cells == 0
     found = leaks(table, np.array([0, 0, SUPPRESSED, SUPPRESSED], np.int32))
-    assert one(found, Knows.LABELS, 0, 1).n_cells_of == (2,)
-    assert one(found, Knows.LABELS, 0, 1).n_people == 2
+    assert one(found, Knowledge.LABELS, 0, 1).n_cells_of == (2,)
+    assert one(found, Knowledge.LABELS, 0, 1).n_people == 2
 
 
 def test_a_range_covers_what_lies_between_and_so_makes_candidates() -> None:
@@ -97,15 +97,15 @@ def test_a_range_covers_what_lies_between_and_so_makes_candidates() -> None:
     table = table_of((1, 0, 0, 0), (1, 1, 0, 0), (0, 0, 1, 1), (2, 1, 1, 1))
     found = leaks(table, np.array([0, 0, 1, 1], np.int32))
     # Nobody tells the first class's members from the second's by their true values …
-    assert one(found, Knows.VALUES, 0, 1).n_cells_of == (2,)  # … but ages 0 and 2 are alone
-    assert one(found, Knows.LABELS, 0, 1).n_cells_of == (4,)
+    assert one(found, Knowledge.VALUES, 0, 1).n_cells_of == (2,)  # … but ages 0 and 2 are alone
+    assert one(found, Knowledge.LABELS, 0, 1).n_cells_of == (4,)
 
 
 def test_a_missing_value_is_nothing_to_learn_and_hides_nobody_beside_it() -> None:
     marker = SCHEMA.qis[1].missing
     table = table_of((0, marker, 0, 0), (1, 2, 0, 1), (2, marker, 1, 0), (3, marker, 1, 1))
     found = leaks(table, np.array([0, 0, 1, 1], np.int32))
-    assert one(found, Knows.LABELS, 1, 0).n_cells_of == (0, 1)
+    assert one(found, Knowledge.LABELS, 1, 0).n_cells_of == (0, 1)
 
 
 def test_more_classes_than_a_word_has_bits_are_all_looked_at() -> None:
@@ -119,9 +119,9 @@ def test_more_classes_than_a_word_has_bits_are_all_looked_at() -> None:
     no_values = np.zeros((2 * n, 0), np.int32)
     class_of = np.repeat(np.arange(n), 2).astype(np.int32)
     table = Records(qi, no_values, np.arange(2 * n, dtype=np.int32))
-    assert one(leaks(table, class_of, schema), Knows.VALUES, 0, 1).n_people == 2 * n
+    assert one(leaks(table, class_of, schema), Knowledge.VALUES, 0, 1).n_people == 2 * n
     qi[-1, 1] = 1
-    assert one(leaks(table, class_of, schema), Knows.VALUES, 0, 1).n_people == 0
+    assert one(leaks(table, class_of, schema), Knowledge.VALUES, 0, 1).n_people == 0
 
 
 @given(release=partitions())

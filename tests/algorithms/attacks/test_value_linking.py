@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.attacks.indistinguishability import twin_classes
+from anonymizer.algorithms.attacks.indistinguishability import indistinguishable_classes
 from anonymizer.algorithms.attacks.value_linking import ValueLinks, link_values
 from anonymizer.domain.arrays import FloatArray
 from tests.algorithms.attacks.made import Line, observed_of
@@ -22,7 +22,7 @@ def linked(lives: list[int], published: list[float], true: list[float]) -> Value
     observed = observed_of(lines)
     return link_values(
         observed,
-        class_of=twin_classes(observed),
+        class_of=indistinguishable_classes(observed),
         published=column(published),
         true=column(true),
         span=SPAN,

@@ -14,7 +14,7 @@ from anonymizer.algorithms.cells.representatives import representatives
 from anonymizer.algorithms.cells.tree import Grown, grow
 from anonymizer.algorithms.records.attributes import banded, banded_attribute
 from anonymizer.algorithms.records.classes import classes_of
-from anonymizer.algorithms.records.problem import pose
+from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.promises import Promise
@@ -53,7 +53,7 @@ class Split:
         return grow(self.records, self.schema, self.label, min_leaf=k)
 
     def pruned(self, grown: Grown, promise: Promise) -> Cells:
-        return prune(grown, pose(self.records, self.schema, promise))
+        return prune(grown, make_problem(self.records, self.schema, promise))
 
     def score(self, rows: FloatArray, label: IntArray) -> float:
         if len(set(label.tolist())) < 2:

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.cells.description import told_apart, widths
+from anonymizer.algorithms.cells.description import distinctions, widths
 from anonymizer.algorithms.cells.pruning import cells, prune
 from anonymizer.algorithms.cells.tree import grow
 from anonymizer.algorithms.cells.tree_features import values_of
 from anonymizer.algorithms.records.classes import classes_of
-from anonymizer.algorithms.records.problem import Cost, pose
+from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
 from tests.algorithms.records import naive
@@ -23,7 +23,7 @@ def test_what_is_not_told_apart_is_in_one_cell(table: Records, k: int) -> None:
     if not found.n_classes:
         assert found.left_of_node[0] == 0
         return
-    told: Any = told_apart(found)
+    told: Any = distinctions(found)
     age, *others = told
     assert list(age) == sorted(age)
     values = values_of(table.qi, SCHEMA.qis)
@@ -45,7 +45,7 @@ def test_many_categories_are_told_apart_in_their_order() -> None:
     table = Records(codes, np.zeros((80, 0), np.int32), np.arange(80, dtype=np.int32))
     target = (codes[:, 0] >= 20).astype(int) + (codes[:, 0] >= 50)
     grown = grow(table, schema, target, min_leaf=2, divide=False)
-    groups, borders = told_apart(prune(grown, pose(table, schema, Promise(k=2))))
+    groups, borders = distinctions(prune(grown, make_problem(table, schema, Promise(k=2))))
     assert borders == ()
     assert [group[0] for group in groups if isinstance(group, tuple)] == ["p00", "p20", "p50"]
     assert [len(each) for each in groups if isinstance(each, tuple)] == [20, 30, 30]

@@ -9,7 +9,7 @@ from anonymizer.algorithms.cells.pruning import Cells, cells, prune
 from anonymizer.algorithms.cells.tree import LEAF, Grown, grow, plant
 from anonymizer.algorithms.cells.tree_features import encode, values_of
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.problem import pose
+from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records
@@ -40,7 +40,7 @@ def test_a_pruned_tree_has_the_cells_that_the_plain_words_say(
     table: Records, promise: Promise, min_leaf: int
 ) -> None:
     grown = _grown(table, min_leaf=min_leaf)
-    found = prune(grown, pose(table, SCHEMA, promise))
+    found = prune(grown, make_problem(table, SCHEMA, promise))
 
     def keeps(member: Sequence[int]) -> bool:
         return judge.keeps(table, SCHEMA, promise, member)
@@ -52,7 +52,7 @@ def test_a_pruned_tree_has_the_cells_that_the_plain_words_say(
 
 @given(st.booleans().flatmap(lambda r: records(repeats=r)), promises())
 def test_every_cell_keeps_the_whole_promise(table: Records, promise: Promise) -> None:
-    found = prune(_grown(table), pose(table, SCHEMA, promise))
+    found = prune(_grown(table), make_problem(table, SCHEMA, promise))
     for cell in _partition(found):
         assert cell
         assert judge.keeps(table, SCHEMA, promise, sorted(cell))
@@ -62,7 +62,7 @@ def test_every_cell_keeps_the_whole_promise(table: Records, promise: Promise) ->
 def test_nothing_is_suppressed_where_the_whole_table_keeps_k_d_and_l(
     table: Records, promise: Promise
 ) -> None:
-    found = prune(_grown(table), pose(table, SCHEMA, promise))
+    found = prune(_grown(table), make_problem(table, SCHEMA, promise))
     possible = judge.keeps(table, SCHEMA, promise, range(table.n))
     assert found.deletion_ratio == (0.0 if possible else 1.0)
     assert len(found.valid_rows) == (table.n if possible else 0)
@@ -74,15 +74,17 @@ def test_a_tree_that_is_pruned_has_the_cells_of_one_that_is_grown_for_the_promis
 ) -> None:
     promise = Promise(k=k, l=data.draw(st.integers(1, k)))
     grown = _grown(table, min_leaf=k)
-    prune(grown, pose(table, SCHEMA, Promise(k=k)))  # an earlier configuration leaves no trace
-    pruned = prune(grown, pose(table, SCHEMA, promise))
+    prune(
+        grown, make_problem(table, SCHEMA, Promise(k=k))
+    )  # an earlier configuration leaves no trace
+    pruned = prune(grown, make_problem(table, SCHEMA, promise))
     direct = cells(table, SCHEMA, promise, target=_target(table))
     np.testing.assert_array_equal(pruned.class_of, direct.class_of)
 
 
 @given(records(), monotone)
 def test_a_record_is_assigned_to_the_cell_that_it_lies_in(table: Records, promise: Promise) -> None:
-    found = prune(_grown(table), pose(table, SCHEMA, promise))
+    found = prune(_grown(table), make_problem(table, SCHEMA, promise))
     assigned = found.assign(values_of(table.qi, SCHEMA.qis))
     np.testing.assert_array_equal(assigned, found.class_of)
 
@@ -91,7 +93,7 @@ def test_a_record_is_assigned_to_the_cell_that_it_lies_in(table: Records, promis
 def test_a_record_of_another_table_always_lies_in_a_cell_if_there_is_one(
     table: Records, promise: Promise
 ) -> None:
-    found = prune(_grown(table), pose(table, SCHEMA, promise))
+    found = prune(_grown(table), make_problem(table, SCHEMA, promise))
     strangers = np.array([[-1e300, -1.0, 7.0], [1e300, 99.0, 0.5]])
     assigned = found.assign(strangers)
     assert ((assigned == SUPPRESSED) == (found.n_classes == 0)).all()
@@ -119,7 +121,7 @@ def test_a_node_becomes_one_cell_for_the_sake_of_most_of_its_records_and_not_of_
     )
     features = encode(values_of(table.qi, SCHEMA.qis), SCHEMA.qis)
     found = prune(
-        Grown(SCHEMA.qis, features, tree), pose(table, SCHEMA, Promise(k=1, entropy_l=1.95))
+        Grown(SCHEMA.qis, features, tree), make_problem(table, SCHEMA, Promise(k=1, entropy_l=1.95))
     )
     assert (found.class_of == SUPPRESSED).sum() == n_suppressed
     assert found.n_classes == (2 if n_suppressed else 1)

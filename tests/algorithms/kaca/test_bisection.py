@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.kaca.bisection import halve, has_persons
 from anonymizer.algorithms.kaca.features import features, sum_of_squares
-from anonymizer.algorithms.records.problem import pose
+from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records
@@ -18,7 +18,7 @@ from tests.algorithms.records.made import records as tables
 
 def halved(records: Records, promise: Promise, *, by_size: bool) -> Int32Array:
     is_toll = records.qi.shape[1] == 2
-    p = pose(records, TOLL if is_toll else SCHEMA, promise)
+    p = make_problem(records, TOLL if is_toll else SCHEMA, promise)
     feature = features(records, TOLL, HOW) if is_toll else features(records, SCHEMA)
     member, first_of = halve(feature, by_size, p.arrays, p.k)
     assert sorted(member.tolist()) == list(range(records.n))

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.kaca.class_merging import join_alike, merge
 from anonymizer.algorithms.kaca.features import features
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.problem import pose
+from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records
 from tests.algorithms.kaca import naive
@@ -29,7 +29,7 @@ def test_what_is_below_k_joins_the_nearest_that_is_not(
     assume(any(len(own) >= k for own in naive.members(class_of.tolist()).values()))
     expected = naive.merged(feature.tolist(), class_of.tolist(), k)
     assume(expected)
-    found = merge(pose(records, TOLL, Promise(k=k)), feature, class_of)
+    found = merge(make_problem(records, TOLL, Promise(k=k)), feature, class_of)
     assert {frozenset(own) for own in naive.members(found.tolist()).values()} == expected[0]
 
 
@@ -38,7 +38,7 @@ def test_merging_ends_with_classes_that_keep_the_promise_and_leaves_good_ones_to
     table: Records, promise: Promise, data: st.DataObject
 ) -> None:
     class_of = drawn_classes(data, table.n)
-    problem = pose(table, SCHEMA, promise)
+    problem = make_problem(table, SCHEMA, promise)
     found = merge(problem, features(table, SCHEMA), class_of)
     for own in naive.members(found.tolist()).values():
         assert judges.keeps(table, SCHEMA, promise, own)
@@ -51,7 +51,7 @@ def test_merging_ends_with_classes_that_keep_the_promise_and_leaves_good_ones_to
 def test_near_classes_are_paired_until_one_keeps_the_promise() -> None:
     records = toll([0] * 8, [0, 1, 10, 11, 1000, 1001, 1010, 1011])
     class_of = np.arange(8, dtype=np.int32)
-    problem = pose(records, TOLL, Promise(k=4))
+    problem = make_problem(records, TOLL, Promise(k=4))
     found = merge(problem, features(records, TOLL, HOW), class_of)
     assert found.tolist() == [0] * 4 + [1] * 4
 
@@ -59,13 +59,13 @@ def test_near_classes_are_paired_until_one_keeps_the_promise() -> None:
 def test_a_class_that_would_break_every_near_promise_is_suppressed_alone() -> None:
     # Trucks 0-3 in two sections each; a lone fifth exit cannot join without a share above half.
     records = toll([0, 1, 0, 1, 0], [5, 5, 6, 6, 7])
-    problem = pose(records, TOLL, Promise(k=2, max_share=0.5))
+    problem = make_problem(records, TOLL, Promise(k=2, max_share=0.5))
     class_of = np.array([0, 0, 1, 1, 2], np.int32)
-    problem_of_section = pose(records, TOLL, Promise(k=2))
+    problem_of_section = make_problem(records, TOLL, Promise(k=2))
     feature = features(records, TOLL, HOW)
     assert merge(problem_of_section, feature, class_of).tolist() == [0, 0, 1, 1, 1]
     minutes_apart = toll([0, 1, 0, 1, 0], [5, 6, 6, 7, 7])
-    problem = pose(minutes_apart, TOLL, Promise(k=2, max_share=0.5))
+    problem = make_problem(minutes_apart, TOLL, Promise(k=2, max_share=0.5))
     assert merge(problem, feature, class_of).tolist() == [0, 0, 1, 1, SUPPRESSED]
 
 
@@ -74,7 +74,7 @@ def test_classes_of_one_and_the_same_record_become_one_and_others_stay(
     records: Records, data: st.DataObject
 ) -> None:
     class_of = drawn_classes(data, records.n)
-    found = join_alike(pose(records, TOLL, Promise(k=1)), records.qi, class_of)
+    found = join_alike(make_problem(records, TOLL, Promise(k=1)), records.qi, class_of)
     rows = [tuple(row) for row in records.qi.tolist()]
     key = {
         c: rows[own[0]] if len({rows[i] for i in own}) == 1 else c
@@ -94,9 +94,9 @@ def test_classes_of_one_and_the_same_record_stay_apart_where_one_would_break_the
         np.array([0, 1, 0, 2], np.int32),
     )
     class_of = np.array([0, 0, 1, 1], np.int32)
-    alike = pose(twins, SCHEMA, Promise(k=2, entropy_l=2.0))
+    alike = make_problem(twins, SCHEMA, Promise(k=2, entropy_l=2.0))
     assert join_alike(alike, twins.qi, class_of).tolist() == [0, 0, 1, 1]
-    assert join_alike(pose(twins, SCHEMA, Promise(k=2)), twins.qi, class_of).tolist() == [
+    assert join_alike(make_problem(twins, SCHEMA, Promise(k=2)), twins.qi, class_of).tolist() == [
         0,
         0,
         0,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.kaca.features import features, means, nearest, sum_of_squares
 from anonymizer.algorithms.kaca.local_improvement import dissolve, improve
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
-from anonymizer.algorithms.records.problem import pose
+from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records
 from tests.algorithms.kaca import naive
@@ -23,7 +23,7 @@ def test_improving_never_loses_more_and_keeps_k(
     groups = data.draw(st.integers(1, max(records.n // k, 1)))
     class_of = np.sort(np.arange(records.n, dtype=np.int32) % groups)
     feature = features(records, TOLL, HOW)
-    problem = pose(records, TOLL, Promise(k=k))
+    problem = make_problem(records, TOLL, Promise(k=k))
     found = improve(problem, feature, class_of, by_size=True, may_grow=True)
     assert sum_of_squares(feature, found) <= sum_of_squares(feature, class_of) + 1e-12
     for own in naive.members(found.tolist()).values():
@@ -42,7 +42,7 @@ def test_improving_keeps_the_whole_promise_and_leaves_out_nobody_more(
     feature = features(table, SCHEMA)
     grows = promise.max_share == promise.max_source_share == promise.entropy_l == 1.0
     found = improve(
-        pose(table, SCHEMA, promise),
+        make_problem(table, SCHEMA, promise),
         feature,
         class_of,
         by_size=False,
@@ -60,7 +60,7 @@ def test_two_classes_that_are_left_are_cut_as_well_as_any_axis_allows(
 ) -> None:
     feature = features(records, TOLL, HOW)
     class_of = (np.arange(records.n) * 2 // records.n).astype(np.int32)
-    problem = pose(records, TOLL, Promise(k=k))
+    problem = make_problem(records, TOLL, Promise(k=k))
     found = improve(problem, feature, class_of, by_size=True, may_grow=True)
     groups = list(naive.members(found.tolist()).values())
     if len(groups) == 2 and min(map(len, groups)) >= k:
@@ -106,7 +106,7 @@ def test_a_class_between_two_crowds_is_given_up_to_both() -> None:
     records = toll([0] * 14, [480] * 5 + [480, 480, 485, 485] + [485] * 5)
     class_of = np.array([0] * 5 + [1] * 4 + [2] * 5, np.int32)
     feature = features(records, TOLL, HOW)
-    problem = pose(records, TOLL, Promise(k=4))
+    problem = make_problem(records, TOLL, Promise(k=4))
     found = improve(problem, feature, class_of, by_size=True, may_grow=True)
     assert found.tolist() == [0] * 7 + [1] * 7
     assert sum_of_squares(feature, found) == pytest.approx(0)
@@ -117,13 +117,13 @@ def test_large_classes_are_cut_as_small_ones_are_and_a_crowd_is_left_alone() -> 
     records = toll([0] * 120, minutes.tolist())
     class_of = (np.arange(120) % 2).astype(np.int32)
     feature = features(records, TOLL, HOW)
-    problem = pose(records, TOLL, Promise(k=60))
+    problem = make_problem(records, TOLL, Promise(k=60))
     found = improve(problem, feature, class_of, by_size=True, may_grow=False)
     assert len(set(zip((minutes < 60).tolist(), found.tolist(), strict=True))) == 2
 
     crowd = toll([0] * 200, [0] * 195 + [1, 2, 3, 4, 5])
     class_of = np.array([0] * 199 + [1], np.int32)
     feature = features(crowd, TOLL, HOW)
-    problem = pose(crowd, TOLL, Promise(k=1))
+    problem = make_problem(crowd, TOLL, Promise(k=1))
     found = improve(problem, feature, class_of, by_size=True, may_grow=False)
     assert found.tolist() == class_of.tolist()

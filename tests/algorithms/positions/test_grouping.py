@@ -14,7 +14,7 @@ from anonymizer.algorithms.positions.grouping import (
     TOO_SMALL,
     UNGROUPED,
     Groups,
-    gather,
+    form_groups,
 )
 from anonymizer.algorithms.positions.spanning_forest import spanning_forest
 from anonymizer.domain.network import RoadNetwork
@@ -38,7 +38,7 @@ class Case:
     min_metres: int
 
     def gather(self) -> Groups:
-        return gather(
+        return form_groups(
             spanning_forest(self.network),
             np.array(self.n_at, np.int32),
             np.array(self.need_at, np.int32),
@@ -185,6 +185,6 @@ def test_regions_of_a_city_with_a_device_a_node_have_nine_nodes_at_most_on_avera
     n_at = np.bincount(node, minlength=city.n_nodes).astype(np.int32)
     near = n_at + np.add.reduceat(n_at[city.neighbour_of], city.first_arc_of[:-1])
     need = np.where(near < 4, 10, np.where(near < 10, 5, 2)).astype(np.int32)
-    groups = gather(spanning_forest(city), n_at, need, min_nodes=4, max_nodes=1000)
+    groups = form_groups(spanning_forest(city), n_at, need, min_nodes=4, max_nodes=1000)
     assert np.diff(groups.first_node_of).mean() <= 9
     assert (groups.group_at[node] >= 0).all()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.cloaks import BfsCloak, Cloak
-from anonymizer.algorithms.positions.operator import CloakingOperator, TickResult, judge_time
+from anonymizer.algorithms.positions.operator import CloakingOperator, TickResult, classify_time
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
@@ -188,7 +188,7 @@ def test_a_device_said_to_be_suppressed_that_is_released_counts_as_published() -
 
 def test_times_are_believed_from_behind_to_ahead_inclusive_and_nan_is_not() -> None:
     ts = np.array([39.9, 40.0, 100.0, 105.0, 105.1, np.nan, np.inf, -np.inf])
-    assert judge_time(ts, 100.0, ahead_s=5, behind_s=60).tolist() == [
+    assert classify_time(ts, 100.0, ahead_s=5, behind_s=60).tolist() == [
         Outcome.INVALID__ANCIENT_TIME,
         Outcome.HELD,
         Outcome.HELD,

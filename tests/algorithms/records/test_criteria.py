@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.criteria import keeps, loss
-from anonymizer.algorithms.records.problem import Cost, pose
+from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records
 from tests.algorithms.records import naive
@@ -16,7 +16,7 @@ def test_a_class_keeps_its_promise_exactly_when_the_plain_words_say_so(
     table: Records, promise: Promise, data: st.DataObject
 ) -> None:
     member = data.draw(st.sets(st.integers(0, table.n - 1), min_size=1))
-    problem = pose(table, SCHEMA, promise)
+    problem = make_problem(table, SCHEMA, promise)
     assert keeps(problem, np.array(sorted(member))) == naive.keeps(
         table, SCHEMA, promise, sorted(member)
     )
@@ -28,7 +28,7 @@ def test_a_class_costs_what_the_definition_says(
     cost: Cost, table: Records, data: st.DataObject
 ) -> None:
     member = data.draw(st.sets(st.integers(0, table.n - 1), min_size=1))
-    problem = pose(table, SCHEMA, Promise(k=1), cost=cost)
+    problem = make_problem(table, SCHEMA, Promise(k=1), cost=cost)
     expected = naive.loss(table, SCHEMA, cost, sorted(member))
     assert loss(problem, np.array(sorted(member))) == pytest.approx(expected)
 
@@ -40,6 +40,6 @@ def test_the_missing_marker_is_no_value_and_a_persons_second_record_no_second_pe
         person=np.array([0, 1, 1], np.int32),
     )
     everyone = np.arange(3)
-    assert keeps(pose(table, SCHEMA, Promise(k=2)), everyone)
-    assert not keeps(pose(table, SCHEMA, Promise(k=3)), everyone)
-    assert not keeps(pose(table, SCHEMA, Promise(k=1, d=2)), everyone)
+    assert keeps(make_problem(table, SCHEMA, Promise(k=2)), everyone)
+    assert not keeps(make_problem(table, SCHEMA, Promise(k=3)), everyone)
+    assert not keeps(make_problem(table, SCHEMA, Promise(k=1, d=2)), everyone)

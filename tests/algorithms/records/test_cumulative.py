@@ -20,7 +20,7 @@ from anonymizer.algorithms.records.cumulative import (
 )
 from anonymizer.algorithms.records.cumulative_enforcement import enforce, keep_company, violators
 from anonymizer.algorithms.records.ordering import hilbert_order
-from anonymizer.algorithms.records.problem import pose
+from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
@@ -284,7 +284,7 @@ def fleet_over_windows(*, enforced: bool, n: int = 600, n_windows: int = 50) -> 
             class_of = keep_company(memory, lasting, table, FLEET, promise)
         afresh = np.flatnonzero(class_of == SUPPRESSED)
         rest = table.only(afresh)
-        new = sweep(pose(rest, FLEET, promise), hilbert_order(rest.qi, [8, 10, 60]))
+        new = sweep(make_problem(rest, FLEET, promise), hilbert_order(rest.qi, [8, 10, 60]))
         class_of[afresh] = np.where(new >= 0, new + class_of.max(initial=-1) + 1, SUPPRESSED)
         if enforced:
             class_of = enforce(memory, lasting, table, FLEET, promise, class_of).class_of

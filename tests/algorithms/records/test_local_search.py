@@ -17,7 +17,7 @@ from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
 from anonymizer.algorithms.records.criteria import keeps, loss
 from anonymizer.algorithms.records.local_search import best
 from anonymizer.algorithms.records.ordering import hilbert_order
-from anonymizer.algorithms.records.problem import Cost, Problem, pose
+from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.promises import Promise
@@ -46,7 +46,7 @@ def cost_of(problem: Problem, class_of: Int32Array, dm_weight: float = 0.0) -> f
 def test_every_class_keeps_the_promise_whenever_the_search_is_stopped(
     table: Records, promise: Promise, cost: Cost, n_steps: int
 ) -> None:
-    problem = pose(table, SCHEMA, promise, cost=cost)
+    problem = make_problem(table, SCHEMA, promise, cost=cost)
     asked = iter([True] * n_steps)
     class_of = best(problem, order_of(table), keep_going=lambda: next(asked, False), seed=1)
     numbers = sorted(set(class_of.tolist()) - {SUPPRESSED})
@@ -94,7 +94,7 @@ def test_a_search_that_was_warmed_up_compiles_nothing_more() -> None:
 def test_nobody_is_left_out_where_the_whole_table_can_be_one_class(
     table: Records, promise: Promise
 ) -> None:
-    problem = pose(table, SCHEMA, promise)
+    problem = make_problem(table, SCHEMA, promise)
     asked = iter([True] * 4)
     class_of = best(problem, order_of(table), keep_going=lambda: next(asked, False), seed=1)
     if naive.keeps(table, SCHEMA, promise, range(table.n)):
@@ -105,7 +105,7 @@ def test_nobody_is_left_out_where_the_whole_table_can_be_one_class(
 def test_it_is_never_worse_than_the_sweep(
     table: Records, promise: Promise, cost: Cost, dm_weight: float
 ) -> None:
-    problem = pose(table, SCHEMA, promise, cost=cost)
+    problem = make_problem(table, SCHEMA, promise, cost=cost)
     order = order_of(table)
     swept = sweep(problem, order)
     asked = iter([True] * 4)
@@ -120,7 +120,7 @@ def test_it_is_never_worse_than_the_sweep(
 
 @given(TABLES, PROMISES)
 def test_without_time_the_sweep_is_the_answer(table: Records, promise: Promise) -> None:
-    problem, order = pose(table, SCHEMA, promise), order_of(table)
+    problem, order = make_problem(table, SCHEMA, promise), order_of(table)
     class_of = best(problem, order, keep_going=lambda: False, seed=1)
     swept = sweep(problem, order)
     published = swept != SUPPRESSED
@@ -140,7 +140,7 @@ def made(n: int) -> Records:
 
 def test_it_comes_to_an_end_by_itself_and_equal_seeds_give_equal_classes() -> None:
     table = made(120)
-    problem, order = pose(table, SCHEMA, Promise(k=4, d=2)), order_of(table)
+    problem, order = make_problem(table, SCHEMA, Promise(k=4, d=2)), order_of(table)
     one = best(problem, order, keep_going=lambda: True, seed=7)
     assert (one == best(problem, order, keep_going=lambda: True, seed=7)).all()
     assert cost_of(problem, one) < 0.9 * cost_of(problem, sweep(problem, order))
@@ -148,7 +148,7 @@ def test_it_comes_to_an_end_by_itself_and_equal_seeds_give_equal_classes() -> No
 
 def test_a_weight_on_discernibility_gives_smaller_classes() -> None:
     table = made(300)
-    problem, order = pose(table, SCHEMA, Promise(k=4, d=2)), order_of(table)
+    problem, order = make_problem(table, SCHEMA, Promise(k=4, d=2)), order_of(table)
     dm = []
     for weight in (0.0, 1.0):
         asked = iter([True] * 60)
@@ -165,7 +165,7 @@ def test_a_weight_on_discernibility_gives_smaller_classes() -> None:
 
 def test_progress_is_the_information_loss_so_far() -> None:
     table = made(120)
-    problem, order = pose(table, SCHEMA, Promise(k=4, d=2)), order_of(table)
+    problem, order = make_problem(table, SCHEMA, Promise(k=4, d=2)), order_of(table)
     told: list[float] = []
     class_of = best(problem, order, keep_going=lambda: True, seed=7, progress=told.append)
     assert min(told) == pytest.approx(cost_of(problem, class_of))
@@ -257,7 +257,7 @@ def test_adult_loses_half_of_what_the_paper_loses(
     cost: Cost, bar: float, *, markers_are_values: bool
 ) -> None:
     table, schema = adult(markers_are_values=markers_are_values, sensitive=None)
-    problem = pose(table, schema, Promise(k=20, d=2), cost=cost)
+    problem = make_problem(table, schema, Promise(k=20, d=2), cost=cost)
     gcp, _ = released(problem, order_of(table, schema))
     assert gcp <= bar
 
@@ -266,7 +266,7 @@ def test_adult_loses_half_of_what_the_paper_loses(
 @pytest.mark.soak
 def test_adult_has_a_release_of_small_classes_that_loses_little() -> None:
     table, schema = adult(markers_are_values=False, sensitive=None)
-    problem = pose(table, schema, Promise(k=20, d=2))
+    problem = make_problem(table, schema, Promise(k=20, d=2))
     gcp, dm = released(problem, order_of(table, schema), dm_weight=0.4)
     assert gcp <= 0.20
     assert dm <= 1.2e6
@@ -286,6 +286,6 @@ def test_adult_with_diverse_race_loses_little_more(
     markers_are_values: bool,
 ) -> None:
     table, schema = adult(markers_are_values=markers_are_values, sensitive="race")
-    problem = pose(table, schema, Promise(k=20, d=2, l=l))
+    problem = make_problem(table, schema, Promise(k=20, d=2, l=l))
     gcp, _ = released(problem, order_of(table, schema))
     assert gcp <= bar

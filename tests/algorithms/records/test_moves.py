@@ -8,7 +8,7 @@ from anonymizer.algorithms.records.local_search import Search, improve, search_f
 from anonymizer.algorithms.records.moves import draw, make_moves
 from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.partition import partition_of
-from anonymizer.algorithms.records.problem import Cost, pose
+from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.algorithms.records.tally import blank_tally
 from anonymizer.domain.promises import Promise
@@ -24,7 +24,7 @@ COSTS = st.sampled_from(Cost)
 def begun(table: Records, promise: Promise, cost: Cost, crowding: float) -> tuple[Records, Search]:
     """A search from the sweep, and the table in the order of the search."""
     table = table.only(hilbert_order(table.qi, [a.size for a in SCHEMA.qis]))
-    problem = pose(table, SCHEMA, promise, cost=cost)
+    problem = make_problem(table, SCHEMA, promise, cost=cost)
     first = sweep(problem, np.arange(table.n))
     return table, search_from(first, blank_tally(problem, crowding))
 
@@ -102,7 +102,7 @@ def test_a_record_has_a_class_wherever_one_keeps_the_promise_with_it(
     table, search = begun(table, promise, Cost.RANGE, 0.0)
     class_of = search.class_of
     left_out = np.flatnonzero(class_of == SUPPRESSED)
-    swept = sweep(pose(table, SCHEMA, promise), np.arange(table.n))
+    swept = sweep(make_problem(table, SCHEMA, promise), np.arange(table.n))
     assert set(left_out) <= set(np.flatnonzero(swept == SUPPRESSED))
 
 
@@ -126,7 +126,7 @@ def test_a_search_that_is_stopped_while_hot_gives_no_worse_than_its_start() -> N
 def test_a_search_finds_two_groups_that_the_order_mixed() -> None:
     qi = np.array([[0, 0, 0], [3, 4, 2]] * 10, np.int32)
     table = Records(qi, np.zeros((20, 1), np.int32), np.arange(20, dtype=np.int32))
-    problem = pose(table, SCHEMA, Promise(k=5))
+    problem = make_problem(table, SCHEMA, Promise(k=5))
     search = search_from(np.repeat([0, 1], 10).astype(np.int32), blank_tally(problem))
     assert search.cost > 0
     move(search, heat=0.0, seed=1)

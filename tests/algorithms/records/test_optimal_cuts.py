@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.optimal_cuts import split
-from anonymizer.algorithms.records.problem import Cost, pose
+from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.algorithms.records.tally import blank_tally
 from anonymizer.domain.arrays import Int32Array
@@ -22,7 +22,7 @@ TABLES = st.booleans().flatmap(lambda repeats: records(max_n=14, repeats=repeats
 
 def cut(table: Records, promise: Promise, cost: Cost, crowding: float) -> Int32Array | None:
     """Cut the table as it lies."""
-    problem = pose(table, SCHEMA, promise, cost=cost)
+    problem = make_problem(table, SCHEMA, promise, cost=cost)
     first = sweep(problem, np.arange(table.n))
     return split(first, blank_tally(problem, crowding), keep_going=lambda: True)
 
@@ -70,7 +70,7 @@ def test_no_cut_of_runs_costs_less_and_every_run_keeps_the_promise(
 
 @given(records(max_n=14), counts_alone())
 def test_a_table_that_can_be_swept_by_counts_can_be_cut(table: Records, promise: Promise) -> None:
-    swept = sweep(pose(table, SCHEMA, promise), np.arange(table.n))
+    swept = sweep(make_problem(table, SCHEMA, promise), np.arange(table.n))
     assert (cut(table, promise, Cost.RANGE, 0.0) is None) == bool((swept < 0).any())
 
 
@@ -80,7 +80,7 @@ def test_without_time_nothing_is_cut() -> None:
         np.zeros((2, 1), np.int32),
         np.arange(2, dtype=np.int32),
     )
-    problem = pose(table, SCHEMA, Promise(k=1))
+    problem = make_problem(table, SCHEMA, Promise(k=1))
     first = sweep(problem, np.arange(2))
     assert split(first, blank_tally(problem), keep_going=lambda: False) is None
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import why_impossible
 from anonymizer.algorithms.records.ordering import hilbert_order
-from anonymizer.algorithms.records.problem import pose
+from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.promises import Promise
@@ -31,7 +31,7 @@ def order_of(table: Records) -> IntArray:
 
 def swept(table: Records, promise: Promise, schema: Schema = SCHEMA) -> list[int]:
     order = hilbert_order(table.qi, [a.size for a in schema.qis])
-    found: list[int] = sweep(pose(table, schema, promise), order).tolist()
+    found: list[int] = sweep(make_problem(table, schema, promise), order).tolist()
     return found
 
 
@@ -49,7 +49,7 @@ def test_classes_close_as_soon_as_the_plain_words_say_so(table: Records, promise
     expected = naive_classes.sweep(
         order.tolist(), lambda member: naive.keeps(table, SCHEMA, promise, member)
     )
-    assert sweep(pose(table, SCHEMA, promise), order).tolist() == expected
+    assert sweep(make_problem(table, SCHEMA, promise), order).tolist() == expected
 
 
 @given(records(max_n=80), st.integers(1, 5), st.integers(1, 3), st.integers(1, 3))
@@ -90,7 +90,7 @@ def test_nothing_is_suppressed_where_the_whole_table_keeps_the_promise(
 
 @given(TABLES, PROMISES)
 def test_what_is_called_impossible_is(table: Records, promise: Promise) -> None:
-    reason = why_impossible(pose(table, SCHEMA, promise), SCHEMA)
+    reason = why_impossible(make_problem(table, SCHEMA, promise), SCHEMA)
     if reason is not None:
         assert set(swept(table, promise)) == {SUPPRESSED}
 
@@ -103,7 +103,7 @@ def test_a_table_without_a_class_of_k_d_and_l_is_refused(
     l: int,  # noqa: E741  the field's name for it
 ) -> None:
     promise = Promise(k=k, d=d, l=l)
-    reason = why_impossible(pose(table, SCHEMA, promise), SCHEMA)
+    reason = why_impossible(make_problem(table, SCHEMA, promise), SCHEMA)
     assert (reason is not None) == (set(swept(table, promise)) == {SUPPRESSED})
 
 
@@ -132,12 +132,12 @@ ILL = categories("illness", "xyz")
 def test_a_refusal_names_the_attribute_and_no_value(promise: Promise, reason: str | None) -> None:
     schema = Schema((SEX, MARKED, numbers("age", 1, 2, 5)), (ILL,), ((0, 1), (2,)))
     table = table_of((0, 0, 0, 0), (1, 0, 1, 1), (1, 2, 2, 1), (0, 0, 0, 0), sensitive=1)
-    assert why_impossible(pose(table, schema, promise), schema) == reason
+    assert why_impossible(make_problem(table, schema, promise), schema) == reason
 
 
 def test_a_spread_is_refused_where_nobody_has_a_value() -> None:
     schema = Schema((numbers("age", 1, 2, missing=True),), (), ((0,),))
-    problem = pose(table_of((2,), (2,)), schema, Promise(k=1, d=0, min_spread={"age": 1.0}))
+    problem = make_problem(table_of((2,), (2,)), schema, Promise(k=1, d=0, min_spread={"age": 1.0}))
     assert why_impossible(problem, schema) == "age spans less than the 1 asked for"
 
 
@@ -151,14 +151,14 @@ def test_a_rest_that_would_break_a_share_takes_in_as_few_classes_as_keep_it() ->
     schema = Schema((SEX,), (), ((0,),))
     half, promise = (0, 1, 0, 1, 1, 0, 0), Promise(k=2, max_share=0.6)
     table = table_of(*((x,) for x in half))
-    found = sweep(pose(table, schema, promise), np.arange(7)).tolist()
+    found = sweep(make_problem(table, schema, promise), np.arange(7)).tolist()
     assert found == [0, 0, 1, 1, 1, 1, 1]
 
 
 def test_a_rest_that_no_class_can_take_is_suppressed_and_the_classes_stay() -> None:
     schema = Schema((SEX,), (), ((0,),))
     table = table_of((0,), (1,), (0,), (0,))
-    found = sweep(pose(table, schema, Promise(k=2, max_share=0.5)), np.arange(4)).tolist()
+    found = sweep(make_problem(table, schema, Promise(k=2, max_share=0.5)), np.arange(4)).tolist()
     assert found == [0, 0, SUPPRESSED, SUPPRESSED]
 
 
@@ -184,7 +184,7 @@ def test_closeness_is_found_the_moment_it_is_reached_in_a_long_class(
     expected = naive_classes.sweep(
         range(200), lambda member: naive.keeps(table, schema, promise, member)
     )
-    assert sweep(pose(table, schema, promise), np.arange(200)).tolist() == expected
+    assert sweep(make_problem(table, schema, promise), np.arange(200)).tolist() == expected
 
 
 def test_an_empty_table_has_no_class() -> None:

@@ -10,7 +10,7 @@ from numba import njit
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.local_search import search_from
 from anonymizer.algorithms.records.optimal_cuts import split
-from anonymizer.algorithms.records.problem import pose
+from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.algorithms.records.tally import Tally, add, blank_tally, clear, tally_keeps
 from anonymizer.domain.arrays import BoolArray, IntArray
@@ -53,7 +53,7 @@ def test_a_tally_knows_after_every_record_whether_the_class_keeps_the_promise(
     data: st.DataObject,
     turns_end: bool,  # noqa: FBT001  hypothesis hands it over
 ) -> None:
-    tally = blank_tally(pose(table, schema, promise))
+    tally = blank_tally(make_problem(table, schema, promise))
     if turns_end:
         tally[1]["turn"] = LAST_TURN - 2
     for _ in range(3):  # what is left of one class must not count in the next
@@ -69,7 +69,7 @@ def test_a_class_of_markers_alone_has_no_sensitive_value() -> None:
     marker, who = np.full((3, 1), 2, np.int32), np.arange(3, dtype=np.int32)
     marker[2] = 0
     tally = blank_tally(
-        pose(Records(np.zeros((3, 3), np.int32), marker, who), schema, Promise(k=1))
+        make_problem(Records(np.zeros((3, 3), np.int32), marker, who), schema, Promise(k=1))
     )
     assert verdicts(np.arange(3), tally).tolist() == [False, False, True]
 
@@ -86,7 +86,7 @@ def mixed_late(n_alike: int, n_mixed: int) -> Records:
 
 def test_a_long_way_back_to_a_diverse_class_asks_for_time_on_the_way() -> None:
     table, promise = mixed_late(40_000, 12_000), Promise(k=100, entropy_l=1.3)
-    problem = pose(table, SCHEMA, promise)
+    problem = make_problem(table, SCHEMA, promise)
     first = sweep(problem, np.arange(table.n))
     asked = 0
 
@@ -104,7 +104,7 @@ def test_a_long_way_back_to_a_diverse_class_asks_for_time_on_the_way() -> None:
 
 def test_where_there_is_no_time_the_rest_stays_suppressed_and_else_joins_a_class() -> None:
     table = mixed_late(0, 5_000)
-    tally = blank_tally(pose(table, SCHEMA, Promise(k=100, entropy_l=1.9)))
+    tally = blank_tally(make_problem(table, SCHEMA, Promise(k=100, entropy_l=1.9)))
     first = np.full(table.n, SUPPRESSED, np.int32)
     first[:200] = 0
     assert (search_from(first, tally).class_of == 0).all()

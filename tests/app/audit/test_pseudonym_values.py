@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from anonymizer.algorithms.attacks.indistinguishability import twin_classes
+from anonymizer.algorithms.attacks.indistinguishability import indistinguishable_classes
 from anonymizer.app.audit import PROMISED, AuditReport, Finding, Mode, audit_release
 from anonymizer.app.audit.stream_audit import _values
 from anonymizer.app.cloak import cloak_trace
@@ -166,7 +166,9 @@ def test_where_lives_have_no_twins_the_instant_is_measured(tmp_path: Path, mode:
     cloaked(trace, settings, tmp_path)
     report = audited(trace, settings, tmp_path)
     finding = found(report)["speed"]
-    twins = np.bincount(twin_classes(read_release(tmp_path / "PUB.jsonl", WORLD.network).observed))
+    twins = np.bincount(
+        indistinguishable_classes(read_release(tmp_path / "PUB.jsonl", WORLD.network).observed)
+    )
     assert figure(finding, "n") == twins[twins > 1].sum() < report.n_pseudonyms
     assert figure(finding, "instant_n") > 0
     assert figure(finding, "instant_expected") < 1

@@ -14,7 +14,7 @@ import pytest
 from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.app.live_map import frames as viewing
 from anonymizer.app.live_map.frames import Viewer
-from anonymizer.app.live_map.screen import Screen
+from anonymizer.app.live_map.screen import AnalystView
 from anonymizer.errors import SettingsError
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
@@ -26,8 +26,8 @@ from tests.pipeline.positions.support import NETWORK, Rig
 NOBODY = np.zeros(25, np.int32)
 
 
-def a_screen(mode: str) -> Screen:
-    return Screen(mode, NETWORK.node_id, Rig().flow, monotonic=lambda: 0.0)
+def a_screen(mode: str) -> AnalystView:
+    return AnalystView(mode, NETWORK.node_id, Rig().flow, monotonic=lambda: 0.0)
 
 
 def events(chunk: bytes) -> dict[str, Any]:

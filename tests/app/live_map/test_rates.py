@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.app.live_map.rates import SPAN_S, PulseTaker, _between
+from anonymizer.app.live_map.rates import SPAN_S, RateMeter, _between
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import BatchHistogram
 from tests.pipeline.positions.support import NOW, Rig, delivery
@@ -41,7 +41,7 @@ def test_a_quantile_is_taken_over_what_came_since_alone(
 
 def test_rates_are_of_the_last_seconds_and_none_are_told_before_there_are_enough() -> None:
     rig = Rig()
-    taker = PulseTaker(rig.flow)
+    taker = RateMeter(rig.flow)
     for second in range(12):
         rig.publish(
             *(delivery(f"d{i}", 12, NOW + second) for i in range(4)),
@@ -63,7 +63,7 @@ def test_rates_are_of_the_last_seconds_and_none_are_told_before_there_are_enough
 
 def test_what_is_not_published_is_told_by_outcome_and_reason() -> None:
     rig = Rig()
-    taker = PulseTaker(rig.flow)
+    taker = RateMeter(rig.flow)
     taker.take(0.0)
     wanted: Counter[str] = Counter()
     for outcome in Outcome:
@@ -74,7 +74,7 @@ def test_what_is_not_published_is_told_by_outcome_and_reason() -> None:
 
 
 def test_before_anything_has_happened_nothing_is_measured() -> None:
-    pulse = PulseTaker(Rig().flow).take(0.0)
+    pulse = RateMeter(Rig().flow).take(0.0)
     assert pulse.latency_p50_ms is None
     assert pulse.region_mean is None
     assert pulse.k_median is None

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.app.live_map import screen as screens
-from anonymizer.app.live_map.screen import Row, Screen, ShownLink
+from anonymizer.app.live_map.screen import AnalystLink, AnalystView, Row
 from anonymizer.domain.network import NodeNames
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.transport.memory import MemoryBroker, MemoryLink
@@ -28,10 +28,10 @@ class Clock:
         return self.now_s
 
 
-def a_screen(node_id: NodeNames | None = None) -> tuple[Screen, Clock]:
+def a_screen(node_id: NodeNames | None = None) -> tuple[AnalystView, Clock]:
     clock = Clock()
     names = NETWORK.node_id if node_id is None else node_id
-    screen = Screen("bfs", names, Rig().flow, monotonic=clock)
+    screen = AnalystView("bfs", names, Rig().flow, monotonic=clock)
     screen.is_watched = True
     return screen, clock
 
@@ -44,7 +44,7 @@ def group(names: str, region: Sequence[int | str], k: int = 2) -> Outgoing:
     return message(k=k, region=list(region), pseudonyms=list(names))
 
 
-def rows_of(screen: Screen) -> list[Row]:
+def rows_of(screen: AnalystView) -> list[Row]:
     rows, n_regions = screen.rows()
     assert n_regions >= len(rows)
     return rows
@@ -153,7 +153,7 @@ def test_a_frame_is_bounded_in_nodes_too_and_says_how_many_regions_there_are() -
 async def test_only_what_the_broker_took_is_shown() -> None:
     screen, _ = a_screen()
     link = MemoryLink(MemoryBroker(), client_id="gateway", deliver=lambda _: None)
-    shown = ShownLink(link, screen)
+    shown = AnalystLink(link, screen)
     running = asyncio.create_task(link.run())
     await link.until_connected()
     assert shown.connected
@@ -167,7 +167,7 @@ async def test_only_what_the_broker_took_is_shown() -> None:
 
 def test_what_is_shown_of_a_flow_names_no_device_and_no_place_of_one() -> None:
     rig, ticks = Rig(), count()
-    screen = Screen("bfs", NETWORK.node_id, rig.flow, monotonic=lambda: float(next(ticks)))
+    screen = AnalystView("bfs", NETWORK.node_id, rig.flow, monotonic=lambda: float(next(ticks)))
     screen.is_watched = True
     for turn in range(5):
         rig.put(*(delivery(f"secret-{i}", 6 + (i + turn) % 5, 1.8e9 + turn) for i in range(6)))

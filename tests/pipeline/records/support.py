@@ -10,7 +10,7 @@ from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.flow import RecordFlow
 from anonymizer.pipeline.records.inbox import Arrived
-from anonymizer.pipeline.records.stream_state import Lane
+from anonymizer.pipeline.records.stream_state import StreamState
 from anonymizer.settings import LimitSettings
 from anonymizer.store import RecordStore
 from tests.pipeline.records.made import Sent, stream
@@ -46,8 +46,8 @@ class Rig:
         )
 
     @property
-    def lane(self) -> Lane:
-        return self.flow.lanes[0]
+    def state(self) -> StreamState:
+        return self.flow.states[0]
 
     def crash(self) -> None:
         self.store.close()
@@ -99,8 +99,8 @@ class Rig:
 
     def check(self) -> None:
         """The accounts balance, in the store and in memory, and are the same."""
-        ledger = self.lane.accounts
-        assert ledger.n_received == ledger.n_settled + self.lane.n_held
+        ledger = self.state.accounts
+        assert ledger.n_received == ledger.n_settled + self.state.n_held
         stored = self.accounts()
-        assert stored.pop("received", 0) == sum(stored.values()) + self.lane.n_held
+        assert stored.pop("received", 0) == sum(stored.values()) + self.state.n_held
         assert sum(stored.values()) == ledger.n_settled

@@ -63,7 +63,7 @@ def rigs(tmp_path: Path) -> Iterator[Callable[..., Rig]]:
         if like is not None:
             shutil.copy(like / "records.sqlite", folder)
         made.append(Rig(folder, **CELLS | changes))
-        made[-1].lane.model = Spy(made[-1].stream)
+        made[-1].state.model = Spy(made[-1].stream)
         return made[-1]
 
     yield make
@@ -152,8 +152,8 @@ def test_each_class_is_k_vehicles_l_values_and_their_medians_and_modes(
         assert message["k"] == message["count"] >= 5
         assert len(set(message["sensitive"]["fault"])) >= 2
         assert all(set(label) == {"value"} for label in message["qis"].values())
-    assert rig.lane.stats.last["published"] == 200
-    assert rig.lane.stats.last["l"] >= 2
+    assert rig.state.stats.last["published"] == 200
+    assert rig.state.stats.last["l"] >= 2
 
 
 def test_as_ranges_a_class_is_told_by_what_is_there(rigs: Callable[..., Rig]) -> None:
@@ -218,8 +218,8 @@ def test_a_bound_on_t_is_kept_and_who_has_no_cell_for_it_is_counted(
     assert 40 <= n_published < 60
     accounts = rig.accounts()
     assert accounts["suppressed/no_class"] == 3 * (60 - n_published)
-    assert rig.lane.n_held == 3 * n_published
-    assert rig.lane.stats.n_unverified == 0
+    assert rig.state.n_held == 3 * n_published
+    assert rig.state.stats.n_unverified == 0
 
 
 def test_numbers_of_one_band_are_one_value_and_told_as_they_are(
@@ -243,7 +243,7 @@ def test_numbers_of_one_band_are_one_value_and_told_as_they_are(
     for message in messages:
         told = [value for value in message["sensitive"]["fault"] if value is not None]
         assert {sum(value >= edge for edge in (4, 6)) for value in told} == {0, 1, 2}
-    assert rig.lane.stats.last["l"] == 3
+    assert rig.state.stats.last["l"] == 3
     with pytest.raises(SettingsError, match="fault has 3 values, l = 4"):
         stream(**CELLS | {"attributes": attributes, "promise": {"k": 5, "l": 4}})
 
@@ -261,18 +261,20 @@ def test_a_class_of_which_something_untrue_is_told_is_refused(
     class Lying(DecisionTree):
         """Says of every class what is true of the first."""
 
-        def told(self, records: Records, classes: Classes, *, seed: int) -> list[Mapping[str, Any]]:
-            return super().told(records, classes, seed=seed)[:1] * len(classes)
+        def generalized(
+            self, records: Records, classes: Classes, *, seed: int
+        ) -> list[Mapping[str, Any]]:
+            return super().generalized(records, classes, seed=seed)[:1] * len(classes)
 
     parts = fleet_of(80)
     rig = rigs(labels=labels)
     n_classes = len(published(rig, parts))
     rig = rigs(labels=labels)
-    rig.lane.model = Lying(rig.stream)
+    rig.state.model = Lying(rig.stream)
     assert 1 <= len(published(rig, parts)) < n_classes
     accounts = rig.accounts()
     assert accounts["suppressed/unverified"] > 0
-    assert rig.lane.stats.n_unverified == n_classes - len(rig.classes())
+    assert rig.state.stats.n_unverified == n_classes - len(rig.classes())
 
 
 @pytest.mark.parametrize(
@@ -355,8 +357,8 @@ def test_cells_keep_their_promise_and_nothing_that_is_told_of_them_is_refused(
         records, np.zeros((len(rows), 0), np.int32), left=lambda: 0.0, seed=seed
     )
     assert verify_classes(records, made.schema, made.promise, class_of) == ()
-    told = model.told(records, classes_of(class_of), seed=seed)
-    assert model.refused(records, class_of, told, seed=seed) == set()
+    told = model.generalized(records, classes_of(class_of), seed=seed)
+    assert model.rejected(records, class_of, told, seed=seed) == set()
 
 
 def test_who_reports_most_does_not_stand_for_the_others(rigs: Callable[..., Rig]) -> None:
@@ -449,7 +451,7 @@ def test_a_representative_counts_as_all_values_of_its_class_over_windows(
             speeds = traffic(n_vehicles=40, n_windows=1, seed=window, start=start)
             rig.take(*(part for part in speeds if part.source == "telemetry"))
             rig.close(silent=True)
-            short.setdefault(labels, []).append(rig.lane.stats.last["too_little_left"])
+            short.setdefault(labels, []).append(rig.state.stats.last["too_little_left"])
     assert short["representative"] == short["range"]
     assert max(short["range"]) > 0
 

@@ -59,7 +59,7 @@ def test_a_fleet_is_published_to_the_last_part(rig: Rig) -> None:
         assert_classes_keep(messages, of_window, k=4, d=2, l=1)
         assert sum(m["count"] for m in messages) == 30
     assert rig.accounts() == {"received": 270, "published": 270}
-    assert rig.lane.stats.last["records"] == 30
+    assert rig.state.stats.last["records"] == 30
 
 
 def test_a_message_tells_of_a_class_and_of_nothing_else(rig: Rig) -> None:
@@ -225,10 +225,12 @@ class Careless(WindowModel):
         assert not left()
         return np.maximum(np.arange(records.n, dtype=np.int32) - 4, 0).astype(np.int32)
 
-    def told(self, records: Records, classes: Classes, *, seed: int) -> list[Mapping[str, Any]]:
-        return self._model.told(records, classes, seed=seed)
+    def generalized(
+        self, records: Records, classes: Classes, *, seed: int
+    ) -> list[Mapping[str, Any]]:
+        return self._model.generalized(records, classes, seed=seed)
 
-    def refused(
+    def rejected(
         self,
         records: Records,
         class_of: Int32Array,
@@ -236,7 +238,7 @@ class Careless(WindowModel):
         *,
         seed: int,
     ) -> Collection[int]:
-        return self._model.refused(records, class_of, told, seed=seed)
+        return self._model.rejected(records, class_of, told, seed=seed)
 
 
 def test_kernels_are_compiled_for_a_k_of_any_size() -> None:
@@ -259,30 +261,32 @@ def test_numbers_of_classes_follow_from_what_is_told_of_them(changes: dict[str, 
 class Slanderous(MultiSource):
     """Says of every class what is true of the first."""
 
-    def told(self, records: Records, classes: Classes, *, seed: int) -> list[Mapping[str, Any]]:
-        return super().told(records, classes, seed=seed)[:1] * len(classes)
+    def generalized(
+        self, records: Records, classes: Classes, *, seed: int
+    ) -> list[Mapping[str, Any]]:
+        return super().generalized(records, classes, seed=seed)[:1] * len(classes)
 
 
 @pytest.mark.parametrize("cost", ["range", "taxonomy"])
 def test_a_class_of_which_something_untrue_is_told_is_suppressed(cost: str) -> None:
     with rig_for(promise={"k": 4}, cost=cost) as rig:
-        rig.lane.model = Slanderous(rig.stream)
+        rig.state.model = Slanderous(rig.stream)
         rig.take(*traffic(n_vehicles=60, n_windows=1, seed=6))
         rig.close(silent=True)
         (message,) = rig.classes()
-        assert rig.lane.stats.n_unverified > 3
+        assert rig.state.stats.n_unverified > 3
         accounts = rig.accounts()
         assert accounts["suppressed/unverified"] == 180 - 3 * message["count"]
 
 
 def test_a_class_that_breaks_its_promise_is_suppressed_whole_and_counted() -> None:
     with rig_for(promise={"k": 4, "d": 1}) as rig:
-        rig.lane.model = Careless(rig.lane.model)
+        rig.state.model = Careless(rig.state.model)
         rig.take(*traffic(n_vehicles=12, n_windows=1, seed=6))
         rig.close(silent=True)
         assert [m["count"] for m in rig.classes()] == [5]
         assert rig.accounts() == {"received": 36, "suppressed/unverified": 21}
-        assert rig.lane.stats.n_unverified == 7
+        assert rig.state.stats.n_unverified == 7
 
 
 def test_where_too_many_classes_wait_a_window_is_withheld() -> None:
@@ -351,7 +355,7 @@ def test_a_crash_before_a_window_is_committed_leaves_it_open_and_closed_to_what_
 ) -> None:
     rig.take(*traffic(n_vehicles=10, n_windows=1, seed=1))
     rig.close(silent=True, crash_before_commit=True)
-    assert rig.lane.n_held == 30
+    assert rig.state.n_held == 30
     assert rig.close(silent=True) == 1
     assert sum(m["count"] for m in rig.classes()) == 10
 
@@ -409,7 +413,7 @@ def test_whatever_crashes_every_part_is_accounted_for_once(steps: list[str], see
         rig.close(silent=True)
         published += rig.publish()
         accounts = rig.accounts()
-        assert rig.lane.n_held == 0
+        assert rig.state.n_held == 0
     assert accounts.pop("received", 0) - accounts.pop("duplicate", 0) == sent
     assert sum(accounts.values()) == sent
     assert set(accounts) <= {"published", "suppressed/no_class", "late"}

@@ -46,7 +46,7 @@ SEEN: list[tuple[Records, Int32Array, int]] = []
 def rig(tmp_path: Path) -> Iterator[Rig]:
     SEEN.clear()
     made = Rig(tmp_path, **TOLL)
-    made.lane.model = Spy(made.stream)
+    made.state.model = Spy(made.stream)
     yield made
     made.store.close()
 
@@ -63,7 +63,7 @@ def test_each_class_is_true_of_the_exits_it_is_made_of(rig: Rig) -> None:
     closing = rig.flow.anonymize(due, {}, left=lambda: 0.0, clock=lambda: 0.0)
     [(records, class_of, seed)] = SEEN
     assert_same_exits(due, sent)
-    told = rig.lane.model.told(records, classes_of(class_of), seed=seed)
+    told = rig.state.model.generalized(records, classes_of(class_of), seed=seed)
     class_told = {json.dumps(of, sort_keys=True): c for c, of in enumerate(told)}
     own = own_records(records.person, seed)
     messages = [json.loads(m.payload) for m in closing.messages]
@@ -155,7 +155,7 @@ def test_open_exits_survive_a_crash_and_leave_no_trace_when_they_are_published(r
     sent = list(exits(n=60, n_trucks=40, seed=5))
     take(rig, sent)
     rig.crash()
-    assert rig.lane.n_held == 60
+    assert rig.state.n_held == 60
     rig.close(silent=True)
     assert sum(m["count"] for m in rig.classes()) == 60
     rig.publish()
@@ -192,7 +192,7 @@ def test_a_class_whose_words_do_not_cover_it_is_refused(rig: Rig) -> None:
     ]
     take(rig, day)
     [due] = rig.flow.due(at_s=1e6)
-    rig.lane.model = Lying(rig.stream)
+    rig.state.model = Lying(rig.stream)
     closing = rig.flow.anonymize(due, {}, left=lambda: 0.0, clock=lambda: 0.0)
     assert closing.n_unverified <= 1
     assert sum(closing.outcome == Outcome.PUBLISHED) + 5 * closing.n_unverified == 10

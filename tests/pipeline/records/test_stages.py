@@ -129,9 +129,9 @@ async def test_what_arrives_comes_out_as_classes_and_is_accounted_for(world: Wor
         await world.until(lambda: world.rig.accounts().get("published") == 120)
     classes = assert_each_window_has_one_partition(world.seen)
     assert sorted(classes) == [0.0, 60.0]
-    assert world.rig.lane.n_held == 60  # the last window is open, and stays so
+    assert world.rig.state.n_held == 60  # the last window is open, and stays so
     world.rig.crash()
-    assert world.rig.lane.records.n_records == 20
+    assert world.rig.state.records.n_records == 20
 
 
 async def test_nothing_is_acknowledged_before_the_store_has_it(world: World) -> None:
@@ -158,11 +158,11 @@ async def test_while_the_broker_is_away_classes_wait_and_are_published_then(worl
         await world.until(lambda: len(world.link.settled) == 60)
         world.link.go_down()
         world.rig.clock_s += 1000.0
-        await world.until(lambda: world.rig.lane.n_waiting > 0)
+        await world.until(lambda: world.rig.state.n_waiting > 0)
         assert world.seen == []
         world.link.come_up()
-        await world.until(lambda: world.rig.lane.n_waiting == 0)
-        await world.until(lambda: len(world.seen) == world.rig.lane.stats.n_messages)
+        await world.until(lambda: world.rig.state.n_waiting == 0)
+        await world.until(lambda: len(world.seen) == world.rig.state.stats.n_messages)
     assert world.rig.accounts() == {"received": 60, "published": 60}
 
 
@@ -174,7 +174,7 @@ async def test_a_drain_without_a_broker_leaves_what_waits_in_the_store(world: Wo
         world.rig.clock_s += 1000.0
         await world.until(lambda: len(world.told) == 1)
     world.rig.crash()
-    assert world.rig.lane.n_held == 60
+    assert world.rig.state.n_held == 60
     assert sum(m["count"] for m in world.rig.classes()) == 20
 
 

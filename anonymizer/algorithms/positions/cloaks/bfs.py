@@ -38,7 +38,7 @@ class BfsCloak(MemorylessCloak):
         self._max_nodes = max_nodes
         self._rotate_s = rotate_s
 
-    def demand(self, rule: DensityRule, *, k_extra: int) -> None:  # noqa: ARG002  the protocol's
+    def set_rule(self, rule: DensityRule, *, k_extra: int) -> None:  # noqa: ARG002  the protocol's
         """Grow regions by another rule from now on."""
         self._rule = rule
 

@@ -43,7 +43,7 @@ class Cloak(Protocol):
     def n_waiting(self, density: DensityMap) -> int:
         """Return how many devices on the graph wait for a later tick to be grouped."""
 
-    def demand(self, rule: DensityRule, *, k_extra: int) -> None:
+    def set_rule(self, rule: DensityRule, *, k_extra: int) -> None:
         """Let groups that are formed from now on hold so many devices; no other changes."""
 
     def retire(self, slot: Int32Array) -> None:
@@ -68,5 +68,5 @@ class MemorylessCloak:
     def retire(self, slot: Int32Array) -> None:
         """There is nothing to let go of."""
 
-    def demand(self, rule: DensityRule, *, k_extra: int) -> None:
+    def set_rule(self, rule: DensityRule, *, k_extra: int) -> None:
         """Demand what it always does."""

@@ -175,7 +175,7 @@ class SessionCloak:
         kept = self.kept(len(density.node_of))
         return int((self._can_settle(density) & ~kept).sum())
 
-    def demand(self, rule: DensityRule, *, k_extra: int) -> None:
+    def set_rule(self, rule: DensityRule, *, k_extra: int) -> None:
         """Let groups that are formed from now on hold so many devices."""
         self._rule = rule
         self._k_extra = k_extra

@@ -12,7 +12,13 @@ import numpy as np
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.cloaks.protocol import MemorylessCloak
 from anonymizer.algorithms.positions.density import DensityMap
-from anonymizer.algorithms.positions.grouping import TOO_FEW, TOO_LARGE, TOO_SMALL, Groups, gather
+from anonymizer.algorithms.positions.grouping import (
+    TOO_FEW,
+    TOO_LARGE,
+    TOO_SMALL,
+    Groups,
+    form_groups,
+)
 from anonymizer.algorithms.positions.spanning_forest import SpanningForest
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.outcomes import Outcome
@@ -61,14 +67,14 @@ class SnapshotCloak(MemorylessCloak):
         self._rotate_s = rotate_s
         self._k_extra = k_extra
 
-    def demand(self, rule: DensityRule, *, k_extra: int) -> None:
+    def set_rule(self, rule: DensityRule, *, k_extra: int) -> None:
         """Let groups that are formed from now on hold so many devices."""
         self._rule = rule
         self._k_extra = k_extra
 
     def cloak(self, density: DensityMap, slot: Int32Array, *, now: float) -> Cloaked:
         """Return the groups of all present devices of which any reports. O(nodes + devices)."""
-        groups = gather(
+        groups = form_groups(
             self._forest,
             density.n_at,
             self._rule.k_for(density.n_near) + np.int32(self._k_extra),

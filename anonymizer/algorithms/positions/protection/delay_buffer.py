@@ -104,7 +104,7 @@ def take_in(
 
 
 @kernel
-def let_go(
+def release(
     trips: RecordArray,
     held: RecordArray,
     due_at: FloatArray,

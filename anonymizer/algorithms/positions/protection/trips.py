@@ -28,8 +28,8 @@ from anonymizer.algorithms.positions.protection.delay_buffer import (
     TRIP_END,
     UNKNOWN,
     YIELDED,
-    let_go,
     link_free,
+    release,
     take_in,
 )
 from anonymizer.domain.arrays import (
@@ -227,7 +227,7 @@ class TripEnds:
 
     def _let_go(self, slot: IntArray, now: float, most: int) -> tuple[RecordArray, UInt8Array]:
         """Return what is due of some devices, or is more than they may hold, and its fate."""
-        entry, why = let_go(
+        entry, why = release(
             self._trips, self._held, self._due_at, slot, now, most, self._rule, self.n_held
         )
         self.n_held -= len(entry)
