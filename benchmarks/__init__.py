@@ -1,1 +1,1 @@
-"""What the gateway costs, each part beside a peer that does the same in the same process."""
+"""Benchmarks: what each part of the gateway costs, next to a peer in the same process."""

@@ -1,1 +1,1 @@
-"""The seeds' experiments, made again with the operators of the product."""
+"""Experiments: the published experiments, repeated with the operators of the product."""

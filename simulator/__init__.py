@@ -1,1 +1,1 @@
-"""Traffic for the gateway: made up on a road network, or replayed from a recorded trace."""
+"""Simulator: traffic for the gateway, generated on a road network or replayed from a trace."""

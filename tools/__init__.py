@@ -1,1 +1,1 @@
-"""Tools for those who work on the project; nothing here is installed."""
+"""Tools for developers of this project; not installed with it."""

@@ -1,1 +1,1 @@
-"""Pure functions over arrays: no I/O, no clock, no randomness that was not passed in."""
+"""Pure algorithms over arrays: no I/O, no clock, no randomness that was not passed in."""

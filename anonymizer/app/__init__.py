@@ -1,1 +1,1 @@
-"""The only place that wires: settings become a running gateway, files a release."""
+"""Use cases: the only layer that wires the others into a gateway, a release or an audit."""

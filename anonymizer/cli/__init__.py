@@ -1,1 +1,1 @@
-"""The command line: words in, calls to `anonymizer.app`, words and exit codes out."""
+"""Command line: options in, calls to `anonymizer.app`, texts and exit codes out."""

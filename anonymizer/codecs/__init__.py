@@ -1,11 +1,12 @@
-"""Payload codecs: bytes in, fixes or reasons out. One module a format.
+"""Payload codecs: bytes in, fixes or reasons for refusal out. One module for each format.
 
 A codec never raises, whatever the bytes. It returns one entry for each position in the message,
-and exactly one when it refuses the message whole. It is strict: a number is a number, neither
-text nor a boolean, unless the format itself writes it so. What it does not need it ignores.
+and exactly one entry when it refuses the whole message. It is strict: a number must be a number,
+not text or a boolean, unless the format itself writes it so. It ignores fields that it does not
+need.
 
-What a device sensed comes along as readings, under the names that each codec documents. A bad
-reading is left out; it does not spoil the position.
+Sensor values are returned as readings, under the names that each codec documents. A bad reading
+is left out; it does not invalidate the position.
 """
 
 from anonymizer.codecs import (

@@ -1,1 +1,1 @@
-"""What the gateway speaks of: networks, fixes, outcomes, releases. Plain data, no behaviour."""
+"""Domain: networks, fixes, records, promises, outcomes and releases as plain data."""

@@ -1,7 +1,7 @@
-"""The algorithms over records, as scikit-learn estimators.
+"""Scikit-learn estimators for the algorithms over records.
 
 `Anonymizer` puts rows into equivalence classes and replaces their quasi-identifiers by
-representatives; `Minimizer` generalizes as far as a fitted model keeps its score.
+representatives. `Minimizer` generalizes rows as far as a fitted model keeps its score.
 """
 
 from anonymizer.estimators.anonymizer import Anonymizer

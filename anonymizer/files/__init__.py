@@ -1,1 +1,1 @@
-"""Files of data in and out, as arrays."""
+"""Files: tables, traces and releases, read into arrays and written from them."""

@@ -1,4 +1,4 @@
-"""Road networks: from files, from graphs of networkx, generated."""
+"""Road networks: read from files, built from networkx graphs, or generated."""
 
 from anonymizer.networks.construction import from_arrays, without_nodes
 from anonymizer.networks.formats import load_network

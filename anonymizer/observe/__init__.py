@@ -1,1 +1,1 @@
-"""Looking at the running gateway: Prometheus metrics and structured logs."""
+"""Observability: Prometheus metrics and structured logs."""

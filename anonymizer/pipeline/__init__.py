@@ -1,1 +1,1 @@
-"""From bytes to bytes: decode, locate, cloak, verify, encode; in ticks, with accounting."""
+"""Pipeline: from bytes to bytes, in ticks and windows, with every input accounted for."""

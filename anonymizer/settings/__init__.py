@@ -1,4 +1,4 @@
-"""Everything an operator may set, and where it is read from."""
+"""Settings: everything an operator may set, and the file and environment it is read from."""
 
 from anonymizer.settings.model import (
     AdkaSettings,

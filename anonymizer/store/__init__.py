@@ -1,4 +1,4 @@
-"""Records kept from their acknowledgement to their publication, in one SQLite file."""
+"""Store: records from their acknowledgement to their publication, in one SQLite file."""
 
 from anonymizer.store.backup import back_up
 from anonymizer.store.published_windows import ReleaseReader

@@ -1,4 +1,4 @@
-"""Messages in and out: MQTT, and its stand-in in memory."""
+"""Transport: messages in and out over MQTT, and an in-memory broker that replaces it."""
 
 from anonymizer.transport.memory import MemoryBroker, MemoryLink
 from anonymizer.transport.mqtt import MqttLink

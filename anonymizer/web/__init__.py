@@ -1,4 +1,4 @@
-"""The HTTP side of the gateway."""
+"""HTTP: health, metrics, the live map, the toll API and its tools for language models."""
 
 from anonymizer.web.server import Health, HttpServer, create_application
 

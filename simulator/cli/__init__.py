@@ -1,1 +1,1 @@
-"""The command line of the simulator: parse, call, print."""
+"""Command line of the simulator: options in, calls to the simulator, displays out."""

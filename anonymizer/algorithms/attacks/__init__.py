@@ -1,6 +1,7 @@
-"""Attacks on a stream of cloaked positions: what an adversary gets out of what was published.
+"""Attacks on releases: what an adversary learns from published regions, classes and readings.
 
-Pure functions, arrays in and figures out, one module an attack or a family. They share no code
-with the cloaking algorithms: an auditor who counts with the author's own code repeats his
-mistakes. What a bar is and whether it is met is judged in `anonymizer.app.audit`.
+Pure functions from arrays to figures, one module for each attack or family of attacks. They share
+no code with the algorithms that form regions and classes: an auditor who counts with the author's
+code repeats the author's mistakes. The bars that an attack must stay below are set in
+`anonymizer.app.audit`.
 """

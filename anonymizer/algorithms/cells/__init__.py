@@ -1,5 +1,5 @@
-"""Equivalence classes that are the cells of a decision tree: data that a model can learn from.
+"""Cells: equivalence classes that are the leaves of a decision tree, so that models can learn.
 
-`grow` learns the tree, once; `prune` cuts it back until every cell keeps the promise, in a small
-part of that time, so that a search over promises needs few trees. `cells` is both in one.
+`grow` learns the tree once. `prune` then cuts it back until every cell keeps the promise, which
+takes a small part of that time, so a search over promises needs few trees.
 """

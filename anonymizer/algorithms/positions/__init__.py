@@ -1,1 +1,1 @@
-"""Cloaking regions: devices on a road network in, groups that share one region out."""
+"""Cloaking of positions: devices on a road network in, regions shared by groups out."""

@@ -1,4 +1,4 @@
-"""Every attack mounted on a release, and the bars that say what a mode promises."""
+"""Audit of a release: every attack, and the bars that each mode or promise must meet."""
 
 from anonymizer.app.audit.findings import AuditReport, Finding, Mode
 from anonymizer.app.audit.stream_audit import ATTACKS, PROMISED, audit_release

@@ -1,1 +1,1 @@
-"""The gateway as a service: both flows, wired to the broker, the store and HTTP."""
+"""Gateway service: both flows, wired to the broker, the store and HTTP."""

@@ -1,1 +1,1 @@
-"""What the live map shows: frames, rates, and what an analyst can know."""
+"""Live map: its frames, its rates and the view of an analyst."""

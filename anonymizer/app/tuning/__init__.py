@@ -1,1 +1,1 @@
-"""Which k and l can be afforded: a search over promises, and the setting that it proposes."""
+"""Tuning: a search for the k and l that a release can afford, and the settings it proposes."""

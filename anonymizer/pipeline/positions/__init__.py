@@ -1,1 +1,4 @@
-"""The positions flow: deliveries of a tick in, cloaked regions out, all accounted for."""
+"""Positions flow: the deliveries of a tick in, cloaked regions out.
+
+bytes -> decode -> tick -> locate -> density -> choose k -> region -> verify -> encode -> publish
+"""

@@ -1,4 +1,4 @@
-"""Ways to form cloaking regions, from the weakest promise to the strongest."""
+"""Cloaks: the ways to form cloaking regions, from the weakest promise to the strongest."""
 
 from anonymizer.algorithms.positions.cloaks.bfs import BfsCloak
 from anonymizer.algorithms.positions.cloaks.protocol import Cloak

@@ -1,4 +1,4 @@
-"""What users ask for beyond anonymity: places, and ends of trips, of which nothing is said."""
+"""Protection beyond k-anonymity: privacy zones, protected trip ends and rounded times."""
 
 from anonymizer.algorithms.positions.protection.rounding import round_time
 from anonymizer.algorithms.positions.protection.trips import TripEnds, TripRule, TripTick
