@@ -1,6 +1,7 @@
-"""Pages of the manual that say what the code says: settings and metrics.
+"""Generated pages of the documentation: settings, metrics and the module map.
 
-`python -m tools.manual docs` writes them (`make docs` does); a test holds them to it.
+`python -m tools.manual docs` writes them, as `make docs` does. A test fails when a page differs
+from what the code would generate.
 """
 
 import json
@@ -19,6 +20,7 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
 from anonymizer.settings.json_schema import comments_of, json_schema, tables
+from tools.module_map import modules_page
 
 _STREAM: Mapping[str, Any] = {
     "name": "STREAM",
@@ -29,38 +31,39 @@ _OWN = "anonymizer_"
 _SETTINGS_HEAD = """\
 # Settings
 
-Generated from the code by `make docs`. One TOML file; `anonymizer init` writes one to begin with,
-`anonymizer check --config FILE` says whether it would start. Units are in the names. Paths are
-relative to the folder that the gateway is started in.
+Generated from the code by `make docs`. The settings are one TOML file: `anonymizer init` writes a
+first one, and `anonymizer check --config FILE` checks whether the gateway would start with it.
+Units are in the names. Paths are relative to the folder in which the gateway is started.
 
-`ANONYMIZER__TABLE__KEY=value` in the environment overrides `key` in `[table]`. A name that fits no
-setting is a mistake, there as in the file. Secrets belong into the environment or into files of
-their own.
+`ANONYMIZER__TABLE__KEY=value` in the environment overrides `key` in `[table]`. A name that matches
+no setting is an error, in the environment as in the file. Secrets belong in the environment or in
+files of their own.
 
 [`settings.schema.json`](settings.schema.json), also printed by `anonymizer schema`, lets an editor
 complete and check the file: put `#:schema ./settings.schema.json` on its first line (Taplo, Even
-Better TOML). [The command line](command-line.md#reload) tells what changes without a restart."""
+Better TOML). [The command line](command-line.md#reload) lists the settings that change without a
+restart."""
 _METRICS_HEAD = """\
 # Metrics
 
-Generated from the code by `make docs`. Prometheus scrapes `/metrics`; no label carries anything of
-a device. Counters end in `_total`, histograms have `_bucket`, `_sum` and `_count`. What to do when
-one of them raises an alert is told in [operating](operating.md).
+Generated from the code by `make docs`. Prometheus scrapes `/metrics`. No label carries anything
+about a single device. Counters end in `_total`; histograms have `_bucket`, `_sum` and `_count`.
+[Operating](operating.md) says what to do when one of them raises an alert.
 
-`outcome` and `reason` are those of the
-[accounting](concepts.md#everything-is-accounted-for). Beside these come the usual ones of the
-process and of Python.
+`outcome` and `reason` are those of the [accounting](concepts.md#everything-is-accounted-for). The
+usual metrics of the process and of Python are exported as well.
 
 | metric | kind | labels | meaning |
 |---|---|---|---|"""
 
 
 def pages() -> dict[str, str]:
-    """Return what is generated, by file name."""
+    """Return the generated pages by file name."""
     return {
         "settings.schema.json": json.dumps(json_schema(), indent=2) + "\n",
         "settings.md": settings_page(json_schema()),
         "metrics.md": metrics_page(),
+        "modules.md": modules_page(),
     }
 
 
@@ -105,14 +108,14 @@ def _kind(part: Mapping[str, Any], *, table: bool) -> str:
     if kind == "object":
         return f"table of {_kind(part.get('additionalProperties', {}), table=False)}"
     names = {"string": "text", "boolean": "`true`, `false`", "integer": "whole number"}
-    said = {"path": "path", "password": "secret text"}.get(part.get("format", ""))
-    return f"{said or names.get(kind, kind)}{_bounds(part)}"
+    format_name = {"path": "path", "password": "secret text"}.get(part.get("format", ""))
+    return f"{format_name or names.get(kind, kind)}{_bounds(part)}"
 
 
 def _bounds(part: Mapping[str, Any]) -> str:
     signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
-    said = [f"{sign} {part[key]:,g}" for key, sign in signs.items() if key in part]
-    return ", " + ", ".join(said) if said else ""
+    bounds = [f"{sign} {part[key]:,g}" for key, sign in signs.items() if key in part]
+    return ", " + ", ".join(bounds) if bounds else ""
 
 
 def metrics_page() -> str:
@@ -133,7 +136,7 @@ def metrics_page() -> str:
 
 
 def _families() -> list[Metric]:
-    """Return the metrics of a gateway that has everything there is, before its first message."""
+    """Return the metrics of a gateway with every feature enabled, before its first message."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings.model_validate(
             {
