@@ -1,14 +1,6 @@
-"""The seed's experiment: users on a graph, random targets, and the regions ADKA grows for them.
+"""The seed's experiment: users on a graph, random targets, and the regions ADKA grows for them."""
 
-An ADKA experiment as plain data, and as the files it leaves behind.
-"""
-
-import csv
-import json
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,10 +9,7 @@ from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.errors import InputError
 from anonymizer.settings import Settings
-from experiments.adka_charts import density_against_k, k_against_region_size
-from experiments.adka_map import region_on_network
 
 MAX_REFERENCE = 10_000
 """Targets of the reference series: every node, or a sample of this many."""
@@ -161,117 +150,3 @@ def cloak_targets(
         region_size=np.diff(regions.first_node_of),
         users_in_region=np.diff(users_before[regions.first_node_of]),
     )
-
-
-Row: TypeAlias = dict[str, Any]
-
-
-def run_rows(experiment: Experiment) -> list[Row]:
-    """Return one row a run; nodes by the network's own names, runs counted from 1."""
-    name_of, runs = experiment.network.node_id, experiment.runs
-    return [
-        {
-            "run": run + 1,
-            "target": name_of[runs.target[run]].item(),
-            "density": int(runs.density[run]),
-            "k": int(runs.k[run]),
-            "region_size": int(runs.region_size[run]),
-            "users_in_region": int(runs.users_in_region[run]),
-            "outcome": runs.outcome(run),
-            "region": name_of[runs.region(run)].tolist(),
-        }
-        for run in range(len(runs))
-    ]
-
-
-def rows_by_k(runs: Runs) -> list[Row]:
-    """Return one row for each k that was selected, rising; means are over its cloaked runs."""
-    rows = []
-    for k in np.unique(runs.k):
-        of_k = runs.k == k
-        cloaked = of_k & runs.cloaked
-        rows.append(
-            {
-                "k": int(k),
-                "n": int(of_k.sum()),
-                "n_cloaked": int(cloaked.sum()),
-                "mean_region_size": _mean(runs.region_size, cloaked),
-                "mean_users_in_region": _mean(runs.users_in_region, cloaked),
-            }
-        )
-    return rows
-
-
-def summary(experiment: Experiment, *, source: str, seed: int) -> Row:
-    """Return the experiment in a few numbers, and what it was asked for."""
-    network, rule = experiment.network, experiment.rule
-    series = {"over_runs": experiment.runs, "over_nodes": experiment.reference}
-    return {
-        "network": source,
-        "nodes": network.n_nodes,
-        "roads": network.n_roads,
-        "users": experiment.users.n_devices,
-        "seed": seed,
-        "density_steps": list(rule.steps),
-        "k_values": list(rule.values),
-        "k_floor": rule.floor,
-        "max_nodes": experiment.max_nodes,
-        **{
-            name: {"n": len(runs), "suppressed": runs.suppressed, "by_k": rows_by_k(runs)}
-            for name, runs in series.items()
-        },
-    }
-
-
-def write_results(experiment: Experiment, report: Row, out: Path) -> list[Path]:
-    """Write the tables and plots of an experiment; equal experiments give equal files.
-
-    Parameters
-    ----------
-    experiment
-        With at least one run: the first is drawn on the network.
-    report
-        What goes into `summary.json`.
-    out
-        The folder for `runs.csv`, `summary.json`, `density_k.png`, `k_region_size.png` and
-        `region.png`; made where there is none.
-
-    Returns
-    -------
-    paths
-        The files, in the order above.
-
-    Raises
-    ------
-    InputError
-        If one cannot be written.
-    """
-    rows = run_rows(experiment)
-    write_of: dict[str, Callable[[Path], object]] = {
-        "runs.csv": lambda path: _write_csv(rows, path),
-        "summary.json": lambda path: path.write_text(json.dumps(report, indent=2) + "\n", "utf-8"),
-        "density_k.png": lambda path: density_against_k(experiment, path),
-        "k_region_size.png": lambda path: k_against_region_size(experiment, path),
-        "region.png": lambda path: region_on_network(experiment, path),
-    }
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for name, write in write_of.items():
-            write(out / name)
-    except OSError as error:
-        where = error.filename or out
-        raise InputError(f"{where}: cannot be written: {error.strerror}") from None
-    return [out / name for name in write_of]
-
-
-def _mean(values: IntArray, among: BoolArray) -> float | None:
-    return float(values[among].mean()) if among.any() else None
-
-
-def _write_csv(rows: list[Row], path: Path) -> None:
-    """Write what is one value a run; the nodes of the regions are not."""
-    columns = [name for name in rows[0] if name != "region"]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)

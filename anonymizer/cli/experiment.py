@@ -116,7 +116,8 @@ def adka(
         anonymizer experiment adka --network city:10000 --runs 200 --out adka-city
     """
     from anonymizer.networks import load_network
-    from experiments.adka_experiment import run_experiment, run_rows, summary, write_results
+    from experiments.adka_experiment import run_experiment
+    from experiments.adka_results import run_rows, summary, write_results
 
     settings = settings_of(config)
     _make(out)

@@ -22,17 +22,9 @@ from anonymizer.networks import load_network
 from anonymizer.settings import Settings
 from experiments import adka_experiment as adka
 from experiments.adka_charts import k_against_region_size
-from experiments.adka_experiment import (
-    Experiment,
-    cloak_targets,
-    rows_by_k,
-    run_experiment,
-    run_rows,
-    summary,
-    users_at,
-    write_results,
-)
+from experiments.adka_experiment import Experiment, cloak_targets, run_experiment, users_at
 from experiments.adka_map import SURROUNDINGS, place_nodes, region_on_network, window_around
+from experiments.adka_results import rows_by_k, run_rows, summary, write_results
 from tests import naive
 from tests.graphs import network_of, two_islands
 

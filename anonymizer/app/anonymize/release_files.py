@@ -1,0 +1,81 @@
+"""The files of a release."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import polars as pl
+
+from anonymizer.app.anonymize.publication import Publication
+from anonymizer.app.anonymize.table_anonymization import Anonymized
+from anonymizer.errors import InputError
+from anonymizer.files.atomic_write import Part, write_whole
+from anonymizer.files.tables import ending, write_table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where the files go; None: no such file.
+
+    Attributes
+    ----------
+    table
+        The table that was read: none of the others may be it.
+    out
+        The release.
+    report, page
+        The report, as JSON and as a page.
+    auditor_map
+        Which row became which; its owner alone may read it.
+    """
+
+    table: Path
+    out: Path
+    report: Path | None = None
+    page: Path | None = None
+    auditor_map: Path | None = None
+
+    def __post_init__(self) -> None:
+        ending(self.out)
+        places = [self.table, self.out, self.report, self.page, self.auditor_map]
+        seen: set[Path] = set()
+        for path in filter(None, places):
+            if path.resolve() in seen:
+                raise InputError(f"{path}: is named twice")
+            seen.add(path.resolve())
+
+
+def write_release(anonymized: Anonymized, places: Places) -> None:
+    """Write the files of a release, all of them or none.
+
+    Raises
+    ------
+    InputError
+        If one cannot be written.
+    """
+    publication, report = anonymized.publication, anonymized.report
+    parts: dict[Path, Part] = {}
+    if places.auditor_map is not None:
+        parts[places.auditor_map] = Part(partial(_write_map, publication=publication), private=True)
+    if places.report is not None:
+        parts[places.report] = Part(_text(lambda: report.model_dump_json(indent=2) + "\n"))
+    if places.page is not None:
+        from anonymizer.app.anonymize.report_page import page  # noqa: PLC0415  plots take long to load
+
+        parts[places.page] = Part(_text(lambda: page(report, publication)))
+    form = ending(places.out)
+    parts[places.out] = Part(partial(write_table, frame=publication.frame, form=form))
+    write_whole(parts)
+
+
+def _write_map(file: BinaryIO, *, publication: Publication) -> None:
+    out_row = publication.out_row
+    rows = pl.DataFrame({"in_row": np.arange(len(out_row)), "out_row": out_row})
+    rows.with_columns(pl.col("out_row").replace(-1, None)).write_csv(file)
+
+
+def _text(compose: Callable[[], str]) -> Callable[[BinaryIO], object]:
+    return lambda file: file.write(compose().encode())
