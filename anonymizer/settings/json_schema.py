@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from anonymizer.settings.group import Group
+from anonymizer.settings.base import Group
 from anonymizer.settings.model import Settings
 
 _NULL = {"type": "null"}

@@ -1,6 +1,6 @@
-"""The settings, grouped by concern. Units are in the names; what None means is said beside it.
+"""The settings file, one class per table.
 
-What of the devices' readings is published, and how coarsely.
+Units are in the names of the keys. The text below a key says what leaving it out means (None).
 """
 
 import re
@@ -13,7 +13,15 @@ from pydantic import AfterValidator, Field, SecretStr, field_validator, model_va
 
 from anonymizer.algorithms.positions.readings import SAFE_STATISTICS, Attribute
 from anonymizer.codecs import CODECS
-from anonymizer.settings.group import Group
+from anonymizer.settings.base import (
+    AtLeastOne,
+    FieldName,
+    Group,
+    NotNegative,
+    OutputTopic,
+    Positive,
+    Qos,
+)
 from anonymizer.settings.protection import TripSettings, ZoneSettings
 from anonymizer.settings.streams import DeclaredStreams, StoreSettings
 
@@ -22,22 +30,22 @@ Statistic = Annotated[str, Field(pattern=r"^(count|mean|min|max|p[1-9][0-9]?)$")
 
 
 class ReadingSettings(Group):
-    """One `[[readings]]` table: an attribute that may leave the gateway. No table, no reading."""
+    """One `[[readings]]` table: an attribute that is published. Others never leave the gateway."""
 
-    name: Annotated[str, Field(min_length=1, max_length=64)]
-    """As the codec of the input names it, for example `speed_mps`; see each codec."""
+    name: FieldName
+    """Its name in the codec of the input, for example `speed_mps`; see the codecs."""
     lo: Bound
     hi: Bound
     """Values outside `lo` to `hi` are clamped, and counted."""
-    step: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Values, means and quantiles are rounded to this. The coarser, the less two releases
-    of one group tell by their difference. None: no rounding."""
+    step: Positive | None = None
+    """Values, means and quantiles are rounded to this. The coarser it is, the less the difference
+    of two releases of one group reveals. None: no rounding."""
     statistics: Annotated[tuple[Statistic, ...], Field(min_length=1)] = SAFE_STATISTICS
-    """Of `count`, `mean`, `min`, `max`, and `p1` to `p99`. `min` and `max` are some
-    device's own values, for all to see."""
+    """A choice of `count`, `mean`, `min`, `max`, and `p1` to `p99`. `min` and `max` each publish
+    the value of one device."""
     per_pseudonym: bool = False
-    """Whether each device's own value is published beside its pseudonym. It can undo the
-    anonymity: let the audit measure by how much."""
+    """Whether each device's own value is published with its pseudonym. This can undo the
+    anonymity; the audit measures by how much."""
 
     @field_validator("statistics")
     @classmethod
@@ -56,7 +64,7 @@ class ReadingSettings(Group):
 
     @property
     def attribute(self) -> Attribute:
-        """What the algorithms know of it."""
+        """The attribute as the algorithms take it."""
         return Attribute(**self.model_dump())
 
 
@@ -70,11 +78,6 @@ DeclaredReadings = Annotated[tuple[ReadingSettings, ...], AfterValidator(_names_
 """All `[[readings]]` tables."""
 
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Qos = Literal[0, 1]
-
-
 class NetworkSettings(Group):
     """The road network that positions are located on."""
 
@@ -82,37 +85,37 @@ class NetworkSettings(Group):
     """A file (GraphML, OSM pbf or XML, SUMO .net.xml), a prefix PREFIX of PREFIX_nodes and
     PREFIX_edges (parquet or csv), `grid:ROWSxCOLUMNS` or `city:NODES`."""
     snap_limit_m: Positive = 150.0
-    """A position further than this from every node is off the graph and suppressed."""
+    """A position farther than this from every node is off the graph and suppressed."""
 
 
 class BrokerSettings(Group):
-    """The MQTT broker, and how to be let in."""
+    """The MQTT broker and the credentials for it."""
 
     url: str = "mqtt://127.0.0.1:1883"
-    """`mqtts://host[:port]` for TLS; `mqtt://host[:port]` on this machine. No credentials in
-    here."""
+    """`mqtts://host[:port]` for TLS; `mqtt://host[:port]` on this machine. It must not contain
+    credentials."""
     allow_plaintext: bool = False
-    """Lets `mqtt://` leave this machine: whoever is on the way reads positions and passwords."""
+    """Allows `mqtt://` to another machine: anyone on the path can read positions and passwords."""
     version: Literal["5", "3.1.1"] = "5"
     client_id: Annotated[str, Field(min_length=1, max_length=200)] = "anonymizer"
     username: str | None = None
     """None: anonymous."""
     password: SecretStr | None = None
-    """Better given as ANONYMIZER__BROKER__PASSWORD, or in `password_file`."""
+    """Prefer ANONYMIZER__BROKER__PASSWORD in the environment, or `password_file`."""
     password_file: Path | None = None
     """A file whose first line is the password. None: `password` is used."""
     ca_file: Path | None = None
-    """Certificate authority of the broker. None: the system's."""
+    """Certificate authority of the broker (PEM). None: the system's authorities."""
     cert_file: Path | None = None
-    """Client certificate (PEM). None: none is shown."""
+    """Client certificate (PEM). None: no client certificate."""
     key_file: Path | None = None
     """Key of the client certificate (PEM). None: it is in `cert_file`."""
     keepalive_s: Annotated[int, Field(ge=5, le=3600)] = 30
     session_expiry_s: Annotated[int, Field(ge=0, le=0xFFFFFFFE)] = 0
-    """How long the broker keeps what it could not deliver while the gateway was away.
-    0: nothing is kept, as suits live positions (MQTT 3.1.1: any other value means for ever)."""
+    """How long the broker keeps undelivered messages while the gateway is not connected.
+    0: not at all, which suits live positions (MQTT 3.1.1: any other value means forever)."""
     receive_maximum: Annotated[int, Field(ge=1, le=65535)] = 2000
-    """QoS 1 messages the broker may have under way to the gateway at once (MQTT 5)."""
+    """Most QoS 1 messages in flight from the broker to the gateway (MQTT 5)."""
     reconnect_min_s: Positive = 0.5
     reconnect_max_s: Positive = 30.0
     status_topic: str = "anonymizer/status"
@@ -125,16 +128,16 @@ class BrokerSettings(Group):
             parts = urlsplit(url)
             _ = parts.port
         except ValueError:
-            # The library's own words quote the address, and a password if one was put there.
+            # The library's message quotes the address, with a password if it contains one.
             raise ValueError("must be an address with a port between 0 and 65535") from None
         if parts.scheme not in {"mqtt", "mqtts"} or not parts.hostname:
             raise ValueError("must be mqtt://host[:port] or mqtts://host[:port]")
         if parts.username or parts.password:
-            raise ValueError("must hold no credentials; set username and password_file")
+            raise ValueError("must not contain credentials; set username and password_file")
         return url
 
     @model_validator(mode="after")
-    def _nothing_travels_in_the_clear(self) -> Self:
+    def _plaintext_stays_on_this_machine(self) -> Self:
         parts = urlsplit(self.url)
         if parts.scheme == "mqtt" and not self.allow_plaintext and not _loopback(parts.hostname):
             raise ValueError("url: must be mqtts:// off this machine, or set allow_plaintext")
@@ -152,7 +155,7 @@ class BrokerSettings(Group):
 
 
 def _loopback(host: str | None) -> bool:
-    """Return whether a host is this machine by its very name: nothing is resolved."""
+    """Return whether a host name or address means this machine, without resolving it."""
     try:
         return host == "localhost" or ip_address(host or "").is_loopback
     except ValueError:
@@ -163,13 +166,13 @@ class InputSettings(Group):
     """One subscription for raw positions."""
 
     topic: str = "positions/{device}"
-    """Topic filter; `{device}` stands for the level that names the device (several are joined
-    by `/`), `+` and a last `#` for anything."""
+    """Topic filter. `{device}` stands for the level that names the device (several are joined by
+    `/`); `+` and a final `#` match anything."""
     codec: str = "native"
     qos: Qos = 0
     device_from: Literal["topic", "payload"] = "topic"
-    """Whom to believe about who is speaking. A broker's ACL can enforce a topic; nobody can
-    enforce a payload."""
+    """Where the device id is taken from. A broker's ACL can enforce a topic; nothing can enforce
+    a payload."""
 
     @field_validator("codec")
     @classmethod
@@ -193,73 +196,72 @@ class InputSettings(Group):
 
 
 class OutputSettings(Group):
-    """Where cloaked positions go."""
+    """Where cloaked positions are published."""
 
-    topic: Annotated[str, Field(min_length=1, pattern=r"^[^+#\x00]+$")] = "cloaked/positions"
-    rejected_topic: Annotated[str, Field(min_length=1, pattern=r"^[^+#\x00]+$")] = (
-        "anonymizer/rejected"
-    )
-    """Reasons and counts, never a payload."""
+    topic: OutputTopic = "cloaked/positions"
+    rejected_topic: OutputTopic = "anonymizer/rejected"
+    """Where the counts of rejected positions are published, by reason; never a payload."""
     rejected_every_s: Positive = 10.0
     qos: Qos = 0
     form: Literal["group", "device"] = "group"
     """`group`: one message for all devices that share a region; `device`: one for each."""
     time_step_s: NotNegative = 0.0
-    """Published times are rounded down to a multiple of this; 0: they are not. Several releases
-    may then state one time."""
+    """Published times are rounded down to a multiple of this, so that several releases may have
+    the same time. 0: no rounding."""
 
 
 class TickSettings(Group):
-    """The beat of the positions flow."""
+    """Ticks of the positions flow."""
 
     interval_s: Positive = 0.1
-    queue_limit: Annotated[int, Field(ge=1)] = 100_000
-    """Messages waiting for a tick; beyond it the oldest yield, counted as overload."""
+    queue_limit: AtLeastOne = 100_000
+    """Most messages that wait for a tick; beyond that the oldest are dropped and counted as
+    overload."""
     drain_s: Positive = 10.0
-    """Deadline for what is in hand when the gateway is told to stop."""
+    """Deadline for finishing the current work when the gateway is stopped."""
 
 
 class PresenceSettings(Group):
-    """When a device counts as being where it last said it was."""
+    """How long a device counts as present at its last position, and which times are accepted."""
 
     ttl_s: Positive = 120.0
-    """A device not heard of for this long is no longer counted."""
+    """A device that has not reported for this long no longer counts as present."""
     max_devices: Annotated[int, Field(ge=1, le=50_000_000)] = 1_000_000
-    """Devices present at once; positions of further ones are suppressed as overload."""
+    """Most devices present at once; positions of further devices are suppressed as overload."""
     max_ahead_s: NotNegative = 5.0
-    """How far a device's clock may run ahead of the gateway's."""
+    """How far a device's clock may be ahead of the gateway's."""
     max_behind_s: Positive = 60.0
     """How old a position may be when it arrives; at most `ttl_s`."""
 
     @model_validator(mode="after")
-    def _the_forgotten_stay_forgotten(self) -> Self:
-        # Once a device has expired, nothing is left to tell that an older position is stale.
+    def _expired_devices_have_no_valid_positions(self) -> Self:
+        # After a device has expired, an older position can no longer be recognized as late.
         if self.max_behind_s > self.ttl_s:
             raise ValueError("max_behind_s must not exceed ttl_s")
         return self
 
 
 class LimitSettings(Group):
-    """What one message may be at most."""
+    """Limits of a single message."""
 
     max_payload_bytes: Annotated[int, Field(ge=16)] = 262_144
-    max_positions: Annotated[int, Field(ge=1)] = 10_000
-    """Positions in one message."""
+    max_positions: AtLeastOne = 10_000
+    """Most positions in one message."""
     max_device_id_chars: Annotated[int, Field(ge=1, le=65535)] = 256
 
 
 class AdkaSettings(Group):
-    """k by local density: `k_values[i]` where the density is below `density_steps[i]`."""
+    """ADKA: k by local density, `k_values[i]` if the density is below `density_steps[i]`."""
 
-    density_steps: tuple[Annotated[int, Field(ge=1)], ...] = (4, 10)
-    k_values: tuple[Annotated[int, Field(ge=1)], ...] = (10, 5, 2)
+    density_steps: tuple[AtLeastOne, ...] = (4, 10)
+    k_values: tuple[AtLeastOne, ...] = (10, 5, 2)
     k_floor: Annotated[int, Field(ge=2)] = 2
-    """No region is grown for fewer devices than this, whatever the density."""
+    """The least k, whatever the density."""
 
     @model_validator(mode="after")
     def _steps_fit_values(self) -> Self:
         if len(self.k_values) != len(self.density_steps) + 1:
-            raise ValueError("k_values must hold one value more than density_steps")
+            raise ValueError("k_values must have one value more than density_steps")
         if list(self.density_steps) != sorted(set(self.density_steps)):
             raise ValueError("density_steps must rise")
         if list(self.k_values) != sorted(self.k_values, reverse=True):
@@ -272,16 +274,16 @@ class RegionSettings(Group):
 
     mode: Literal["bfs", "snapshot", "session"] = "session"
     """`session`: at least k devices share the whole life of a pseudonym. `snapshot`: at least k
-    devices publish the identical region at each instant. `bfs`: the published ADKA; its regions
-    hold k devices and give away which."""
-    max_nodes: Annotated[int, Field(ge=1)] = 1000
-    """A region that would need more nodes is suppressed instead, for all its devices."""
-    min_nodes: Annotated[int, Field(ge=1)] = 6
-    """Nodes of a region at the least (`snapshot`, `session`)."""
+    devices publish the identical region at each instant. `bfs`: ADKA as published; its regions
+    hold k devices but reveal which of them published."""
+    max_nodes: AtLeastOne = 1000
+    """A region that would need more nodes is suppressed for all its devices."""
+    min_nodes: AtLeastOne = 6
+    """Least number of nodes of a region (`snapshot`, `session`)."""
     min_road_m: NotNegative = 0.0
-    """Metres of road that a region covers at the least (`snapshot`, `session`)."""
+    """Least length of road in a region, in metres (`snapshot`, `session`)."""
     k_extra: Annotated[int, Field(ge=0)] = 0
-    """Members of a group beyond k: so many devices may be the adversary's own
+    """Members of a group beyond k: so many of its devices may belong to the adversary
     (`snapshot`, `session`)."""
 
     @model_validator(mode="after")
@@ -292,30 +294,30 @@ class RegionSettings(Group):
 
 
 class SessionSettings(Group):
-    """The life of a group in `session` mode."""
+    """The lifetime of a group in `session` mode."""
 
     epoch_s: Positive = 60.0
-    """Longest life of a group and its pseudonyms. Longer: better for those who follow a
-    pseudonym, larger regions, longer waits for newcomers."""
+    """Longest lifetime of a group and its pseudonyms. A longer one lets analysts follow a
+    pseudonym for longer, but makes regions larger and newcomers wait longer."""
     cells: Literal[1, 2, 4, 8, 16, 32, 64] = 8
-    """Parts of the network whose epochs begin at different times; 1: all at once."""
+    """Number of parts of the network whose epochs begin at different times; 1: all at once."""
     settle_s: NotNegative = 5.0
-    """After the first position, how long to wait before the first groups are formed."""
+    """How long to wait after the first position before forming the first groups."""
 
 
 class PseudonymSettings(Group):
-    """Names under which cloaked positions are published."""
+    """Lifetime of pseudonyms."""
 
     rotate_s: Positive = 300.0
-    """After this long every device gets a fresh pseudonym (`bfs`, `snapshot`; in `session` a
-    pseudonym lives as long as its group)."""
+    """After this long every device gets a new pseudonym (`bfs`, `snapshot`; in `session` a
+    pseudonym lasts as long as its group)."""
 
 
 class WatchSettings(Group):
-    """The light audit that runs beside the service."""
+    """The light audit that runs in the service."""
 
     sample: Annotated[int, Field(ge=0, le=10_000)] = 32
-    """Devices whose pseudonyms are followed with the intersection attack; 0: none."""
+    """Number of devices followed with the intersection attack; 0: none."""
 
 
 class HttpSettings(Group):
@@ -326,29 +328,29 @@ class HttpSettings(Group):
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
     """0: any free port."""
     token: SecretStr | None = None
-    """Bearer token that the live map and the API ask for; the API must have one where `host` is
-    not this machine. Better given as ANONYMIZER__HTTP__TOKEN, or in
-    `token_file`. None: it asks for none."""
+    """Bearer token required by the live map and the API; the API must have one if `host` is not
+    this machine. Prefer ANONYMIZER__HTTP__TOKEN in the environment, or `token_file`. None: no
+    token is required."""
     token_file: Path | None = None
     """A file whose first line is the token. None: `token` is used."""
-    requests_per_minute: Annotated[int, Field(ge=1)] | None = 300
-    """Requests of one address that the API answers. None: all."""
+    requests_per_minute: AtLeastOne | None = 300
+    """Requests that the API accepts from one address. None: no limit."""
     toll_stream: str | None = None
-    """Name of the stream that the toll API answers from. None: the first that can."""
+    """Name of the stream behind the toll API. None: the first suitable one."""
     map: bool = True
-    """The live map at `/`: it shows what is published, and counts."""
+    """Whether to serve the live map at `/`. It shows what is published, and counts."""
     raw_view: bool = False
-    """Lets whoever shows the token see true positions on the map: for the auditor alone."""
+    """Whether clients with the token see true positions on the map: for the auditor only."""
     tiles: str | None = None
-    """Map pictures below the roads, `https://host/{z}/{x}/{y}.png`: every onlooker's browser then
-    tells that host what is looked at. None: no request leaves for anywhere else."""
+    """Map tiles below the roads, `https://host/{z}/{x}/{y}.png`. Each viewer's browser then
+    reveals to that host which places are viewed. None: no request to any other host."""
     tiles_attribution: str = ""
-    """What the owner of the tiles wants to be said of them."""
+    """Attribution required by the owner of the tiles."""
 
     @field_validator("tiles")
     @classmethod
-    def _tiles_are_somewhere(cls, tiles: str | None) -> str | None:
-        # The host goes into a header: nothing that could end it there.
+    def _tiles_are_an_address(cls, tiles: str | None) -> str | None:
+        # The host becomes part of a header, so it must not contain anything that ends one.
         wanted = r"https?://[A-Za-z0-9.-]+(:\d+)?/[!-~]*"
         if tiles is not None and not (
             re.fullmatch(wanted, tiles) and all(part in tiles for part in ("{z}", "{x}", "{y}"))
@@ -357,7 +359,7 @@ class HttpSettings(Group):
         return tiles
 
     @model_validator(mode="after")
-    def _the_auditor_is_known(self) -> Self:
+    def _the_raw_view_has_a_token(self) -> Self:
         if self.token is not None and self.token_file is not None:
             raise ValueError("set token or token_file, not both")
         if self.token is not None and not self.token.get_secret_value().strip():
@@ -368,7 +370,7 @@ class HttpSettings(Group):
 
 
 class LogSettings(Group):
-    """What is logged; never an identity or a coordinate."""
+    """Logging. Logs never contain an identity or a coordinate."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     format: Literal["json", "text"] = "json"
@@ -380,7 +382,7 @@ class Settings(Group):
     network: NetworkSettings = NetworkSettings()
     broker: BrokerSettings = BrokerSettings()
     inputs: tuple[InputSettings, ...] = (InputSettings(),)
-    """None is needed where there are streams; no network is, then."""
+    """May be empty if there are streams; then no network is needed either."""
     output: OutputSettings = OutputSettings()
     tick: TickSettings = TickSettings()
     presence: PresenceSettings = PresenceSettings()
@@ -399,18 +401,18 @@ class Settings(Group):
     log: LogSettings = LogSettings()
 
     @model_validator(mode="after")
-    def _something_comes_in(self) -> Self:
+    def _there_is_an_input(self) -> Self:
         if not self.inputs and not self.streams:
-            raise ValueError("inputs: there must be some, or streams")
+            raise ValueError("inputs: at least one is required, or streams")
         return self
 
     @model_validator(mode="after")
-    def _releases_are_not_for_everybody(self) -> Self:
+    def _remote_api_has_a_token(self) -> Self:
         http = self.http
         known = http.token is not None or http.token_file is not None
         if self.streams and http.enabled and not _loopback(http.host) and not known:
             raise ValueError(
-                "http: the API of the streams needs token or token_file off this machine"
+                "http: the API of the streams needs token or token_file unless host is this machine"
             )
         return self
 

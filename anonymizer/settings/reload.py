@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from anonymizer.settings.group import Group
+from anonymizer.settings.base import Group
 from anonymizer.settings.model import Settings
 from anonymizer.settings.toml_file import validated
 

@@ -1,4 +1,4 @@
-"""What a record says of a vehicle: attributes, their domains, and how `kaca` tells them."""
+"""Settings of the attributes of a record: their roles, domains, and labels under `kaca`."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -6,26 +6,31 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from anonymizer.settings.group import Group
+from anonymizer.settings.base import (
+    AtLeastOne,
+    FieldName,
+    Group,
+    NonEmpty,
+    NotNegative,
+    Positive,
+)
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Number = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]
 
 RESERVED = {
     *("stream", "window", "class", "of", "message", "k", "count", "own", "qis", "sensitive"),
     *("measures", "k_anonymized", "algorithm"),
 }
-"""What a message says of a class itself."""
+"""Fields that a message uses for the class itself."""
 
 
 class PeriodSettings(Group):
-    """A named part of the day, through midnight where it ends before it begins."""
+    """A named part of the day; it runs through midnight if it ends before it begins."""
 
     from_h: Annotated[int, Field(ge=0, le=23)]
     to_h: Annotated[int, Field(ge=1, le=24)]
-    zh: Annotated[str, Field(min_length=1)]
-    en: Annotated[str, Field(min_length=1)]
+    zh: NonEmpty
+    en: NonEmpty
 
     @model_validator(mode="after")
     def _it_lasts(self) -> Self:
@@ -35,53 +40,60 @@ class PeriodSettings(Group):
 
 
 class AttributeSettings(Group):
-    """One attribute of a record; what is not declared is dropped on arrival.
+    """One attribute of a record. Attributes that are not declared are dropped on arrival.
 
-    A number (`lo`, `hi`, `step`), or a category (`values` in their order, or a `hierarchy`).
+    Either a number (`lo`, `hi`, `step`) or a category (`values` in their order, or a
+    `hierarchy`).
     """
 
-    name: Annotated[str, Field(min_length=1, max_length=64)]
-    """As the payload calls it."""
+    name: FieldName
+    """Its name in the payload."""
     role: Literal["qi", "sensitive", "measure"] = "qi"
-    """`qi`: an adversary may know it, it is generalized; `sensitive`: he must not learn it;
-    `measure`: a number of which the sum and the mean over each class are told."""
+    """`qi`: an adversary may know it, so it is generalized. `sensitive`: an adversary must not
+    learn it. `measure`: a number whose sum and mean over each class are published."""
     time_of_day: bool = False
-    """The minute of the local day, from the time of the part; the payload need not hold it."""
+    """The minute of the local day, taken from the time of the part; not a field of the payload."""
     lo: Number | None = None
     hi: Number | None = None
     """A number outside `lo` to `hi` makes the part invalid."""
     step: Positive = 1.0
     """Numbers are rounded to multiples of this, counted from `lo`."""
-    values: tuple[Annotated[str, Field(min_length=1)], ...] = ()
-    """Categories, neighbours beside each other; any other makes the part invalid."""
+    values: tuple[NonEmpty, ...] = ()
+    """Categories, in an order that puts similar ones next to each other. Any other value makes
+    the part invalid."""
     hierarchy: Path | None = None
-    """A file of `;`-separated lines, leaf first, or a JSON of trees by attribute. None: none."""
+    """A file of `;`-separated lines, leaf first, or a JSON file of trees by attribute.
+    None: no hierarchy."""
     bands: tuple[Number, ...] = ()
-    """Of a sensitive number, rising edges of bands: numbers of one band count as one value towards
-    l, entropy_l and t, and are told as they are. Empty: each step is a value of its own."""
-    missing: Annotated[str, Field(min_length=1, max_length=64)] = "?"
-    """The text that means "no value", as null and a missing field do. It never counts towards d
+    """Rising edges of the bands of a sensitive number. Numbers of one band count as one value
+    towards l, entropy_l and t; they are published unchanged. Empty: each step is a value of its
+    own."""
+    missing: FieldName = "?"
+    """The text that means "no value", like null and a missing field. It never counts towards d
     or l."""
     lasting: bool = False
-    """Whether it stays the same from window to window, so that windows can be intersected."""
-    published_as: Annotated[str, Field(min_length=1, max_length=64)] | None = None
-    """What messages call it. None: `name`."""
+    """Whether a vehicle's value stays the same from window to window, so that an adversary can
+    intersect windows."""
+    published_as: FieldName | None = None
+    """Its name in published messages. None: `name`."""
     scale: Literal["auto", "line", "circle", "digits", "apart"] = "auto"
-    """How `kaca` compares values: by where they lie in their domain, on the clock (so that 23:59
-    and 0:01 may share a class), by the number in them, or all alike. `auto`: on a line where
-    there is an order, else alike."""
+    """How `kaca` compares values. `line`: by their place in the domain. `circle`: on the clock, so
+    that 23:59 and 0:01 may share a class. `digits`: by the number in them. `apart`: all different
+    values are equally far apart. `auto`: `line` if there is an order, else `apart`."""
     weight: NotNegative = 1.0
-    """How much it counts when `kaca` compares records; each attribute spans 1 before it."""
+    """Weight of the attribute when `kaca` compares records; each attribute spans 1 before
+    weighting."""
     label: Literal["plain", "prefix", "hours"] = "plain"
-    """How `kaca` tells it: as a range or set, by what all begin with, or by hours of the day."""
-    prefix_chars: Annotated[int, Field(ge=1)] | None = None
-    """Characters of a `prefix` at the most. None: all that is common."""
+    """Form of the label under `kaca`. `plain`: a range or set. `prefix`: the common prefix.
+    `hours`: hours of the day."""
+    prefix_chars: AtLeastOne | None = None
+    """Most characters of a `prefix`. None: the whole common prefix."""
     periods: tuple[PeriodSettings, ...] = ()
-    """Names of parts of the day for `hours`. None: four of six hours each."""
+    """Names of parts of the day for `hours`. Empty: four parts of six hours each."""
 
     @property
     def shown_as(self) -> str:
-        """What messages call it."""
+        """Its name in published messages."""
         return self.published_as or self.name
 
     @property
@@ -91,21 +103,21 @@ class AttributeSettings(Group):
 
     @model_validator(mode="before")
     @classmethod
-    def _a_day_has_1440_minutes(cls, said: Any) -> Any:  # noqa: ANN401  whatever is in the file
-        if isinstance(said, dict) and said.get("time_of_day") is True:
-            if {"lo", "hi", "step", "values", "hierarchy"} & said.keys():
-                raise ValueError("time_of_day: its domain is declared by that")
-            return said | {"lo": 0, "hi": 1439}
-        return said
+    def _a_day_has_1440_minutes(cls, table: Any) -> Any:  # noqa: ANN401  anything in the file
+        if isinstance(table, dict) and table.get("time_of_day") is True:
+            if {"lo", "hi", "step", "values", "hierarchy"} & table.keys():
+                raise ValueError("time_of_day: already declares the domain")
+            return table | {"lo": 0, "hi": 1439}
+        return table
 
     @model_validator(mode="after")
     def _its_form_fits(self) -> Self:
         if self.role == "measure" and (not self.numeric or self.lasting):
-            raise ValueError("role: a measure is a number, and lasts for no longer than its record")
+            raise ValueError("role: a measure must be a number and must not be lasting")
         if self.label != "plain" and self.numeric is (self.label == "prefix"):
             raise ValueError("label: prefix is for categories, hours for times of day")
         if self.label == "hours" and not self.time_of_day:
-            raise ValueError("label: hours is for what has time_of_day = true")
+            raise ValueError("label: hours needs time_of_day = true")
         if self.numeric is (self.scale in {"digits", "apart"}) and self.scale not in {
             "auto",
             "line",
@@ -119,8 +131,8 @@ class AttributeSettings(Group):
             return self
         if self.role != "sensitive" or self.lo is None or self.hi is None:
             raise ValueError("bands: are for sensitive numbers")
-        if self.lasting:  # the numbers themselves are told, and can be intersected
-            raise ValueError("bands: are not for what is lasting")
+        if self.lasting:  # the numbers are published unchanged and can be intersected
+            raise ValueError("bands: are not for a lasting attribute")
         edges = (self.lo, *self.bands, self.hi)
         if any(low >= high for low, high in pairwise(edges[:-1])) or edges[-2] > self.hi:
             raise ValueError("bands: must rise, above lo and up to hi")
@@ -129,7 +141,7 @@ class AttributeSettings(Group):
     @model_validator(mode="after")
     def _one_domain(self) -> Self:
         if (self.lo is None) != (self.hi is None):
-            raise ValueError("lo and hi belong together")
+            raise ValueError("lo and hi must be given together")
         if self.lo is not None and self.hi is not None:
             if self.values:
                 raise ValueError("must have either lo and hi or values")
@@ -140,5 +152,5 @@ class AttributeSettings(Group):
         if len(set(self.values)) < len(self.values):
             raise ValueError("values must hold each category once")
         if self.shown_as in RESERVED:
-            raise ValueError("published_as: is said of a class itself")
+            raise ValueError("published_as: is a field of the class itself")
         return self

@@ -8,12 +8,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from anonymizer.domain.promises import Promise, bounded_shares, check_cells_promise
-from anonymizer.settings.group import Group
-from anonymizer.settings.stream_attributes import AttributeSettings, NotNegative, Positive
-
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
-Share = Annotated[float, Field(gt=0, le=1)]
-Qos = Literal[0, 1]
+from anonymizer.settings.base import Group, Name, NotNegative, Positive, Qos, Share
+from anonymizer.settings.stream_attributes import AttributeSettings
 
 METHODS = {
     "kd": ("hilbert", "best"),

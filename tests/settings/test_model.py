@@ -20,7 +20,7 @@ SECRET = "s3cret"  # noqa: S105  a word to look for
         ("broker", {"url": "http://broker"}, "must be mqtt://"),
         ("broker", {"url": "mqtt://"}, "must be mqtt://"),
         ("broker", {"url": "broker:1883"}, "must be mqtt://"),
-        ("broker", {"url": f"mqtt://me:{SECRET}@broker"}, "must hold no credentials"),
+        ("broker", {"url": f"mqtt://me:{SECRET}@broker"}, "must not contain credentials"),
         ("broker", {"url": f"mqtt://broker:{SECRET}"}, "a port between 0 and 65535"),
         ("broker", {"url": "mqtt://broker:99999"}, "a port between 0 and 65535"),
         ("broker", {"url": f"mqtt://me:{SECRET}@bro\u2100ker"}, "must be an address"),

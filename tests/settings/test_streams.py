@@ -39,7 +39,7 @@ def test_settings_without_streams_are_what_they_were() -> None:
 
 def test_streams_alone_are_enough_and_nothing_at_all_is_not() -> None:
     assert Settings.model_validate({"inputs": [], "streams": [FLEET]}).inputs == ()
-    with pytest.raises(ValidationError, match="inputs: there must be some, or streams"):
+    with pytest.raises(ValidationError, match="inputs: at least one is required, or streams"):
         Settings.model_validate({"inputs": []})
 
 
@@ -69,22 +69,22 @@ def test_silence_lasts_a_window_and_its_lateness_where_nothing_is_said() -> None
     ("values", "said"),
     [
         ({}, "the domain must be declared"),
-        ({"lo": 1}, "lo and hi belong together"),
+        ({"lo": 1}, "lo and hi must be given together"),
         ({"lo": 1, "hi": 1}, "lo must be below hi"),
         ({"lo": 1, "hi": 2, "values": ["a"]}, "either lo and hi or values"),
         ({"values": ["a", "a"]}, "each category once"),
         ({"values": ["a"], "role": "secret"}, "'qi', 'sensitive' or 'measure'"),
-        ({"values": ["a"], "role": "measure"}, "a measure is a number"),
-        ({"lo": 0, "hi": 1, "role": "measure", "lasting": True}, "a measure is a number"),
+        ({"values": ["a"], "role": "measure"}, "a measure must be a number"),
+        ({"lo": 0, "hi": 1, "role": "measure", "lasting": True}, "a measure must be a number"),
         ({"lo": 0, "hi": 1, "label": "prefix"}, "prefix is for categories"),
         ({"lo": 0, "hi": 1, "label": "hours"}, "time_of_day = true"),
-        ({"time_of_day": True, "hi": 24}, "its domain is declared by that"),
+        ({"time_of_day": True, "hi": 24}, "time_of_day: already declares the domain"),
         ({"values": ["a"], "scale": "circle"}, "circle is for numbers"),
         ({"lo": 0, "hi": 1, "scale": "digits"}, "are for categories"),
-        ({"values": ["a"], "published_as": "own"}, "said of a class itself"),
+        ({"values": ["a"], "published_as": "own"}, "a field of the class itself"),
         ({"lo": 0, "hi": 9, "bands": [3]}, "bands: are for sensitive numbers"),
         ({"values": ["a"], "role": "sensitive", "bands": [3]}, "bands: are for sensitive numbers"),
-        (NUMBER | {"bands": [3], "lasting": True}, "bands: are not for what is lasting"),
+        (NUMBER | {"bands": [3], "lasting": True}, "bands: are not for a lasting attribute"),
         (NUMBER | {"bands": [3, 3]}, "bands: must rise, above lo and up to hi"),
         (NUMBER | {"bands": [0, 3]}, "bands: must rise, above lo and up to hi"),
         (NUMBER | {"bands": [3, 9.5]}, "bands: must rise, above lo and up to hi"),

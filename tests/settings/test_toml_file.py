@@ -142,7 +142,7 @@ def test_a_password_from_the_environment_is_taken_to_the_letter(password: str) -
         ("ANONYMIZER__", SECRET, "environment: Extra inputs"),
         ("ANONYMIZER__HTTP__PORT", SECRET, "environment: http.port: "),
         ("ANONYMIZER__ADKA__K_VALUES", "[9, 'x', 1]", "environment: adka.k_values.1: "),
-        ("ANONYMIZER__ADKA__K_VALUES", "[9]", "environment: adka: k_values must hold one value"),
+        ("ANONYMIZER__ADKA__K_VALUES", "[9]", "environment: adka: k_values must have one value"),
         (
             "ANONYMIZER__HTTP__PORT__X",
             "1",

@@ -101,7 +101,7 @@ def settings(**tables: Any) -> Settings:  # noqa: ANN401  settings of any kind
 
 
 def test_releases_are_not_for_everybody_on_the_network() -> None:
-    with pytest.raises(ValueError, match="needs token or token_file off this machine"):
+    with pytest.raises(ValueError, match="needs token or token_file unless host is this machine"):
         settings(http={"host": "0.0.0.0"})  # noqa: S104  refused
     assert settings(http={"host": "0.0.0.0", "token": "x"}).http.token is not None  # noqa: S104
     assert settings(http={"host": "::1"}).http.token is None
