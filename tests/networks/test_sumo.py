@@ -17,7 +17,7 @@ def edge(name: str, start: str, end: str, allow: str = CAR, function: str = "") 
     attributes = f' function="{function}"' if function else f' from="{start}" to="{end}"'
     return (
         f'<edge id="{name}"{attributes} priority="1">'
-        f'<state id="{name}_0" index="0" allow="{allow}" speed="13.5" length="70.5"'
+        f'<lane id="{name}_0" index="0" allow="{allow}" speed="13.5" length="70.5"'
         ' shape="0,0 1,1"/></edge>'
     )
 
