@@ -111,15 +111,15 @@ def test_a_sumo_network_has_the_edges_that_its_file_lets_cars_use(folder: Path) 
         root = ET.parse(file).getroot()  # noqa: S314  a file of our own
     pairs = set()
     for edge in root.iter("edge"):
-        states = [
-            "passenger" in state.get("allow", "passenger").split()
-            and "passenger" not in state.get("disallow", "").split()
-            for state in edge.iter("state")
+        lanes = [
+            "passenger" in lane.get("allow", "passenger").split()
+            and "passenger" not in lane.get("disallow", "").split()
+            for lane in edge.iter("lane")
         ]
-        if edge.get("function") is None and any(states):
+        if edge.get("function") is None and any(lanes):
             pairs.add(frozenset((edge.get("from"), edge.get("to"))))
     assert network.n_roads == len({pair for pair in pairs if len(pair) == 2})
     assert network.n_nodes == len(frozenset().union(*pairs))
-    # The boundary that its header states.
+    # The boundary that its header lanes.
     assert 13.4538 < network.lon.min() < network.lon.max() < 13.5758
     assert 52.4244 < network.lat.min() < network.lat.max() < 52.4598
