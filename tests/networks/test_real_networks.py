@@ -120,6 +120,6 @@ def test_a_sumo_network_has_the_edges_that_its_file_lets_cars_use(folder: Path) 
             pairs.add(frozenset((edge.get("from"), edge.get("to"))))
     assert network.n_roads == len({pair for pair in pairs if len(pair) == 2})
     assert network.n_nodes == len(frozenset().union(*pairs))
-    # The boundary that its header lanes.
+    # The boundary that its header states.
     assert 13.4538 < network.lon.min() < network.lon.max() < 13.5758
     assert 52.4244 < network.lat.min() < network.lat.max() < 52.4598
