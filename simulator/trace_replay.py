@@ -7,7 +7,7 @@ import numpy as np
 
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError, SettingsError
-from anonymizer.files.traces import Trace
+from anonymizer.files.traces import Trace, named_nodes
 from simulator.reports import Reports
 
 _LOOP_GAP_S = 1.0
@@ -117,13 +117,5 @@ def locate_nodes(trace: Trace, network: RoadNetwork) -> Trace:
         return trace
     if not network.has_coordinates:
         raise InputError("the network has no coordinates: its nodes cannot be replayed")
-    names, wanted = network.node_id, trace.node
-    if names.dtype.kind != wanted.dtype.kind:  # numbers in the one, text in the other
-        names, wanted = names.astype(np.str_), wanted.astype(np.str_)
-    order = np.argsort(names)
-    place = np.minimum(np.searchsorted(names, wanted, sorter=order), len(names) - 1)
-    node = order[place]
-    n_unknown = int(np.count_nonzero(names[node] != wanted))
-    if n_unknown:
-        raise InputError(f"{n_unknown} of {trace.n_rows} rows name a node the network has not")
+    node = named_nodes(trace, network)
     return replace(trace, lat=network.lat[node], lon=network.lon[node], node=None)

@@ -1,25 +1,29 @@
-"""One decoded position, before it is located on the network."""
+"""A fix: one decoded position, before it is located on the network."""
+
+from typing import overload
 
 import msgspec
+import numpy as np
 
+from anonymizer.domain.arrays import BoolArray, FloatArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
 
 
 class Fix(msgspec.Struct, frozen=True, gc=False):
-    """A position as a device stated it.
+    """A position as stated by a device.
 
     Attributes
     ----------
     lat, lon
-        WGS84 degrees, finite, on the earth, not 0, 0: a codec returns no other.
+        WGS84 degrees, finite, on the earth, and not 0, 0.
     ts
-        Unix seconds by the device's clock, or None when the message carries no time.
+        Unix seconds by the device's clock, or None if the message carries no time.
     device
-        Device id stated inside the payload, or None. Believed only where an input is
-        configured so; a device is otherwise who the *topic* says it is.
+        Device id stated in the payload, or None. Used only where an input is configured to
+        trust it; otherwise the *topic* identifies the device.
     readings
-        What the device sensed there: finite numbers under the names its format gives them, or
-        None. Names and numbers as stated: nothing of it is published unless declared.
+        What the device sensed there: finite numbers under the names of its format, or None.
+        Names and numbers are as stated; none is published unless it is declared.
     """
 
     lat: float
@@ -29,7 +33,7 @@ class Fix(msgspec.Struct, frozen=True, gc=False):
     readings: dict[str, float] | None = None
 
     def __repr__(self) -> str:
-        """Say nothing of where, who or what."""
+        """Reveal neither place, device nor readings."""
         return "Fix(...)"
 
 
@@ -40,12 +44,33 @@ def checked_fix(
     device: str | None = None,
     readings: dict[str, float] | None = None,
 ) -> Fix | Outcome:
-    """Return the fix, or the reason why these coordinates cannot be one.
+    """Return the fix, or the reason why its coordinates are invalid.
 
-    NaN and infinities are out of range. Time is judged later, against the gateway's clock.
+    NaN and infinities are out of range. The time is checked later, against the gateway's clock.
     """
+    # `check_coordinates` for one position, inlined: calls would cost a tenth of decoding.
     if not (-90.0 <= lat <= 90.0 and -180.0 <= lon <= 180.0):
         return Outcome.INVALID__OUT_OF_RANGE
     if lat == 0.0 and lon == 0.0:
         return Outcome.INVALID__NULL_ISLAND
     return Fix(lat, lon, ts, device, readings)
+
+
+def check_coordinates(lat: FloatArray, lon: FloatArray) -> UInt8Array:
+    """Return the outcome of each position, `HELD` where its coordinates are valid, shape (n,).
+
+    Coordinates 0, 0 are what receivers state when they have no position.
+    """
+    outcome = np.full(len(lat), Outcome.INVALID__OUT_OF_RANGE, np.uint8)
+    outcome[on_earth(lat, lon)] = Outcome.HELD
+    outcome[(lat == 0.0) & (lon == 0.0)] = Outcome.INVALID__NULL_ISLAND
+    return outcome
+
+
+@overload
+def on_earth(lat: float, lon: float) -> bool: ...
+@overload
+def on_earth(lat: FloatArray, lon: FloatArray) -> BoolArray: ...
+def on_earth(lat: float | FloatArray, lon: float | FloatArray) -> bool | BoolArray:
+    """Return whether WGS84 degrees are in range; NaN and infinities are not. Shapes as given."""
+    return (lat >= -90.0) & (lat <= 90.0) & (lon >= -180.0) & (lon <= 180.0)

@@ -1,4 +1,4 @@
-"""The road network, as the arrays every kernel works on."""
+"""The road network as compressed sparse rows: the arrays that every kernel works on."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -6,27 +6,27 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 NodeNames: TypeAlias = NDArray[np.int64] | NDArray[np.str_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoadNetwork:
-    """A simple undirected graph in compressed sparse rows, with what a drive along it needs.
+    """A simple undirected graph in compressed sparse rows, with lengths and speeds of roads.
 
     Node `v` is an index in `0..n-1`; its neighbours are
     `neighbour_of[first_arc_of[v]:first_arc_of[v + 1]]`, in the adjacency order of the source.
-    Every road is two arcs, one each way; no arc leads to its own node and no pair of nodes is
-    joined twice. Build one with `anonymizer.networks`.
+    Every road is two arcs, one in each direction. There are no loops and no parallel roads.
+    Build one with `anonymizer.networks`.
 
     Attributes
     ----------
     node_id
-        The source's own names, shape (n,), unique: int64 where all are integers, else text.
-        Published regions speak of nodes by these.
+        The source's own names, unique, shape (n,): int64 if all are integers, else text.
+        Published regions name nodes by these.
     lat, lon
-        WGS84 degrees, shape (n,); NaN throughout when the source has no coordinates.
+        WGS84 degrees, shape (n,); all NaN if the source has no coordinates.
     first_arc_of
         Shape (n + 1,), int32.
     neighbour_of
@@ -36,10 +36,11 @@ class RoadNetwork:
     speed_mps
         Free-flow speed of each arc, shape (arcs,).
     drivable
-        False for an arc against a one-way road, shape (arcs,). Cloaking does not look at it.
+        False for an arc against the direction of a one-way road, shape (arcs,). Cloaking
+        ignores it.
     component_of
-        Connected component of each node, shape (n,), int32, numbered by size, largest 0
-        (ties by smallest node index).
+        Connected component of each node, shape (n,), int32. Components are numbered by size,
+        0 being the largest; ties are broken by the smallest node index.
     """
 
     node_id: NodeNames
@@ -71,3 +72,32 @@ class RoadNetwork:
     def has_coordinates(self) -> bool:
         """Whether positions can be located on this network."""
         return not bool(np.isnan(self.lat).any())
+
+
+class NodeIndex:
+    """Finds nodes by their names. O(n log n) to build, O(log n) to find one.
+
+    Parameters
+    ----------
+    node_id
+        Names of the nodes, unique, shape (n,), as in `RoadNetwork.node_id`.
+    """
+
+    def __init__(self, node_id: NodeNames) -> None:
+        self._node_id = node_id
+        self._order = np.argsort(node_id, kind="stable")
+
+    def find(self, names: NodeNames) -> IntArray:
+        """Return the index of each named node, -1 for unknown ones, shape of `names`.
+
+        An integer and the text that spells it are the same name.
+        """
+        if names.dtype.kind != self._node_id.dtype.kind:
+            return NodeIndex(self._node_id.astype(np.str_)).find(names.astype(np.str_))
+        place = np.searchsorted(self._node_id, names, sorter=self._order)
+        found = np.full(len(names), -1, np.int64)
+        inside = np.flatnonzero(place < len(self._order))
+        node = self._order[place[inside]]
+        known = self._node_id[node] == names[inside]
+        found[inside[known]] = node[known]
+        return found

@@ -10,9 +10,9 @@ from typing import IO, Self
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.network import NodeIndex, NodeNames, RoadNetwork
 from anonymizer.errors import InputError
 
 KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
@@ -49,7 +49,7 @@ class Trace:
     ts: FloatArray
     lat: FloatArray
     lon: FloatArray
-    node: NDArray[np.int64] | NDArray[np.str_] | None = None
+    node: NodeNames | None = None
     n_unusable: int = 0
     readings: Mapping[str, FloatArray] = field(default_factory=dict)
 
@@ -120,6 +120,25 @@ def read_trace(path: str | Path, *, readings: Sequence[str] = ()) -> Trace:
         n_unusable=len(usable) - len(rows),
         readings={name: _readings(path, frame, name)[rows] for name in readings},
     )
+
+
+def named_nodes(trace: Trace, network: RoadNetwork) -> Int32Array | None:
+    """Return the node of each row of a trace that names nodes; None for one of coordinates.
+
+    Raises
+    ------
+    InputError
+        If the network lacks a node that the trace names, or if the trace has coordinates and
+        the network has none.
+    """
+    if trace.node is None:
+        if not network.has_coordinates:
+            raise InputError("the network has no coordinates: the trace must name nodes")
+        return None
+    node = NodeIndex(network.node_id).find(trace.node)
+    if n_unknown := int((node < 0).sum()):
+        raise InputError(f"the network lacks the node of {n_unknown} rows of the trace")
+    return node.astype(np.int32)
 
 
 def write_trace(path: str | Path, trace: Trace) -> None:
@@ -266,7 +285,7 @@ def _names(path: Path, frame: pl.DataFrame, name: str) -> pl.Series:
     return column.cast(pl.String).replace("", None)
 
 
-def _node_names(names: pl.Series) -> NDArray[np.int64] | NDArray[np.str_]:
+def _node_names(names: pl.Series) -> NodeNames:
     integers = names.cast(pl.Int64, strict=False)
     # As networks name their nodes: 007 is text, for it could not be told from 7 afterwards.
     if integers.null_count() == 0 and (integers.cast(pl.String) == names).all():

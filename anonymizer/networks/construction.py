@@ -4,7 +4,7 @@ A road network with some nodes cut off, so that nothing leads to them or through
 """
 
 from collections.abc import Iterable
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,8 @@ from scipy.sparse.csgraph import connected_components
 
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.fixes import on_earth
+from anonymizer.domain.network import NodeIndex, NodeNames, RoadNetwork
 from anonymizer.errors import InputError
 
 MIN_LENGTH_M = 0.01
@@ -22,11 +23,10 @@ MIN_LENGTH_M = 0.01
 UNKNOWN_LENGTH_M = 1.0
 """Length of a road with neither a length nor coordinates: distances then count roads."""
 
-NodeIds: TypeAlias = NDArray[np.int64] | NDArray[np.str_]
 Kind = TypeVar("Kind", bound=np.generic)
 
 
-def node_ids(names: Iterable[object]) -> NodeIds:
+def node_ids(names: Iterable[object]) -> NodeNames:
     """Return a source's own names as one array: int64 where all are integers, else text.
 
     Text that spells an integer the canonical way counts as one (GraphML knows text alone);
@@ -42,28 +42,24 @@ def node_ids(names: Iterable[object]) -> NodeIds:
     return np.array(texts, dtype=np.str_)
 
 
-def index_of(ids: NodeIds, wanted: NodeIds) -> IntArray:
-    """Return where each wanted id stands in `ids` (unique, any order). O((n + m) log n).
+def index_of(ids: NodeNames, wanted: NodeNames) -> IntArray:
+    """Return the index of each node at the end of a road; see `NodeIndex`.
 
     Raises
     ------
     InputError
-        If one is not there; the message names the first.
+        If one is not in `ids`; the message names the first.
     """
-    if ids.dtype.kind != wanted.dtype.kind:
-        ids, wanted = ids.astype(np.str_), wanted.astype(np.str_)
-    order = np.argsort(ids, kind="stable")
-    place = np.searchsorted(ids, wanted, sorter=order)
-    known = place < len(ids)
-    known[known] = ids[order[place[known]]] == wanted[known]
-    if not known.all():
-        raise InputError(f"a road leads to node {wanted[~known][0]}, which is not among the nodes")
-    return order[place]
+    found = NodeIndex(ids).find(wanted)
+    if (found < 0).any():
+        name = wanted[found < 0][0]
+        raise InputError(f"a road leads to node {name}, which is not among the nodes")
+    return found
 
 
 def from_arrays(
     *,
-    node_id: NodeIds,
+    node_id: NodeNames,
     lat: FloatArray,
     lon: FloatArray,
     u: IntArray,
@@ -115,7 +111,7 @@ def from_arrays(
 
 def from_arcs(
     *,
-    node_id: NodeIds,
+    node_id: NodeNames,
     lat: FloatArray,
     lon: FloatArray,
     tail: IntArray,
@@ -155,14 +151,14 @@ def _interleaved(first: NDArray[Kind], second: NDArray[Kind]) -> NDArray[Kind]:
     return np.stack((first, second), axis=1).ravel()
 
 
-def _check_nodes(node_id: NodeIds, lat: FloatArray, lon: FloatArray) -> None:
+def _check_nodes(node_id: NodeNames, lat: FloatArray, lon: FloatArray) -> None:
     if len(np.unique(node_id)) < len(node_id):
         raise InputError("two nodes have the same id")
     if np.isnan(lat).all() and np.isnan(lon).all():
         return
     if not (np.isfinite(lat).all() and np.isfinite(lon).all()):
         raise InputError("a node has no latitude or longitude; give all of them or none")
-    if (np.abs(lat) > 90).any() or (np.abs(lon) > 180).any():
+    if not on_earth(lat, lon).all():
         raise InputError(
             "coordinates are not WGS84 degrees; if they are projected, convert them to EPSG:4326"
         )

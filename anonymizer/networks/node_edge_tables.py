@@ -8,9 +8,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from anonymizer.domain.arrays import FloatArray
-from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.network import NodeNames, RoadNetwork
 from anonymizer.errors import InputError
-from anonymizer.networks.construction import NodeIds, from_arrays, index_of
+from anonymizer.networks.construction import from_arrays, index_of
 from anonymizer.networks.speeds import BACKWARD_ONLY, FORWARD_ONLY, KMH, free_flow_mps
 
 _READ = {".parquet": pl.scan_parquet, ".csv": lambda path: pl.scan_csv(path, infer_schema=False)}
@@ -68,7 +68,7 @@ def load_tables(prefix: str) -> RoadNetwork:
     )
 
 
-def _nodes(path: Path | None, named: NDArray[Any]) -> tuple[NodeIds, FloatArray, FloatArray]:
+def _nodes(path: Path | None, named: NDArray[Any]) -> tuple[NodeNames, FloatArray, FloatArray]:
     """Return ids, latitudes and longitudes: of the table, else of the nodes that roads name."""
     if path is None:
         node_id = np.unique(named)
@@ -95,7 +95,7 @@ def _read(path: Path, columns: dict[str, bool]) -> pl.DataFrame:
         raise InputError(f"{path.name} is not readable as {path.suffix[1:]}") from error
 
 
-def _ids(column: pl.Series) -> NodeIds:
+def _ids(column: pl.Series) -> NodeNames:
     """Return ids as numbers where all of them are integers (see `node_ids`), else as text."""
     if column.null_count():
         raise InputError(f"column {column.name!r} has empty cells")

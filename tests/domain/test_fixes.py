@@ -1,10 +1,13 @@
+"""Fixes: which coordinates are valid, and what a repr reveals."""
+
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.domain.fixes import Fix, checked_fix
+from anonymizer.domain.fixes import Fix, check_coordinates, checked_fix
 from anonymizer.domain.outcomes import Outcome
 
 
@@ -19,10 +22,23 @@ def test_a_fix_is_on_the_earth_and_not_at_null_island(lat: float, lon: float) ->
         assert fix == Outcome.INVALID__OUT_OF_RANGE
 
 
+degrees = st.sampled_from([0.0, 90.0, -90.1, 180.0, -180.1]) | st.floats()
+
+
+@given(st.lists(st.tuples(degrees, degrees)))
+def test_arrays_of_coordinates_are_checked_by_the_same_rule(
+    rows: list[tuple[float, float]],
+) -> None:
+    lat, lon = np.array(rows, np.float64).reshape(-1, 2).T
+    fixes = [checked_fix(*row) for row in rows]
+    expected = [Outcome.HELD if isinstance(fix, Fix) else fix for fix in fixes]
+    assert check_coordinates(lat, lon).tolist() == expected
+
+
 @pytest.mark.parametrize(("lat", "lon"), [(90, 180), (-90, -180), (0, 1), (1, 0)])
 def test_the_edges_of_the_earth_belong_to_it(lat: float, lon: float) -> None:
     assert checked_fix(lat, lon) == Fix(lat, lon)
 
 
-def test_where_who_and_what_is_not_in_the_repr_of_a_fix() -> None:
+def test_the_repr_of_a_fix_shows_neither_place_nor_device_nor_readings() -> None:
     assert repr(Fix(61.25, 25.5, 1.0, "secret", {"battery": 37.0})) == "Fix(...)"

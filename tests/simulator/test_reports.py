@@ -195,7 +195,7 @@ def test_a_trace_of_nodes_is_replayed_at_their_coordinates(node: list[object]) -
 
 
 def test_nodes_that_cannot_be_placed_are_refused() -> None:
-    with pytest.raises(InputError, match="2 of 3 rows name a node the network has not"):
+    with pytest.raises(InputError, match="the network lacks the node of 2 rows"):
         locate_nodes(of_nodes([16, 3, -1]), GRID)
     nowhere = network([], n_nodes=1)
     nowhere.lat[:] = np.nan

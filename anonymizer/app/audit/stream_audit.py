@@ -14,11 +14,12 @@ from anonymizer.app.audit.case import Case, Values
 from anonymizer.app.audit.findings import AuditReport, Finding, Mode, RegionStatistics
 from anonymizer.app.audit.pseudonym_attacks import lasting, linking, session, values, velocity
 from anonymizer.app.audit.region_attacks import density_leak, inversion, k_reached, roots, soundness
-from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, IntArray
+from anonymizer.domain.fixes import check_coordinates
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.errors import InputError
+from anonymizer.domain.outcomes import Outcome
 from anonymizer.files.release_lines import Released
-from anonymizer.files.traces import Trace
+from anonymizer.files.traces import Trace, named_nodes
 from anonymizer.settings import Settings
 
 _BFS = frozenset({"soundness", "k"})
@@ -144,32 +145,28 @@ def _truth(
     settings: Settings,
     device_of: IntArray | None,
 ) -> Truth:
-    if trace.node is not None:
-        node = _named_nodes(trace, network)
-    elif network.has_coordinates:
+    node = named_nodes(trace, network)
+    if node is None:
         locator = NodeLocator(network, limit_m=settings.network.snap_limit_m)
         node = locator.locate(trace.lat, trace.lon)
-    else:
-        raise InputError("the network has no coordinates: the trace must name nodes")
-    believable = _believable(trace)
+    valid = _is_valid(trace)
     return follow_devices(
         observed,
-        device=trace.device_of[believable],
-        ts=trace.ts[believable],
-        node=node[believable],
+        device=trace.device_of[valid],
+        ts=trace.ts[valid],
+        node=node[valid],
         n_devices=trace.n_devices,
         ttl_s=settings.presence.ttl_s,
         device_of=device_of,
     )
 
 
-def _believable(trace: Trace) -> BoolArray:
-    """Return which positions can be ones on earth, shape (rows,)."""
+def _is_valid(trace: Trace) -> BoolArray:
+    """Return which rows have valid coordinates, or name a node, shape (rows,)."""
     if trace.node is not None:
         return np.ones(trace.n_rows, bool)
-    lat, lon = trace.lat, trace.lon
-    believable: BoolArray = (np.abs(lat) <= 90) & (np.abs(lon) <= 180) & ((lat != 0) | (lon != 0))
-    return believable
+    valid: BoolArray = check_coordinates(trace.lat, trace.lon) == Outcome.HELD
+    return valid
 
 
 def _values(
@@ -183,7 +180,7 @@ def _values(
     ]
     if device_of is None or not declared:
         return ()
-    rows = _believable(trace)
+    rows = _is_valid(trace)
     sensed = last_sensed(
         released.observed,
         attributes=declared,
@@ -202,15 +199,6 @@ def _values(
 def _unmeasured(released: Released, case: Case) -> tuple[str, ...]:
     measured = {each.attribute.name for each in case.values}
     return tuple(f"values of {name}" for name in released.values if name not in measured)
-
-
-def _named_nodes(trace: Trace, network: RoadNetwork) -> Int32Array:
-    index = {name: i for i, name in enumerate(network.node_id.tolist())}
-    names, which = np.unique(np.asarray(trace.node), return_inverse=True)
-    found = np.array([index.get(name, -1) for name in names.tolist()], np.int32)
-    if n_unknown := int((found < 0).sum()):
-        raise InputError(f"the network lacks {n_unknown} of the nodes that the trace names")
-    return found[which]
 
 
 def _region_statistics(observed: Observed, network: RoadNetwork) -> RegionStatistics:

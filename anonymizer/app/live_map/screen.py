@@ -6,16 +6,16 @@ show more than is published. While nobody looks it keeps nothing.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from functools import cached_property
+from itertools import accumulate, chain, pairwise
 from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from anonymizer.app.live_map.rates import RateMeter
-from anonymizer.domain.arrays import IntArray
-from anonymizer.domain.network import NodeNames
+from anonymizer.domain.network import NodeIndex, NodeNames
 from anonymizer.pipeline.ports import Link, Outgoing
 from anonymizer.pipeline.positions.flow import PositionFlow
 
@@ -84,7 +84,7 @@ class AnalystView:
     ) -> None:
         self.mode = mode
         self.pulse = RateMeter(flow)
-        self._number = _NumberOf(node_id)
+        self._node_id = node_id
         self._monotonic = monotonic
         self._fresh: deque[tuple[float, bytes]] = deque(maxlen=MOST_MESSAGES)
         self._decode = msgspec.json.Decoder(_Told).decode
@@ -125,7 +125,7 @@ class AnalystView:
         newest = sorted(first_s_of, key=lambda shown: -shown.at_s)[:MOST_REGIONS]
         sizes = accumulate(len(shown.nodes) for shown in newest)
         newest = newest[: sum(size <= MOST_NODES for size in sizes)]
-        nodes_of = self._number.of([shown.nodes for shown in newest])
+        nodes_of = self._nodes_of([shown.nodes for shown in newest])
         rows = [
             (
                 shown.names[0],
@@ -167,6 +167,18 @@ class AnalystView:
             usual = float(np.percentile(gaps, 90))
             self._gap_s = _INERTIA * self._gap_s + (1 - _INERTIA) * usual
 
+    @cached_property
+    def _nodes(self) -> NodeIndex:
+        """Built when the first viewer comes."""
+        return NodeIndex(self._node_id)
+
+    def _nodes_of(self, regions: Sequence[Sequence[int | str]]) -> list[list[int]]:
+        """Return the indices of the nodes of each region, of all regions in one look-up."""
+        names: NDArray[Any] = np.array(list(chain.from_iterable(regions)), self._node_id.dtype)
+        nodes = self._nodes.find(names).tolist()
+        bounds = accumulate((len(region) for region in regions), initial=0)
+        return [nodes[start:end] for start, end in pairwise(bounds)]
+
 
 class AnalystLink:
     """A link, and a screen that sees what the broker takes from it."""
@@ -199,22 +211,3 @@ class AnalystLink:
     async def close(self) -> None:
         """Say good-bye and disconnect."""
         await self._link.close()
-
-
-@dataclass(slots=True)
-class _NumberOf:
-    """Finds nodes by their names, as published, all those of a frame at once."""
-
-    node_id: NodeNames
-    _order: IntArray | None = field(default=None)
-
-    def of(self, regions: list[list[Any]]) -> list[list[int]]:
-        """Return the indices of the nodes of each region."""
-        if self._order is None:
-            self._order = np.argsort(self.node_id, kind="stable")
-        sizes = [len(region) for region in regions]
-        names = np.array([name for region in regions for name in region], self.node_id.dtype)
-        at = np.searchsorted(self.node_id, names, sorter=self._order)
-        nodes = self._order[at].tolist()
-        starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]).tolist()
-        return [nodes[a:b] for a, b in pairwise(starts)]

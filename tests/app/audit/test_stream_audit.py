@@ -297,7 +297,7 @@ def test_a_trace_that_names_unknown_nodes_is_refused(tmp_path: Path) -> None:
     ideal_sessions(WORLD).write(tmp_path)
     trace = WORLD.trace()
     strange = replace(trace, node=np.asarray(trace.node, np.int64) + 1_000)
-    with pytest.raises(InputError, match=r"lacks \d+ of the nodes"):
+    with pytest.raises(InputError, match=r"lacks the node of \d+ rows"):
         audited(tmp_path, strange, WORLD.network)
 
 
