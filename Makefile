@@ -8,8 +8,14 @@ STAMP  := $(VENV)/.installed
 # A file of tests stays on one core, as do what it starts and the kernels it compiles.
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
+CORE     := tests/algorithms tests/codecs tests/domain
+# Names of tests that take minutes as plain Python: searches that last, tables of 5,000 records and more.
+SLOW_PLAIN := whenever_the_search_is_stopped or nobody_is_left_out_where_the_whole or never_worse_than_the_sweep \
+	or comes_to_an_end_by_itself_and_equal or weight_on_discernibility or a_cold_search_never or a_long_way_back_to \
+	or where_there_is_no_time_the_rest
+
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-data check audit docs bench soak screenshot lock clean
+.PHONY: help install demo test coverage test-data check audit docs bench soak screenshot lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -32,6 +38,12 @@ test: $(STAMP)  ## all tests that need no data but their own (Mosquitto, Chromiu
 	@$(BIN)/python -m tests.deploy.programs
 	$(BIN)/python -m pytest -m "not data and not soak" $(PARALLEL) $(ARGS)
 
+coverage: $(STAMP)  ## branches of the pure core that no test takes; kernels run as plain Python, so minutes
+	@rm -f .coverage .coverage.*
+	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -m "not data and not soak" -k "not ($(SLOW_PLAIN))" $(PARALLEL) $(CORE) $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --skip-covered --show-missing --precision=2 --fail-under=98
+
 test-data: $(STAMP)  ## the tests on the real data in $$ANONYMIZER_DATA
 	@test -d "$$ANONYMIZER_DATA" || { echo "make: set ANONYMIZER_DATA to the folder with the real data" >&2; exit 2; }
 	@$(BIN)/python -m tests.mosquitto
@@ -41,12 +53,15 @@ soak: $(STAMP)  ## the slow proofs
 	@$(BIN)/python -m tests.mosquitto
 	$(BIN)/python -m pytest -m soak --timeout=3600 $(ARGS)
 
-check: $(STAMP)  ## format, lint, types, layers, dependencies
+check: $(STAMP)  ## format, lint, types, layers, dependencies, dead code, documentation
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.dependencies
+	$(BIN)/deptry anonymizer experiments simulator
+	@echo "$(BIN)/vulture, without variables"; found=$$($(BIN)/vulture); case $$? in 0|3) ! printf '%s' "$$found" | grep -v 'unused variable';; *) false;; esac
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 audit: $(STAMP)  ## ask which requirements have known vulnerabilities (needs pip-audit and the network)
 	pip-audit --require-hashes --disable-pip --requirement requirements-dev.txt
