@@ -78,9 +78,13 @@ screenshot: $(STAMP)  ## the picture of the live map for the README
 	@mkdir -p docs/images
 	$(BIN)/python -m tests.web.browsing docs/images/live-map.png
 
-lock:  ## pin the requirements anew (needs uv)
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header pyproject.toml --output-file requirements.txt
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --group dev --constraints requirements.txt pyproject.toml --output-file requirements-dev.txt
+LOCK  := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header pyproject.toml
+# What the gateway's image has beyond the core; other extras: name them here, lock, build.
+IMAGE := --extra learn --extra osm
+
+lock:  ## pin the requirements anew: of the gateway's image, and of everything (needs uv)
+	$(LOCK) $(IMAGE) --output-file requirements.txt
+	$(LOCK) --all-extras --group dev --constraints requirements.txt --output-file requirements-dev.txt
 
 clean:  ## remove what make made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
