@@ -16,7 +16,7 @@ from anonymizer.algorithms.records.attributes import (
     numbers,
     places_of,
 )
-from anonymizer.algorithms.records.generalization import MISSING, number
+from anonymizer.algorithms.records.generalized_values import MISSING, number
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array
 from anonymizer.domain.records import Attribute
 from anonymizer.errors import InputError

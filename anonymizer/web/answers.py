@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta, timezone
 from typing import Literal, NamedTuple, TypeAlias
 
-from anonymizer.algorithms.kaca.labels import Language
+from anonymizer.algorithms.records.generalized_values import Language
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.queries import Answer, Queries, Refusal
 from anonymizer.pipeline.records.store_port import Release, ReleaseStore

@@ -25,7 +25,7 @@ from anonymizer.app.anonymize import (
     anonymize,
     write_release,
 )
-from anonymizer.app.anonymize.class_labels import n_faulty, wording_of
+from anonymizer.app.anonymize.class_labels import labelling_of, n_faulty
 from anonymizer.app.anonymize.models import Task
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
@@ -378,13 +378,13 @@ def test_the_order_of_the_table_changes_no_label_count_or_mean(seed: int, mixed:
 
 def test_a_label_that_leaves_a_member_out_or_a_class_too_small_is_found() -> None:
     coded = code_table(tolls(n=12), replace(TOLLS, id=None))
-    wording = wording_of(coded.schema, TOLLS, KACA.labels, "en")
+    labelling = labelling_of(coded.schema, TOLLS, KACA.labels, "en")
     class_of = np.repeat(np.arange(2, dtype=np.int32), 6)
     wide = [["{all areas|?}"] * 2, ["{all day (00-24)|?}"] * 2]
-    assert n_faulty(coded, class_of, wide, 6, wording) == 0
-    assert n_faulty(coded, class_of, wide, 7, wording) == 2
-    assert n_faulty(coded, class_of, [["{all areas|?}", "X area"], wide[1]], 6, wording) == 1
-    assert n_faulty(coded, class_of, [wide[0], ["{(03-20)|?}", wide[1][1]]], 6, wording) == 1
+    assert n_faulty(coded, class_of, wide, 6, labelling) == 0
+    assert n_faulty(coded, class_of, wide, 7, labelling) == 2
+    assert n_faulty(coded, class_of, [["{all areas|?}", "X area"], wide[1]], 6, labelling) == 1
+    assert n_faulty(coded, class_of, [wide[0], ["{(03-20)|?}", wide[1][1]]], 6, labelling) == 1
 
 
 @pytest.mark.parametrize(

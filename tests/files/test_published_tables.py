@@ -5,107 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
-from anonymizer.algorithms.records.generalization import generalize
-from anonymizer.algorithms.records.problem import Cost
-from anonymizer.domain.arrays import Int32Array
-from anonymizer.domain.records import Attribute, Records, Schema
+from anonymizer.domain.records import Schema
 from anonymizer.errors import InputError
-from anonymizer.files.published_tables import Release, read_published, read_row_map, runs_of
-from tests.algorithms.records.made import SCHEMA, categories, numbers
-from tests.algorithms.records.partitions import partitions
+from anonymizer.files.published_tables import Release, read_published, read_row_map
+from tests.algorithms.records.made import SCHEMA, categories
 
 AGE, WORK, _ = SCHEMA.qis
-BELOW = numbers("cold", -5, -2.5, 0, 3, missing=True)
-SECTION = categories("section", ["G5611", "G5612", "S0010"], missing=True)
-TIME = numbers("time", 0, 61, 360, 719, 1439, missing=True)
-ODD = categories("odd", ["a|b", "c}", "d\\", "{e"], missing=True)
-
-
-@pytest.mark.parametrize(
-    ("label", "attribute", "runs"),
-    [
-        ("[17-20]", AGE, [(0, 2)]),
-        ("[18-18]", AGE, [(1, 1)]),
-        ("25", AGE, [(3, 3)]),
-        ("[18.5-30]", AGE, [(2, 3)]),
-        ("[-5--2.5]", BELOW, [(0, 1)]),
-        ("{[-2.5-3]|?}", BELOW, [(1, 4)]),
-        ("{[-5-0]|?}", BELOW, [(0, 2), (4, 4)]),
-        ("{?}", BELOW, [(4, 4)]),
-        ("{a|c|d}", WORK, [(0, 0), (2, 3)]),
-        ("{e|?}", WORK, [(4, 5)]),
-        ("b", WORK, [(1, 1)]),
-        ("low", WORK, [(0, 1)]),
-        ("*", WORK, [(0, 4)]),
-        ("{high|?}", WORK, [(2, 5)]),
-        (r"{a\|b|d\\}", ODD, [(0, 0), (2, 2)]),
-        (r"{c\}|{e|?}", ODD, [(1, 1), (3, 4)]),
-        ("G561区域", SECTION, [(0, 1)]),
-        ("G5 area", SECTION, [(0, 1)]),
-        ("全部区域", SECTION, [(0, 2)]),
-        ("{S0 area|?}", SECTION, [(2, 3)]),
-        ("unknown area", SECTION, [(3, 3)]),
-        ("上午时段(06-12)", TIME, [(2, 3)]),
-        ("period (23-01)", TIME, [(0, 0), (4, 4)]),
-        ("{all day (00-24)|?}", TIME, [(0, 5)]),
-        ("未知时段", TIME, [(5, 5)]),
-    ],
-)
-def test_a_label_allows_the_codes_that_it_says(
-    label: str, attribute: Attribute, runs: list[tuple[int, int]]
-) -> None:
-    assert runs_of(label, attribute) == runs
-
-
-@pytest.mark.parametrize(
-    ("label", "attribute"),
-    [
-        ("", AGE),
-        ("{}", WORK),
-        ("{a||b}", WORK),
-        ("f", WORK),
-        ("[17-", AGE),
-        ("[20-17]", AGE),
-        ("[18.1-19.9]", AGE),
-        ("nan", AGE),
-        ("inf", AGE),
-        ("?", AGE),
-        ("[1-2]", Attribute("none", np.array([1.0]), missing=0)),
-        ("[4-4]", BELOW),
-        (" area", SECTION),
-        ("区域", SECTION),
-        ("G9 area", SECTION),
-        ("unknown time", SECTION),
-        ("morning (06-12)", SECTION),
-        ("G561区域", TIME),
-        ("early morning (02-06)", TIME),
-        ("morning (06-25)", TIME),
-        ("morning (06-12)", BELOW),
-        ("unknown time", AGE),
-    ],
-)
-def test_what_is_no_label_of_an_attribute_is_refused(label: str, attribute: Attribute) -> None:
-    with pytest.raises(ValueError, match=r"is no label|outside its domain"):
-        runs_of(label, attribute)
-
-
-@pytest.mark.parametrize("cost", list(Cost))
-@given(made=partitions())
-def test_what_is_generalized_reads_as_labels_that_cover_it(
-    cost: Cost, made: tuple[Records, Int32Array]
-) -> None:
-    table, class_of = made
-    kept = table.only(class_of != SUPPRESSED)
-    of = class_of[class_of != SUPPRESSED]
-    if not kept.n:
-        return
-    told = generalize(kept.qi, classes_of(of), SCHEMA, cost)
-    for j, qi in enumerate(SCHEMA.qis):
-        for label, c in zip(told.texts(j), range(len(told)), strict=True):
-            runs = runs_of(label, qi)
-            codes = kept.qi[of == c, j].tolist()
-            assert all(any(lo <= code <= hi for lo, hi in runs) for code in codes)
 
 
 HEADER = "class_id,age,work,home,illness\n"

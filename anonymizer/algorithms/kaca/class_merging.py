@@ -4,7 +4,7 @@ import numpy as np
 
 from anonymizer.algorithms.kaca.features import means, nearest
 from anonymizer.algorithms.kernels import kernel
-from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
+from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, without_gaps
 from anonymizer.algorithms.records.criteria import class_keeps
 from anonymizer.algorithms.records.problem import Problem, ProblemArrays
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
@@ -32,13 +32,13 @@ def merge(problem: Problem, feature: FloatArray, class_of: Int32Array) -> Int32A
 
     Expected O(n log n), and eight times the cost of judging at the most a round.
     """
-    out = dense(class_of)
+    out = without_gaps(class_of)
     while True:
         kept = _judged(problem, out)
         if kept.all():
             return out
         if kept.any():
-            return dense(_joined(problem, feature, out, kept))
+            return without_gaps(_joined(problem, feature, out, kept))
         if len(kept) == 1:
             return np.full(len(out), SUPPRESSED, np.int32)
         out = _paired(feature, out)
@@ -71,7 +71,7 @@ def join_alike(problem: Problem, codes: Int32Array, class_of: Int32Array) -> Int
     to[single] = single[one_of[kind.ravel()]]
     holds = _judged(problem, _mapped(class_of, to))
     to = np.where(holds[to], to, np.arange(len(classes), dtype=np.int32))
-    return dense(_mapped(class_of, to))
+    return without_gaps(_mapped(class_of, to))
 
 
 def _joined(
@@ -107,19 +107,11 @@ def _paired(feature: FloatArray, class_of: Int32Array) -> Int32Array:
         if free[c] and free[other[c]]:
             to[c] = other[c]
             free[[c, other[c]]] = False
-    return dense(_mapped(class_of, to))
+    return without_gaps(_mapped(class_of, to))
 
 
 def _mapped(class_of: Int32Array, to: Int32Array) -> Int32Array:
     return np.where(class_of == SUPPRESSED, SUPPRESSED, to[class_of]).astype(np.int32)
-
-
-def dense(class_of: Int32Array) -> Int32Array:
-    """Return the classes numbered from 0 up without a gap, in the order they had."""
-    out = np.full(len(class_of), SUPPRESSED, np.int32)
-    published = class_of != SUPPRESSED
-    out[published] = np.unique(class_of[published], return_inverse=True)[1]
-    return out
 
 
 def _means(feature: FloatArray, class_of: Int32Array) -> FloatArray:

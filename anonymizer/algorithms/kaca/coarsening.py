@@ -14,7 +14,7 @@ from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from anonymizer.algorithms.kaca.labels import Told
+from anonymizer.algorithms.records.generalized_values import JoinableValue
 
 
 class Total(NamedTuple):
@@ -34,8 +34,8 @@ class Cell:
 
     Attributes
     ----------
-    told
-        Of each quasi-identifier.
+    values
+        The generalized value of each quasi-identifier.
     n_persons
         Distinct persons of each class, added up: who is in two classes counts twice.
     own
@@ -49,7 +49,7 @@ class Cell:
         Of each measure; None where no class tells it.
     """
 
-    told: tuple[Told, ...]
+    values: tuple[JoinableValue, ...]
     n_persons: int
     own: int
     most: int
@@ -63,13 +63,13 @@ class Cell:
 
     def coarser(self, other: "Cell") -> "Cell":
         """Return both as one, in words that cover both."""
-        told = tuple(a.join(b) for a, b in zip(self.told, other.told, strict=True))  # type: ignore[arg-type]
-        return replace(self.plus(other), told=told)
+        values = tuple(a.join(b) for a, b in zip(self.values, other.values, strict=True))  # type: ignore[arg-type]
+        return replace(self.plus(other), values=values)
 
     def plus(self, other: "Cell") -> "Cell":
         """Return the sum of two cells that read the same."""
         return Cell(
-            told=self.told,
+            values=self.values,
             n_persons=self.n_persons + other.n_persons,
             own=self.own + other.own,
             most=max(self.most, other.most),
@@ -158,13 +158,13 @@ class _Cost:
     """By how much joining two cells makes what is told of their records vaguer."""
 
     def __init__(self, cells: Sequence[Cell]) -> None:
-        spreads = [[told.spread for told in cell.told] for cell in cells]
+        spreads = [[value.spread for value in cell.values] for cell in cells]
         ends = [(min(column), max(column)) for column in zip(*spreads, strict=True)]
         self._unit = [(hi - lo) or 1.0 for lo, hi in ends]
 
     def of(self, one: Cell, other: Cell) -> float:
         cost = 0.0
-        for a, b, unit in zip(one.told, other.told, self._unit, strict=True):
+        for a, b, unit in zip(one.values, other.values, self._unit, strict=True):
             if a != b:
                 both = a.join(b).spread  # type: ignore[arg-type]
                 vaguer = one.n_records * (both - a.spread) + other.n_records * (both - b.spread)
@@ -174,19 +174,16 @@ class _Cost:
 
 def add_up(cells: Iterable[Cell]) -> list[Cell]:
     """Return the cells with those that read the same added up, in the order of what they read."""
-    of: dict[tuple[Told, ...], Cell] = {}
+    of: dict[tuple[JoinableValue, ...], Cell] = {}
     for cell in cells:
-        known = of.get(cell.told)
-        of[cell.told] = cell if known is None else known.plus(cell)
+        known = of.get(cell.values)
+        of[cell.values] = cell if known is None else known.plus(cell)
     return sorted(of.values(), key=_place)
 
 
 def _place(cell: Cell) -> tuple[Any, ...]:
     """Return where a cell lies in the order of what is told."""
-    return tuple(
-        (told.value is not None, "" if told.value is None else told.value, told.missing)
-        for told in cell.told
-    )
+    return tuple(value.order_key for value in cell.values)
 
 
 def _plus(one: Total | None, other: Total | None) -> Total | None:

@@ -10,10 +10,9 @@ from typing import TypeAlias
 import numpy as np
 
 from anonymizer.algorithms.kaca.bisection import both_keep
-from anonymizer.algorithms.kaca.class_merging import dense
 from anonymizer.algorithms.kaca.features import means, nearest, sum_of_squares
 from anonymizer.algorithms.kernels import kernel
-from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
+from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, without_gaps
 from anonymizer.algorithms.records.problem import Problem, ProblemArrays
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
@@ -382,7 +381,7 @@ def improve(
             feature, by_size, p.arrays, p.k, linked(out, room), len(classes), near, active
         )
         restless = published & active[out]
-        out = dense(out)
+        out = without_gaps(out)
         if saved + cut <= _ENOUGH * total:
             break
         total -= saved + cut

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from anonymizer.algorithms.records.generalization import MISSING
+from anonymizer.algorithms.records.generalized_values import MISSING
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.records import NO_CODE, Attribute, Hierarchy
 

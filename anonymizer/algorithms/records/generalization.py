@@ -1,46 +1,34 @@
-"""Generalization: what is published of the quasi-identifiers of an equivalence class."""
+"""Generalization: from equivalence classes to the generalized values that are published."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.records.classes import Classes
+from anonymizer.algorithms.records.generalized_values import (
+    MISSING,
+    Form,
+    Hours,
+    JoinableValue,
+    LabelStyle,
+    Language,
+    Node,
+    Prefix,
+    Range,
+    Value,
+    Values,
+    common_prefix,
+    covering_hours,
+    hours_of_day,
+    text,
+    whole,
+)
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.records import Attribute, Schema
 
-MISSING = "?"
-"""The missing marker as it is written; among categories it has a label of its own."""
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Range:
-    """Numbers that are there, by the least and the greatest; `missing`: some have none."""
-
-    lo: float
-    hi: float
-    missing: bool = False
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Values:
-    """Categories that are there, in the order of the domain, the missing marker last."""
-
-    labels: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Node:
-    """The lowest node of the hierarchy above all values that are there; `missing`: some are not."""
-
-    label: str
-    missing: bool = False
-
-
-Value: TypeAlias = Range | Values | Node
-"""A generalized value: what stands for one quasi-identifier of all members of a class."""
+PLAIN = LabelStyle()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -52,10 +40,10 @@ class Generalized:
     qis
         The quasi-identifiers.
     cost
-        `TAXONOMY`: what has a hierarchy is published by its nodes; else the values that are there
-        are.
+        With `TAXONOMY`, an attribute with a hierarchy is published by its nodes; otherwise by the
+        values that are present.
     first_of, code
-        Codes that are there, rising, of QI j in class c: `code[first_of[i]:first_of[i + 1]]` with
+        Codes of QI j present in class c, rising: `code[first_of[i]:first_of[i + 1]]` with
         i = c * qis + j.
     lo, hi
         The first and the last of them, the missing marker's included, shape (classes, qis).
@@ -73,33 +61,74 @@ class Generalized:
         return len(self.lo)
 
     def present(self, c: int, j: int) -> Int32Array:
-        """Return the codes of QI j that are there in class c, rising."""
+        """Return the codes of QI j that are present in class c, rising."""
         at = c * len(self.qis) + j
         return self.code[self.first_of[at] : self.first_of[at + 1]]
 
     def value(self, c: int, j: int) -> Value:
-        """Return what is published of QI j in class c."""
-        qi = self.qis[j]
-        codes = self.present(c, j)
-        missing = bool(codes[-1] == qi.missing)
-        real = codes[:-1] if missing else codes
+        """Return the generalized value of QI j in class c.
+
+        Categories are in the order of the domain, the label of the missing marker last.
+        """
+        qi, codes = self.qis[j], self.present(c, j)
+        real, missing = _real(qi, codes)
         if not len(real):
-            return Values((_marker(qi),))
+            return Values((MISSING if qi.numeric else qi.label[qi.missing],))
         if self._by_node(qi):
             return Node(_lowest(qi, real)[1], missing)
         if qi.numeric:
-            return Range(float(qi.position[real[0]]), float(qi.position[real[-1]]), missing)
+            lo, hi = float(qi.position[real[0]]), float(qi.position[real[-1]])
+            return Range((whole(lo), whole(hi)), missing)
         return Values(tuple(qi.label[code] for code in codes.tolist()))
 
-    def texts(self, j: int) -> list[str]:
-        """Return what is published of QI j in each class, as `text` writes it."""
-        return [text(self.value(c, j)) for c in range(len(self))]
+    def joinable_value(self, c: int, j: int, style: LabelStyle = PLAIN) -> JoinableValue:
+        """Return the generalized value of QI j in class c, as one that can be joined to others.
+
+        Two of them are equal if they cover the same: categories are sorted, and the missing
+        marker is not among them. The hierarchy is not used.
+
+        Raises
+        ------
+        ValueError
+            If the form does not suit the attribute.
+        """
+        qi = self.qis[j]
+        _check_form(qi, style.form)
+        real, missing = _real(qi, self.present(c, j))
+        if style.form is Form.HOURS:
+            place = qi.position[real]
+            hours = hours_of_day(place, per_day=style.per_day, midnight=style.midnight).tolist()
+            return Hours(covering_hours(hours) if hours else None, missing)
+        if qi.numeric:
+            ends = qi.position[real].tolist()
+            return Range((ends[0], ends[-1]) if ends else None, missing)
+        names = sorted(qi.label[code] for code in real)
+        if style.form is Form.PREFIX:
+            prefix = common_prefix(names)
+            return Prefix(None if prefix is None else prefix[: style.longest], missing)
+        return Values(tuple(names), missing)
+
+    def texts(
+        self, j: int, style: LabelStyle = PLAIN, language: Language = Language.ZH
+    ) -> list[str]:
+        """Return the published text of QI j in each class.
+
+        Raises
+        ------
+        ValueError
+            If the form does not suit the attribute.
+        """
+        if style.form is Form.PLAIN:
+            return [text(self.value(c, j)) for c in range(len(self))]
+        _check_form(self.qis[j], style.form)
+        values = [self.joinable_value(c, j, style) for c in range(len(self))]
+        return [text(value, language, style.periods) for value in values]
 
     def rank(self) -> Int32Array:
         """Return a number for each generalized value of a column, shape (classes, qis).
 
-        Equal where what is published is equal; otherwise in the order of the domain. It depends
-        on nothing but what is published: to sort by it gives nothing away.
+        Equal where the values are equal; otherwise in the order of the domain. It depends on what
+        is published alone: sorting by it reveals nothing more.
         """
         rank = np.zeros_like(self.lo)
         for j in range(len(self.qis)):
@@ -109,10 +138,9 @@ class Generalized:
         return rank
 
     def _key(self, c: int, j: int) -> tuple[int, ...]:
-        """Return what tells the generalized values of a column apart, in the domain's order."""
+        """Return a key that identifies the generalized value and sorts in the domain's order."""
         qi, codes = self.qis[j], self.present(c, j)
-        missing = bool(codes[-1] == qi.missing)
-        real = codes[:-1] if missing else codes
+        real, missing = _real(qi, codes)
         if not len(real):
             return (qi.size,)
         if self._by_node(qi):
@@ -128,7 +156,7 @@ class Generalized:
 def generalize(
     codes: Int32Array, classes: Classes, schema: Schema, cost: Cost = Cost.RANGE
 ) -> Generalized:
-    """Return what is published of the quasi-identifiers of classes.
+    """Return the generalized quasi-identifiers of classes.
 
     Parameters
     ----------
@@ -139,8 +167,8 @@ def generalize(
 
     Notes
     -----
-    A range is over the values that are there, not over a step of some grid, and a set is of the
-    values that are there: what is published never pretends to a value that no member has. O(n).
+    A range ends in values that are present, not in steps of some grid, and a set holds the values
+    that are present: no published value claims a value that no member has. O(n).
     """
     sizes = [qi.size for qi in schema.qis]
     first_of, code = _present(codes, classes.first_of, classes.member, max(sizes, default=0))
@@ -172,43 +200,20 @@ def _present(
     return first, code[:n].copy()
 
 
+def _real(qi: Attribute, codes: Int32Array) -> tuple[Int32Array, bool]:
+    """Return the codes without the missing marker's, and whether that was among them."""
+    missing = bool(codes[-1] == qi.missing)
+    return codes[:-1] if missing else codes, missing
+
+
 def _lowest(qi: Attribute, codes: Int32Array) -> tuple[int, str]:
     """Return the lowest node above codes, which rise, and its label."""
-    assert qi.hierarchy is not None  # noqa: S101  the caller asked
+    assert qi.hierarchy is not None  # noqa: S101  the caller checked
     below_first, below_last = qi.hierarchy.ancestor[codes[0]], qi.hierarchy.ancestor[codes[-1]]
     node = int(below_first[np.argmax(below_first == below_last)])
     return node, qi.hierarchy.label[node]
 
 
-def _marker(qi: Attribute) -> str:
-    return MISSING if qi.numeric else qi.label[qi.missing]
-
-
-def text(value: Value) -> str:
-    r"""Return a generalized value as it stands in a table.
-
-    Notes
-    -----
-    Numbers `[lo-hi]`, also for a single one: `[30-30]`. Categories `{a|b}`, also for a single
-    one: `{a}`. A node of a hierarchy is its label alone. With some missing `{[17-30]|?}`,
-    `{a|b|?}`, `{group|?}`; all missing `{?}`. Within braces a `\`, `|` or `}` of a label is
-    written after a `\`.
-    """
-    if isinstance(value, Values):
-        return "{" + "|".join(_escaped(label) for label in value.labels) + "}"
-    if isinstance(value, Range):
-        plain = within = f"[{number(value.lo)}-{number(value.hi)}]"
-    else:
-        plain, within = value.label, _escaped(value.label)
-    return f"{{{within}|{MISSING}}}" if value.missing else plain
-
-
-def number(value: float) -> str:
-    """Return the shortest decimal that reads as `value`, without an exponent."""
-    return np.format_float_positional(value + 0.0, trim="-")
-
-
-def _escaped(label: str) -> str:
-    for special in "\\|}":
-        label = label.replace(special, "\\" + special)
-    return label
+def _check_form(qi: Attribute, form: Form) -> None:
+    if form is not Form.PLAIN and qi.numeric is (form is Form.PREFIX):
+        raise ValueError(f"{qi.name}: prefixes are for categories, hours for numbers")

@@ -132,6 +132,22 @@ class _Held:
         return np.asarray(np.add.reduceat(self.n, self.first))
 
 
+def short_classes(class_of: Int32Array, person: Int32Array, k: int) -> IntArray:
+    """Return the classes of fewer than k distinct persons, rising.
+
+    Parameters
+    ----------
+    class_of, person
+        Class and person of each record, the class below 0 where it has none, shape (n,).
+    """
+    order = np.lexsort((person, class_of))
+    c, who = class_of[order], person[order]
+    new = np.ones(len(c), bool)
+    new[1:] = (c[1:] != c[:-1]) | (who[1:] != who[:-1])
+    found, n_persons = np.unique(c[new], return_counts=True)
+    return found[(n_persons < k) & (found >= 0)].astype(np.int64)
+
+
 def _refuse_nonsense(
     records: Records, schema: Schema, promise: Promise, class_of: Int32Array
 ) -> None:

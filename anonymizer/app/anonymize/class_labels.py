@@ -1,4 +1,4 @@
-"""The words in which classes are told, and a last look at them before they leave."""
+"""Labels of the classes of a table, and their verification before publishing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,11 +7,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from anonymizer.algorithms.kaca.features import Feature, Scale
-from anonymizer.algorithms.kaca.label_verification import short_classes, uncovered
-from anonymizer.algorithms.kaca.labels import Form, Label, Language, join_same, texts
-from anonymizer.algorithms.records.classes import classes_of
+from anonymizer.algorithms.records.classes import classes_of, join_identical
 from anonymizer.algorithms.records.generalization import Generalized, generalize
+from anonymizer.algorithms.records.generalized_values import Form, LabelStyle, Language
 from anonymizer.algorithms.records.problem import Cost
+from anonymizer.algorithms.records.published_values import ValueReader, uncovered
+from anonymizer.algorithms.records.verification import short_classes
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.records import Schema
 from anonymizer.errors import SettingsError
@@ -24,39 +25,39 @@ _SCALE_OF = {Form.PREFIX: Scale.DIGITS, Form.HOURS: Scale.LINE}
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
-    """How each quasi-identifier is told, and in which language."""
+class Labelling:
+    """How each quasi-identifier is labelled, and in which language."""
 
-    labels: tuple[Label, ...]
+    styles: tuple[LabelStyle, ...]
     language: Language = Language.ZH
 
     @property
     def features(self) -> list[Feature]:
-        """How each quasi-identifier counts where records are compared, as the source has it."""
-        return [Feature(_SCALE_OF.get(label.form)) for label in self.labels]
+        """The features by which KACA compares records, as in its source."""
+        return [Feature(_SCALE_OF.get(style.form)) for style in self.styles]
 
-    def texts(self, told: Generalized, j: int) -> list[str]:
-        """Return what is published of quasi-identifier j in each class."""
-        return texts(told, j, self.labels[j], self.language)
+    def texts(self, general: Generalized, j: int) -> list[str]:
+        """Return the published label of quasi-identifier j in each class."""
+        return general.texts(j, self.styles[j], self.language)
 
-    def rank(self, told: Generalized) -> Int32Array:
-        """Return a number for each published text of a column, see `Generalized.rank`."""
-        rank = told.rank()
-        for j, label in enumerate(self.labels):
-            if label.form is not Form.PLAIN:  # what is beneath a label must not order the classes
-                rank[:, j] = np.unique(self.texts(told, j), return_inverse=True)[1]
+    def rank(self, general: Generalized) -> Int32Array:
+        """Return a number for each published label of a column, see `Generalized.rank`."""
+        rank = general.rank()
+        for j, style in enumerate(self.styles):
+            if style.form is not Form.PLAIN:  # the values behind a label must not order the classes
+                rank[:, j] = np.unique(self.texts(general, j), return_inverse=True)[1]
         return rank
 
 
-def wording_of(
+def labelling_of(
     schema: Schema, declared: Declared, forms: Mapping[str, LabelForm], language: LanguageName
-) -> Wording:
-    """Return how the quasi-identifiers are told.
+) -> Labelling:
+    """Return how the quasi-identifiers are labelled.
 
     Raises
     ------
     SettingsError
-        If a form is of what is no quasi-identifier, or does not suit it.
+        If a form is given for something other than a quasi-identifier, or does not suit it.
     """
     if astray := [name for name in forms if name not in declared.qis]:
         raise SettingsError(f"label: {astray[0]} is no quasi-identifier")
@@ -66,30 +67,44 @@ def wording_of(
             raise SettingsError(f"label: {qi.name}: a prefix is for categories, and it has numbers")
         if form == "hours" and qi.name not in declared.times:
             raise SettingsError(f"label: {qi.name}: hours are for what is declared to be a time")
-    labels = tuple(Label(Form(forms.get(qi.name, "plain"))) for qi in schema.qis)
-    return Wording(labels, Language(language))
+    styles = tuple(LabelStyle(Form(forms.get(qi.name, "plain"))) for qi in schema.qis)
+    return Labelling(styles, Language(language))
 
 
-def joined(coded: CodedTable, class_of: Int32Array, cost: Cost, wording: Wording) -> Int32Array:
-    """Return classes of which no two are told alike, see `join_same`."""
-    told = generalize(coded.records.qi, classes_of(class_of), coded.schema, cost)
-    return join_same(class_of, [wording.texts(told, j) for j in range(len(wording.labels))])
+def joined(coded: CodedTable, class_of: Int32Array, cost: Cost, labelling: Labelling) -> Int32Array:
+    """Return the classes with those that have the same labels joined, see `join_identical`."""
+    general = generalize(coded.records.qi, classes_of(class_of), coded.schema, cost)
+    return join_identical(
+        class_of, [labelling.texts(general, j) for j in range(len(labelling.styles))]
+    )
 
 
 def n_faulty(
-    coded: CodedTable, class_of: Int32Array, columns: list[list[str]], k: int, wording: Wording
+    coded: CodedTable,
+    class_of: Int32Array,
+    columns: list[list[str]],
+    k: int,
+    labelling: Labelling,
 ) -> int:
-    """Return how often a class is too small, or a label does not cover every member.
+    """Return how many classes are below k or have a label that does not cover every member.
+
+    A class counts once for each such label. Independent of the code that makes classes and labels.
 
     Parameters
     ----------
     class_of
-        Published class of each record, negative where there is none.
+        Published class of each record, negative where it has none.
     columns
-        Of each quasi-identifier, the published label of each class.
+        For each quasi-identifier, the published label of each class.
     """
     faults = len(short_classes(class_of, coded.records.person, k))
-    each = zip(coded.schema.qis, columns, wording.labels, strict=True)
-    for j, (qi, published, label) in enumerate(each):
-        faults += len(uncovered(coded.records.qi[:, j], class_of, qi, published, label))
+    each = zip(coded.schema.qis, columns, labelling.styles, strict=True)
+    for j, (qi, published, style) in enumerate(each):
+        reader = ValueReader(
+            qi,
+            areas_first=style.form is Form.PREFIX,
+            per_day=style.per_day,
+            midnight=style.midnight,
+        )
+        faults += len(uncovered(coded.records.qi[:, j], class_of, published, reader))
     return faults

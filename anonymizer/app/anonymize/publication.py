@@ -1,4 +1,4 @@
-"""The rows that are published, and which row of the table each one was."""
+"""Published rows: the generalized records, sorted by class, and the row each one came from."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from anonymizer.algorithms.records.classes import SUPPRESSED, canonical, classes
 from anonymizer.algorithms.records.generalization import generalize
 from anonymizer.algorithms.records.ordering import numbered, published_order
 from anonymizer.algorithms.records.problem import Cost
-from anonymizer.app.anonymize.class_labels import Wording
+from anonymizer.app.anonymize.class_labels import Labelling
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.errors import InputError
 from anonymizer.files.coded_table import CodedTable
@@ -19,17 +19,17 @@ CLASS_COLUMN = "class_id"
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Publication:
-    """What leaves.
+    """The published rows of a table.
 
     Attributes
     ----------
     class_of
-        Class of each record as it is numbered in the release.
+        Class number of each record in the release.
     frame
         The rows, sorted by class.
     out_row
-        Row of the release that each row of the table became, negative where it was suppressed;
-        for the auditor alone.
+        Row of the release of each row of the table, negative where suppressed; for the auditor
+        alone.
     """
 
     class_of: Int32Array
@@ -37,35 +37,39 @@ class Publication:
     out_row: IntArray
 
 
-def publish(coded: CodedTable, class_of: Int32Array, cost: Cost, wording: Wording) -> Publication:
-    """Return what is published of classes; nothing in it depends on the order of the table.
+def publish(
+    coded: CodedTable, class_of: Int32Array, cost: Cost, labelling: Labelling
+) -> Publication:
+    """Return the published rows of classes; nothing in them depends on the order of the table.
 
     Parameters
     ----------
     class_of
         Class of each record, numbers from 0 without a gap, or `SUPPRESSED`; at least one.
-    wording
-        How each quasi-identifier is told.
+    labelling
+        How each quasi-identifier is labelled.
 
     Raises
     ------
     InputError
-        If a column is called as the one that numbers the classes.
+        If a column has the name of the column of class numbers.
     """
     names = [*(qi.name for qi in coded.schema.qis), *coded.open.columns]
     if CLASS_COLUMN in names:
         raise InputError(f"column {CLASS_COLUMN}: the release has one of this name")
     classes = classes_of(class_of)
-    told = generalize(coded.records.qi, classes, coded.schema, cost)
-    # One number for all that is told of a record; of one that is left out it is never looked at.
-    shown = numbered(np.column_stack([numbered(wording.rank(told))[class_of], coded.open_code]))
+    general = generalize(coded.records.qi, classes, coded.schema, cost)
+    # One number for all that is published of a record; that of a suppressed one is not used.
+    rank = numbered(labelling.rank(general))
+    shown = numbered(np.column_stack([rank[class_of], coded.open_code]))
     number_of = canonical(class_of, shown[:, None].astype(np.int32))
     order = published_order(number_of, coded.open_code)
-    # Equal numbers in both: a class's text stands at the number it had.
-    was = class_of[order]
+    former = class_of[order]  # the labels are in the order of the former numbers
     columns = [pl.Series(CLASS_COLUMN, number_of[order].astype(np.int64))]
     for j, qi in enumerate(coded.schema.qis):
-        columns.append(pl.Series(qi.name, wording.texts(told, j), dtype=pl.String).gather(was))
+        columns.append(
+            pl.Series(qi.name, labelling.texts(general, j), dtype=pl.String).gather(former)
+        )
     columns += [column.gather(order) for column in coded.open]
     out_row = np.full(coded.n_rows, SUPPRESSED, np.int64)
     out_row[coded.row[order]] = np.arange(len(order))

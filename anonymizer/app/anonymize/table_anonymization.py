@@ -14,7 +14,7 @@ from anonymizer.algorithms.records.local_search import warm_up
 from anonymizer.algorithms.records.ordering import arranged
 from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.algorithms.records.verification import verify_classes
-from anonymizer.app.anonymize.class_labels import Wording, joined, n_faulty, wording_of
+from anonymizer.app.anonymize.class_labels import Labelling, joined, labelling_of, n_faulty
 from anonymizer.app.anonymize.models import MODELS, Method, Model, Task
 from anonymizer.app.anonymize.plan import Plan, with_bands
 from anonymizer.app.anonymize.publication import CLASS_COLUMN, Publication, publish
@@ -75,16 +75,16 @@ def anonymize(
     with steps.timed("code"):
         coded = with_bands(code_table(table, declared), plan.bands)
         model = _model(plan, coded, models)
-        wording = wording_of(coded.schema, declared, plan.labels, plan.language)
+        labelling = labelling_of(coded.schema, declared, plan.labels, plan.language)
         measure = measured(table, declared, plan.measures)[coded.row]
     if plan.method == "best":
         with steps.timed("compile"):
             warm_up(coded.schema, plan.promise)
     with steps.timed("partition"):
         method = model.methods[plan.method]
-        class_of, in_time = _partition(table, coded, plan, method, steps, how=wording.features)
+        class_of, in_time = _partition(table, coded, plan, method, steps, how=labelling.features)
         if model.has_labels:
-            class_of = joined(coded, class_of, COSTS[plan.cost], wording)
+            class_of = joined(coded, class_of, COSTS[plan.cost], labelling)
     with steps.timed("verify"):
         broken = verify_classes(coded.records, coded.schema, plan.promise, class_of)
         if broken:
@@ -93,9 +93,9 @@ def anonymize(
                 "nothing is published"
             )
     with steps.timed("generalize"):
-        publication, n_withheld = publish(coded, class_of, COSTS[plan.cost], wording), 0
+        publication, n_withheld = publish(coded, class_of, COSTS[plan.cost], labelling), 0
         if model.has_labels:
-            _check_words(table, coded, publication, plan, wording)
+            _check_labels(table, coded, publication, plan, labelling)
             frame, n_withheld = with_summaries(
                 publication, coded, measure, plan.measures, k=plan.promise.k
             )
@@ -218,13 +218,13 @@ def _partition(
     return class_of, in_time
 
 
-def _check_words(
-    table: Table, coded: CodedTable, publication: Publication, plan: Plan, wording: Wording
+def _check_labels(
+    table: Table, coded: CodedTable, publication: Publication, plan: Plan, labelling: Labelling
 ) -> None:
     """Read the labels of each class back from the rows that are to leave."""
     first = np.unique(publication.frame[CLASS_COLUMN].to_numpy(), return_index=True)[1]
     columns = [publication.frame[qi.name].gather(first).to_list() for qi in coded.schema.qis]
-    faults = n_faulty(coded, publication.class_of, columns, plan.promise.k, wording)
+    faults = n_faulty(coded, publication.class_of, columns, plan.promise.k, labelling)
     if faults:
         raise GuaranteeError(
             f"{table.path}: {faults} labels do not cover their class, or it is below k: "

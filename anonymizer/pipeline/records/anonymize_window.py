@@ -20,10 +20,9 @@ from anonymizer.domain.records import Records
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.encoding import encode
-from anonymizer.pipeline.records.generalized_values import cost_of
 from anonymizer.pipeline.records.history import remembered
 from anonymizer.pipeline.records.join import Joined
-from anonymizer.pipeline.records.window_model import WindowModel
+from anonymizer.pipeline.records.window_model import WindowModel, cost_of
 
 _DECIMALS = 6
 

@@ -9,12 +9,16 @@ import numpy as np
 from anonymizer.algorithms.cells.pruning import cells
 from anonymizer.algorithms.cells.representatives import is_missing, representatives
 from anonymizer.algorithms.records.classes import SUPPRESSED, Classes, classes_of
+from anonymizer.algorithms.records.generalized_values import whole
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.records import Attribute, Records
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.generalized_values import generalized, uncovered, whole
 from anonymizer.pipeline.records.kaca_model import own_records
-from anonymizer.pipeline.records.window_model import WindowModel
+from anonymizer.pipeline.records.window_model import (
+    WindowModel,
+    generalized_values,
+    uncovered_classes,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ class DecisionTree(WindowModel):
     ) -> list[Mapping[str, Any]]:
         """Return what is published of each class; see `WindowModel`."""
         if not self._by_representatives:
-            return generalized(self.stream, records, classes)
+            return generalized_values(self.stream, records, classes)
         schema = self.stream.schema
         qis, each = schema.qis, one_of_each(records, classes, seed)
         chosen = representatives(records.qi, each, schema).T
@@ -67,20 +71,20 @@ class DecisionTree(WindowModel):
         self,
         records: Records,
         class_of: Int32Array,
-        told: Sequence[Mapping[str, Any]],
+        values: Sequence[Mapping[str, Any]],
         *,
         seed: int,
     ) -> set[int]:
-        """Return the classes of which something is told that is not true of their members."""
+        """Return the classes with a published value that is not true of their members."""
         qis = self.stream.schema.qis
         if not self._by_representatives:
-            return uncovered(records.qi, class_of, told, qis)
+            return uncovered_classes(self.stream, records, class_of, values)
         each = one_of_each(records, classes_of(class_of), seed)
-        refused: set[int] = set()
+        found: set[int] = set()
         for j, qi in enumerate(qis):
-            values = [of[qi.name]["value"] for of in told]
-            refused.update(untrue(records.qi[:, j], each, values, qi))
-        return refused
+            column = [of[qi.name]["value"] for of in values]
+            found.update(untrue(records.qi[:, j], each, column, qi))
+        return found
 
     @property
     def _by_representatives(self) -> bool:

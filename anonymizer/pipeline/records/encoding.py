@@ -8,11 +8,11 @@ import numpy as np
 
 from anonymizer.algorithms.kaca.coarsening import Total
 from anonymizer.algorithms.records.classes import Classes
+from anonymizer.algorithms.records.generalized_values import whole
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.records import Attribute, Records
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.generalized_values import whole
 from anonymizer.pipeline.records.kaca_model import mean_of
 
 

@@ -9,21 +9,25 @@ import numpy as np
 from anonymizer.algorithms.kaca.clustering import Method, kaca
 from anonymizer.algorithms.kaca.coarsening import Total
 from anonymizer.algorithms.kaca.features import Feature, Scale, features, means, nearest
-from anonymizer.algorithms.kaca.label_verification import uncovered
-from anonymizer.algorithms.kaca.labels import (
+from anonymizer.algorithms.records.classes import (
+    SUPPRESSED,
+    Classes,
+    classes_of,
+    join_identical,
+)
+from anonymizer.algorithms.records.generalization import generalize
+from anonymizer.algorithms.records.generalized_values import (
     DAY,
     Form,
-    Label,
+    JoinableValue,
+    LabelStyle,
     Language,
     Period,
-    Told,
-    join_same,
-    tell,
+    text,
     to_json,
 )
-from anonymizer.algorithms.records.classes import SUPPRESSED, Classes, classes_of
-from anonymizer.algorithms.records.generalization import generalize
 from anonymizer.algorithms.records.problem import Cost
+from anonymizer.algorithms.records.published_values import ValueReader, uncovered
 from anonymizer.domain.arrays import BoolArray, Int32Array
 from anonymizer.domain.records import Records
 from anonymizer.pipeline.records.declaration import Stream
@@ -76,11 +80,7 @@ class Clustering(WindowModel):
         classes = classes_of(class_of)
         if not len(classes):
             return class_of
-        words = [
-            [told.words(label, Language.ZH) for told in column]
-            for column, label in zip(self._told(records, classes), self.labels, strict=True)
-        ]
-        return join_same(class_of, words)
+        return join_identical(class_of, self._texts(self._values(records, classes)))
 
     def generalized(
         self,
@@ -91,7 +91,7 @@ class Clustering(WindowModel):
     ) -> list[Mapping[str, Any]]:
         """Return what is published of each class; see `WindowModel`."""
         names = [qi.name for qi in self.stream.schema.qis]
-        columns = self._told(records, classes)
+        columns = self._values(records, classes)
         return [
             {name: to_json(column[c]) for name, column in zip(names, columns, strict=True)}
             for c in range(len(classes))
@@ -101,23 +101,29 @@ class Clustering(WindowModel):
         self,
         records: Records,
         class_of: Int32Array,
-        told: Sequence[Mapping[str, Any]],  # noqa: ARG002  what covers all in words does so in it
+        values: Sequence[Mapping[str, Any]],
         *,
         seed: int,
     ) -> set[int]:
-        """Return the classes with fewer than k own records, or in words that cover not all."""
+        """Return the classes of fewer than k own records, or that a published value misses.
+
+        Both are read back: the value in JSON, and the label in the stream's language.
+        """
         own = own_records(records.person, seed) & (class_of != SUPPRESSED)
         there, n_own = np.unique(class_of[own], return_counts=True)
         enough = set(there[n_own >= self.stream.promise.k].tolist())
-        refused = set(class_of[class_of != SUPPRESSED].tolist()) - enough
-        classes = classes_of(class_of)
-        for j, (column, label) in enumerate(
-            zip(self._told(records, classes), self.labels, strict=True)
-        ):
-            words = [said.words(label, Language.ZH) for said in column]
-            code, qi = records.qi[:, j], self.stream.schema.qis[j]
-            refused.update(uncovered(code, class_of, qi, words, label).tolist())
-        return refused
+        found = set(class_of[class_of != SUPPRESSED].tolist()) - enough
+        texts = self._texts(self._values(records, classes_of(class_of)))
+        for j, (qi, style) in enumerate(zip(self.stream.schema.qis, self.styles, strict=True)):
+            reader = ValueReader(
+                qi,
+                areas_first=style.form is Form.PREFIX,
+                per_day=style.per_day,
+                midnight=style.midnight,
+            )
+            for column in ([each[qi.name] for each in values], texts[j]):
+                found.update(uncovered(records.qi[:, j], class_of, column, reader).tolist())
+        return found
 
     def extra_fields(
         self,
@@ -129,18 +135,15 @@ class Clustering(WindowModel):
     ) -> list[Mapping[str, Any]]:
         """Return the flat fields of each class's message, as the source of KACA has them."""
         settings, shown = self.stream.settings, self.stream.shown_as
-        language = Language(settings.language)
-        columns = self._told(records, classes)
+        texts = self._texts(self._values(records, classes))
         is_own = own_records(records.person, seed)
         each: list[Mapping[str, Any]] = []
         for c in range(len(classes)):
             member = classes[c]
             n_vehicles = len(np.unique(records.person[member]))
             fields: dict[str, Any] = {
-                shown[qi.name]: column[c].words(label, language)
-                for qi, column, label in zip(
-                    self.stream.schema.qis, columns, self.labels, strict=True
-                )
+                shown[qi.name]: column[c]
+                for qi, column in zip(self.stream.schema.qis, texts, strict=True)
             }
             fields[settings.count_as] = n_vehicles
             fields |= {shown[name]: mean_of(total) for name, total in totals[c].items()}
@@ -151,14 +154,24 @@ class Clustering(WindowModel):
         return each
 
     @property
-    def labels(self) -> list[Label]:
-        """How each quasi-identifier is told."""
-        return labels_of(self.stream)
+    def styles(self) -> list[LabelStyle]:
+        """How each quasi-identifier is labelled."""
+        return label_styles(self.stream)
 
-    def _told(self, records: Records, classes: Classes) -> list[list[Told]]:
-        """Return what is published of each quasi-identifier, of each class."""
+    def _values(self, records: Records, classes: Classes) -> list[list[JoinableValue]]:
+        """Return the generalized value of each quasi-identifier in each class."""
         general = generalize(records.qi, classes, self.stream.schema, Cost.SET)
-        return [tell(general, j, label) for j, label in enumerate(self.labels)]
+        return [
+            [general.joinable_value(c, j, style) for c in range(len(classes))]
+            for j, style in enumerate(self.styles)
+        ]
+
+    def _texts(self, columns: Sequence[Sequence[JoinableValue]]) -> list[list[str]]:
+        language = Language(self.stream.settings.language)
+        return [
+            [text(value, language, style.periods) for value in column]
+            for column, style in zip(columns, self.styles, strict=True)
+        ]
 
     @property
     def _method(self) -> Method:
@@ -177,10 +190,10 @@ def own_records(person: Int32Array, seed: int) -> BoolArray:
     return own
 
 
-def labels_of(stream: Stream) -> list[Label]:
-    """Return how each quasi-identifier of a stream is told."""
+def label_styles(stream: Stream) -> list[LabelStyle]:
+    """Return how each quasi-identifier of a stream is labelled."""
     return [
-        Label(
+        LabelStyle(
             form=Form(attribute.label),
             longest=attribute.prefix_chars,
             per_day=_DAY_MINUTES,

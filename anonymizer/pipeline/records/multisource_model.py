@@ -14,9 +14,13 @@ from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.records import Records
 from anonymizer.pipeline.records.cells_model import DecisionTree
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.generalized_values import cost_of, generalized, uncovered
 from anonymizer.pipeline.records.kaca_model import Clustering
-from anonymizer.pipeline.records.window_model import WindowModel
+from anonymizer.pipeline.records.window_model import (
+    WindowModel,
+    cost_of,
+    generalized_values,
+    uncovered_classes,
+)
 
 RECORDS_PER_S = 50_000
 """Records for which a second of search pays; larger windows are swept. The first cuts of so many
@@ -50,21 +54,21 @@ class MultiSource(WindowModel):
         records: Records,
         classes: Classes,
         *,
-        seed: int,  # noqa: ARG002  nothing here is left to chance
+        seed: int,  # noqa: ARG002  nothing is random
     ) -> list[Mapping[str, Any]]:
         """Return what is published of each class; see `WindowModel`."""
-        return generalized(self.stream, records, classes)
+        return generalized_values(self.stream, records, classes)
 
     def rejected(
         self,
         records: Records,
         class_of: Int32Array,
-        told: Sequence[Mapping[str, Any]],
+        values: Sequence[Mapping[str, Any]],
         *,
-        seed: int,  # noqa: ARG002  nothing of it is left to chance
+        seed: int,  # noqa: ARG002  nothing is random
     ) -> set[int]:
-        """Return the classes that are told in values that do not cover all members."""
-        return uncovered(records.qi, class_of, told, self.stream.schema.qis)
+        """Return the classes whose generalized values do not cover every member."""
+        return uncovered_classes(self.stream, records, class_of, values)
 
     def _searches(self, n: int) -> bool:
         settings = self.stream.settings

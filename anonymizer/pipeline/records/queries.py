@@ -11,9 +11,15 @@ from typing import Any
 import msgspec
 
 from anonymizer.algorithms.kaca.coarsening import Cell, Ladder, Total, add_up
-from anonymizer.algorithms.kaca.labels import Language, from_json
+from anonymizer.algorithms.records.generalized_values import (
+    JoinableValue,
+    Language,
+    Node,
+    from_json,
+    text,
+)
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.kaca_model import labels_of, mean_of
+from anonymizer.pipeline.records.kaca_model import label_styles, mean_of
 from anonymizer.pipeline.records.store_port import Release, ReleaseStore
 
 MOST_RELEASES = 1000
@@ -94,7 +100,7 @@ class Queries:
     def __init__(self, stream: Stream, store: ReleaseStore) -> None:
         self.stream = stream
         self.store = store
-        self._labels = labels_of(stream)
+        self._styles = label_styles(stream)
         self._decoder = msgspec.json.Decoder(_Class)
         self._known: OrderedDict[tuple[int, float], _Published] = OrderedDict()
         self._n_cells = 0
@@ -147,8 +153,10 @@ class Queries:
         """Return what is said of a cell, under the names that messages use."""
         settings, shown = self.stream.settings, self.stream.shown_as
         row: dict[str, str | int | float | None] = {
-            shown[qi.name]: told.words(label, language)
-            for qi, told, label in zip(self.stream.schema.qis, cell.told, self._labels, strict=True)
+            shown[qi.name]: text(value, language, style.periods)
+            for qi, value, style in zip(
+                self.stream.schema.qis, cell.values, self._styles, strict=True
+            )
         }
         row[settings.count_as] = cell.n_persons
         for measure, total in zip(self.stream.measures, cell.totals, strict=True):
@@ -184,7 +192,7 @@ class Queries:
     def _cell(self, payload: bytes) -> Cell:
         said = self._decoder.decode(payload)
         return Cell(
-            told=tuple(from_json(said.qis[qi.name]) for qi in self.stream.schema.qis),
+            values=tuple(_joinable(said.qis[qi.name]) for qi in self.stream.schema.qis),
             n_persons=said.k,
             own=said.own,
             most=said.k,
@@ -207,6 +215,13 @@ class _Published:
         ladder = self._ladder or Ladder(self.cells)
         self._ladder = ladder  # whoever makes it at the same time makes the same
         return ladder.cells(k)
+
+
+def _joinable(content: Mapping[str, Any]) -> JoinableValue:
+    value = from_json(content)
+    if isinstance(value, Node):
+        raise ValueError("a node of a hierarchy cannot be joined to others")  # noqa: TRY004
+    return value
 
 
 def _total(said: Mapping[str, float] | None) -> Total | None:

@@ -1,16 +1,21 @@
-"""What a stream does with the records of a window: exchangeable."""
+"""Window models: how a stream forms the classes of a window and generalizes them."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from anonymizer.algorithms.kaca.coarsening import Total
 from anonymizer.algorithms.records.classes import Classes
+from anonymizer.algorithms.records.generalization import generalize
+from anonymizer.algorithms.records.generalized_values import to_json
+from anonymizer.algorithms.records.problem import Cost
+from anonymizer.algorithms.records.published_values import ValueReader, uncovered
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.records import Records
+from anonymizer.pipeline.records.declaration import Stream
 
 
 class WindowModel(Protocol):
-    """Forms classes, and says what is published of their quasi-identifiers."""
+    """Forms classes and generalizes their quasi-identifiers."""
 
     def classes(
         self,
@@ -29,19 +34,19 @@ class WindowModel(Protocol):
     def generalized(
         self, records: Records, classes: Classes, *, seed: int
     ) -> list[Mapping[str, Any]]:
-        """Return what is published of each class's quasi-identifiers, by name, as JSON."""
+        """Return the generalized values of each class, by the names of the QIs, as JSON."""
 
     def rejected(
         self,
         records: Records,
         class_of: Int32Array,
-        told: Sequence[Mapping[str, Any]],
+        values: Sequence[Mapping[str, Any]],
         *,
         seed: int,
     ) -> Collection[int]:
-        """Return the classes of which is told what is not true of every member.
+        """Return the classes whose generalized values are not true of every member.
 
-        By code that shares nothing with what tells: it is the last look before they leave.
+        Independent verification before publishing: it shares no code with `generalized`.
         """
 
     def extra_fields(
@@ -52,8 +57,35 @@ class WindowModel(Protocol):
         *,
         seed: int,  # noqa: ARG002
     ) -> Sequence[Mapping[str, Any]]:
-        """Return what else the message of each class says, by name, as JSON.
+        """Return additional fields for the message of each class, by name, as JSON.
 
         `totals` are those of each class's measures.
         """
         return [{}] * len(classes)
+
+
+def cost_of(stream: Stream) -> Cost:
+    """Return the information loss that a stream minimizes."""
+    return Cost[stream.settings.cost.upper()]
+
+
+def generalized_values(
+    stream: Stream, records: Records, classes: Classes
+) -> list[Mapping[str, Any]]:
+    """Return the generalized values of each class, by the names of the QIs, as JSON."""
+    general = generalize(records.qi, classes, stream.schema, cost_of(stream))
+    return [
+        {qi.name: to_json(general.value(c, j)) for j, qi in enumerate(general.qis)}
+        for c in range(len(classes))
+    ]
+
+
+def uncovered_classes(
+    stream: Stream, records: Records, class_of: Int32Array, values: Sequence[Mapping[str, Any]]
+) -> set[int]:
+    """Return the classes whose generalized values, as JSON, do not cover every member."""
+    found: set[int] = set()
+    for j, qi in enumerate(stream.schema.qis):
+        column = [each[qi.name] for each in values]
+        found.update(uncovered(records.qi[:, j], class_of, column, ValueReader(qi)).tolist())
+    return found

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.kaca.class_statistics import summarize
 from anonymizer.algorithms.kaca.clustering import Method, kaca, kmeans
 from anonymizer.algorithms.kaca.features import features, sum_of_squares
-from anonymizer.algorithms.kaca.label_verification import short_classes
-from anonymizer.algorithms.kaca.labels import Form, Label, Language, join_same, texts
-from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
+from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, join_identical
 from anonymizer.algorithms.records.generalization import generalize
+from anonymizer.algorithms.records.generalized_values import Form, LabelStyle, Language
+from anonymizer.algorithms.records.verification import short_classes
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Attribute, Records, Schema
 from tests.algorithms.kaca import naive
@@ -21,7 +21,7 @@ from tests.algorithms.records.made import SCHEMA, promises
 from tests.algorithms.records.made import records as tables
 
 METHODS = list(Method)
-LABELS = (Label(Form.PREFIX), Label(Form.HOURS))
+LABELS = (LabelStyle(Form.PREFIX), LabelStyle(Form.HOURS))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -106,10 +106,10 @@ def test_the_sources_2100_exits_are_told_in_classes_that_hold_when_looked_at_fro
 
     class_of = kaca(records, TOLL, Promise(k=k), method=method, how=HOW)
     told = generalize(records.qi, classes_of(class_of), TOLL)
-    published = [texts(told, j, label, language) for j, label in enumerate(LABELS)]
-    class_of = join_same(class_of, published)
+    published = [told.texts(j, label, language) for j, label in enumerate(LABELS)]
+    class_of = join_identical(class_of, published)
     told = generalize(records.qi, classes_of(class_of), TOLL)
-    published = [texts(told, j, label, language) for j, label in enumerate(LABELS)]
+    published = [told.texts(j, label, language) for j, label in enumerate(LABELS)]
     summary = summarize(class_of, records.person, tolls, k=k)
 
     assert not len(short_classes(class_of, records.person, k))

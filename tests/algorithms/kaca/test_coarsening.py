@@ -2,33 +2,25 @@ from itertools import combinations_with_replacement, pairwise
 from typing import NamedTuple
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.kaca.coarsening import Cell, Ladder, Total, add_up
-from anonymizer.algorithms.kaca.label_verification import covers
-from anonymizer.algorithms.kaca.labels import (
-    Form,
-    Hours,
-    Label,
-    Language,
-    Prefix,
-    Range,
-    Values,
-    from_json,
-    tell,
-    texts,
-    to_json,
-)
 from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.algorithms.records.generalization import generalize
+from anonymizer.algorithms.records.generalized_values import (
+    Form,
+    Hours,
+    LabelStyle,
+    Prefix,
+    text,
+    to_json,
+)
+from anonymizer.algorithms.records.published_values import ValueReader
 from anonymizer.domain.records import Attribute, Schema
-from tests.algorithms.kaca.made import TOLL, exits
 
 K = 2
 SECTIONS = ("G5611530010", "G5615530120", "G7611530010", "S0010530010")
-LABELS = (Label(Form.PREFIX), Label(Form.HOURS))
 
 
 class Exit(NamedTuple):
@@ -87,7 +79,7 @@ def answer(of: list[Window], k: int) -> dict[object, set[tuple[int, int, Exit]]]
         ladder = Ladder(window.cells())
         for group, cell in zip(ladder.groups(k), ladder.cells(k), strict=True):
             members = {(w, c, each) for c in group for each in window.classes[c]}
-            rows.setdefault(cell.told, set()).update(members)
+            rows.setdefault(cell.values, set()).update(members)
     return rows
 
 
@@ -131,10 +123,10 @@ def test_every_cell_holds_k_distinct_trucks_and_its_words_and_sums_are_true(
         counted = (len({each.truck for each in window.classes[c]}) for c in group)
         assert cell.n_persons == sum(counted)
         assert cell.totals == (Total(len(members), sum(e.cents for e in members) / 100),)
-        prefix, hours = cell.told
+        prefix, hours = cell.values
         assert isinstance(prefix, Prefix)
         assert isinstance(hours, Hours)
-        assert all(each.section.startswith(str(prefix.value)) for each in members)
+        assert all(each.section.startswith(str(prefix.prefix)) for each in members)
         assert {each.hour for each in members} <= hours.hours
     everybody = [c for group in groups for c in group]
     assert sorted(everybody) == (list(range(len(window.classes))) if groups else [])
@@ -158,7 +150,7 @@ def test_the_order_in_which_classes_were_published_changes_no_answer(
     window: Window, rnd: np.random.Generator, k: int
 ) -> None:
     cells = window.cells()
-    if len({cell.told for cell in cells}) < len(cells):
+    if len({cell.values for cell in cells}) < len(cells):
         return  # of two that read the same, either comes first
     other = cells.copy()
     rnd.shuffle(other)
@@ -177,22 +169,10 @@ def test_cells_that_read_the_same_are_added_up() -> None:
             cell("G", 6, Total(6, 0.2)),
         ]
     )
-    assert [(c.told[0].value, c.n_persons, c.totals) for c in found] == [
+    assert [(c.values[0].order_key[1], c.n_persons, c.totals) for c in found] == [
         ("G", 11, (Total(11, 0.3),)),
         ("S", 7, (Total(4, 0.2),)),
     ]
-
-
-@given(exits(), st.sampled_from(list(Language)))
-def test_what_is_told_reads_as_the_labels_do_and_survives_json(
-    records: object, language: Language
-) -> None:
-    qi = records.qi  # type: ignore[attr-defined]
-    general = generalize(qi, classes_of((qi[:, 1] % 3).astype(np.int32)), TOLL)
-    for j, label in enumerate(LABELS):
-        told = tell(general, j, label)
-        assert [t.words(label, language) for t in told] == texts(general, j, label, language)
-        assert [from_json(to_json(t)) for t in told] == told
 
 
 COLOUR = Attribute("colour", np.arange(4.0), ("red", "green", "blue", "?"), missing=3)
@@ -210,31 +190,11 @@ def test_the_union_of_two_classes_covers_all_members_of_both_also_those_without_
     qi = np.array([row[:2] for row in rows], np.int32)
     class_of = np.unique([row[2] for row in rows], return_inverse=True)[1].astype(np.int32)
     general = generalize(qi, classes_of(class_of), Schema((COLOUR, SPEED), (), ((0,), (1,))))
-    labels = (Label(colour), Label(speed, per_day=5.0))
-    for j, (attribute, label) in enumerate(zip((COLOUR, SPEED), labels, strict=True)):
-        told = tell(general, j, label)
-        both = told[0].join(told[-1])  # type: ignore[arg-type]
-        words = both.words(label, Language.ZH)
-        assert all(covers(words, code, attribute, label) for code in qi[:, j].tolist())
-        assert all(from_json(to_json(t)) == t for t in told)
-
-
-def test_a_form_that_does_not_suit_its_attribute_is_refused() -> None:
-    general = generalize(
-        np.zeros((1, 1), np.int32), classes_of(np.zeros(1, np.int32)), Schema((COLOUR,), (), ())
-    )
-    with pytest.raises(ValueError, match="colour: prefixes are for categories"):
-        tell(general, 0, Label(Form.HOURS))
-    with pytest.raises(ValueError, match="says nothing"):
-        from_json({"shape": 1})
-
-
-def test_words_of_plain_values_are_those_of_a_table() -> None:
-    label = Label()
-    assert Range((1.0, 2.5)).words(label, Language.EN) == "[1-2.5]"
-    assert Range((1.0, 2.5), missing=True).words(label, Language.EN) == "{[1-2.5]|?}"
-    assert Range(None, missing=True).words(label, Language.EN) == "{?}"
-    assert Values(("a", "b")).words(label, Language.EN) == "{a|b}"
-    assert Values(None, missing=True).words(label, Language.EN) == "{?}"
-    assert Values(("b",)).join(Values(("a",), missing=True)) == Values(("a", "b"), missing=True)
-    assert Range((0.0, 1.0)).join(Range(None, missing=True)) == Range((0.0, 1.0), missing=True)
+    styles = (LabelStyle(colour), LabelStyle(speed, per_day=5.0))
+    for j, (attribute, style) in enumerate(zip((COLOUR, SPEED), styles, strict=True)):
+        values = [general.joinable_value(c, j, style) for c in range(len(general))]
+        both = values[0].join(values[-1])  # type: ignore[arg-type]
+        reader = ValueReader(attribute, per_day=5.0)
+        for published in (text(both), to_json(both)):
+            runs = reader.runs(published)
+            assert all(any(lo <= v <= hi for lo, hi in runs) for v in qi[:, j].tolist())

@@ -6,12 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.verification import Part, Violation, verify_classes
+from anonymizer.algorithms.records.verification import (
+    Part,
+    Violation,
+    short_classes,
+    verify_classes,
+)
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
 from tests.algorithms.records import naive
 from tests.algorithms.records.made import SCHEMA, numbers, promises
+from tests.algorithms.records.made import records as tables
 from tests.algorithms.records.partitions import partitions
 
 NEUTRAL = Promise(k=1, d=0, l=0)
@@ -161,3 +167,13 @@ def test_the_order_of_the_records_changes_nothing(
     assert verify_classes(table, SCHEMA, promise, class_of) == verify_classes(
         table.only(order), SCHEMA, promise, class_of[order]
     )
+
+
+@given(tables(repeats=True), st.data(), st.integers(1, 3))
+def test_a_class_of_too_few_persons_is_found_however_many_records_it_has(
+    table: Records, data: st.DataObject, k: int
+) -> None:
+    drawn = data.draw(st.lists(st.integers(-1, 4), min_size=table.n, max_size=table.n))
+    persons = {c: {int(table.person[i]) for i in range(table.n) if drawn[i] == c} for c in drawn}
+    found = short_classes(np.array(drawn, np.int32), table.person, k)
+    assert found.tolist() == sorted(c for c, who in persons.items() if c >= 0 and len(who) < k)

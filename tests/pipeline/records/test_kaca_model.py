@@ -64,13 +64,14 @@ def test_each_class_is_true_of_the_exits_it_is_made_of(rig: Rig) -> None:
     [(records, class_of, seed)] = SEEN
     assert_same_exits(due, sent)
     told = rig.state.model.generalized(records, classes_of(class_of), seed=seed)
-    class_told = {json.dumps(of, sort_keys=True): c for c, of in enumerate(told)}
+    class_number = {json.dumps(of, sort_keys=True): c for c, of in enumerate(told)}
     own = own_records(records.person, seed)
     messages = [json.loads(m.payload) for m in closing.messages]
-    assert len(messages) == class_of.max() + 1 == len(class_told)
+    assert len(messages) == class_of.max() + 1 == len(class_number)
     no_toll = rig.stream.measures[0].missing
     for message in messages:
-        inside = np.flatnonzero(class_of == class_told[json.dumps(message["qis"], sort_keys=True)])
+        number = class_number[json.dumps(message["qis"], sort_keys=True)]
+        inside = np.flatnonzero(class_of == number)
         trucks = set(records.person[inside].tolist())
         assert message["truck_count"] == message["k"] == len(trucks) >= K
         n_own = len(set(records.person[inside[own[inside]]].tolist()))
@@ -138,7 +139,7 @@ def test_fewer_trucks_than_k_are_suppressed_however_often_they_leave(rig: Rig) -
     assert rig.accounts() == {"received": 40, "suppressed/no_class": 40}
 
 
-def test_the_same_exit_told_twice_is_a_duplicate_and_a_corrected_one_replaces_it(rig: Rig) -> None:
+def test_the_same_exit_sent_twice_is_a_duplicate_and_a_corrected_one_replaces_it(rig: Rig) -> None:
     day = list(exits(n=30, n_trucks=10_000, seed=4))
     again = Exit(day[0].truck, day[0].section, day[0].at, 12_345)
     take(rig, day)
@@ -184,8 +185,8 @@ def test_a_class_whose_words_do_not_cover_it_is_refused(rig: Rig) -> None:
     class Lying(Clustering):
         """Says of every class what is true of the first."""
 
-        def _told(self, records: Records, classes: Any) -> Any:  # noqa: ANN401
-            return [[column[0]] * len(column) for column in super()._told(records, classes)]
+        def _values(self, records: Records, classes: Any) -> Any:  # noqa: ANN401
+            return [[column[0]] * len(column) for column in super()._values(records, classes)]
 
     day = [
         Exit(f"t{i}", SECTIONS[i // 5], MORNING.replace(hour=6 * (i // 5)), 100) for i in range(10)
@@ -201,7 +202,7 @@ def test_a_class_whose_words_do_not_cover_it_is_refused(rig: Rig) -> None:
 MORNING = next(exits(n=1, n_trucks=1, seed=0)).at
 
 
-def test_a_mean_over_fewer_trucks_than_k_is_not_told(rig: Rig) -> None:
+def test_a_mean_over_fewer_trucks_than_k_is_not_published(rig: Rig) -> None:
     day = [Exit(f"t{i}", SECTIONS[0], MORNING, 100 if i < 4 else None) for i in range(6)]
     take(rig, day)
     rig.close(silent=True)
