@@ -1,11 +1,16 @@
-"""Classes that leave enough of every member over many windows, and not in this one alone."""
+"""Enforcement over many windows: classes that leave every member enough values in all of them.
+
+`cumulative` computes what the classes of earlier windows and of this one together leave open for
+a person. Here classes are changed until that is at least the floor for every member.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from anonymizer.algorithms.kernels import kernel
-from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.classes import SUPPRESSED, without_gaps
+from anonymizer.algorithms.records.criteria import column_loss
 from anonymizer.algorithms.records.cumulative import (
     NO_COMPANY,
     Lasting,
@@ -14,13 +19,14 @@ from anonymizer.algorithms.records.cumulative import (
     codes_in_classes,
     short,
 )
+from anonymizer.algorithms.records.problem import Codes, Cost, Problem, make_problem
 from anonymizer.algorithms.records.verification import verify_classes
-from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, RecordArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import NO_CODE, Records, Schema
 
 MOST_MOVES = 4
-"""As often a record may look for another class before it is left out."""
+"""How often a record may move to another class before it is suppressed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -32,7 +38,7 @@ class Enforced:
     class_of
         Class of each record, 0 and up without a gap, `SUPPRESSED` where it has none.
     n_moved
-        Records that are in another class than they were given.
+        Records that are in another class than before.
     n_suppressed
         Records that had a class and have none now.
     """
@@ -45,7 +51,7 @@ class Enforced:
 def violators(
     memory: Memory, lasting: Lasting, records: Records, class_of: Int32Array
 ) -> BoolArray:
-    """Return which records' persons would have too little left if these classes were published.
+    """Return the records whose persons would be left below the floor by publishing these classes.
 
     Shape (n,). O(n times the values of a class).
     """
@@ -60,67 +66,70 @@ def enforce(
     schema: Schema,
     promise: Promise,
     class_of: Int32Array,
+    *,
+    cost: Cost = Cost.RANGE,
 ) -> Enforced:
-    """Return classes that keep `promise` and leave at least the floor of every member.
+    """Return classes that keep `promise` and leave at least the floor for every member.
 
     Parameters
     ----------
     memory, lasting
-        What is left of each person, and of which columns it is asked.
+        The values left for each person, and the columns to which the floor applies.
     records, schema, promise
-        The window, and what each class must keep by itself.
+        The window, and the criteria that each class must meet by itself.
     class_of
-        Where to start from, dense, `SUPPRESSED` where a record has none, shape (n,).
+        The classes to start from, dense, `SUPPRESSED` where a record has none, shape (n,).
+    cost
+        The information loss by which a moving record selects its class.
 
     Notes
     -----
-    In rounds: who would have too little left leaves his class; a class that then breaks the
-    promise is given up. Whoever leaves joins the class whose loss grows the least by him, of those
-    that leave enough of him; where there is none, or after `MOST_MOVES`, he is suppressed. If the
-    newcomers broke a class (its shares, its entropy), they go first. A newcomer only adds values,
-    so that nobody who is there loses by him.
+    In rounds: a record whose person would be left below the floor leaves its class; a class that
+    then breaks the promise is dissolved. A record that leaves moves to the class whose information
+    loss grows least, among those that leave its person enough; if there is none, or after
+    `MOST_MOVES`, it is suppressed. If newcomers break a class (its shares, its entropy), they leave
+    first. A newcomer only adds values, so present members lose nothing by it.
 
-    It ends: every round moves or suppresses somebody, which can happen to a record only so often.
-    A round is O(n log n), and O(classes times columns) for each who moves. A person of whom too
-    little was left before stays suppressed until he is forgotten.
+    It terminates: every round moves or suppresses a record, and the moves of a record are limited.
+    A round is O(n log n), plus O(classes times columns) for each moving record. A person who was
+    below the floor before stays suppressed until forgotten.
     """
     start, class_of = class_of, class_of.copy()
     moves = np.zeros(records.n, np.int64)
+    problem = make_problem(records, schema, promise, cost=cost)
     while (
         leaves := _leaving(memory, lasting, records, schema, promise, class_of, moves > 0)
     ).any():
         class_of[leaves] = SUPPRESSED
         moving = np.flatnonzero(leaves & (moves < MOST_MOVES))
-        class_of[moving] = _homes(memory, lasting, records, schema, class_of, moving)
+        class_of[moving] = _targets(memory, lasting, records, problem, class_of, moving)
         moves[moving] += 1
-    kept = class_of >= 0
-    class_of[kept] = np.unique(class_of[kept], return_inverse=True)[1]
+    class_of = without_gaps(class_of)
+    kept = class_of != SUPPRESSED
     return Enforced(
         class_of,
         int((kept & (start != SUPPRESSED) & (moves > 0)).sum()),
-        int(((start >= 0) & ~kept).sum()),
+        int(((start != SUPPRESSED) & ~kept).sum()),
     )
 
 
 def keep_company(
     memory: Memory, lasting: Lasting, records: Records, schema: Schema, promise: Promise
 ) -> Int32Array:
-    """Return the classes of those who stay together; the rest is `SUPPRESSED`: partition it afresh.
+    """Return the classes of members who stay together; the rest, to be partitioned, `SUPPRESSED`.
 
-    Members of one class who are here again and keep the promise among themselves are a class
-    again: no value of theirs is new or lost, so that what is left of them hardly shrinks. Whoever
-    would have too little left even so stays behind.
+    Members of one class who are present again and keep the promise among themselves form a class
+    again: they add no values and lose none, so that what is left for them hardly shrinks. Whoever
+    would be left below the floor even so is not among them.
     """
     company = memory.company[records.person]
-    class_of = np.full(records.n, SUPPRESSED, np.int32)
-    known = company != NO_COMPANY
-    class_of[known] = np.unique(company[known], return_inverse=True)[1]
+    class_of = without_gaps(
+        np.where(company == NO_COMPANY, SUPPRESSED, np.unique(company, return_inverse=True)[1])
+    )
     nobody = np.zeros(records.n, bool)
     while (leaves := _leaving(memory, lasting, records, schema, promise, class_of, nobody)).any():
         class_of[leaves] = SUPPRESSED
-    kept = class_of >= 0
-    class_of[kept] = np.unique(class_of[kept], return_inverse=True)[1]
-    return class_of
+    return without_gaps(class_of)
 
 
 def _leaving(
@@ -132,7 +141,7 @@ def _leaving(
     class_of: Int32Array,
     moved: BoolArray,
 ) -> BoolArray:
-    """Return who must leave his class: by what he has left, or with a class that breaks."""
+    """Return the records that must leave: left below the floor, or in a class that is broken."""
     leaves = violators(memory, lasting, records, class_of)
     broken = sorted({v.class_number for v in verify_classes(records, schema, promise, class_of)})
     inside = np.isin(class_of, broken)
@@ -140,17 +149,18 @@ def _leaving(
     return np.asarray(leaves | (inside & (moved | ~with_newcomers)))
 
 
-def _homes(
+def _targets(
     memory: Memory,
     lasting: Lasting,
     records: Records,
-    schema: Schema,
+    problem: Problem,
     class_of: Int32Array,
     moving: IntArray,
 ) -> Int32Array:
-    """Return the class for each record that is to move, `SUPPRESSED` where none leaves enough."""
+    """Return the class for each moving record, `SUPPRESSED` where none leaves enough."""
     cells = lasting.cells(records)
-    no_markers = np.full(len(schema.qis), NO_CODE, np.int32)
+    no_markers = np.full(problem.n_qis, NO_CODE, np.int32)
+    _, rule, _, codes = problem.arrays
     return _cheapest(
         class_of[class_of >= 0],
         records.person[moving],
@@ -161,8 +171,8 @@ def _homes(
         lasting.floor,
         *codes_in_classes(cells, lasting.missing, class_of),
         records.qi[moving],
-        np.array([a.size for a in schema.qis], np.int64),
-        np.array([a.numeric for a in schema.qis], np.bool_),
+        rule,
+        codes,
         *codes_in_classes(records.qi, no_markers, class_of),
     )
 
@@ -179,61 +189,59 @@ def _cheapest(
     first_value: IntArray,
     value: Int32Array,
     qi: Int32Array,
-    size: IntArray,
-    numeric: BoolArray,
-    first_there: IntArray,
-    there: Int32Array,
+    rule: RecordArray,
+    codes: Codes,
+    first_present: IntArray,
+    present: Int32Array,
 ) -> Int32Array:
-    """Return for each mover the class that his joining makes the least worse, all in all."""
+    """Return the class whose total loss grows least by each moving record, if it leaves enough."""
     n_columns, n_qis = own.shape[1], qi.shape[1]
     n_members = np.bincount(class_of)
-    home = np.full(len(person), SUPPRESSED, np.int32)
+    target = np.full(len(person), SUPPRESSED, np.int32)
     for i in range(len(person)):
         least = np.inf
         for c in range(len(n_members)):
             if n_members[c] == 0:
                 continue
-            cost = 0.0
+            growth = 0.0
             for q in range(n_qis):
-                label = there[first_there[c * n_qis + q] : first_there[c * n_qis + q + 1]]
-                cost += _worse(label, qi[i, q], size[q], numeric[q], n_members[c])
-            if cost >= least:
+                mine = present[first_present[c * n_qis + q] : first_present[c * n_qis + q + 1]]
+                growth += _loss_growth(mine, qi[i, q], n_members[c], rule[q], codes)
+            if growth >= least:
                 continue
             enough = True
             for a in range(n_columns):
                 row, of = person[i] * n_columns + a, c * n_columns + a
                 left = code[first_of[row] : first_of[row + 1]]
-                said = value[first_value[of] : first_value[of + 1]]
+                values = value[first_value[of] : first_value[of + 1]]
                 if own[i, a] != missing[a]:
-                    enough &= _left_with(left, said, own[i, a]) >= floor[a]
+                    enough &= _n_left_in(left, values, own[i, a]) >= floor[a]
             if enough:
-                home[i], least = c, cost
-    return home
+                target[i], least = c, growth
+    return target
 
 
 @kernel
-def _worse(label: Int32Array, own: int, size: int, numeric: bool, n_members: int) -> float:  # noqa: FBT001  numba knows no keyword-only parameters
-    """Return by how much the loss of a class grows, summed over all who are then in it."""
-    if size < 2:
-        return 0.0
-    if numeric:
-        before = label[-1] - label[0]
-        after = max(label[-1], own) - min(label[0], own)
-    else:
-        before = len(label) - 1
-        at = np.searchsorted(label, own)
-        after = before + (at == len(label) or label[at] != own)
-    return float(((n_members + 1) * after - n_members * before) / (size - 1))
+def _loss_growth(
+    present: Int32Array, code: int, n_members: int, rule: np.void, codes: Codes
+) -> float:
+    """Return the growth of the loss of a column, summed over all members, newcomer included."""
+    lo, hi, n = present[0], present[-1], len(present)
+    before = column_loss(rule, n, lo, hi, codes)
+    at = np.searchsorted(present, code)
+    n_after = n + (at == n or present[at] != code)
+    after = column_loss(rule, n_after, min(lo, code), max(hi, code), codes)
+    return float((n_members + 1) * after - n_members * before)
 
 
 @kernel
-def _left_with(left: Int32Array, said: Int32Array, own: int) -> int:
-    """Return how many values are left of one who joins a class of these values."""
+def _n_left_in(left: Int32Array, values: Int32Array, own: int) -> int:
+    """Return how many values are left for a person who joins a class with these values."""
     at = np.searchsorted(left, own)
-    anew = at == len(left) or left[at] != own
+    starts_over = at == len(left) or left[at] != own
     n = 1
-    for v in said:
+    for v in values:
         if v != own:
             i = np.searchsorted(left, v)
-            n += anew or (i < len(left) and left[i] == v)
+            n += starts_over or (i < len(left) and left[i] == v)
     return n

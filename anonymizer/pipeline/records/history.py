@@ -1,4 +1,4 @@
-"""Classes that are safe beside those of earlier windows, and what is remembered of them."""
+"""History of a stream: classes that stay safe together with those of earlier windows."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,18 +19,19 @@ from anonymizer.algorithms.records.cumulative_enforcement import enforce, keep_c
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.records import Records
 from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.window_model import cost_of
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Remembered:
-    """What the vehicles of a window have in common with their earlier classes.
+    """The memory of the vehicles of a window.
 
     Attributes
     ----------
     stream
-        Whose attributes last.
+        The stream; its settings say which attributes last.
     memory
-        Of the vehicle of each record, in their order.
+        The memory of the vehicle of each record, in the order of the records.
     """
 
     stream: Stream
@@ -39,38 +40,39 @@ class Remembered:
     def classes(
         self, records: Records, form: Callable[[Records, IntArray], Int32Array]
     ) -> tuple[Int32Array, BoolArray]:
-        """Return classes that leave enough of every vehicle, and who is left out for that.
+        """Return classes that leave every vehicle enough values, and the records suppressed for it.
 
         Parameters
         ----------
         records
-            One a vehicle.
+            One for each vehicle.
         form
-            Forms the classes of some of the records, which it gets with their indices.
+            Forms the classes of some of the records; it also gets their indices.
 
         Notes
         -----
-        Vehicles that shared a class stay together where they can; the rest is partitioned
-        afresh, and whom no class takes looks for the one that it makes the least worse.
+        Vehicles that shared a class stay together where possible; the others are partitioned
+        anew, and a vehicle without a class moves to the class whose loss grows least by it.
         """
         stream, lasting = self.stream, _lasting(self.stream)
-        given = stream.schema, stream.promise
-        class_of = keep_company(self.memory, lasting, records, *given)
+        criteria = stream.schema, stream.promise
+        class_of = keep_company(self.memory, lasting, records, *criteria)
         rest = np.flatnonzero(class_of == SUPPRESSED)
         if len(rest) >= stream.promise.k:
             fresh = form(_numbered(records, rest), rest)
             first = int(class_of.max(initial=-1)) + 1
             class_of[rest] = np.where(fresh == SUPPRESSED, fresh, fresh + first)
-        homeless = class_of == SUPPRESSED
-        # As one class, which is given up if it keeps no promise, they look for homes.
-        class_of[homeless] = int(class_of.max(initial=-1)) + 1
-        enforced = enforce(self.memory, lasting, records, *given, class_of).class_of
-        return enforced, (enforced == SUPPRESSED) & ~homeless
+        unassigned = class_of == SUPPRESSED
+        # They form one class: if it breaks the promise, enforcement moves its members to others.
+        class_of[unassigned] = int(class_of.max(initial=-1)) + 1
+        cost = cost_of(stream)
+        enforced = enforce(self.memory, lasting, records, *criteria, class_of, cost=cost).class_of
+        return enforced, (enforced == SUPPRESSED) & ~unassigned
 
     def after(
         self, records: Records, class_of: Int32Array, *, first_company: int
     ) -> tuple[list[bytes], int]:
-        """Return what is to be remembered of each vehicle, and of how many too little is left."""
+        """Return the memory of each vehicle after this window, and how many are below the floor."""
         lasting = _lasting(self.stream)
         memory = advance(self.memory, lasting, records, class_of, first_company=first_company)
         n_short = int((short(memory, lasting) & (class_of != SUPPRESSED)).sum())
@@ -80,7 +82,7 @@ class Remembered:
 def remembered(
     stream: Stream, memories: Mapping[bytes, bytes], vehicles: Sequence[bytes]
 ) -> Remembered | None:
-    """Return what is remembered of vehicles; None: nothing lasts, so there is nothing to."""
+    """Return the memory of vehicles; None if no attribute of the stream lasts."""
     if not stream.lasting:
         return None
     return Remembered(

@@ -20,11 +20,11 @@ from anonymizer.algorithms.records.cumulative import (
 )
 from anonymizer.algorithms.records.cumulative_enforcement import enforce, keep_company, violators
 from anonymizer.algorithms.records.ordering import hilbert_order
-from anonymizer.algorithms.records.problem import make_problem
+from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
-from anonymizer.domain.records import Records, Schema
+from anonymizer.domain.records import Attribute, Records, Schema
 from tests.algorithms.records import naive
 from tests.algorithms.records.made import SCHEMA, categories, numbers
 from tests.algorithms.records.partitions import partitions
@@ -240,6 +240,34 @@ def test_whoever_would_be_exposed_joins_the_class_that_costs_least() -> None:
     done = enforce(only_work, lasting, table, SCHEMA, Promise(k=2, d=1), window)
     assert done.class_of.tolist() == [2, 0, 1, 1, 2, 2, 3, 3, 0, 0]
     assert (done.n_moved, done.n_suppressed) == (1, 0)
+
+
+WHERE = Attribute("place", np.array([0.0, 1.0, 2.0, 1000.0]))
+KIND = categories("kind", "abcd", halves=True)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "cost", "codes", "home"),
+    [
+        (WHERE, Cost.RANGE, (2, 3, 0), 1),  # two metres away, not 998
+        (KIND, Cost.RANGE, (1, 3, 0), 1),
+        (KIND, Cost.SET, (1, 3, 0), 0),  # one more category in either: the first
+        (KIND, Cost.TAXONOMY, (1, 2, 0), 1),  # its group, not all
+    ],
+)
+def test_a_record_that_moves_joins_the_class_that_costs_least_by_the_cost_of_the_stream(
+    attribute: Attribute, cost: Cost, codes: tuple[int, int, int], home: int
+) -> None:
+    schema = Schema((categories("type", "ab"), attribute), sensitive=(), sources=((0, 1),))
+    mover, one, other = codes
+    qi = np.array([[0, mover], [0, one], [1, one], [0, other], [1, other]], np.int32)
+    table = Records(qi, np.zeros((5, 0), np.int32), np.arange(5, dtype=np.int32))
+    promise = Promise(k=1, d=1)
+    lasting = lasting_columns(schema, Promise(k=1, d=2), ["type"])
+    alone = np.array([0, 1, 1, 2, 2], np.int32)
+    memory = nothing_known(5, lasting)
+    done = enforce(memory, lasting, table, schema, promise, alone, cost=cost)
+    assert done.class_of.tolist() == [home, 0, 0, 1, 1]
 
 
 def test_where_one_is_moved_an_attribute_of_one_value_costs_nothing() -> None:
