@@ -1,4 +1,4 @@
-"""From what is known to what is said: the same for HTTP and for the tools of a language model."""
+"""Answers of the toll API, from queries to the JSON models; shared by HTTP and the MCP tools."""
 
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta, timezone
@@ -21,7 +21,7 @@ from anonymizer.web.schemas import (
 
 Lang: TypeAlias = Literal["zh", "en"]
 SHOWN = ("section_region", "time_period", "truck_count", "avg_toll")
-"""What messages of a stream must be called for the toll API to answer from them."""
+"""Names that a stream must publish so that the toll API can answer from it."""
 MOST_K = 1000
 MOST_ROWS = 10_000
 _HUNDRED = 100.0
@@ -54,7 +54,7 @@ _WORDS = {
 
 
 class Page(NamedTuple):
-    """A part of an answer, and how many rows all of it has."""
+    """One page of an answer, and the number of rows of the whole answer."""
 
     body: TollAnswer
     n_rows: int
@@ -70,12 +70,12 @@ def toll_answer(
     limit: int = MOST_ROWS,
     offset: int = 0,
 ) -> Page | Refusal:
-    """Return the classes of some days, in the shape of the seed.
+    """Return the classes of a range of days, in the JSON form of the published API.
 
     Parameters
     ----------
     k
-        None: the least that there is.
+        None: the smallest k that the releases allow.
     """
     answer = queries.answer(first, last, k)
     if isinstance(answer, Refusal):
@@ -145,11 +145,11 @@ def _algorithm(stream: Stream) -> str:
 
 
 def _statistics(answer: Answer) -> Statistics:
-    n, kept = answer.n_records, answer.n_published
+    n, n_published = answer.n_records, answer.n_published
     return Statistics(
         total_records=n,
         anonymized_groups=len(answer.cells),
-        suppressed_records=n - kept,
-        # Rounded down: what was suppressed is never rounded away.
-        retention_rate=kept * 10_000 // n / _HUNDRED if n else _HUNDRED,
+        suppressed_records=n - n_published,
+        # Rounded down, so that 100 % means that nothing was suppressed.
+        retention_rate=n_published * 10_000 // n / _HUNDRED if n else _HUNDRED,
     )

@@ -1,7 +1,4 @@
-"""Who may ask: those who show the bearer token, where there is one.
-
-How often one client may ask.
-"""
+"""Access control for HTTP: the bearer token, and a rate limit for each client address."""
 
 import hmac
 import math
@@ -13,14 +10,17 @@ from fastapi import HTTPException, Request
 from anonymizer.errors import SettingsError
 from anonymizer.settings import HttpSettings
 
+_MAX_CLIENTS = 10_000
+_MINUTE_S = 60.0
+
 
 def read_token(settings: HttpSettings) -> str | None:
-    """Return the token that requests must show; None: none is needed.
+    """Return the token that requests must present; None: none is required.
 
     Raises
     ------
     SettingsError
-        If its file cannot be used; the message names the setting.
+        If the token file cannot be used; the message names the setting.
     """
     if settings.token_file is None:
         return settings.token.get_secret_value() if settings.token else None
@@ -34,13 +34,13 @@ def read_token(settings: HttpSettings) -> str | None:
 
 
 def bearer(token: str | None) -> Callable[[Request], Awaitable[None]]:
-    """Return a dependency that refuses requests without the token; None: refuses nobody."""
+    """Return a dependency that rejects requests without the token; None: it rejects none."""
 
     async def check(request: Request) -> None:
         if token is None:
             return
         scheme, _, shown = request.headers.get("authorization", "").partition(" ")
-        # In constant time: how long a refusal takes must not tell how much of it was right.
+        # In constant time: the duration of a refusal must not reveal a matching prefix.
         if scheme.lower() != "bearer" or not hmac.compare_digest(
             shown.strip().encode(), token.encode()
         ):
@@ -51,24 +51,20 @@ def bearer(token: str | None) -> Callable[[Request], Awaitable[None]]:
     return check
 
 
-_MOST_CLIENTS = 10_000
-_MINUTE_S = 60.0
-
-
 class RateLimit:
-    """A bucket of requests for each client, by the address of its connection.
+    """Token buckets: a limit of requests for each client, by the address of its connection.
 
     Parameters
     ----------
     per_minute
-        Requests that a bucket holds, and that flow into it in a minute. None: there is no limit.
+        Capacity of a bucket, and requests added to it in a minute. None: no limit.
     monotonic
-        Seconds by a clock that never goes back.
+        Returns the seconds of a monotonic clock.
 
     Notes
     -----
-    Behind a proxy all clients are one: set the limit there. The least recent of too many clients
-    are forgotten, which fills their buckets.
+    Behind a proxy all clients have one address: set the limit in the proxy. At most 10,000 clients
+    are remembered; the least recent is forgotten first, which refills its bucket.
     """
 
     def __init__(self, per_minute: int | None, *, monotonic: Callable[[], float]) -> None:
@@ -77,7 +73,7 @@ class RateLimit:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait_s(self, client: str) -> float:
-        """Take a request out of a client's bucket; return 0, or how long there is none."""
+        """Count a request of a client; return 0 if it is allowed, else the seconds to wait."""
         if self._per_minute is None:
             return 0.0
         now, full = self._monotonic(), float(self._per_minute)
@@ -85,13 +81,13 @@ class RateLimit:
         left = min(full, left + (now - before) * full / _MINUTE_S)
         allowed = left >= 1
         self._left[client] = (left - allowed, now)
-        if len(self._left) > _MOST_CLIENTS:
+        if len(self._left) > _MAX_CLIENTS:
             self._left.popitem(last=False)
         return 0.0 if allowed else (1 - left) * _MINUTE_S / full
 
     @property
     def check(self) -> Callable[[Request], Awaitable[None]]:
-        """A dependency that refuses requests beyond the limit."""
+        """A dependency that rejects requests beyond the limit."""
 
         async def check(request: Request) -> None:
             wait_s = self.wait_s(request.client.host if request.client else "")

@@ -1,9 +1,8 @@
-"""The live map: one page, and what it asks for. Nothing here comes from anywhere else.
+"""Routes of the live map: the page with its static files, the road network and the frames.
 
-The stream is server-sent events, so that a proxy lets it pass, read with `fetch`, so that it can
-carry a token (an `EventSource` cannot).
-
-Files that are served as they are, from memory: there is no path to climb out of.
+Frames are sent as server-sent events, which pass through proxies. The page reads them with `fetch`,
+because an `EventSource` cannot send a token. Static files are served from memory, so a request
+cannot escape from their folder. Nothing is loaded from other hosts.
 """
 
 import asyncio
@@ -28,50 +27,43 @@ _TYPE_OF = {
     ".svg": "image/svg+xml",
     "": "text/plain; charset=utf-8",
 }
-_WORTH_PACKING = 1400
-"""Bytes; less fits into one packet anyway."""
+_MIN_COMPRESSED_BYTES = 1400
+"""Smaller content fits into one packet anyway."""
 
 
 class Asset:
-    """Something that does not change while the gateway runs.
-
-    Parameters
-    ----------
-    content
-        As it is.
-    media_type
-        What it is.
-    """
+    """Content that does not change while the gateway runs, compressed once, with an ETag."""
 
     def __init__(self, content: bytes, media_type: str = "application/octet-stream") -> None:
         self._content = content
-        self._packed = gzip.compress(content, 6, mtime=0) if len(content) > _WORTH_PACKING else None
+        compressible = len(content) > _MIN_COMPRESSED_BYTES
+        self._compressed = gzip.compress(content, 6, mtime=0) if compressible else None
         self._media_type = media_type
         self._etag = f'"{blake2b(content, digest_size=12).hexdigest()}"'
 
     def answer(self, request: Request) -> Response:
-        """Return it, packed where the browser can unpack it, or say that nothing has changed."""
+        """Return the content, compressed if the client accepts that, or 304 if it is unchanged."""
         headers = {"ETag": self._etag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
         if request.headers.get("if-none-match") == self._etag:
             return Response(status_code=304, headers=headers)
         content = self._content
-        if self._packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
-            content = self._packed
+        if self._compressed is not None and "gzip" in request.headers.get("accept-encoding", ""):
+            content = self._compressed
             headers["Content-Encoding"] = "gzip"
         return Response(content, media_type=self._media_type, headers=headers)
 
 
 def read_assets() -> dict[str, Asset]:
     """Return the files of the live map by their path below `static/`."""
-    return dict(_below(files("anonymizer.web") / "static", ""))
+    return dict(_assets_in(files("anonymizer.web") / "static", ""))
 
 
-def _below(folder: Traversable, path: str) -> list[tuple[str, Asset]]:
+def _assets_in(folder: Traversable, path: str) -> list[tuple[str, Asset]]:
     found: list[tuple[str, Asset]] = []
     for entry in folder.iterdir():
         name = f"{path}{entry.name}"
         if entry.is_dir():
-            found += _below(entry, f"{name}/")
+            found += _assets_in(entry, f"{name}/")
         else:
             suffix = f".{entry.name.rpartition('.')[2]}" if "." in entry.name else ""
             found.append((name, Asset(entry.read_bytes(), _TYPE_OF[suffix])))
@@ -82,34 +74,34 @@ Latitude = Annotated[float, Query(ge=-90, le=90)]
 Longitude = Annotated[float, Query(ge=-180, le=180)]
 
 
-class Exhibition(Protocol):
-    """What there is to see."""
+class FrameSource(Protocol):
+    """Source of the frames that the live map shows."""
 
     @property
     def modes(self) -> Sequence[str]:
-        """Ways of cloaking that can be looked at, the one that is published first."""
+        """Modes of cloaking that can be shown; the published one comes first."""
 
     @property
     def raw(self) -> bool:
-        """Whether true positions may be looked at."""
+        """Whether true positions may be shown."""
 
     @property
     def is_full(self) -> bool:
-        """Whether there are as many onlookers as there may be."""
+        """Whether the largest number of viewers is reached."""
 
     def frames(self, mode: str, *, raw: bool) -> AsyncIterator[bytes]:
-        """Yield server-sent events, the newest each time, until the gateway goes."""
+        """Yield server-sent events, always the newest one, until the gateway stops."""
 
 
 class Tiles(BaseModel):
-    """Pictures to draw below the roads, from somewhere else."""
+    """Map tiles to draw below the roads, from another host."""
 
     url: str
     attribution: str
 
 
 class About(BaseModel):
-    """What the page needs to know before it can begin."""
+    """Description of the map that the page loads first."""
 
     modes: list[str]
     raw: bool
@@ -121,7 +113,7 @@ class About(BaseModel):
 
 
 def map_router(
-    exhibition: Exhibition,
+    source: FrameSource,
     outline: Outline,
     *,
     token: str | None = None,
@@ -132,20 +124,20 @@ def map_router(
 
     Parameters
     ----------
-    exhibition
-        Where the frames come from.
+    source
+        Source of the frames.
     outline
         The road network.
     token
-        Needed for all but the page itself, which tells nothing. None: it is not.
+        Required for everything but the page itself, which contains no data. None: not required.
     tiles
-        None: no request leaves for anywhere else.
+        None: the page sends no request to other hosts.
     demo
-        Whether the devices are made up, which the page then says.
+        Whether the devices are simulated; the page then says so.
     """
     about = About(
-        modes=list(exhibition.modes),
-        raw=exhibition.raw,
+        modes=list(source.modes),
+        raw=source.raw,
         demo=demo,
         bounds=outline.bounds,
         n_nodes=len(outline.nodes) // 8,
@@ -153,15 +145,15 @@ def map_router(
         tiles=tiles,
     )
     router = APIRouter(include_in_schema=False)
-    router.include_router(_page())
-    known = [Depends(bearer(token))]
-    router.include_router(_drawing(about, outline), dependencies=known)
-    router.include_router(_stream(exhibition), dependencies=known)
+    router.include_router(_page_routes())
+    authorized = [Depends(bearer(token))]
+    router.include_router(_network_routes(about, outline), dependencies=authorized)
+    router.include_router(_frame_routes(source), dependencies=authorized)
     return router
 
 
-def _page() -> APIRouter:
-    """Return the routes to the page itself."""
+def _page_routes() -> APIRouter:
+    """Return the routes of the page and its static files."""
     router, assets = APIRouter(), read_assets()
 
     @router.get("/")
@@ -177,13 +169,13 @@ def _page() -> APIRouter:
     return router
 
 
-def _drawing(about: About, outline: Outline) -> APIRouter:
-    """Return the routes to what stays the same."""
+def _network_routes(about: About, outline: Outline) -> APIRouter:
+    """Return the routes of the description and the road network, which do not change."""
     router, nodes = APIRouter(), Asset(outline.nodes)
     whole = Asset(outline.roads()) if outline.is_small else None
 
     @router.get("/map/about")
-    async def what_there_is() -> About:
+    async def description() -> About:
         return about
 
     @router.get("/map/nodes")
@@ -203,18 +195,18 @@ def _drawing(about: About, outline: Outline) -> APIRouter:
     return router
 
 
-def _stream(exhibition: Exhibition) -> APIRouter:
-    """Return the route to what changes."""
+def _frame_routes(source: FrameSource) -> APIRouter:
+    """Return the route of the frames."""
     router = APIRouter()
 
     @router.get("/map/events")
     async def events(mode: str, raw: bool = False) -> StreamingResponse:  # noqa: FBT001, FBT002  a query parameter
-        if mode not in exhibition.modes or (raw and not exhibition.raw):
+        if mode not in source.modes or (raw and not source.raw):
             raise HTTPException(404)
-        if exhibition.is_full:
-            raise HTTPException(503, "too many onlookers", headers={"Retry-After": "10"})
+        if source.is_full:
+            raise HTTPException(503, "too many viewers", headers={"Retry-After": "10"})
         return StreamingResponse(
-            exhibition.frames(mode, raw=raw),
+            source.frames(mode, raw=raw),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )

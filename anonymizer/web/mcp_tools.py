@@ -1,4 +1,4 @@
-"""The questions of the toll API as tools of a language model (MCP). They read, and nothing else."""
+"""MCP server: the queries of the toll API as tools for language models; read-only."""
 
 import asyncio
 
@@ -12,37 +12,37 @@ from anonymizer.web.answers import Lang, release_list, toll_answer
 from anonymizer.web.schemas import ReleaseList, TollAnswer
 from anonymizer.web.toll import EndDate, InLanguage, K, Limit, Offset, StartDate
 
-_READS = ToolAnnotations(
+_READ_ONLY = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
-_FEW = 200
-"""Rows at once unless asked for more: a model reads all of them."""
+_DEFAULT_ROWS = 200
+"""Fewer than over HTTP, because a model reads all of them."""
 
 
 def tool_server(queries: Queries) -> MCPServer:
-    """Return the server of the tools; what it serves was published already."""
+    """Return the MCP server; it answers from published releases alone."""
     server = MCPServer(
         "anonymizer",
         version=__version__,
-        instructions="k-anonymous statistics of trucks that left motorways. Nothing here is of"
-        " fewer than k trucks, and no two answers can be subtracted to fewer.",
+        instructions="k-anonymous statistics of trucks that left motorways. No figure describes"
+        " fewer than k trucks, and neither does the difference of any two answers.",
     )
 
-    @server.tool(annotations=_READS)
+    @server.tool(annotations=_READ_ONLY)
     async def exit_hourly_flow_k_anonymized(
         *,
         start_date: StartDate = None,
         end_date: EndDate = None,
         k: K = None,
         lang: InLanguage = "en",
-        limit: Limit = _FEW,
+        limit: Limit = _DEFAULT_ROWS,
         offset: Offset = 0,
     ) -> TollAnswer:
-        """How many trucks left the motorways, where and when, and their mean toll in yuan.
+        """Count the trucks that left motorways, with their mean toll in yuan.
 
-        Each row is of at least k different trucks, by region (common prefix of section ids) and
-        part of the local day. Over several days truck_count counts truck-days. Ask
-        `list_releases` which days there are.
+        Each row describes at least k different trucks, by region (common prefix of section ids)
+        and part of the local day. Over several days, truck_count counts truck-days. Call
+        `list_releases` to find out which days are available.
         """
         language: Lang = lang
         page = await asyncio.to_thread(
@@ -59,9 +59,9 @@ def tool_server(queries: Queries) -> MCPServer:
             raise ToolError(page.sentence)
         return page.body
 
-    @server.tool(annotations=_READS)
-    async def list_releases(limit: Limit = _FEW, offset: Offset = 0) -> ReleaseList:
-        """Which days (windows) were anonymized and published, newest first, and what that cost."""
+    @server.tool(annotations=_READ_ONLY)
+    async def list_releases(limit: Limit = _DEFAULT_ROWS, offset: Offset = 0) -> ReleaseList:
+        """List the days (windows) that were published, newest first, with suppressed records."""
         return await asyncio.to_thread(
             release_list, queries.store, [queries.stream], limit=limit, offset=offset
         )

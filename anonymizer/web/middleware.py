@@ -1,7 +1,4 @@
-"""No request may send more than any question needs.
-
-What every answer tells a browser that it must not do.
-"""
+"""ASGI middleware: a limit for the size of request bodies, and security headers for responses."""
 
 from starlette.datastructures import MutableHeaders
 from starlette.responses import PlainTextResponse
@@ -11,18 +8,18 @@ MOST_BYTES = 65_536
 
 
 class BodyLimit:
-    """Refuses requests whose body is above the limit, or of a length that is not announced.
+    """Rejects requests whose body is above the limit or does not state its length.
 
     Parameters
     ----------
     app
-        What it stands before.
+        The application that receives the other requests.
     most_bytes
-        The largest body that is let through.
+        The largest body that is accepted.
 
     Notes
     -----
-    That no more comes than was announced is the server's business, which reads by that length.
+    The server reads no more than the stated length, so checking that length is enough.
     """
 
     def __init__(self, app: ASGIApp, *, most_bytes: int = MOST_BYTES) -> None:
@@ -38,15 +35,15 @@ class BodyLimit:
             await self._app(scope, receive, send)
 
     def _refusal(self, headers: dict[bytes, bytes]) -> PlainTextResponse | None:
-        close = {"Connection": "close"}  # what it sends all the same is not read
+        close = {"Connection": "close"}  # the body, if sent nevertheless, is not read
         if b"transfer-encoding" in headers:
-            return PlainTextResponse("the length of the body must be said", 411, close)
+            return PlainTextResponse("the request must state the length of its body", 411, close)
         if int(headers.get(b"content-length", b"0")) > self._most_bytes:
             return PlainTextResponse("the body is too large", 413, close)
         return None
 
 
-_ALWAYS = {
+_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
@@ -57,12 +54,12 @@ _ALWAYS = {
 
 
 def content_security_policy(tiles_from: str | None = None) -> str:
-    """Return the policy: nothing from outside, nothing inline, in nobody's frame.
+    """Return the policy: nothing from other hosts, nothing inline, no framing.
 
     Parameters
     ----------
     tiles_from
-        The one origin that pictures may come from beside our own. None: there is none.
+        One further origin from which images may be loaded. None: there is none.
     """
     pictures = " ".join(filter(None, ("'self' data:", tiles_from)))
     return "; ".join(
@@ -80,11 +77,11 @@ def content_security_policy(tiles_from: str | None = None) -> str:
 
 
 class SecurityHeaders:
-    """Adds the headers to every answer; nothing is buffered, so that streams stay streams."""
+    """Adds the headers to every response, without buffering, so that streams keep streaming."""
 
     def __init__(self, app: ASGIApp, *, tiles_from: str | None = None) -> None:
         self._app = app
-        self._headers = _ALWAYS | {"Content-Security-Policy": content_security_policy(tiles_from)}
+        self._headers = _HEADERS | {"Content-Security-Policy": content_security_policy(tiles_from)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""

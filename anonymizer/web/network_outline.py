@@ -1,7 +1,7 @@
-"""A road network as the live map draws it: compact, and simplified where there is too much of it.
+"""Drawing of a road network for the live map: compact binary, simplified where it is too large.
 
-Everything is little-endian int32. Coordinates are millionths of a degree (11 cm). Roads come in
-four ranks by their speed, so that a drawing can tell a motorway from a side street.
+All numbers are little-endian int32. Coordinates are millionths of a degree (11 cm). Roads have one
+of four ranks by their speed, so that the map can draw motorways and side streets differently.
 """
 
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 
 MOST_ROADS = 40_000
-"""Roads in one answer; beyond it they are simplified."""
+"""Largest number of roads in one answer; more are simplified."""
 
 _MICRO = 1e6
 _RANK_FROM_MPS = (9.0, 12.5, 15.5)
-"""Speeds that the ranks 1, 2 and 3 begin at: about 35, 45 and 55 km/h."""
+"""Lowest speeds of the ranks 1, 2 and 3: about 35, 45 and 55 km/h."""
 _FIRST_CELL = 256
-"""Side of the finest cell in millionths of a degree, some 30 m; each level doubles it."""
+"""Side of the finest cell in millionths of a degree, about 30 m; each level doubles it."""
 _EXACT, _SIMPLIFIED = 0, 1
 
 
@@ -59,18 +59,18 @@ class Outline:
     network
         With coordinates.
     most_roads
-        In one answer.
+        Largest number of roads in one answer.
 
     Attributes
     ----------
     nodes
-        Latitude and longitude of every node, in order: what regions are drawn by.
+        Latitude and longitude of every node, in order; regions refer to them.
     bounds
         Box around all nodes.
 
     Notes
     -----
-    Levels are made at the first demand for them, O(m log m) once, and safely from any thread.
+    The simplified levels are made once, on demand, in O(m log m); thread-safe.
     """
 
     def __init__(self, network: RoadNetwork, *, most_roads: int = MOST_ROADS) -> None:
@@ -100,8 +100,8 @@ class Outline:
         Returns
         -------
         roads
-            0 and then (node, node, rank) for each road as it is, or 1 and then (lat, lon, lat,
-            lon, rank) for each line of a simplified drawing.
+            0 and then (node, node, rank) for each exact road, or 1 and then (lat, lon, lat, lon,
+            rank) for each line of a simplified drawing.
         """
         if self.is_small:
             return self._exact(np.ones(len(self._road), bool))
@@ -145,7 +145,7 @@ def _roads(network: RoadNetwork) -> tuple[Int32Array, Int32Array]:
 
 
 def _coarser(place: Int32Array, road: Int32Array, rank: Int32Array, cell: int) -> _Level:
-    """Return the drawing in which the nodes of a cell are one, at their middle.
+    """Return the drawing in which all nodes of a cell are merged into their mean.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The answers of the API, as OpenAPI and the tools of a language model describe them."""
+"""JSON models of the toll API, with the descriptions that OpenAPI and MCP clients see."""
 
 from typing import Literal
 
@@ -18,51 +18,50 @@ class TollClass(BaseModel):
     """Trucks that left motorways in one region and one part of the day: never fewer than k."""
 
     section_region: str = Field(
-        description="Motorway sections, by what all their ids begin with, followed by 区域 (` area`"
-        " in English); 全部区域 (`all areas`) where they have nothing in common.",
+        description="Common prefix of the ids of the motorway sections, followed by 区域 (` area`"
+        " in English); 全部区域 (`all areas`) if they have no common prefix.",
         examples=["G5615530120区域"],
     )
     time_period: str = Field(
-        description="Hours of the local day, from the first up to but not including the last, by"
-        " the name of the part of the day. Through midnight where the second hour is not above"
-        " the first.",
+        description="Part of the local day, by name and hours; the last hour is not included. The"
+        " period passes midnight if the second hour is not above the first.",
         examples=["下午时段(12-18)"],
     )
     truck_count: int = Field(
-        description="Trucks. A truck counts once in each class that was published of each window:"
-        " over several days these are truck-days, not different trucks. At least k of them are"
-        " different ones, in each window.",
+        description="Number of trucks. A truck counts once in each published class of each window,"
+        " so over several days these are truck-days, not different trucks. In each window, at"
+        " least k of them are different trucks.",
         ge=0,
         examples=[12],
     )
     avg_toll: float | None = Field(
         description="Mean toll of an exit, in yuan, rounded to hundredths: over exits, not over"
-        " trucks. null where too few exits had a toll.",
+        " trucks. null if fewer than k trucks had a toll.",
         examples=[24.8],
     )
-    k_anonymized: Literal[True] = Field(description="Always true: nothing else is published.")
+    k_anonymized: Literal[True] = Field(description="Always true.")
     algorithm: Literal["KACA"] = "KACA"
 
 
 class Clustering(BaseModel):
-    """How the classes came about."""
+    """How the classes were formed."""
 
-    algorithm: str = Field(description="How clusters were found.", examples=["K-Means"])
+    algorithm: str = Field(description="Clustering algorithm.", examples=["K-Means"])
     clusters: int = Field(description="Classes in the answer, on all pages.", ge=0, examples=[4])
     description: str = Field(examples=["基于聚类的自适应泛化"])
 
 
 class Generalization(BaseModel):
-    """What stands for the exact values."""
+    """How the exact values were generalized."""
 
     geographic: str = Field(examples=['聚类内section_id公共前缀 + "区域"'])
     temporal: str = Field(examples=["聚类内时间范围泛化"])
 
 
 class Statistics(BaseModel):
-    """What became of the records of the windows asked for."""
+    """Published and suppressed records of the requested windows."""
 
-    total_records: int = Field(description="Exits recorded in them.", ge=0, examples=[2100])
+    total_records: int = Field(description="Exits in the windows.", ge=0, examples=[2100])
     anonymized_groups: int = Field(
         description="Classes in the answer, on all pages.", ge=0, examples=[4]
     )
@@ -75,14 +74,14 @@ class Statistics(BaseModel):
 
 
 class PrivacyProtection(BaseModel):
-    """What was done, and what it cost."""
+    """Method of anonymization, and its cost."""
 
     method: str = Field(examples=["KACA (K-Anonymity Clustering Algorithm)"])
     algorithm: Literal["KACA"] = "KACA"
-    k_value: int = Field(description="Fewest trucks of a class.", ge=2, examples=[5])
+    k_value: int = Field(description="Least number of trucks in a class.", ge=2, examples=[5])
     input_source: str = Field(examples=["原始出口交易记录"])
     quasi_identifiers: list[str] = Field(
-        description="What was generalized.", examples=[["section_id", "exit_time"]]
+        description="Generalized attributes.", examples=[["section_id", "exit_time"]]
     )
     clustering: Clustering
     generalization: Generalization
@@ -90,17 +89,17 @@ class PrivacyProtection(BaseModel):
 
 
 class TollAnswer(BaseModel):
-    """Classes of trucks that left motorways, and what was done to protect them."""
+    """Classes of trucks that left motorways, and how they were anonymized."""
 
     success: Literal[True] = True
-    data: list[TollClass] = Field(description="In the order of region and time; one page of them.")
+    data: list[TollClass] = Field(description="One page of classes, sorted by region and time.")
     count: int = Field(description="Classes on this page.", ge=0, examples=[4])
     category: str = Field(examples=["📊 流量统计类（k-匿名保护）"])  # noqa: RUF001  as in Chinese
     privacy_protection: PrivacyProtection
 
 
 class ReleaseEntry(BaseModel):
-    """One window of a stream that was anonymized and published, once and for all."""
+    """One window of a stream that was anonymized and published."""
 
     stream: str = Field(examples=["toll"])
     start: str = Field(
@@ -113,7 +112,7 @@ class ReleaseEntry(BaseModel):
     closed_at: str = Field(
         description="When it was anonymized.", examples=["2023-01-04T00:30:01+08:00"]
     )
-    k: int = Field(description="Fewest vehicles of a class.", ge=2, examples=[5])
+    k: int = Field(description="Least number of vehicles in a class.", ge=2, examples=[5])
     classes: int = Field(description="Equivalence classes.", ge=0, examples=[310])
     total_records: int = Field(description="Records of the window.", ge=0, examples=[2100])
     suppressed_records: int = Field(

@@ -1,6 +1,6 @@
-"""An HTTP server that lives in the caller's event loop and leaves the signals alone.
+"""HTTP server of the gateway: health, metrics and further routes.
 
-Health and metrics over HTTP, and what else is to be served.
+It runs in the event loop of the caller and does not handle signals.
 """
 
 import asyncio
@@ -21,19 +21,19 @@ from anonymizer.settings import HttpSettings
 from anonymizer.web.middleware import BodyLimit, SecurityHeaders
 
 _GRACE_S = 1
-"""For requests that are under way when the gateway goes."""
-_MOST_CONNECTIONS = 256
-"""Onlookers of the map keep one each; further ones are told 503."""
-_MOST_HEAD_BYTES = 16_384
-"""Of the request line and the headers."""
+"""Time for requests in progress when the gateway stops."""
+_MAX_CONNECTIONS = 256
+"""Each viewer of the map keeps one; further connections are answered with 503."""
+_MAX_HEAD_BYTES = 16_384
+"""Size of the request line and the headers."""
 _IDLE_S = 5
-"""Between two requests on one connection."""
+"""Longest time between two requests on one connection."""
 
 
 class _QuietServer(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave SIGTERM to the gateway, which drains before it goes."""
+        """Leave SIGTERM to the gateway, which drains before it stops."""
         yield
 
 
@@ -43,7 +43,7 @@ class HttpServer:
     Attributes
     ----------
     url
-        Where it listens, with the port that was really taken.
+        Address of the server, with the actual port.
     """
 
     def __init__(self, application: FastAPI, settings: HttpSettings) -> None:
@@ -56,9 +56,9 @@ class HttpServer:
                 access_log=False,
                 lifespan="off",
                 timeout_graceful_shutdown=_GRACE_S,
-                http="h11",  # the one that bounds the head
-                limit_concurrency=_MOST_CONNECTIONS,
-                h11_max_incomplete_event_size=_MOST_HEAD_BYTES,
+                http="h11",  # the implementation that bounds the head
+                limit_concurrency=_MAX_CONNECTIONS,
+                h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
                 timeout_keep_alive=_IDLE_S,
                 server_header=False,
             )
@@ -87,12 +87,12 @@ def _listen(settings: HttpSettings) -> socket.socket:
     except OSError as error:
         reason = error.strerror or "unusable address"
         if error.errno and not isinstance(error, socket.gaierror):
-            reason = os.strerror(error.errno)  # the words of create_server repeat the address
+            reason = os.strerror(error.errno)  # the text of create_server repeats the address
         raise SettingsError(f"http.host, http.port: cannot listen: {reason}") from None
 
 
 class Health(BaseModel):
-    """How the gateway is; `problems` is empty when all is well."""
+    """State of the gateway; `problems` is empty if there are none."""
 
     status: str = Field(examples=["ok"])
     problems: list[str] = Field(examples=[["broker: not connected"]])
@@ -111,22 +111,22 @@ def create_application(
     Parameters
     ----------
     registry
-        What `/metrics` exports.
+        Metrics that `/metrics` exports.
     alive, ready
-        What stands against being alive (restart it) and ready (send it traffic), in a few
-        words each; empty when nothing does.
+        Return the reasons why the gateway is not alive (restart it) or not ready (send it no
+        traffic), a few words each; empty if there are none.
     more
         Further routes.
     tiles_from
-        The one origin outside that a page may take pictures from. None: there is none.
+        One further origin from which pages may load images. None: there is none.
     """
     application = FastAPI(title="anonymizer", version=__version__, docs_url=None, redoc_url=None)
     application.add_middleware(SecurityHeaders, tiles_from=tiles_from)
     for router in more:
         application.include_router(router)
 
-    # Coroutines all, so that they run on the loop, between ticks: from a thread, a scrape would
-    # see the counts of half a tick.
+    # All routes are coroutines, so that they run on the loop between ticks: a scrape from a thread
+    # would see the counts of half a tick.
 
     def report(problems: list[str], response: Response) -> Health:
         response.status_code = 503 if problems else 200
@@ -144,7 +144,7 @@ def create_application(
 
     @application.get("/metrics", response_class=Response)
     async def metrics(request: Request) -> Response:
-        """Prometheus metrics, in the format the scraper asks for."""
+        """Prometheus metrics, in the format that the scraper requests."""
         encoder, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encoder(registry), media_type=content_type)
 

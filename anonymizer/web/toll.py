@@ -1,4 +1,4 @@
-"""The toll API: k-anonymous classes of trucks that left motorways, from what was published."""
+"""Routes of the toll API: k-anonymous classes of trucks that left motorways."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -20,7 +20,7 @@ from anonymizer.web.answers import MOST_K, MOST_ROWS, Lang, release_list, toll_a
 from anonymizer.web.auth import RateLimit, bearer
 from anonymizer.web.schemas import Problem, ReleaseList, TollAnswer
 
-_WANTED = {
+_RULES = {
     "start_date": "start_date must be a day, written YYYY-MM-DD.",
     "end_date": "end_date must be a day, written YYYY-MM-DD.",
     "k": f"k must be a whole number from 2 to {MOST_K}.",
@@ -28,22 +28,22 @@ _WANTED = {
     "limit": f"limit must be a whole number from 1 to {MOST_ROWS}.",
     "offset": "offset must be a whole number from 0 to 1000000000.",
 }
-_TOO_FAR = 1_000_000_000
+_MAX_OFFSET = 1_000_000_000
 
 
-def _day(said: object) -> object:
-    """Refuse what pydantic would take for a date as well, such as a number."""
-    if isinstance(said, str) and not fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", said):
+def _day(text: object) -> object:
+    """Reject other texts that pydantic would accept as a date, such as a number."""
+    if isinstance(text, str) and not fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
         raise ValueError("not written YYYY-MM-DD")
-    return said
+    return text
 
 
 Day = Annotated[date | None, BeforeValidator(_day)]
 StartDate = Annotated[
     Day,
     Query(
-        description="First local day of event time, YYYY-MM-DD, included. Without it: as far back"
-        " as there are releases.",
+        description="First local day of event time, YYYY-MM-DD, included. Default: the day of the"
+        " oldest release.",
         examples=["2023-01-02"],
     ),
 ]
@@ -51,16 +51,15 @@ EndDate = Annotated[
     Day,
     Query(
         description="Last local day of event time, YYYY-MM-DD, included; not before start_date."
-        " Without it: up to the newest release.",
+        " Default: the day of the newest release.",
         examples=["2023-01-04"],
     ),
 ]
 K = Annotated[
     int | None,
     Query(
-        description="Fewest distinct trucks of a class. Without it: the least that there is. A"
-        " larger k gives fewer and vaguer classes; one below that of the releases is refused"
-        " with 409.",
+        description="Least number of distinct trucks in a class. Default: the k of the releases. A"
+        " larger k gives fewer and coarser classes; a smaller k is refused with 409.",
         ge=2,
         le=MOST_K,
         examples=[5],
@@ -69,9 +68,11 @@ K = Annotated[
 InLanguage = Annotated[
     Lang, Query(description="Language of the texts: zh (Chinese) or en (English).", examples=["en"])
 ]
-Limit = Annotated[int, Query(description="Rows at the most.", ge=1, le=MOST_ROWS, examples=[100])]
+Limit = Annotated[
+    int, Query(description="Largest number of rows.", ge=1, le=MOST_ROWS, examples=[100])
+]
 Offset = Annotated[
-    int, Query(description="Rows to leave out first.", ge=0, le=_TOO_FAR, examples=[0])
+    int, Query(description="Number of rows to skip.", ge=0, le=_MAX_OFFSET, examples=[0])
 ]
 _PAGED: dict[str, Any] = {
     "ETag": {
@@ -80,31 +81,31 @@ _PAGED: dict[str, Any] = {
     },
     "X-Total-Count": {"description": "Rows on all pages.", "schema": {"type": "integer"}},
     "Link": {
-        "description": 'Address of the next page, `<...>; rel="next"`, where there is one.',
+        "description": 'Address of the next page, `<...>; rel="next"`, if there is one.',
         "schema": {"type": "string"},
     },
 }
 
 
 class _PlainRoute(APIRoute):
-    """Says in one sentence what is wrong with a request."""
+    """Route that explains in one sentence what is wrong with a request."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         names = [parameter.alias for parameter in self.dependant.query_params]
 
-        async def plainly(request: Request) -> Response:
-            asked = [name for name, _ in request.query_params.multi_items()]
-            # A name that is misspelt would otherwise be answered with more than was asked for.
-            if len(set(asked)) < len(asked) or not set(asked) <= set(names):
+        async def checked(request: Request) -> Response:
+            given = [name for name, _ in request.query_params.multi_items()]
+            # A misspelt name would otherwise widen the request without notice.
+            if len(set(given)) < len(given) or not set(given) <= set(names):
                 raise HTTPException(422, f"The parameters are {', '.join(names)}, each once.")
             try:
                 return await handle(request)
             except RequestValidationError as error:
                 name = str(error.errors()[0]["loc"][-1])
-                raise HTTPException(422, _WANTED[name]) from None
+                raise HTTPException(422, _RULES[name]) from None
 
-        return plainly
+        return checked
 
 
 def toll_router(
@@ -120,15 +121,15 @@ def toll_router(
     Parameters
     ----------
     queries
-        Of the toll stream. None: there is none, and releases are listed alone.
+        Queries of the toll stream. None: there is none, and releases are only listed.
     store, streams
-        Where releases are, and whose are listed.
+        The store, and the streams whose releases are listed.
     token
-        That requests must show. None: none.
+        Token that requests must present. None: none is required.
     limit
-        Of requests.
+        Limit of requests for each client.
     """
-    # The scheme is there for the document: `bearer` checks, in constant time.
+    # The scheme only documents the token in OpenAPI; `bearer` checks it, in constant time.
     scheme = HTTPBearer(auto_error=False, description="The token of this gateway.")
     router = APIRouter(
         prefix="/api",
@@ -150,16 +151,16 @@ def toll_router(
 def _add_analytics(
     router: APIRouter, queries: Queries, refusals: dict[int | str, Any], alone: asyncio.Lock
 ) -> None:
-    too_fine: dict[int | str, Any] = {
-        409: {"model": Problem, "description": "k is below that of the releases."}
+    k_too_small: dict[int | str, Any] = {
+        409: {"model": Problem, "description": "k is below the k of the releases."}
     }
 
     @router.get(
         "/analytics/truck/exit-hourly-flow-k-anonymized",
         operation_id="exit_hourly_flow_k_anonymized",
-        summary="Trucks that left motorways, by region and part of the day, k-anonymous",
+        summary="k-anonymous counts of trucks that left motorways, by region and part of the day",
         response_model=TollAnswer,
-        responses=refusals | too_fine,
+        responses=refusals | k_too_small,
     )
     async def exit_hourly_flow(
         request: Request,
@@ -171,18 +172,19 @@ def _add_analytics(
         limit: Limit = MOST_ROWS,
         offset: Offset = 0,
     ) -> Response:
-        """How many trucks left the motorways, where and when, and what toll they paid on average.
+        """Count the trucks that left motorways by region and time, with their mean toll.
 
-        Every class is of at least k different trucks. Use it for questions on the flow of trucks
-        or their tolls by region and time of day. It cannot say anything of a single truck, nor of
-        exact times or sections. Each day was anonymized once; larger k and longer times join and
-        add up what was published then, so that no two answers can be subtracted to fewer than k
-        trucks. An answer without rows means that nothing was published of these days.
+        Every class contains at least k different trucks. Use it for questions about the flow of
+        trucks or their tolls by region and time of day. It cannot answer questions about single
+        trucks, exact times or exact sections. Each day was anonymized once; for a larger k or a
+        longer time, published classes are joined and added up, so that the difference of two
+        answers never describes fewer than k trucks. If there are no rows, nothing was published
+        for these days.
         """
-        asked = (queries, start_date, end_date, k)
-        async with alone:  # many at once would take the processor from the gateway
+        query = (queries, start_date, end_date, k)
+        async with alone:  # several at once would take the processor from the gateway
             page = await asyncio.to_thread(
-                toll_answer, *asked, lang=lang, limit=limit, offset=offset
+                toll_answer, *query, lang=lang, limit=limit, offset=offset
             )
         if isinstance(page, Refusal):
             raise HTTPException(409 if page.too_fine else 422, page.sentence)
@@ -198,43 +200,40 @@ def _add_releases(
     @router.get(
         "/releases",
         operation_id="list_releases",
-        summary="What was published: one entry a stream and window, newest first",
+        summary="Published releases: one entry for each stream and window, newest first",
         response_model=ReleaseList,
         responses=refusals,
     )
     async def releases(request: Request, *, limit: Limit = 100, offset: Offset = 0) -> Response:
-        """Which windows of which streams were anonymized and published, and what that cost.
+        """List the published windows of all streams, with their numbers of suppressed records.
 
-        Use it to find out which days there are before asking for them.
+        Use it to find out which days are available.
         """
         body = await asyncio.to_thread(release_list, store, streams, limit=limit, offset=offset)
         return _answered(request, body, n_rows=body.total, until=offset + limit)
 
 
 def _answered(request: Request, body: BaseModel, *, n_rows: int, until: int) -> Response:
-    """Return an answer, or that it is what the client has."""
+    """Return an answer, or 304 if the client already has it."""
     content = body.model_dump_json().encode()
     etag = f'"{blake2b(content, digest_size=12).hexdigest()}"'
     headers = {"ETag": etag, "X-Total-Count": str(n_rows), "Cache-Control": "private, no-cache"}
     if until < n_rows:
         after = request.url.include_query_params(offset=until)
         headers["Link"] = f'<{after.path}?{after.query}>; rel="next"'
-    known = {tag.strip().removeprefix("W/") for tag in _tags(request).split(",")}
+    tags = request.headers.get("if-none-match", "")
+    known = {tag.strip().removeprefix("W/") for tag in tags.split(",")}
     if etag in known or "*" in known:
         return Response(status_code=304, headers=headers)
     return Response(content, media_type="application/json", headers=headers)
 
 
-def _tags(request: Request) -> str:
-    return request.headers.get("if-none-match", "")
-
-
 def _refusals(*, needs_token: bool) -> dict[int | str, Any]:
-    """Return what OpenAPI says of answers that are none."""
+    """Return the OpenAPI descriptions of the responses without an answer."""
     refusals: dict[int | str, Any] = {
         200: {"headers": _PAGED},
-        304: {"description": "The answer is still the one that If-None-Match names."},
-        422: {"model": Problem, "description": "The request is none; `detail` says why."},
+        304: {"description": "The answer has not changed since the one in If-None-Match."},
+        422: {"model": Problem, "description": "The request is invalid; `detail` says why."},
         429: {
             "model": Problem,
             "description": "Too many requests; Retry-After says how many seconds to wait.",

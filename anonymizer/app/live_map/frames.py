@@ -45,7 +45,7 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 class Viewer:
-    """The exhibition behind the live map, see `anonymizer.web.map.Exhibition`.
+    """The source of frames of the live map, see `anonymizer.web.map.FrameSource`.
 
     Parameters
     ----------
