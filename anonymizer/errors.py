@@ -1,23 +1,23 @@
-"""What can go wrong, cut by what the caller does about it.
+"""Errors of this package, divided by what the caller does about them.
 
 AnonymizerError
 ├── SettingsError    bad configuration: exit 2 before connecting, name the file and key
-├── InputError       a file that cannot be read as what it should be: exit 2, name it
+├── InputError       an input file or source cannot be used: exit 2, name it
 ├── TransportError   broker lost: back off, reconnect, lose nothing that was acknowledged
 └── GuaranteeError   an output would break its promise: publish nothing of it
 
-One bad *message* is not an error: it is a value with a reason
-(`anonymizer.domain.outcomes`), counted and dropped. No message of any error here carries a
-coordinate or a device's identity.
+One bad *message* is not an error: it gets an outcome with a reason
+(`anonymizer.domain.outcomes`), is counted and dropped. No error message carries a coordinate or
+a device's identity.
 """
 
 
 class AnonymizerError(Exception):
-    """Base of everything this package raises on purpose."""
+    """Base class of everything that this package raises on purpose."""
 
 
 class SettingsError(AnonymizerError):
-    """The configuration cannot be used; the message is one line that names file and key."""
+    """The configuration cannot be used; the message is one line that names the file and key."""
 
 
 class InputError(AnonymizerError):
@@ -29,4 +29,4 @@ class TransportError(AnonymizerError):
 
 
 class GuaranteeError(AnonymizerError):
-    """An output would break its promise; nothing of it may be published."""
+    """An output would break its promise; no part of it may be published."""

@@ -1,4 +1,4 @@
-"""Small networks for tests, made from roads."""
+"""Small road networks for tests."""
 
 from collections.abc import Iterable
 
@@ -31,10 +31,10 @@ def two_islands() -> RoadNetwork:
 
 @st.composite
 def networks(draw: st.DrawFn, *, max_nodes: int = 14) -> RoadNetwork:
-    """Draw a network of trees with some roads more, in any number of components."""
+    """Draw a network of trees plus a few more roads, in any number of components."""
     n = draw(st.integers(1, max_nodes))
     below = [draw(st.integers(0, v)) for v in range(1, n)]
-    # A node that would hang on itself starts a component.
+    # A node whose parent would be itself starts a component.
     roads = [(u - 1, v) for v, u in enumerate(below, 1) if u > 0]
     nodes = st.integers(0, n - 1)
     more = draw(st.lists(st.tuples(nodes, nodes), max_size=4))

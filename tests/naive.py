@@ -1,4 +1,4 @@
-"""The obvious twins of the fast code: plain dicts, sets, loops and networkx, slow on purpose."""
+"""Naive twins of the fast code: plain dicts, sets, loops and networkx, slow on purpose."""
 
 import math
 import re
@@ -16,7 +16,7 @@ Graph: TypeAlias = "nx.DiGraph[int]"
 
 
 class Position(NamedTuple):
-    """What a device said of itself; node -1: off the graph."""
+    """A reported position; node -1: off the graph."""
 
     device: int
     ts: float
@@ -60,26 +60,27 @@ def nearest_node(network: RoadNetwork, lat: float, lon: float) -> tuple[int, flo
 
 
 class Presence:
-    """Who is where: the newest position of each device, in a dict."""
+    """The newest position of each device, in a dict."""
 
     def __init__(self) -> None:
         self.newest: dict[int, Position] = {}
 
     def advance(self, batch: Collection[Position]) -> list[Outcome]:
-        """Take in a batch; return what becomes of each position."""
+        """Process a batch; return the outcome of each position."""
         outcomes = []
         winners: dict[int, Position] = {}
-        for said in batch:
-            known = self.newest[said.device].ts if said.device in self.newest else -math.inf
-            best = max((p for p in batch if p.device == said.device), key=lambda p: (p.ts, p.node))
-            if said.ts < known:
+        for reported in batch:
+            device, ts = reported.device, reported.ts
+            known = self.newest[device].ts if device in self.newest else -math.inf
+            best = max((p for p in batch if p.device == device), key=lambda p: (p.ts, p.node))
+            if ts < known:
                 outcomes.append(Outcome.LATE)
-            elif said.ts == known:
+            elif ts == known:
                 outcomes.append(Outcome.DUPLICATE)
-            elif said == best and said.device not in winners:
-                winners[said.device] = said
+            elif reported == best and device not in winners:
+                winners[device] = reported
                 outcomes.append(Outcome.HELD)
-            elif said.ts == best.ts:
+            elif ts == best.ts:
                 outcomes.append(Outcome.DUPLICATE)
             else:
                 outcomes.append(Outcome.SUPPRESSED__SUPERSEDED)
@@ -87,8 +88,8 @@ class Presence:
         return outcomes
 
     def expire(self, before: float) -> set[int]:
-        """Forget the devices last heard of before a time; return them."""
-        gone = {device for device, said in self.newest.items() if said.ts < before}
+        """Forget the devices whose newest position is older than a time; return them."""
+        gone = {device for device, position in self.newest.items() if position.ts < before}
         for device in gone:
             del self.newest[device]
         return gone
@@ -96,9 +97,9 @@ class Presence:
     def devices_at(self) -> dict[int, set[int]]:
         """Return the devices at each node that has any."""
         at: dict[int, set[int]] = {}
-        for said in self.newest.values():
-            if said.node >= 0:
-                at.setdefault(said.node, set()).add(said.device)
+        for position in self.newest.values():
+            if position.node >= 0:
+                at.setdefault(position.node, set()).add(position.device)
         return at
 
 
@@ -133,7 +134,7 @@ def bfs_region(
     *,
     max_nodes: int,
 ) -> list[int] | Outcome:
-    """Return the region that ADKA grows from a root, in the order of growth, or why not."""
+    """Return the region that ADKA grows from a root, in the order of growth, or the reason."""
     if population[root] < k:
         return Outcome.SUPPRESSED__TOO_FEW_DEVICES
     region, queue, seen = [root], [root], {root}
@@ -151,7 +152,7 @@ def bfs_region(
 
 
 class Bin:
-    """Devices that are being gathered, and the nodes that this takes."""
+    """A group under construction: its devices, and the nodes of its region."""
 
     def __init__(self, *nodes: int) -> None:
         self.n_devices = 0
@@ -160,8 +161,8 @@ class Bin:
         self.homes: set[int] = set()
         self.top = -1
 
-    def take_in(self, other: "Bin") -> None:
-        """Take in all that is another's."""
+    def merge(self, other: "Bin") -> None:
+        """Absorb another bin."""
         self.n_devices += other.n_devices
         self.need = max(self.need, other.need)
         self.nodes |= other.nodes
@@ -173,8 +174,8 @@ class Bin:
         return self.n_devices >= self.need
 
 
-class Gathering:
-    """The walk over a forest that gathers devices into groups, with sets."""
+class Grouping:
+    """The walk over a spanning forest that forms groups of devices, with sets."""
 
     def __init__(
         self,
@@ -187,8 +188,8 @@ class Gathering:
         max_nodes: int,
         min_metres: float,
     ) -> None:
-        """Walk; `devices` is how many there are at each node, and their largest demand."""
-        self.fate: dict[int, int | str] = {}
+        """Form the groups; `devices` has their number at each node and their largest demand."""
+        self.group_at: dict[int, int | str] = {}
         self.groups: list[tuple[int, list[int]]] = []
         self._parent_of, self._devices, self._metres_at = parent_of, devices, metres_at
         self._min_nodes, self._max_nodes, self._min_metres = min_nodes, max_nodes, min_metres
@@ -221,7 +222,7 @@ class Gathering:
                 passing(v)
                 self._try_to_close(v)
             if v in self._open_at and v != root:
-                passing(self._parent_of[v]).take_in(self._open_at[v])
+                passing(self._parent_of[v]).merge(self._open_at[v])
                 self._try_to_close(self._parent_of[v])
         if root in self._open_at:
             self._end(tree, self._open_at[root])
@@ -241,7 +242,7 @@ class Gathering:
             while v not in left.nodes:
                 left.nodes.add(v)
                 v = self._parent_of[v]
-            left.take_in(last)
+            left.merge(last)
         for v in tree:
             if left.is_enough and not self._is_large(left):
                 left.nodes.add(v)
@@ -257,14 +258,14 @@ class Gathering:
         metres = sum(self._metres_at[v] for v in b.nodes)
         return len(b.nodes) >= self._min_nodes and metres >= self._min_metres
 
-    def _settle(self, b: Bin, fate: int | str) -> None:
-        self.fate.update(dict.fromkeys(b.homes, fate))
+    def _settle(self, b: Bin, group: int | str) -> None:
+        self.group_at.update(dict.fromkeys(b.homes, group))
 
 
 def promise_holds(
     groups: Sequence[Group], node_of: Sequence[int], *, n_nodes: int, k_floor: int
 ) -> list[bool]:
-    """Return for each group whether what it says of itself is true."""
+    """Return for each group whether it keeps the promise."""
 
     def holds(group: Group) -> bool:
         region = set(group.region)
@@ -285,7 +286,7 @@ def promise_holds(
 
 
 def mqtt_filter(topic: str) -> "re.Pattern[str]":
-    """Return what an input's topic matches as a regular expression; groups are the device."""
+    """Return the topic of an input as a regular expression whose group is the device."""
     pattern = re.escape(topic).replace(re.escape("{device}"), "([^/]*)")
     pattern = pattern.replace(r"\+", "[^/]*")
     if pattern == r"\#":
@@ -296,5 +297,5 @@ def mqtt_filter(topic: str) -> "re.Pattern[str]":
 
 
 def imbalance(counts: Mapping[Outcome, int], *, received: int, held: int) -> int:
-    """Return how many positions are unaccounted for; below zero: counted too often."""
+    """Return how many positions are unaccounted for; below zero, some were counted twice."""
     return received - sum(counts.values()) - held

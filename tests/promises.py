@@ -1,4 +1,4 @@
-"""Is it true what the outputs promise? Computed from the raw input, with none of our code."""
+"""Whether the outputs keep their promises, computed from the raw input without our own code."""
 
 import json
 import re
@@ -14,12 +14,12 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 from anonymizer.domain.network import RoadNetwork
 
 _SAME_DEG = 1e-4
-"""About 10 metres: a number as close as that to a coordinate of the input is that coordinate."""
+"""About 10 metres: a number this close to a coordinate of the input counts as that coordinate."""
 _DECIMAL = re.compile(r"-?\d+\.\d+")
 
 
 class Truth(NamedTuple):
-    """Where a device was, by its own words."""
+    """The true position of a device, as it reported it."""
 
     device: str
     ts: float
@@ -28,22 +28,22 @@ class Truth(NamedTuple):
 
 
 def leaks(texts: Iterable[str], truths: Sequence[Truth]) -> list[str]:
-    """Return the texts that hold a coordinate or a name of the input, or speak of coordinates."""
+    """Return the texts that contain a coordinate or a name of the input, or name coordinates."""
     names = {truth.device for truth in truths}
     coordinates = np.unique([(truth.lat, truth.lon) for truth in truths])
 
-    def tells(text: str) -> bool:
+    def leaks_input(text: str) -> bool:
         numbers = np.array(_DECIMAL.findall(text), float)
         at = np.searchsorted(coordinates, numbers).clip(1, len(coordinates) - 1)
         near = np.minimum(abs(coordinates[at] - numbers), abs(coordinates[at - 1] - numbers))
         words = set(re.findall(r"[\w-]+", text))
         return bool((near < _SAME_DEG).any() or words & (names | {"lat", "lon"}))
 
-    return [text for text in texts if tells(text)]
+    return [text for text in texts if leaks_input(text)]
 
 
 def nearest_nodes(network: RoadNetwork, truths: Sequence[Truth]) -> list[Any]:
-    """Return the name of the node nearest to each position: all pairs, by the angle between."""
+    """Return the name of the node nearest to each position, by the angle between all pairs."""
 
     def directions(lat_deg: NDArray[np.float64], lon_deg: NDArray[np.float64]) -> Any:  # noqa: ANN401  an array
         lat, lon = np.radians(lat_deg), np.radians(lon_deg)
@@ -58,10 +58,10 @@ def nearest_nodes(network: RoadNetwork, truths: Sequence[Truth]) -> list[Any]:
 
 
 class Whereabouts:
-    """Who can have been at which node, for a gateway that closed a tick at a time.
+    """Which devices can have been at which node when the gateway closed a tick.
 
-    What was said longer than `delay_s` before the tick has certainly reached it, what was said
-    later than that may have, and what was said after it has not.
+    A report sent more than `delay_s` before the tick has certainly reached the gateway, a later
+    one may have reached it, and one sent after the tick has not.
     """
 
     def __init__(
@@ -69,17 +69,17 @@ class Whereabouts:
     ) -> None:
         self._delay_s = delay_s
         self._ttl_s = ttl_s
-        self._said: dict[str, list[tuple[float, Any]]] = defaultdict(list)
+        self._reports: dict[str, list[tuple[float, Any]]] = defaultdict(list)
         for truth, node in zip(truths, nearest_nodes(network, truths), strict=True):
-            self._said[truth.device].append((truth.ts, node))
-        for said in self._said.values():
+            self._reports[truth.device].append((truth.ts, node))
+        for said in self._reports.values():
             said.sort(key=lambda one: one[0])
 
     def present(self, time: float) -> dict[Any, set[str]]:
-        """Return who may count towards k, by node."""
+        """Return the devices that may count towards k, by node."""
         first = time - self._ttl_s - self._delay_s
         at: dict[Any, set[str]] = defaultdict(set)
-        for device, said in self._said.items():
+        for device, said in self._reports.items():
             known = [one for one in said if first <= one[0] <= time]
             certain = [one for one in known if one[0] <= time - self._delay_s]
             for _, node in [*certain[-1:], *known[len(certain) :]]:
@@ -87,10 +87,10 @@ class Whereabouts:
         return at
 
     def reporting(self, time: float, *, since_s: float) -> dict[Any, set[str]]:
-        """Return who may have reported within a tick, by node."""
+        """Return the devices that may have reported within a tick, by node."""
         first = time - since_s - self._delay_s
         at: dict[Any, set[str]] = defaultdict(set)
-        for device, said in self._said.items():
+        for device, said in self._reports.items():
             for ts, node in said:
                 if first <= ts <= time:
                     at[node].add(device)
@@ -110,10 +110,11 @@ def groups_too_small(messages: Sequence[dict[str, Any]], where: Whereabouts) -> 
 def pseudonyms_without_device(
     messages: Sequence[dict[str, Any]], where: Whereabouts, *, tick_s: float
 ) -> int:
-    """Return how many pseudonyms no device can have borne.
+    """Return the number of pseudonyms that cannot belong to any device.
 
-    A device can have borne one if each region published under it covered a node that the device
-    reported from just then; no two can have borne the same (a maximum matching tells).
+    A pseudonym can belong to a device if each region published under it covered a node from which
+    the device reported just then. No two pseudonyms belong to the same device: a maximum matching
+    assigns them.
     """
     at = {time: where.reporting(time, since_s=tick_s) for time in {m["time"] for m in messages}}
     candidates: dict[str, set[str]] = {}

@@ -1,4 +1,4 @@
-"""Distances on the sphere, for whole arrays of positions."""
+"""Geodesy: great-circle distances and unit vectors for arrays of positions."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,7 @@ def haversine_m(
 
     Notes
     -----
-    The haversine form keeps its precision for points a few centimetres apart, where the
+    The haversine formula [1]_ keeps its precision for points a few centimetres apart, where the
     arc cosine of a dot product has none left.
 
     References
@@ -31,7 +31,7 @@ def haversine_m(
     phi_a, phi_b = np.radians(lat_a), np.radians(lat_b)
     half_dlon = (np.radians(lon_b) - np.radians(lon_a)) / 2
     h = np.sin((phi_b - phi_a) / 2) ** 2 + np.cos(phi_a) * np.cos(phi_b) * np.sin(half_dlon) ** 2
-    # Rounding can carry antipodes above 1, where arcsin is undefined.
+    # For antipodes h can be rounded above 1, where arcsin is undefined.
     distance: FloatArray = 2 * EARTH_RADIUS_M * np.arcsin(np.sqrt(np.minimum(h, 1.0)))
     return distance
 
@@ -39,8 +39,8 @@ def haversine_m(
 def unit_vectors(lat: ArrayLike, lon: ArrayLike) -> FloatArray:
     """Return points on the unit sphere, shape (n, 3), for positions in degrees, shape (n,).
 
-    Nearest by straight chord is nearest by great circle, so a k-d tree of these answers
-    nearest-node queries everywhere, the date line and the poles included.
+    The nearest point by chord is the nearest by great circle, so a k-d tree of these vectors
+    answers nearest-node queries everywhere, including the date line and the poles.
     """
     phi, lam = np.radians(lat), np.radians(lon)
     cos_phi = np.cos(phi)
@@ -48,5 +48,5 @@ def unit_vectors(lat: ArrayLike, lon: ArrayLike) -> FloatArray:
 
 
 def chord_of_m(distance_m: float) -> float:
-    """Return the straight chord on the unit sphere that spans a great-circle distance."""
+    """Return the length of the chord on the unit sphere that spans a great-circle distance."""
     return float(2 * np.sin(min(distance_m / EARTH_RADIUS_M, np.pi) / 2))

@@ -1,36 +1,77 @@
-"""How a compiled kernel is declared, in one place."""
+"""Decorators that compile a function with numba: the only place where kernels are declared."""
 
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 from numba import njit
 
+from anonymizer.domain.arrays import Int32Array, IntArray
+
+_SHORT = 64
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` with numba at first use, keep the result on disk, release the GIL.
+    """Compile `function` with numba at first use, cache the result on disk, release the GIL.
 
     The types of the plain function stay visible to the type checker. With NUMBA_DISABLE_JIT=1
-    the plain function runs, which is how branch coverage sees inside.
+    the plain function runs, so that branch coverage can be measured.
     """
     return _compiled(function, counts_references=True)
 
 
 def inner_kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a kernel that other kernels call, allocates nothing and returns numbers alone.
+    """Compile a kernel that only other kernels call, that allocates nothing and returns numbers.
 
-    The caller holds its arrays, so it counts no references to them. Unpacking a tuple of arrays
-    costs nothing then; else it would often cost more than what the kernel does. numba refuses to
-    compile one that allocates.
+    The caller owns the arrays, so the kernel need not count references to them. Unpacking a tuple
+    of arrays then costs nothing; with counting it often costs more than the kernel itself. numba
+    refuses to compile such a kernel if it allocates.
     """
     return _compiled(function, counts_references=False)
 
 
 def _compiled(function: Callable[P, R], *, counts_references: bool) -> Callable[P, R]:
-    # numba's own switch, which its documentation and types leave out. Said of every kernel: one
-    # that does not say takes after the kernel that first calls it.
+    # `_nrt` is a switch of numba that its documentation and types leave out. It is set for every
+    # kernel, because a kernel without it inherits it from the first kernel that calls it.
     options: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": counts_references}
     compiled: Callable[P, R] = njit(**options)(function)
     return compiled
+
+
+@inner_kernel
+def sort_in_place(items: Int32Array | IntArray) -> None:
+    """Sort in place; by insertion where the array is short, which is the usual case here.
+
+    numba's own sort takes longer to compile than most kernels that call it. Longer arrays are
+    heapsorted. O(n log n).
+    """
+    n = len(items)
+    if n <= _SHORT:
+        for i in range(1, n):
+            item, at = items[i], i
+            while at > 0 and items[at - 1] > item:
+                items[at] = items[at - 1]
+                at -= 1
+            items[at] = item
+        return
+    for start in range(n // 2 - 1, -1, -1):
+        _sift_down(items, start, n)
+    for end in range(n - 1, 0, -1):
+        items[0], items[end] = items[end], items[0]
+        _sift_down(items, 0, end)
+
+
+@inner_kernel
+def _sift_down(items: Int32Array | IntArray, at: int, end: int) -> None:
+    """Move an item down the heap `items[:end]` until it is no smaller than its children."""
+    item = items[at]
+    child = 2 * at + 1
+    while child < end:
+        if child + 1 < end and items[child + 1] > items[child]:
+            child += 1
+        if items[child] <= item:
+            break
+        items[at] = items[child]
+        at, child = child, 2 * child + 1
+    items[at] = item

@@ -1,4 +1,12 @@
-"""Event-time windows: which one a part belongs to, and when each closes. Time is passed in."""
+"""Event-time windows: which window a part of a record belongs to, and when each window closes.
+
+A pure state machine: the time is passed in. Event time, watermark and lateness are those of the
+dataflow model.
+
+References
+----------
+.. [1] T. Akidau et al., "The Dataflow Model", PVLDB 8(12), 2015.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,25 +15,27 @@ from math import floor, inf
 from anonymizer.domain.outcomes import Outcome
 
 NEVER = -(2**62)
-"""Number of a window before all others."""
+"""Window number that is smaller than all others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowRule:
-    """Tumbling windows, and how long one waits for what is late.
+    """Length of tumbling windows, and how long they wait for late parts.
 
     Attributes
     ----------
     length_s, offset_s
-        Window w is the event time from `offset_s + w * length_s` up to the next one's.
+        Window w covers the event times from `offset_s + w * length_s` to the start of the next.
     lateness_s
-        A window is over when the watermark, this much behind what was heard, reaches its end.
+        How far the watermark lags behind the newest event time. A window closes when the
+        watermark reaches its end.
     silence_s
-        A source not heard of for so long is not waited for; when none was, every window is over.
+        A source that is silent for longer is not waited for. When all sources are, every window
+        closes.
     max_open
-        Windows at once, besides those that are over.
+        Largest number of open windows; closed windows that are not yet processed do not count.
     max_ahead_s
-        How far event time may run ahead of the clock on the wall.
+        How far event time may be ahead of the wall clock.
     """
 
     length_s: float
@@ -36,11 +46,11 @@ class WindowRule:
     max_ahead_s: float = inf
 
     def window_of(self, ts: float) -> int:
-        """Return the number of the window that an event time lies in."""
+        """Return the number of the window that contains an event time."""
         return floor((ts - self.offset_s) / self.length_s)
 
     def span(self, window: int) -> tuple[float, float]:
-        """Return the beginning and the end of a window, unix seconds."""
+        """Return the start and the end of a window, unix seconds."""
         return (
             self.offset_s + window * self.length_s,
             self.offset_s + (window + 1) * self.length_s,
@@ -50,28 +60,29 @@ class WindowRule:
 class Windows:
     """The open windows of one stream, and the watermark that closes them.
 
-    The watermark of a source is the newest event time heard from it; that of the stream is the
-    least among the sources that are alive, less the lateness. It never goes back. A source that
-    has not spoken yet is alive, and holds everything open until it is silent for too long.
+    The watermark of a source is the newest event time received from it. The watermark of the
+    stream is the smallest among the active sources, less the lateness, and never goes back. A
+    source that has not reported yet is active: it keeps all windows open until it has been
+    silent for too long.
 
     Parameters
     ----------
     rule
         See `WindowRule`.
     newest
-        Newest event time of each source, as `newest` was told before a restart; -inf: none.
+        Newest event time of each source, -inf for none; after a restart, the stored `newest`.
     floor
-        Windows before this one are closed, as `floor` was told before a restart.
+        Windows before this one are closed; after a restart, the stored `floor`.
     opened
-        Windows that were open then.
+        Windows that were open before the restart.
     at_s
-        Seconds of a clock that never runs back, now.
+        Current seconds of a monotonic clock.
 
     Notes
     -----
-    What becomes of a part depends on the order in which parts are placed, not on how they come in
-    batches; and where no part is placed after one that is `lateness_s` newer, not on the order
-    either. O(sources) a part.
+    The outcome of a part depends on the order in which parts are placed, not on how they are
+    batched. It does not depend on the order either, as long as no part is placed after one that
+    is newer by `lateness_s`. O(sources) a part.
     """
 
     def __init__(
@@ -85,45 +96,45 @@ class Windows:
     ) -> None:
         self.rule = rule
         self.newest = list(newest)
-        """Newest event time of each source; -inf: none."""
+        """Newest event time of each source; -inf for none."""
         self.floor = floor
         """Windows before this one are closed."""
-        self._heard_s = [at_s] * len(self.newest)
-        self._over: set[int] = set()
+        self._last_heard_s = [at_s] * len(self.newest)
+        self._closed: set[int] = set()
         self._open = set(opened)
-        self._raise_at = -inf
-        self._part_from_the_over()
+        self._next_close_ts = -inf  # no earlier event time can close another window
+        self._close_below_floor()
 
     @property
     def n_open(self) -> int:
-        """Windows that are open."""
+        """Number of open windows."""
         return len(self._open)
 
     @property
     def n_over(self) -> int:
-        """Windows that `due` would return."""
-        return len(self._over)
+        """Number of closed windows that `due` has not returned yet."""
+        return len(self._closed)
 
     def watermark(self, *, at_s: float) -> float:
-        """Return the event time before which nothing is waited for; -inf: it is not known."""
-        alive = self._alive(at_s)
-        return min((self.newest[s] for s in alive), default=-inf) - self.rule.lateness_s
+        """Return the event time up to which all parts are assumed received; -inf: unknown."""
+        active = self._active_sources(at_s)
+        return min((self.newest[s] for s in active), default=-inf) - self.rule.lateness_s
 
     def place(self, source: int, ts: float, *, now: float, at_s: float) -> tuple[int, Outcome]:
-        """Return the window of a part, and `HELD` or why it cannot wait there.
+        """Return the window of a part, and `HELD` or the reason why it is refused.
 
         Parameters
         ----------
         source, ts
-            Who told it, and the event time in unix seconds.
+            Index of the source, and the event time in unix seconds.
         now, at_s
-            The clock on the wall, and one that never runs back.
+            The wall clock in unix seconds, and the seconds of a monotonic clock.
         """
         if ts > now + self.rule.max_ahead_s:
             return NEVER, Outcome.INVALID__FUTURE_TIME
         if ts < 0:
             return NEVER, Outcome.INVALID__ANCIENT_TIME
-        self._heard_s[source] = at_s
+        self._last_heard_s[source] = at_s
         window = self.rule.window_of(ts)
         if window < self.floor:
             return window, Outcome.LATE
@@ -133,36 +144,35 @@ class Windows:
             self._open.add(window)
         if ts > self.newest[source]:
             self.newest[source] = ts
-            if ts >= self._raise_at:
-                self._raise(at_s)
+            if ts >= self._next_close_ts:
+                self._follow_watermark(at_s)
         return window, Outcome.HELD
 
     def due(self, *, at_s: float) -> list[int]:
-        """Return the windows that are over, each once, oldest first."""
-        alive = self._alive(at_s)
-        self._raise(at_s)
-        if not alive and self._open:
-            self._move_floor(max(self._open) + 1)
-        over, self._over = sorted(self._over), set()
-        return over
+        """Return the windows that have closed, each once, oldest first."""
+        active = self._active_sources(at_s)
+        self._follow_watermark(at_s)
+        if not active and self._open:
+            self._raise_floor(max(self._open) + 1)
+        due, self._closed = sorted(self._closed), set()
+        return due
 
-    def _alive(self, at_s: float) -> list[int]:
-        return [s for s, h in enumerate(self._heard_s) if at_s - h <= self.rule.silence_s]
+    def _active_sources(self, at_s: float) -> list[int]:
+        return [s for s, h in enumerate(self._last_heard_s) if at_s - h <= self.rule.silence_s]
 
-    def _raise(self, at_s: float) -> None:
-        """Let the watermark take the floor with it."""
+    def _follow_watermark(self, at_s: float) -> None:
+        """Raise the floor to the window that contains the watermark."""
         watermark = self.watermark(at_s=at_s)
         if watermark > -inf:
-            self._move_floor(self.rule.window_of(watermark))
-            # Until some source tells of this time nothing changes.
-            self._raise_at = self.rule.span(self.floor)[1] + self.rule.lateness_s
+            self._raise_floor(self.rule.window_of(watermark))
+            self._next_close_ts = self.rule.span(self.floor)[1] + self.rule.lateness_s
 
-    def _move_floor(self, floor: int) -> None:
+    def _raise_floor(self, floor: int) -> None:
         if floor > self.floor:
             self.floor = floor
-            self._part_from_the_over()
+            self._close_below_floor()
 
-    def _part_from_the_over(self) -> None:
-        over = {window for window in self._open if window < self.floor}
-        self._open -= over
-        self._over |= over
+    def _close_below_floor(self) -> None:
+        closed = {window for window in self._open if window < self.floor}
+        self._open -= closed
+        self._closed |= closed

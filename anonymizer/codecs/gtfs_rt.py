@@ -1,7 +1,7 @@
-"""GTFS-realtime vehicle positions as protocol buffers: the feed as the standard has it.
+"""GTFS-realtime vehicle positions as protocol buffers, the standard's own encoding.
 
-The device is the vehicle's id, else the entity's; the latter is promised to be unique within
-one feed only. Coordinates are 32-bit floats: good to about 2 m.
+The device is the vehicle's id, else the entity's, which is guaranteed to be unique only within
+one feed. Coordinates are 32-bit floats: accurate to about 2 m.
 
 Readings: `speed_mps` (`speed`), `heading_deg` (`bearing`).
 
@@ -28,8 +28,8 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
         feed = FeedMessage.FromString(payload)
     except DecodeError:
         return [Outcome.INVALID__MALFORMED]
-    # The parser does not ask for required fields; and many bytes that are no feed at all are
-    # sound protobuf with unknown fields.
+    # The parser does not enforce required fields, and many byte strings that are not feeds are
+    # valid protobuf with unknown fields.
     if not feed.HasField("header"):
         return [Outcome.INVALID__SCHEMA]
     feed_time = feed.header.timestamp
@@ -46,7 +46,7 @@ def _fix_of(entity: Any, feed_time: int) -> Fix | Outcome:  # noqa: ANN401  gene
     if not (position.HasField("latitude") and position.HasField("longitude")):
         return Outcome.INVALID__SCHEMA
     device = vehicle.vehicle.id or entity.id
-    if not isinstance(device, str):  # text that is not UTF-8 comes out as bytes
+    if not isinstance(device, str):  # text that is not UTF-8 is returned as bytes
         return Outcome.INVALID__SCHEMA
     time = vehicle.timestamp or feed_time
     return stated_fix(

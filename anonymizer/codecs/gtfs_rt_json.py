@@ -1,12 +1,12 @@
 """GTFS-realtime vehicle positions as JSON: a feed, a proxied feed, or one entity.
 
-The three shapes are `{"header", "entity": [...]}`, the same below `response` (as some transit
-agencies' gateways wrap it), and a single `{"id", "vehicle": {...}}`. Keys of more than one word
-come in snake case or in camel case, 64-bit integers as numbers or as text, as the JSON mapping
-of protocol buffers has them.
+The three shapes are `{"header", "entity": [...]}`, the same under `response` (as the gateways of
+some transit agencies wrap it), and a single `{"id", "vehicle": {...}}`. Keys of more than one
+word are in snake case or camel case, and 64-bit integers are numbers or text, as in the JSON
+mapping of protocol buffers.
 
-The device is the vehicle's id, else the entity's; the latter is promised to be unique within
-one feed only. A time of 0 is protobuf's way to say none.
+The device is the vehicle's id, else the entity's, which is guaranteed to be unique only within
+one feed. A time of 0 means none, as in protobuf.
 
 Readings: `speed_mps` (`speed`), `heading_deg` (`bearing`).
 
@@ -55,7 +55,7 @@ class _Entity(Stated):
     id: DeviceId | None = None
     vehicle: _Vehicle | None = None
     is_deleted: bool = False
-    isDeleted: bool = False  # noqa: N815  both spellings are in use, so both are fields
+    isDeleted: bool = False  # noqa: N815  both spellings occur, so both are fields
 
 
 class _Header(Stated):
@@ -86,11 +86,11 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
     if feed is message and feed.header is None and feed.entity is None:
         return [_fix_of(message, None)]
     feed_time = None if feed.header is None else feed.header.timestamp
-    found: list[Fix | Outcome] = []
+    fixes: list[Fix | Outcome] = []
     for part in feed.entity or ():
         entity = read_part(_ENTITY, part)
-        found.append(entity if isinstance(entity, Outcome) else _fix_of(entity, feed_time))
-    return found or [Outcome.INVALID__EMPTY]
+        fixes.append(entity if isinstance(entity, Outcome) else _fix_of(entity, feed_time))
+    return fixes or [Outcome.INVALID__EMPTY]
 
 
 def _fix_of(entity: _Entity, feed_time: float | str | None) -> Fix | Outcome:

@@ -1,11 +1,11 @@
-"""Helsinki's high-frequency positioning, HFP, versions 1 and 2.
+"""HFP, the high-frequency positioning of Helsinki's public transport, versions 1 and 2.
 
-A message is an object with one key, the kind of event (VP, DUE, ARR, DEP, ...); every kind
-carries the vehicle's position and is taken for one. A vehicle without a position sends null, or
-says `loc` "N/A".
+A message is an object with one key, the type of event (VP, DUE, ARR, DEP, ...). Every type
+carries the vehicle's position and is read as one. A vehicle without a position sends null or
+`loc` "N/A".
 
-The device is `oper/veh`: vehicle numbers of different operators overlap. Without an operator
-there is no id, rather than a second one for the same vehicle, which would count it twice.
+The device is `oper/veh`, because vehicle numbers of different operators overlap. Without an
+operator there is no id: a second id for the same vehicle would count it twice.
 
 Readings: `speed_mps` (`spd`), `heading_deg` (`hdg`).
 
@@ -57,5 +57,5 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
 def _device_of(event: _Event) -> str | None:
     if event.oper is None or event.veh is None:
         return None
-    # One empty half leaves the id empty: refused as such.
+    # If either half is empty, the id is empty and is refused.
     return f"{event.oper}/{event.veh}" if event.oper != "" and event.veh != "" else ""

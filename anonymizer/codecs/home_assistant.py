@@ -1,7 +1,7 @@
 """Home Assistant's `mqtt_json` device tracker: `{"latitude", "longitude", "gps_accuracy", ...}`.
 
-It states neither time nor device: the topic says who. Home Assistant itself would also take
-numbers written as text; no known sender writes them, and they are refused.
+The payload states neither time nor device; the topic identifies the device. Home Assistant
+itself also accepts numbers written as text. No known sender writes them, and they are refused.
 
 Readings: `battery_percent` (`battery_level`).
 

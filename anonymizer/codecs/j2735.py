@@ -1,13 +1,14 @@
-"""SAE J2735 basic safety messages (BSM) as the US DOT's Operational Data Environment writes them.
+"""SAE J2735 basic safety messages (BSM), as written by the US DOT's Operational Data Environment.
 
-Older ODE: `payload.data.coreData.position.{latitude, longitude}` in degrees, null when
-unavailable. Newer: `payload.data.value.BasicSafetyMessage.coreData.{lat, long}`, integers of
-1e-7 degrees as in the standard. Either as numbers or as text. `metadata.receivedMessageDetails`
-is where the *receiver* stood and is not looked at.
+Older ODE versions write `payload.data.coreData.position.{latitude, longitude}` in degrees, null
+if unavailable. Newer ones write `payload.data.value.BasicSafetyMessage.coreData.{lat, long}` in
+integer units of 1e-7 degrees, as in the standard. Both may be numbers or text.
+`metadata.receivedMessageDetails` is the position of the *receiver* and is ignored.
 
-The device is `coreData.id`: temporary by the standard, changed by the vehicle every few minutes.
+The device is `coreData.id`, which the standard makes temporary: vehicles change it every few
+minutes.
 
-Readings: `speed_mps`, `heading_deg`; in the newer form from units of 0.02 m/s and 0.0125 degrees.
+Readings: `speed_mps`, `heading_deg`; the newer form has units of 0.02 m/s and 0.0125 degrees.
 
 Source: https://github.com/usdot-jpo-ode/jpo-ode, SAE J2735 DSecond, Latitude, Longitude
 """
@@ -37,9 +38,9 @@ _Degrees = float | Annotated[str, Meta(pattern=r"^-?[0-9]{1,10}(\.[0-9]{1,20})?\
 _UNAVAILABLE = frozenset({90.0000001, 900000001.0, 180.0000001, 1800000001.0})
 _MINUTE_MS = 60_000
 _NO_SPEED_MPS = 163.81
-"""From here on a speed is the standard's *unavailable* (8191)."""
+"""Speeds from here on are the standard's *unavailable* (8191)."""
 _NO_HEADING_DEG = 359.99
-"""From here on a heading is the standard's *unavailable* (28800)."""
+"""Headings from here on are the standard's *unavailable* (28800)."""
 
 
 class _Position(Stated):
@@ -89,7 +90,7 @@ _QUANTITY: Decoder[float | str] = Decoder(_Degrees)
 
 
 def decode(payload: bytes) -> Sequence[Fix | Outcome]:
-    """Decode one message. About 4.6 µs for 3 kB, most of it to pass over the path history."""
+    """Decode one message. About 4.6 µs for 3 kB, most of it for skipping the path history."""
     message = read(_MESSAGE, payload)
     return [message if isinstance(message, Outcome) else _fix_of(message)]
 
@@ -116,7 +117,7 @@ def _fix_of(message: _Message) -> Fix | Outcome:
 
 def _readings_of(core: _Core) -> Readings:
     in_steps = core.position is None
-    found = {}
+    readings = {}
     for name, part, step, limit in (
         ("speed_mps", core.speed, 0.02, _NO_SPEED_MPS),
         ("heading_deg", core.heading, 0.0125, _NO_HEADING_DEG),
@@ -125,8 +126,8 @@ def _readings_of(core: _Core) -> Readings:
         if not isinstance(stated, Outcome):
             value = float(stated) * (step if in_steps else 1.0)
             if 0.0 <= value < limit:
-                found[name] = value
-    return found or None
+                readings[name] = value
+    return readings or None
 
 
 def _place_of(core: _Core) -> tuple[float, float] | Outcome:
@@ -144,13 +145,14 @@ def _place_of(core: _Core) -> tuple[float, float] | Outcome:
 
 
 def _time_of(recorded_at: str, core: _Core) -> float | None:
-    """Return when the vehicle says it was there, unix seconds, or None where that is no time.
+    """Return the vehicle's own time in unix seconds, or None if the record has no valid time.
 
-    Its own clock is `secMark`, the millisecond within a minute it does not name: that minute
-    which brings it nearest to the time of the record. The record of a message *received* can be
-    older than the message (by 0.1 s in the samples), and two messages can share one.
+    The vehicle's clock is `secMark`, the millisecond within a minute. The message does not name
+    the minute, so the one nearest to the time of the record is taken. The record of a *received*
+    message can be older than the message (by 0.1 s in the samples), and two messages can have
+    the same record time.
     """
-    # Older versions append the name of the zone, as Java does.
+    # Older versions append the name of the time zone, as Java does.
     recorded_s = unix_s(recorded_at.removesuffix("[UTC]"))
     if recorded_s is None or core.sec_mark is None:
         return recorded_s

@@ -1,11 +1,11 @@
-"""Meshtastic: radio mesh nodes, as their gateways write them to `msh/.../json/...`.
+"""Meshtastic packets of radio mesh nodes, as their gateways publish them at `msh/.../json/...`.
 
-Only `type` "position" tells where a node is; "sendposition" is a command *to* a node, telemetry,
-nodeinfo and text are other kinds. Coordinates are integers of 1e-7 degrees. The device is
-`from`, the number of the node; `sender` is the gateway that heard it.
+Only `type` "position" states where a node is. "sendposition" is a command *to* a node;
+telemetry, nodeinfo and text are other types. Coordinates are in integer units of 1e-7 degrees.
+The device is `from`, the number of the node; `sender` is the gateway that heard it.
 
-Readings: `speed_mps` (`ground_speed`, which the firmware writes in km/h, whatever its protocol's
-comment says). `ground_track` has no agreed unit and is not read.
+Readings: `speed_mps` (`ground_speed`, which the firmware writes in km/h, despite the comment in
+its protocol definition). `ground_track` has no agreed unit and is not read.
 
 Source: https://meshtastic.org/docs/software/integrations/mqtt/
 """
@@ -51,7 +51,7 @@ _POSITION = Decoder(_Position)
 def decode(payload: bytes) -> Sequence[Fix | Outcome]:
     """Decode one packet. About 1.1 µs.
 
-    The time is the node's own, else the one its gateway heard it at; 0 is a clock never set.
+    The time is the node's own, else when its gateway heard it; 0 means a clock that was never set.
     """
     packet = read(_PACKET, payload)
     if isinstance(packet, Outcome):

@@ -1,4 +1,4 @@
-"""The gateway's own format: `{"lat", "lon", "ts", "device", "readings"}`, or an array of these.
+"""The gateway's native format: `{"lat", "lon", "ts", "device", "readings"}`, or an array of these.
 
 `lat` and `lon` are WGS84 degrees, `ts` unix seconds, `device` text or an integer, `readings` an
 object of numbers by name; the last three may be missing or null. About 0.5 µs for a single

@@ -1,13 +1,13 @@
-"""NGSI-LD entities with a location, as FIWARE's Vehicle: key-values, normalized or concise.
+"""NGSI-LD entities with a location, such as FIWARE's Vehicle: key-values, normalized or concise.
 
 `location` is a GeoJSON Point (longitude first) or a GeoProperty whose value is one. A line or an
-area is no position, nor is an entity without location (or a notification, which wraps
-entities). The time is the location's own `observedAt`, else `observationDateTime`. The device is
+area is not a position. Neither is an entity without a location, or a notification, which wraps
+entities. The time is the location's own `observedAt`, else `observationDateTime`. The device is
 the entity's `id`.
 
-Readings, as FIWARE's Vehicle defines them: `speed_mps` (`speed`, km/h), `heading_deg`
-(`heading`), `battery_percent` (`battery`, 0 to 1); plain or as the value of a property. A
-property in another unit (`unitCode`) than the model's is left out.
+Readings, as defined by FIWARE's Vehicle: `speed_mps` (`speed`, km/h), `heading_deg` (`heading`),
+`battery_percent` (`battery`, 0 to 1), either plain or as the value of a property. A property
+whose unit (`unitCode`) is not the model's is left out.
 
 Source: https://github.com/smart-data-models/dataModel.Transportation, ETSI GS CIM 009
 """
@@ -73,7 +73,7 @@ def _fix_of(entity: _Entity) -> Fix | Outcome:
     if location is None:
         return Outcome.INVALID__NOT_A_POSITION
     geometry = location if location.value is None else location.value
-    if geometry.type in {None, "GeoProperty"}:  # nothing there, or a property without value
+    if geometry.type in {None, "GeoProperty"}:  # empty, or a property without a value
         return Outcome.INVALID__SCHEMA
     if geometry.type != "Point":
         return Outcome.INVALID__NOT_A_POSITION
@@ -97,7 +97,10 @@ def _readings_of(entity: _Entity) -> Readings:
 
 
 def _value_of(part: Raw, unit_code: str) -> Raw:
-    """Return the value of a property in this unit (UN/CEFACT code) or without any, or the part."""
+    """Return the value of a property, `UNSTATED` if it is in another unit (UN/CEFACT code).
+
+    A part that is not a property is returned as it is.
+    """
     if part is UNSTATED:
         return part
     stated = read_part(_PROPERTY, part)

@@ -1,10 +1,13 @@
-"""OwnTracks: phones reporting by MQTT (https://owntracks.org/booklet/tech/json/).
+"""OwnTracks messages, sent by phones over MQTT or HTTP.
 
 Only `_type` "location" is a position of the device: a transition or a waypoint carries the
-coordinates of a region, a will (lwt) none. The device id is `topic`, present where a message
-came by HTTP; `tid` is two letters for a map, which many devices may share, and no id.
+coordinates of a region, a will (lwt) carries none. The device id is `topic`, which is present in
+messages sent over HTTP. `tid` is a two-letter label for maps; many devices may share it, so it
+is not an id.
 
 Readings: `speed_mps` (`vel`, km/h), `heading_deg` (`cog`), `battery_percent` (`batt`).
+
+Source: https://owntracks.org/booklet/tech/json/
 """
 
 from collections.abc import Sequence
@@ -56,7 +59,7 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
                 readings=_readings_of(location),
             )
         ]
-    # Other kinds need not have the fields of a location, or have them otherwise.
+    # Messages of other types lack the fields of a location, or use them differently.
     kind = read(_KIND, payload)
     if isinstance(kind, _Kind):
         is_location = kind.type == "location"
@@ -65,7 +68,7 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
 
 
 def _readings_of(location: _Location) -> Readings:
-    if location.vel is location.cog is location.batt is UNSTATED:  # the short way to none
+    if location.vel is location.cog is location.batt is UNSTATED:  # the common case, made cheap
         return None
     return measured(
         ("speed_mps", location.vel, MPS_PER_KMH),

@@ -1,7 +1,7 @@
-"""Parts of records: `{"ts", attribute: value, ...}`, of which what is not declared is dropped.
+"""Parts of records: `{"ts", attribute: value, ...}`, decoded to the codes of their values.
 
-`ts` is unix seconds or ISO 8601 text, which without an offset is local time. About 1 µs, and
-0.2 µs an attribute.
+Attributes that are not declared are dropped. `ts` is unix seconds or ISO 8601 text; without an
+offset, text is local time. About 1 µs, and 0.2 µs an attribute.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,18 +24,18 @@ Part: TypeAlias = tuple[float, bytes]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ReportedValues:
-    """An attribute that a source tells.
+    """An attribute that a source reports, and how its values are coded.
 
     Attributes
     ----------
     attribute
-        Its domain. There is a missing marker in it.
+        Its domain, which includes a missing marker.
     step
-        Distance of two codes of a number.
+        Distance between successive codes of a numeric attribute.
     marker
         The text that means "no value".
     from_time
-        Whether it is the minute of the local day, told by the time of the part.
+        Whether it is the minute of the local day, derived from the time of the part.
     """
 
     attribute: Attribute
@@ -45,27 +45,27 @@ class ReportedValues:
 
 
 class PartReader:
-    """Reads the parts of one source.
+    """Reader of the parts of one source.
 
     Parameters
     ----------
-    told
-        The attributes that it tells.
+    reported
+        The attributes that the source reports.
     time
-        What the payload calls the time.
+        Name of the time field in the payload.
     utc_offset_s
-        By how much local time is ahead of UTC.
+        How far local time is ahead of UTC.
     """
 
     def __init__(
-        self, told: Sequence[ReportedValues], *, time: str = "ts", utc_offset_s: float = 0.0
+        self, reported: Sequence[ReportedValues], *, time: str = "ts", utc_offset_s: float = 0.0
     ) -> None:
         self._zone = timezone(timedelta(seconds=utc_offset_s))
-        names = {f"a{i}": t.attribute.name for i, t in enumerate(told) if not t.from_time}
+        names = {f"a{i}": r.attribute.name for i, r in enumerate(reported) if not r.from_time}
         fields: list[tuple[str, Any, Any]] = [
-            (f"a{i}", float | str | None if t.attribute.numeric else str | None, None)
-            for i, t in enumerate(told)
-            if not t.from_time
+            (f"a{i}", float | str | None if r.attribute.numeric else str | None, None)
+            for i, r in enumerate(reported)
+            if not r.from_time
         ]
         part = msgspec.defstruct(
             "Part",
@@ -76,13 +76,13 @@ class PartReader:
         )
         self._decoder: Decoder[Any] = Decoder(part)
         self._coders = [
-            ("ts", _minute(utc_offset_s)) if t.from_time else (f"a{i}", _coder(t))
-            for i, t in enumerate(told)
+            ("ts", _minute_coder(utc_offset_s)) if r.from_time else (f"a{i}", _value_coder(r))
+            for i, r in enumerate(reported)
         ]
-        self._pack = Struct(f"<{len(told)}i").pack
+        self._pack = Struct(f"<{len(reported)}i").pack
 
     def read(self, payload: bytes) -> Part | Outcome:
-        """Return a part, or why the payload is none. Never raises, whatever it holds."""
+        """Return a part, or the reason why the payload is not one. Never raises."""
         stated = read(self._decoder, payload)
         if isinstance(stated, Outcome):
             return stated
@@ -99,18 +99,19 @@ class PartReader:
         return ts, self._pack(*codes)
 
 
-def _minute(utc_offset_s: float) -> Callable[[Any], int | Outcome]:
+def _minute_coder(utc_offset_s: float) -> Callable[[Any], int | Outcome]:
     def minute(ts: float) -> int | Outcome:
-        return min(int((ts + utc_offset_s) % 86_400 // 60), 1439)  # %: up to its divisor
+        # The remainder of a float can be rounded up to the divisor itself.
+        return min(int((ts + utc_offset_s) % 86_400 // 60), 1439)
 
     return minute
 
 
-def _coder(told: ReportedValues) -> Callable[[Any], int | Outcome]:
-    missing, marker = told.attribute.missing, told.marker
-    if not told.attribute.numeric:
+def _value_coder(reported: ReportedValues) -> Callable[[Any], int | Outcome]:
+    missing, marker = reported.attribute.missing, reported.marker
+    if not reported.attribute.numeric:
         code_of: dict[str | None, int] = {
-            label: code for code, label in enumerate(told.attribute.label)
+            label: code for code, label in enumerate(reported.attribute.label)
         }
         code_of[None] = code_of[marker] = missing
 
@@ -119,8 +120,8 @@ def _coder(told: ReportedValues) -> Callable[[Any], int | Outcome]:
 
         return category
 
-    lo, hi = map(float, told.attribute.position[[0, missing - 1]])
-    step = told.step
+    lo, hi = map(float, reported.attribute.position[[0, missing - 1]])
+    step = reported.step
 
     def number(value: float | str | None) -> int | Outcome:
         if value is None or value == marker:

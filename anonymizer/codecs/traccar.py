@@ -1,13 +1,13 @@
-"""Traccar: positions of the API or the database, and forwarded ones.
+"""Traccar positions: from its API, from its database, or forwarded.
 
-A position stands alone (an array of them, as the API answers) or is forwarded as
-`{"position": {...}, "device": {...}}`. The API writes `fixTime`, the database `fixtime`, with
-`valid` as 0 or 1. `valid` false and `outdated` true (the last known position again) are no fix.
-The device is the tracker's `uniqueId`, else the server's own `deviceId`. A forwarded event
-repeats the position it happened at and is none of its own.
+A position stands alone (the API returns an array of them) or is forwarded as
+`{"position": {...}, "device": {...}}`. The API writes `fixTime`; the database writes `fixtime`,
+and `valid` as 0 or 1. `valid` false and `outdated` true (the last known position, repeated) mean
+that there is no fix. The device is the tracker's `uniqueId`, else the server's own `deviceId`. A
+forwarded event repeats the position where it happened and is not a new one.
 
 Readings: `speed_mps` (`speed`, knots), `heading_deg` (`course`), and the numbers in `attributes`
-under their own names in snake case, `batteryLevel` as `battery_percent`.
+under their own names in snake case, with `batteryLevel` as `battery_percent`.
 
 Source: https://www.traccar.org/api-reference/, https://www.traccar.org/forward/
 """

@@ -1,15 +1,16 @@
-"""The Things Network (The Things Stack v3): LoRaWAN uplinks.
+"""LoRaWAN uplinks of The Things Network (The Things Stack v3).
 
 Only what the *device* sent is its position: `uplink_message.decoded_payload`, in the common
 spellings of payload formatters or as a Cayenne LPP channel `gps_<n>`. `rx_metadata[].location`
-is where a gateway stands. `uplink_message.locations` is what the server remembers of the device,
-from an earlier uplink or from its registration: the place of another time, not looked at.
+is the position of a gateway. `uplink_message.locations` is the position that the server has
+stored, from an earlier uplink or from the device's registration, and is ignored.
 
-The device is `device_id`, unique within its application, which is all that one login sees. The
-time is when the network server received the uplink, which radio makes the time of sending.
+The device is `device_id`, which is unique within its application; a login sees one application.
+The time is when the network server received the uplink, which at the speed of radio is when it
+was sent.
 
 Readings: the numbers of `decoded_payload`, such as `temperature`, `humidity` or `co2`, under
-their own names in snake case; the payload formatter alone knows their units.
+their own names in snake case. Only the payload formatter knows their units.
 
 Source: https://www.thethingsindustries.com/docs/integrations/data-formats/
 """
@@ -64,45 +65,45 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
 def _fix_of(message: _Message) -> Fix | Outcome:
     ids, uplink = message.end_device_ids, message.uplink_message
     if uplink is None:
-        # Joins and downlink events name the device they are about.
+        # Join and downlink events name their device.
         return Outcome.INVALID__SCHEMA if ids is None else Outcome.INVALID__NOT_A_POSITION
     if message.simulated or uplink.decoded_payload is None:
         return Outcome.INVALID__NOT_A_POSITION
-    place = _place_in(uplink.decoded_payload)
-    if isinstance(place, Outcome):
-        return place
+    position = _position_in(uplink.decoded_payload)
+    if isinstance(position, Outcome):
+        return position
     time = message.received_at if uplink.received_at is None else uplink.received_at
     sensed = {k: v for k, v in uplink.decoded_payload.items() if k not in _COORDINATES}
     return stated_fix(
-        *place,
+        *position,
         time=time,
         device=None if ids is None else ids.device_id,
         readings=named_numbers(sensed) or None,
     )
 
 
-def _place_in(decoded: dict[str, Raw]) -> tuple[float, float] | Outcome:
-    place = _pair_in(decoded)
-    if place is not None:
-        return place
+def _position_in(decoded: dict[str, Raw]) -> tuple[float, float] | Outcome:
+    position = _pair_in(decoded)
+    if position is not None:
+        return position
     for key, part in decoded.items():
         if key.startswith("gps_"):
             channel = read_part(_OBJECT, part)
             if isinstance(channel, Outcome):
                 return channel
-            place = _pair_in(channel)
-            return Outcome.INVALID__SCHEMA if place is None else place
+            position = _pair_in(channel)
+            return Outcome.INVALID__SCHEMA if position is None else position
     return Outcome.INVALID__NOT_A_POSITION
 
 
 def _pair_in(fields: dict[str, Raw]) -> tuple[float, float] | Outcome | None:
     for lat_key, lon_key in _SPELLINGS:
         if lat_key in fields and lon_key in fields:
-            return _place_of(fields[lat_key], fields[lon_key])
+            return _position_of(fields[lat_key], fields[lon_key])
     return None if _COORDINATES.isdisjoint(fields) else Outcome.INVALID__SCHEMA
 
 
-def _place_of(lat_part: Raw, lon_part: Raw) -> tuple[float, float] | Outcome:
+def _position_of(lat_part: Raw, lon_part: Raw) -> tuple[float, float] | Outcome:
     lat, lon = read_part(_NUMBER, lat_part), read_part(_NUMBER, lon_part)
     if isinstance(lat, Outcome) or isinstance(lon, Outcome):
         return Outcome.INVALID__SCHEMA

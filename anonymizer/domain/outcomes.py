@@ -1,6 +1,6 @@
-"""What can become of one received position or part of a record: exactly one, with its reason.
+"""Outcomes: the final states of a received position or part of a record, with their reasons.
 
-Accounting, true at every moment:
+Each item has exactly one. The accounting holds at every moment:
 received = published + suppressed{reason} + invalid{reason} + late + duplicate + held.
 """
 
@@ -8,67 +8,67 @@ from enum import IntEnum
 
 
 class Outcome(IntEnum):
-    """The final state of one received position or part of a record, as counted and exported.
+    """The final state of a received position or part of a record, as counted and exported.
 
-    The values are stored in arrays of one byte; 0 means *not settled yet* (held).
-    Their names, in lower case, are the labels of the metrics: `outcome` is the part before the
-    double underscore, `reason` the part behind it.
+    The values are stored in arrays of one byte; 0 means *not settled yet* (held). The names in
+    lower case are metric labels: `outcome` is the part before the double underscore, `reason`
+    the part after it.
     """
 
     HELD = 0
     PUBLISHED = 1
     LATE = 2
-    """Older than what is already known of the device; of a window that has closed."""
+    """Older than the newest known position of the device; of a window that has closed."""
     DUPLICATE = 3
-    """Same device, same time as what is already known; the same message again."""
+    """Same device and time as the newest known position; the same message again."""
 
-    # Never understood, or not believable.
+    # Not readable, or not plausible.
     INVALID__MALFORMED = 10
-    """Not the format the codec reads (not JSON, not protobuf)."""
+    """Not in the format that the codec reads (not JSON, not protobuf)."""
     INVALID__SCHEMA = 11
     """A field is missing or has the wrong type."""
     INVALID__NOT_A_POSITION = 12
     """A well-formed message of another kind: a will, a transition, telemetry."""
     INVALID__NO_FIX = 13
-    """The device says that its own position is not valid, or has none."""
+    """The device reports no position, or marks it as not valid."""
     INVALID__OUT_OF_RANGE = 14
     """Latitude or longitude outside the earth."""
     INVALID__NULL_ISLAND = 15
-    """Exactly 0, 0: a receiver without a fix, not a place."""
+    """Exactly 0, 0: what a receiver without a fix reports, not a place."""
     INVALID__FUTURE_TIME = 16
-    """Further ahead of the gateway's clock than the settings allow."""
+    """Ahead of the gateway's clock by more than the settings allow."""
     INVALID__ANCIENT_TIME = 17
-    """Further behind the gateway's clock than the settings allow."""
+    """Behind the gateway's clock by more than the settings allow."""
     INVALID__TOO_LARGE = 18
     """The payload exceeds the size limit, or holds more positions than allowed."""
     INVALID__UNKNOWN_TOPIC = 19
     """No configured input matches the topic."""
     INVALID__NO_DEVICE = 20
-    """No usable device id where the input says it is."""
+    """No usable device id in the place configured for the input."""
     INVALID__EMPTY = 21
-    """An empty payload, or an array of nothing."""
+    """An empty payload, or an empty array."""
 
     INVALID__RETAINED = 22
-    """Kept by the broker from earlier, with no time in it: it says nothing of now."""
+    """Retained by the broker and without a time, so that nobody knows how old it is."""
     INVALID__OUT_OF_DOMAIN = 23
-    """A value that the attribute, as declared, cannot have."""
+    """A value outside the declared domain of its attribute."""
 
-    # Understood, but not safe (or not possible) to publish.
+    # Readable, but not safe (or not possible) to publish.
     SUPPRESSED__OFF_GRAPH = 40
-    """Further from every node than the snapping limit."""
+    """Farther from every node than the snapping limit."""
     SUPPRESSED__SUPERSEDED = 41
-    """A newer position of the device came within the same tick, or a newer part of its record
-    within the same window."""
+    """A newer position of the device arrived in the same tick, or a newer part of its record in
+    the same window."""
     SUPPRESSED__TOO_FEW_DEVICES = 42
     """The connected component holds fewer than k devices."""
     SUPPRESSED__REGION_TOO_LARGE = 43
     """The region would exceed the cap."""
     SUPPRESSED__OVERLOAD = 44
-    """The input queue was full, or the table of devices or records was."""
+    """The input queue, or the table of devices or records, was full."""
     SUPPRESSED__UNVERIFIED = 45
-    """Independent verification found the promise broken: counted, alerted, never published."""
+    """Independent verification found the promise broken: counted, reported, never published."""
     SUPPRESSED__UNDELIVERED = 46
-    """The broker did not take the output (connection lost, or the drain deadline passed)."""
+    """The broker did not accept the output (connection lost, or drain deadline passed)."""
 
     SUPPRESSED__REGION_TOO_SMALL = 47
     """The component is smaller than the smallest region."""
@@ -77,24 +77,24 @@ class Outcome(IntEnum):
     """The device left, or the gateway stopped, while the position waited for a group."""
 
     SUPPRESSED__PRIVACY_ZONE = 49
-    """In a place where nothing is published."""
+    """Inside a privacy zone, where nothing is published."""
     SUPPRESSED__TRIP_END = 50
     """Near the beginning or the end of a trip."""
 
-    # Of records alone.
+    # Records only.
     SUPPRESSED__TOO_MANY_WINDOWS = 51
-    """It would have opened more windows than may be open: far ahead of the other sources."""
+    """It would have opened more windows than are allowed: far ahead of the other sources."""
     SUPPRESSED__INCOMPLETE = 52
-    """A source that is needed told nothing of the vehicle in this window."""
+    """A required source reported nothing about the vehicle in this window."""
     SUPPRESSED__NO_CLASS = 53
-    """No class with it would have kept the promise: too few vehicles, or too much alike."""
+    """No class containing it would have kept the promise: too few vehicles, or too similar."""
     SUPPRESSED__CUMULATIVE = 54
-    """With it the classes of its vehicle, over all windows, would have told too much."""
+    """Together with earlier windows, its class would have revealed too much about a vehicle."""
     SUPPRESSED__REDECLARED = 55
-    """The stream was declared otherwise while it waited for its window to close."""
+    """The declaration of the stream changed while the part waited for its window to close."""
 
     @property
     def label(self) -> tuple[str, str]:
-        """Outcome and reason as metric labels; the reason is empty where there is only one."""
+        """Outcome and reason as metric labels; the reason is empty if an outcome has only one."""
         outcome, _, reason = self.name.lower().partition("__")
         return outcome, reason

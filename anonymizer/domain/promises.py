@@ -1,27 +1,27 @@
-"""What a release of records promises of each equivalence class."""
+"""The privacy promise of a release of records: criteria that every equivalence class meets."""
 
 from dataclasses import dataclass, field
 from math import inf
 
 SAFE_SHARE, SAFE_SOURCE_SHARE = 0.995, 0.95
-"""Of a class, at most, with one value, and with all values of one source, where nobody says."""
+"""Default `max_share` and `max_source_share` of a promise with d > 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """Holds for every equivalence class that is published; every neutral value asks nothing.
+    """The criteria of every published equivalence class; the defaults demand nothing.
 
     Attributes
     ----------
     k
-        Distinct persons.
+        Fewest distinct persons.
     d
-        Distinct values of every quasi-identifier that are really there: the missing marker, a
-        range or padding never counts.
+        Fewest distinct original values of every quasi-identifier. The missing marker, a range
+        and padding do not count.
     l
-        Distinct values of every sensitive attribute.
+        Fewest distinct values of every sensitive attribute.
     max_share
-        Of the persons of a class, at most this share has any one value of a quasi-identifier.
+        Largest share of a class's persons who have the same value of a quasi-identifier.
     max_source_share
         Likewise for the values of all quasi-identifiers of one source together.
     min_spread
@@ -29,8 +29,8 @@ class Promise:
     entropy_l
         The entropy of every sensitive attribute is at least log(entropy_l).
     t
-        Distance (earth mover's) of every sensitive attribute's distribution in a class from that
-        in the whole table is at most this.
+        Largest earth mover's distance between the distribution of a sensitive attribute in a
+        class and its distribution in the whole table.
 
     References
     ----------
@@ -53,12 +53,12 @@ class Promise:
 def bounded_shares(
     d: int, max_share: float | None = None, max_source_share: float | None = None
 ) -> tuple[float, float]:
-    """Return `max_share` and `max_source_share` of a promise; None: what is safe.
+    """Return `max_share` and `max_source_share` of a promise, with defaults in place of None.
 
     Notes
     -----
-    d = 2 still allows a class in which 99 of 100 have one value. Who asks for d = 1 allows that
-    all have it: then nothing is bounded where nobody says.
+    d = 2 alone still allows a class in which 99 of 100 persons have the same value, so the
+    defaults are the safe shares. d = 1 allows that all persons have it, so the defaults are 1.
     """
     safe = (1.0, 1.0) if d == 1 else (SAFE_SHARE, SAFE_SOURCE_SHARE)
     return (
@@ -68,12 +68,14 @@ def bounded_shares(
 
 
 def check_cells_promise(promise: Promise) -> None:
-    """Raise `ValueError` where a cell of k persons could not have as many values as is asked for.
+    """Raise `ValueError` if a cell of k persons could not have the required number of values.
 
-    A larger cell could; but whoever asks for it means a larger k, and has to say so.
+    A larger cell could have them, but then k is too small: it has to be set explicitly.
     """
     if promise.k < 1 or promise.l < 1:
         raise ValueError("k and l are at least 1")
     for name, value in (("l", promise.l), ("entropy-l", promise.entropy_l)):
         if value > promise.k:
-            raise ValueError(f"{name} = {value:g} is more than k = {promise.k}, a cell's persons")
+            raise ValueError(
+                f"{name} = {value:g} is more than k = {promise.k}, the persons of a cell"
+            )

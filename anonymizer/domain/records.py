@@ -1,4 +1,4 @@
-"""Tables of records: declared attributes, and codes in place of values."""
+"""Tables of records: declared attributes, and codes in place of their values."""
 
 from dataclasses import dataclass
 
@@ -14,17 +14,17 @@ class Hierarchy:
     Attributes
     ----------
     ancestor
-        Node of each code at each level, the leaf itself first and the root last; a branch that
-        is shorter repeats its upper node, shape (size, height).
+        Node of each code at each level, from the leaf itself to the root, shape
+        (size, height). A shorter branch repeats its upper node.
     label
-        Of each node, shape (nodes,).
+        Label of each node, shape (nodes,).
     n_leaves
-        Codes below each node, itself included where it is a leaf, shape (nodes,).
+        Number of codes below each node (a leaf counts itself), shape (nodes,).
 
     Notes
     -----
-    The codes below a node follow each other, so that the lowest node above a set of codes is the
-    lowest above its smallest and its largest.
+    The codes below a node are consecutive. So the lowest common ancestor of a set of codes is
+    that of its smallest and its largest code.
     """
 
     ancestor: Int32Array
@@ -34,22 +34,22 @@ class Hierarchy:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Attribute:
-    """One attribute and its declared domain: what values it can have, not which it has.
+    """An attribute and its declared domain: the values it can have, not those that occur.
 
     Attributes
     ----------
     name
-        As the table or the source calls it.
+        Its name in the table or the source.
     position
-        Where each code lies on the axis of the attribute, rising: the number itself, or the place
-        of a category in the order of its taxonomy, shape (size,).
+        Position of each code on the axis of the attribute, rising, shape (size,): the number
+        itself, or the place of a category in the order of its taxonomy.
     label
-        Category behind each code; empty where the attribute is numeric.
+        Category of each code; empty if the attribute is numeric.
     missing
-        Code of the missing marker, the last one; `NO_CODE` where every record has a value. It
-        is no value: it never counts towards diversity.
+        Code of the missing marker, which is the last; `NO_CODE` if every record has a value. The
+        marker is not a value: it never counts towards diversity.
     hierarchy
-        None: there is none.
+        Its generalization hierarchy, or None.
     """
 
     name: str
@@ -60,33 +60,33 @@ class Attribute:
 
     @property
     def numeric(self) -> bool:
-        """Whether values are numbers."""
+        """Whether the values are numbers."""
         return not self.label
 
     @property
     def size(self) -> int:
-        """Codes of the domain, that of the missing marker included."""
+        """Number of codes in the domain, including the missing marker."""
         return len(self.position)
 
     @property
     def span(self) -> float:
-        """Metre, year or step between the ends of the domain."""
+        """Distance between the ends of the domain, in the attribute's unit or in steps."""
         return float(self.position[-1] - self.position[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Schema:
-    """What the columns of a table are to privacy.
+    """The roles of a table's columns.
 
     Attributes
     ----------
     qis
-        Quasi-identifiers: what an adversary may know.
+        Quasi-identifiers: attributes that an adversary may know.
     sensitive
-        What he must not learn.
+        Sensitive attributes: what the adversary must not learn.
     sources
-        The quasi-identifiers that each source tells, as indices into `qis`: who knows one source
-        holds all of these of a record together. Every index is in one source.
+        The quasi-identifiers reported by each source, as indices into `qis`. An adversary who
+        knows a source knows all of these about a record. Every index is in exactly one source.
     """
 
     qis: tuple[Attribute, ...]
@@ -96,16 +96,16 @@ class Schema:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Records:
-    """A table in codes; direct identifiers are gone.
+    """A table in codes, without direct identifiers.
 
     Attributes
     ----------
     qi
-        Code of each record in each quasi-identifier, C order, shape (n, qis).
+        Codes of the quasi-identifiers, C order, shape (n, qis).
     sensitive
-        Likewise, shape (n, sensitive attributes).
+        Codes of the sensitive attributes, shape (n, sensitive attributes).
     person
-        Whose record it is, 0 and up, shape (n,). k counts these, not records.
+        Index of the person each record is about, from 0, shape (n,). k counts these, not records.
     """
 
     qi: Int32Array
@@ -118,5 +118,5 @@ class Records:
         return len(self.qi)
 
     def only(self, chosen: BoolArray | IntArray) -> "Records":
-        """Return the chosen records, in the order asked for."""
+        """Return the chosen records, in the order of the indices."""
         return Records(self.qi[chosen], self.sensitive[chosen], self.person[chosen])

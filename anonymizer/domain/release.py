@@ -1,4 +1,4 @@
-"""What one tick releases: groups of devices that share one cloaking region."""
+"""The release of one tick: groups of devices that share a cloaking region."""
 
 from dataclasses import dataclass
 
@@ -9,19 +9,18 @@ from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Release:
-    """Groups in compressed sparse rows; nothing here names a device, only its slot.
+    """Groups in compressed sparse rows; devices appear by slot only, never by name.
 
     Attributes
     ----------
     k
-        The k each group was grown for, shape (groups,).
+        The k that each group was formed for, shape (groups,).
     first_node_of, node
         Region of group g: `node[first_node_of[g]:first_node_of[g + 1]]`, node indices.
     first_member_of, member
         Members of group g: `member[first_member_of[g]:first_member_of[g + 1]]`, device slots.
     version
-        Number of the pseudonym that each member bears, shape (members,): a device gets a fresh
-        pseudonym with each new number.
+        Version of each member's pseudonym, shape (members,): a new version is a new pseudonym.
     """
 
     k: Int32Array
@@ -37,7 +36,7 @@ class Release:
         return len(self.k)
 
     def only(self, chosen: BoolArray) -> "Release":
-        """Return the release of the chosen groups alone."""
+        """Return the release of only the chosen groups."""
         n_nodes, n_members = np.diff(self.first_node_of), np.diff(self.first_member_of)
         of_chosen = np.repeat(chosen, n_members)
         return Release(
@@ -52,21 +51,21 @@ class Release:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cloaked:
-    """What a cloak makes of one tick.
+    """The result of cloaking one tick.
 
     Attributes
     ----------
     release
         Groups and their regions; members may be devices that did not report.
-    fate
-        For each reporting device `PUBLISHED` when it is in the release, `HELD` when it waits for
-        a later one, else the reason why not.
+    outcome
+        For each reporting device `PUBLISHED` if it is in the release, `HELD` if it waits for a
+        later one, else the reason why it is suppressed.
     """
 
     release: Release
-    fate: UInt8Array
+    outcome: UInt8Array
 
 
 def starts_of(sizes: IntArray) -> IntArray:
-    """Return where each row of compressed sparse rows starts, and where the last one ends."""
+    """Return the start of each row of compressed sparse rows, and the end of the last one."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
-from anonymizer.algorithms.positions.readings import SAFE_STATISTICS, Attribute
+from anonymizer.algorithms.positions.readings import SAFE_STATISTICS, ReadingAttribute
 from anonymizer.codecs import CODECS
 from anonymizer.settings.base import (
     AtLeastOne,
@@ -63,9 +63,9 @@ class ReadingSettings(Group):
         return self
 
     @property
-    def attribute(self) -> Attribute:
+    def attribute(self) -> ReadingAttribute:
         """The attribute as the algorithms take it."""
-        return Attribute(**self.model_dump())
+        return ReadingAttribute(**self.model_dump())
 
 
 def _names_differ(readings: tuple[ReadingSettings, ...]) -> tuple[ReadingSettings, ...]:

@@ -1,3 +1,5 @@
+"""Geodesy against an independent library, at antipodes, poles and the date line."""
+
 import math
 
 import numpy as np
@@ -31,7 +33,7 @@ def test_a_degree_of_latitude_is_one_360th_of_the_circumference() -> None:
     np.testing.assert_allclose(degree_m, 2 * math.pi * EARTH_RADIUS_M / 360)
 
 
-def test_a_millimetre_is_still_measured() -> None:
+def test_a_distance_of_a_millimetre_is_still_precise() -> None:
     step_deg = math.degrees(1e-3 / EARTH_RADIUS_M)
     assert haversine_m(60.0, 25.0, 60.0 + step_deg, 25.0) == pytest.approx(1e-3, rel=1e-4)
 
@@ -42,7 +44,7 @@ def test_antipodes_are_half_a_circumference_apart_not_nan() -> None:
     np.testing.assert_allclose(haversine_m(lat, lon, -lat, lon + 180), math.pi * EARTH_RADIUS_M)
 
 
-def test_the_distance_does_not_see_the_date_line() -> None:
+def test_the_distance_is_right_across_the_date_line() -> None:
     across_m = haversine_m(-17.0, 179.99, -17.0, -179.99)
     assert across_m == pytest.approx(float(haversine_m(-17.0, 0.0, -17.0, 0.02)))
 
@@ -52,7 +54,7 @@ def test_a_position_without_coordinates_has_no_distance() -> None:
 
 
 @given(st.lists(positions, min_size=1, max_size=5))
-def test_unit_vectors_have_length_one_and_one_row_a_position(
+def test_unit_vectors_have_length_one_and_one_row_for_each_position(
     where: list[tuple[float, float]],
 ) -> None:
     lat, lon = np.array(where).T
@@ -61,7 +63,7 @@ def test_unit_vectors_have_length_one_and_one_row_a_position(
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0)
 
 
-def test_unit_vectors_point_where_the_globe_says() -> None:
+def test_unit_vectors_point_to_known_places_of_the_globe() -> None:
     np.testing.assert_allclose(
         unit_vectors([0, 0, 0, 90, -90], [0, 90, 180, 0, 55]),
         [[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, 0, 1], [0, 0, -1]],
@@ -70,7 +72,9 @@ def test_unit_vectors_point_where_the_globe_says() -> None:
 
 
 @given(positions, positions)
-def test_a_chord_limit_is_a_limit_in_metres(a: tuple[float, float], b: tuple[float, float]) -> None:
+def test_a_chord_limit_equals_a_limit_in_metres(
+    a: tuple[float, float], b: tuple[float, float]
+) -> None:
     vector_a, vector_b = unit_vectors([a[0], b[0]], [a[1], b[1]])
     chord = float(np.linalg.norm(vector_a - vector_b))
     assert chord_of_m(float(haversine_m(*a, *b))) == pytest.approx(chord, abs=1e-7)

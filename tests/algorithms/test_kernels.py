@@ -1,3 +1,5 @@
+"""Kernels without reference counting: they cannot allocate, and they release what they borrow."""
+
 import os
 import sys
 
@@ -44,7 +46,7 @@ def test_a_kernel_that_counts_no_references_cannot_allocate() -> None:
 
 
 @compiled
-def test_what_an_inner_kernel_is_given_is_held_as_long_as_before() -> None:
+def test_an_inner_kernel_leaves_the_reference_counts_of_its_arguments_unchanged() -> None:
     pair = (np.arange(3.0), np.ones(2))
     before = [sys.getrefcount(array) for array in pair]
     assert _copies(1000, pair).tolist() == [5.0] * 1000

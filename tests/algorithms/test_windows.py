@@ -1,4 +1,4 @@
-"""Timelines, drawn: one column a second of event time and of the clock, one line a source."""
+"""Event-time windows on drawn timelines: one column for each second, one line for each source."""
 
 import re
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ FAR = 1e9
 
 @dataclass
 class Story:
-    """What became of the parts, and when each window closed."""
+    """Window and outcome of each part, and when each window closed."""
 
-    fate: dict[tuple[str, float], tuple[int, Outcome]] = field(default_factory=dict)
+    placed: dict[tuple[str, float], tuple[int, Outcome]] = field(default_factory=dict)
     closed: list[tuple[float, int]] = field(default_factory=list)
 
 
-def told(rule: WindowRule, timeline: str) -> Story:
-    """Play a drawing: in column t a digit or letter is an event time (a = 10) said at second t."""
+def play(rule: WindowRule, timeline: str) -> Story:
+    """Play a drawing: a digit or letter in column t is an event time (a = 10) sent at second t."""
     lines = [line.split(":", 1) for line in timeline.strip().splitlines()]
     names = [name.strip() for name, _ in lines]
     columns = [text.strip(" |") for _, text in lines]
@@ -34,7 +34,7 @@ def told(rule: WindowRule, timeline: str) -> Story:
         for source, text in enumerate(columns):
             if t < len(text) and text[t] not in "- ":
                 ts = float(int(text[t], 36))
-                story.fate[names[source], ts] = windows.place(source, ts, now=FAR, at_s=float(t))
+                story.placed[names[source], ts] = windows.place(source, ts, now=FAR, at_s=float(t))
         story.closed += [(float(t), w) for w in windows.due(at_s=float(t))]
     return story
 
@@ -43,21 +43,21 @@ def rule(*, length_s: float = 5.0, silence_s: float = inf, **more: float) -> Win
     return WindowRule(length_s=length_s, silence_s=silence_s, **more)  # type: ignore[arg-type]
 
 
-def test_a_window_closes_when_its_one_source_tells_of_its_end() -> None:
-    story = told(rule(), "a:|0-2-4-6---a|")
+def test_a_window_closes_when_its_only_source_reaches_its_end() -> None:
+    story = play(rule(), "a:|0-2-4-6---a|")
     assert story.closed == [(6, 0), (10, 1)]
-    assert {w for w, _ in story.fate.values()} == {0, 1, 2}
+    assert {w for w, _ in story.placed.values()} == {0, 1, 2}
 
 
-def test_lateness_keeps_a_window_open_for_what_comes_later() -> None:
-    story = told(rule(lateness_s=2), "a:|0-4-6-3-7--2|")
+def test_lateness_keeps_a_window_open_for_parts_that_come_later() -> None:
+    story = play(rule(lateness_s=2), "a:|0-4-6-3-7--2|")
     assert story.closed == [(8, 0)]
-    assert story.fate["a", 3] == (0, Outcome.HELD)
-    assert story.fate["a", 2] == (0, Outcome.LATE)
+    assert story.placed["a", 3] == (0, Outcome.HELD)
+    assert story.placed["a", 2] == (0, Outcome.LATE)
 
 
-def test_the_slowest_source_that_is_alive_decides() -> None:
-    story = told(
+def test_the_slowest_active_source_decides_when_a_window_closes() -> None:
+    story = play(
         rule(),
         """
         a:|0-2-4-6-8-a-c-|
@@ -68,7 +68,7 @@ def test_the_slowest_source_that_is_alive_decides() -> None:
 
 
 def test_a_source_that_has_not_spoken_yet_holds_the_windows_open_until_it_is_silent() -> None:
-    story = told(
+    story = play(
         rule(silence_s=8),
         """
         a:|0-2-4-6-8-a--|
@@ -78,8 +78,8 @@ def test_a_source_that_has_not_spoken_yet_holds_the_windows_open_until_it_is_sil
     assert story.closed == [(9, 0), (10, 1)]
 
 
-def test_a_source_that_falls_silent_is_waited_for_no_more_and_may_come_back() -> None:
-    story = told(
+def test_a_source_that_falls_silent_is_no_longer_waited_for_and_may_come_back() -> None:
+    story = play(
         rule(silence_s=4),
         """
         a:|0-2-4-6-8-----a---f|
@@ -87,17 +87,17 @@ def test_a_source_that_falls_silent_is_waited_for_no_more_and_may_come_back() ->
         """,
     )
     assert story.closed == [(6, 0), (13, 1)]
-    assert story.fate["b", 11] == (2, Outcome.HELD)
-    assert story.fate["b", 9][1] is Outcome.LATE
+    assert story.placed["b", 11] == (2, Outcome.HELD)
+    assert story.placed["b", 9][1] is Outcome.LATE
 
 
 def test_when_traffic_stops_every_window_closes_by_the_clock() -> None:
-    story = told(rule(silence_s=3), "a:|0-2-4-6-------|")
+    story = play(rule(silence_s=3), "a:|0-2-4-6-------|")
     assert story.closed == [(6, 0), (10, 1)]
 
 
 def test_the_watermark_never_goes_back() -> None:
-    story = told(
+    story = play(
         rule(silence_s=3),
         """
         a:|0-------------|
@@ -105,22 +105,22 @@ def test_the_watermark_never_goes_back() -> None:
         """,
     )
     assert story.closed[:1] == [(4, 0)]
-    assert story.fate["b", 1] == (0, Outcome.LATE)
+    assert story.placed["b", 1] == (0, Outcome.LATE)
 
 
 def test_a_part_of_too_many_windows_ahead_is_refused_and_moves_nothing() -> None:
-    story = told(
+    story = play(
         rule(max_open=2),
         """
         a:|0--5--k--5-|
         b:|1----------|
         """,
     )
-    assert story.fate["a", 20] == (4, Outcome.SUPPRESSED__TOO_MANY_WINDOWS)
+    assert story.placed["a", 20] == (4, Outcome.SUPPRESSED__TOO_MANY_WINDOWS)
     assert story.closed == []
 
 
-def test_a_clock_that_runs_ahead_is_invalid_and_holds_no_source_alive() -> None:
+def test_a_time_too_far_ahead_is_invalid_and_does_not_keep_its_source_active() -> None:
     windows = Windows(rule(max_ahead_s=2, silence_s=3), [-inf], at_s=0)
     assert windows.place(0, 103, now=100, at_s=3) == (NEVER, Outcome.INVALID__FUTURE_TIME)
     assert windows.place(0, 102, now=100, at_s=3) == (20, Outcome.HELD)
@@ -134,7 +134,7 @@ def test_windows_may_begin_at_another_hour() -> None:
     assert shifted.span(1) == (14, 24)
 
 
-def test_a_window_that_was_over_before_a_restart_is_due_after_it() -> None:
+def test_a_window_that_closed_before_a_restart_is_due_after_it() -> None:
     before = Windows(rule(), [-inf], at_s=0)
     for ts in (1, 6, 12):
         before.place(0, ts, now=FAR, at_s=0)
@@ -143,7 +143,7 @@ def test_a_window_that_was_over_before_a_restart_is_due_after_it() -> None:
     assert after.due(at_s=9) == before.due(at_s=9) == [0, 1]
 
 
-def test_windows_that_are_over_leave_room_for_others() -> None:
+def test_closed_windows_leave_room_for_others() -> None:
     windows = Windows(rule(max_open=2), [-inf], at_s=0)
     for ts in range(0, 100, 5):
         assert windows.place(0, ts, now=FAR, at_s=0) == (ts // 5, Outcome.HELD)
@@ -167,7 +167,7 @@ Part = tuple[int, float]
 
 
 def naive(parts: Sequence[Part], *, length_s: int, lateness_s: int, n: int) -> list[bool]:
-    """Whether each part is on time, by asking of all that came before it."""
+    """Return whether each part is on time, by looking at all parts before it."""
     answers: list[bool] = []
     for i, (_, ts) in enumerate(parts):
         taken = [part for part, fine in zip(parts[:i], answers, strict=True) if fine]
@@ -182,7 +182,7 @@ timelines = st.lists(
 
 
 @given(timelines, st.integers(1, 9), st.integers(0, 9))
-def test_what_is_late_is_what_a_plain_look_back_finds_late(
+def test_a_part_is_late_exactly_if_the_naive_twin_finds_it_late(
     parts: list[Part], length_s: int, lateness_s: int
 ) -> None:
     windows = Windows(
@@ -198,8 +198,8 @@ def test_any_order_within_the_lateness_gives_the_same_windows(
     parts: list[Part], length_s: int, data: st.DataObject
 ) -> None:
     lateness_s = data.draw(st.integers(0, 12))
-    # Sorted by a time that is off by less than the lateness: nothing comes after what is
-    # that much newer.
+    # Sorted by a time that is off by less than the lateness, so that no part comes after one
+    # that is newer by as much.
     off = data.draw(st.lists(st.integers(0, lateness_s), min_size=len(parts), max_size=len(parts)))
     order = sorted(range(len(parts)), key=lambda i: (parts[i][1] + off[i], i))
     look_after = data.draw(st.sets(st.integers(0, len(parts))))
@@ -221,7 +221,7 @@ def test_any_order_within_the_lateness_gives_the_same_windows(
 
 
 @given(timelines, st.integers(1, 9))
-def test_each_window_closes_once_and_in_the_end_all_do(parts: list[Part], length_s: int) -> None:
+def test_every_window_closes_exactly_once(parts: list[Part], length_s: int) -> None:
     windows = Windows(WindowRule(length_s=length_s, silence_s=5, max_open=100), [-inf] * 3, at_s=0)
     closed: list[int] = []
     held = set()
@@ -236,6 +236,6 @@ def test_each_window_closes_once_and_in_the_end_all_do(parts: list[Part], length
     assert windows.n_open == 0
 
 
-def test_the_drawings_are_read_as_they_look() -> None:
+def test_a_drawing_with_an_unknown_sign_is_refused() -> None:
     with pytest.raises(ValueError, match=re.escape("invalid literal")):
-        told(rule(), "a:|0-!|")
+        play(rule(), "a:|0-!|")

@@ -1,4 +1,4 @@
-"""Hostile parts of messages, where to put them, and what must hold whatever comes."""
+"""Hostile parts of messages, every place to put them, and what a codec must return regardless."""
 
 import math
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def assert_sound(codec: str, payload: bytes) -> None:
 
 
 def paths(node: object, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where every part of a message stands, the whole of it last."""
+    """Yield the path of every part of a message, the whole message last."""
     if isinstance(node, dict | list):
         for key, part in node.items() if isinstance(node, dict) else enumerate(node):
             yield from paths(part, (*here, key))

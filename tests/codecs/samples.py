@@ -1,4 +1,4 @@
-"""Short messages of every format, written for these tests, and what must become of each."""
+"""Short messages of every format, written for these tests, with the expected result of each."""
 
 import json
 from typing import Any, NamedTuple

@@ -41,7 +41,7 @@ def add_vehicle(message: Any, lat: float, lon: float, **named: Any) -> None:  # 
         entity.vehicle.timestamp = named["timestamp"]
 
 
-def test_every_entity_of_a_feed_is_answered_in_its_order() -> None:
+def test_every_entity_of_a_feed_gets_one_result_in_the_feeds_order() -> None:
     message = feed(timestamp=5)
     add_vehicle(message, 60.5, 24.25, vehicle="v", timestamp=9)
     add_vehicle(message, 60.5, 24.25)
@@ -66,7 +66,7 @@ def test_a_feed_without_any_time_gives_fixes_without_time() -> None:
     assert decode(message.SerializeToString()) == [Fix(60.5, 24.25, None, "e")]
 
 
-def test_readings_are_what_the_feed_states_and_finite() -> None:
+def test_readings_are_the_finite_numbers_that_the_feed_states() -> None:
     message = feed()
     for speed, bearing in [(1.5, 90.0), (math.nan, 90.0), (-1.0, math.inf)]:
         add_vehicle(message, 60.5, 24.25)
@@ -81,14 +81,14 @@ def test_readings_are_what_the_feed_states_and_finite() -> None:
 
 
 @pytest.mark.parametrize("wild", [math.nan, math.inf, -math.inf, 90.5])
-def test_coordinates_that_are_no_place_are_out_of_range(wild: float) -> None:
+def test_coordinates_outside_the_earth_are_out_of_range(wild: float) -> None:
     message = feed()
     add_vehicle(message, wild, 1.0)
     add_vehicle(message, 1.0, wild * 2)
     assert decode(message.SerializeToString()) == [OUT_OF_RANGE, OUT_OF_RANGE]
 
 
-def test_an_incomplete_position_spoils_no_other() -> None:
+def test_an_incomplete_position_does_not_spoil_the_others() -> None:
     message = feed()
     message.entity.add(id="half").vehicle.position.latitude = 1.0
     message.entity.add(id="other").vehicle.position.longitude = 1.0
@@ -114,8 +114,8 @@ def test_a_vehicle_with_empty_names_has_no_device() -> None:
         (b"", EMPTY),
         (feed().SerializeToString(), EMPTY),
         (b"\xff" * 30, MALFORMED),
-        (b"\x12\x00", SCHEMA),  # an entity, and no header
+        (b"\x12\x00", SCHEMA),  # an entity without a header
     ],
 )
-def test_what_is_no_feed_is_refused_whole(payload: bytes, reason: object) -> None:
+def test_bytes_that_are_not_a_feed_are_refused_whole(payload: bytes, reason: object) -> None:
     assert decode(payload) == [reason]

@@ -1,4 +1,4 @@
-"""No bytes whatsoever make a codec raise, or return what is not on the earth."""
+"""No bytes whatsoever make a codec raise or return a position outside the earth."""
 
 import json
 from typing import Any
@@ -115,7 +115,7 @@ def test_a_monster_anywhere_in_a_good_message_makes_no_codec_raise(monster: byte
             assert_sound(sample.codec, marked.replace(b'"MONSTER"', monster))
 
 
-def test_nested_channels_of_an_uplink_are_not_followed() -> None:
+def test_nested_gps_channels_of_an_uplink_are_not_followed() -> None:
     for depth in (2, 300, 900):
         decoded = b'{"gps_0":' * depth + b'{"lat":1,"lon":2}' + b"}" * depth
         payload = b'{"uplink_message":{"decoded_payload":' + decoded + b"}}"
@@ -124,5 +124,5 @@ def test_nested_channels_of_an_uplink_are_not_followed() -> None:
 
 
 @pytest.mark.parametrize("codec", sorted(CODECS))
-def test_an_empty_payload_is_empty(codec: str) -> None:
+def test_an_empty_payload_is_reported_as_empty(codec: str) -> None:
     assert CODECS[codec](b"") == [Outcome.INVALID__EMPTY]

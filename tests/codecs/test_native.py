@@ -1,4 +1,4 @@
-"""The native format against a naive twin over the standard library's json."""
+"""The native format against a naive twin that uses the standard library's json."""
 
 import json
 import sys
@@ -100,14 +100,14 @@ def test_a_truncated_message_is_never_a_fix(message: dict[str, Any], cut: int) -
 
 
 @pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1e999", b"01"])
-def test_what_json_has_no_number_for_is_refused(number: bytes) -> None:
+def test_numbers_that_json_does_not_have_are_refused(number: bytes) -> None:
     for key in (b"lat", b"ts"):
         (found,) = decode(b'{"lon":1,"lat":1,"' + key + b'":' + number + b"}")
         assert found in {MALFORMED, SCHEMA}
 
 
 @pytest.mark.parametrize("number", [b"1e999", b"-1e999", b"1" + b"0" * 400])
-def test_a_number_beyond_all_bounds_costs_its_reading_alone(number: bytes) -> None:
+def test_a_number_that_overflows_costs_only_its_own_reading(number: bytes) -> None:
     payload = b'{"lat":1,"lon":2,"readings":{"a":' + number + b',"b":3}}'
     assert decode(payload) == [Fix(1.0, 2.0, readings={"b": 3.0})]
 
@@ -118,8 +118,8 @@ def test_text_that_is_not_utf8_is_refused_even_where_it_would_be_ignored() -> No
     assert decode('{"lat":1,"lon":2,"note":"ä"}'.encode()) == [Fix(1.0, 2.0)]
 
 
-def test_nothing_said_shows_where_or_who() -> None:
+def test_no_repr_shows_a_place_a_device_or_a_reading() -> None:
     payload = b'{"lat":12.5,"lon":34.5,"device":"secret","readings":{"a":56.5}}'
     stated = msgspec.json.decode(payload, type=_Record)
-    for said in (repr(stated), repr(decode(payload))):
-        assert not any(trace in said for trace in ("12.5", "34.5", "secret", "56.5"))
+    for shown in (repr(stated), repr(decode(payload))):
+        assert not any(trace in shown for trace in ("12.5", "34.5", "secret", "56.5"))

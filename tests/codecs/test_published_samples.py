@@ -1,4 +1,4 @@
-"""The real payloads of `$ANONYMIZER_DATA/payloads`: each decoded, or refused for its reason."""
+"""The real payloads in `$ANONYMIZER_DATA/payloads`: each decoded, or refused with its reason."""
 
 import json
 import os
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.data
 Refused = dict[int, Outcome]
 Place = Callable[[Any], Any]
 
-# By file: its codec, how many lines it has, the lines (from 1) that must be refused, and where
-# a message tells its position (latitude, longitude). Written down from the payloads.
+# For each file: its codec, number of lines, the lines (from 1) that must be refused, and where
+# a message states its position (latitude, longitude). Taken from the payloads by hand.
 PUBLISHED: dict[str, tuple[str, int, Refused, Place]] = {
     "owntracks": ("owntracks", 24, {
         5: NOT_A_POSITION,  # transition
@@ -69,7 +69,7 @@ def payloads(name: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_every_published_payload_is_decoded_or_refused_for_its_reason(name: str) -> None:
+def test_every_published_payload_is_decoded_or_refused_with_its_reason(name: str) -> None:
     codec, n_lines, refused, place = PUBLISHED[name]
     messages = payloads(name)
     assert len(messages) == n_lines
@@ -121,7 +121,7 @@ def test_every_published_payload_is_decoded_or_refused_for_its_reason(name: str)
         ("gtfs_rt", 2, 1454849104.0, "8916"),
     ],
 )
-def test_published_payloads_say_when_and_who(
+def test_time_and_device_of_published_payloads_are_read(
     name: str, line: int, ts: float | None, device: str | None
 ) -> None:
     message = payloads(name)[line - 1]
@@ -173,7 +173,7 @@ def test_published_payloads_say_when_and_who(
         ("gtfs_rt", 2, {"speed_mps": 4.91744}),
     ],
 )
-def test_published_payloads_say_what_was_sensed(
+def test_readings_of_published_payloads_are_read(
     name: str, line: int, readings: dict[str, float] | None
 ) -> None:
     message = payloads(name)[line - 1]

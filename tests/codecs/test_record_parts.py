@@ -1,3 +1,5 @@
+"""Parts of records: how values become codes, and which payloads are refused."""
+
 import json
 import struct
 
@@ -29,7 +31,7 @@ def test_values_become_codes_in_the_order_of_their_domain() -> None:
 
 
 @pytest.mark.parametrize("absent", [{}, {"age": None}, {"age": "?"}])
-def test_null_absence_and_the_marker_are_missing(absent: dict[str, object]) -> None:
+def test_null_absent_and_marked_values_are_missing(absent: dict[str, object]) -> None:
     assert read(PROFILE, ts=1, **absent) == (1.0, (73,))
     assert read(REGISTRATION, ts=1, type="?") == (1.0, (4, 4))
 
@@ -40,12 +42,12 @@ def test_time_is_unix_seconds_or_iso_8601() -> None:
     assert read(PROFILE, ts="1970-01-01 00:01:00") == (60.0, (73,))
 
 
-def test_what_is_not_declared_is_dropped() -> None:
+def test_attributes_that_are_not_declared_are_dropped() -> None:
     assert read(PROFILE, ts=1, age=20, owner="Ada", nested={"a": [1]}) == (1.0, (2,))
 
 
 @pytest.mark.parametrize(
-    ("payload", "why"),
+    ("payload", "reason"),
     [
         (b"", Outcome.INVALID__EMPTY),
         (b"{", Outcome.INVALID__MALFORMED),
@@ -64,8 +66,10 @@ def test_what_is_not_declared_is_dropped() -> None:
         (b'{"ts": 1, "age": 91}', Outcome.INVALID__OUT_OF_DOMAIN),
     ],
 )
-def test_a_payload_that_is_no_part_is_refused_with_its_reason(payload: bytes, why: Outcome) -> None:
-    assert PROFILE.read(payload) is why
+def test_a_payload_that_is_not_a_part_is_refused_with_its_reason(
+    payload: bytes, reason: Outcome
+) -> None:
+    assert PROFILE.read(payload) is reason
 
 
 def test_a_category_that_is_not_declared_is_out_of_the_domain() -> None:

@@ -1,4 +1,4 @@
-"""Every format: what is decoded, what is refused, and for which reason."""
+"""Samples of every format: what is decoded, what is refused, and for which reason."""
 
 import pytest
 
@@ -9,11 +9,11 @@ from tests.codecs.samples import SAMPLES, Sample
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: f"{s.codec}: {s.about}")
-def test_each_message_becomes_its_fixes_or_the_reason_against_it(sample: Sample) -> None:
+def test_each_message_yields_its_fixes_or_the_reason_for_refusal(sample: Sample) -> None:
     assert CODECS[sample.codec](sample.payload) == sample.expected
 
 
-def test_every_codec_has_samples_of_both_ends() -> None:
+def test_every_codec_has_accepted_and_refused_samples() -> None:
     formats = set(CODECS) - {"gtfs_rt"}  # protobuf: in its own file
     assert {s.codec for s in SAMPLES if isinstance(s.expected[0], Fix)} == formats
     assert {s.codec for s in SAMPLES if isinstance(s.expected[0], Outcome)} == formats

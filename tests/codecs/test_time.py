@@ -1,4 +1,4 @@
-"""Times written as text."""
+"""Times written as ISO 8601 text."""
 
 import time
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def test_the_whole_calendar_is_read_back_in_any_zone(moment: datetime) -> None:
 
 
 @given(st.text())
-def test_no_text_makes_it_raise(text: str) -> None:
+def test_no_text_makes_the_reader_of_times_raise(text: str) -> None:
     found = unix_s(text)
     assert found is None or isinstance(found, float)
 
@@ -45,7 +45,7 @@ def test_no_text_makes_it_raise(text: str) -> None:
         "2017-01-03T23:58:29+05:30",
     ],
 )
-def test_the_spellings_in_use_are_one_instant(text: str) -> None:
+def test_all_spellings_in_use_are_the_same_instant(text: str) -> None:
     assert unix_s(text) == 1483468109.0
 
 
@@ -56,10 +56,10 @@ def test_nanoseconds_are_cut_to_microseconds() -> None:
 @pytest.mark.parametrize(
     "text", ["", "now", "2016-12-31T23:59:60Z", "2017-13-01T00:00:00Z", "\ud800"]
 )
-def test_what_is_no_time_is_none(text: str) -> None:
+def test_text_that_is_not_a_time_gives_none(text: str) -> None:
     assert unix_s(text) is None
 
 
 @pytest.mark.usefixtures("_far_from_utc")
-def test_a_time_without_an_offset_is_utc_wherever_the_gateway_stands() -> None:
+def test_a_time_without_an_offset_is_utc_in_whatever_zone_the_gateway_runs() -> None:
     assert unix_s("1970-01-01T00:00:09") == 9.0

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from anonymizer.algorithms.positions.readings import Attribute
+from anonymizer.algorithms.positions.readings import ReadingAttribute
 from anonymizer.settings.model import DeclaredReadings, ReadingSettings
 
 SPEED = {"name": "speed_mps", "lo": 0, "hi": 50}
@@ -41,7 +41,7 @@ def test_a_reading_that_does_not_fit_is_refused(changed: dict[str, Any], message
 
 def test_extremes_and_own_values_are_off_unless_asked_for() -> None:
     attribute = ReadingSettings.model_validate(SPEED).attribute
-    assert attribute == Attribute("speed_mps", 0.0, 50.0)
+    assert attribute == ReadingAttribute("speed_mps", 0.0, 50.0)
     assert not {"min", "max"} & set(attribute.statistics)
     assert not attribute.per_pseudonym
 
@@ -49,7 +49,7 @@ def test_extremes_and_own_values_are_off_unless_asked_for() -> None:
 def test_everything_that_may_be_asked_for_reaches_the_algorithms() -> None:
     asked = ("count", "mean", "min", "max", "p1", "p50", "p99")
     table = SPEED | {"step": 0.5, "statistics": list(asked), "per_pseudonym": True}
-    assert ReadingSettings.model_validate(table).attribute == Attribute(
+    assert ReadingSettings.model_validate(table).attribute == ReadingAttribute(
         "speed_mps", 0.0, 50.0, 0.5, asked, per_pseudonym=True
     )
 

@@ -16,7 +16,7 @@ import numpy as np
 from anonymizer.algorithms.attacks.observed import Observed, starts
 from anonymizer.algorithms.attacks.truth import TIME_SLACK_S
 from anonymizer.algorithms.kernels import kernel
-from anonymizer.algorithms.positions.readings import Attribute, ReadingsState
+from anonymizer.algorithms.positions.readings import ReadingAttribute, ReadingsState
 from anonymizer.domain.arrays import FloatArray, IntArray
 
 _ONE_SIDED = 1.0
@@ -135,7 +135,7 @@ def _distance(published: FloatArray, known: FloatArray) -> float:
 def last_sensed(
     observed: Observed,
     *,
-    attributes: Sequence[Attribute],
+    attributes: Sequence[ReadingAttribute],
     device: IntArray,
     ts: FloatArray,
     value: FloatArray,

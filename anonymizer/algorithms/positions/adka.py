@@ -1,7 +1,7 @@
-"""ADKA: k by local density, and a region grown over the road graph until it hides k devices.
+"""ADKA, adaptive-density k-anonymity: k by local density, regions by breadth-first search.
 
-Promise: every region holds at least k distinct devices. Nothing more: who knows the algorithm
-finds the device the region was grown from (see the threat model).
+Promise: every region holds at least k distinct devices. It promises nothing more: an adversary
+who knows the algorithm finds the device that a region was grown from (see the threat model).
 """
 
 from dataclasses import dataclass
@@ -20,17 +20,17 @@ _REGION_TOO_LARGE = int(Outcome.SUPPRESSED__REGION_TOO_LARGE)
 
 @dataclass(frozen=True, slots=True)
 class DensityRule:
-    """How many devices a region must hold, by the density at its root.
+    """The k of a region, by the density at its root.
 
     Attributes
     ----------
     steps
         Rising densities, in devices at a node and its neighbours.
     values
-        One more than `steps`, not rising: `values[i]` is k where the density is below
-        `steps[i]` and not below the step before; the last is k beyond every step.
+        One more than `steps`, not rising. `values[i]` is k for densities below `steps[i]` and
+        not below the previous step; the last value is k beyond all steps.
     floor
-        No k is below this.
+        Smallest k.
     """
 
     steps: tuple[int, ...] = (4, 10)
@@ -52,7 +52,7 @@ class Regions:
     first_node_of, node
         Region r: `node[first_node_of[r]:first_node_of[r + 1]]`, in the order of growth.
     outcome
-        `HELD`, or why there is no region, shape (regions,).
+        `HELD`, or the reason why there is no region, shape (regions,).
     """
 
     first_node_of: IntArray
@@ -65,8 +65,8 @@ def grow_regions(
 ) -> Regions:
     """Grow a region from each root by breadth-first search until it holds k devices.
 
-    Neighbours are taken in the graph's own adjacency order; devices are summed as each node is
-    *added*, and growth stops the moment the sum reaches k, also in the middle of a list of
+    Neighbours are taken in the graph's own adjacency order. Devices are summed as each node is
+    *added*, and growth stops as soon as the sum reaches k, even in the middle of a list of
     neighbours.
 
     Parameters
@@ -74,24 +74,24 @@ def grow_regions(
     density
         Where the devices are.
     root
-        Nodes, shape (r,).
+        Root node of each region, shape (r,).
     k
-        Devices needed, shape (r,), >= 1.
+        Devices that each region must hold, shape (r,), >= 1.
     max_nodes
         A region that would need more nodes is refused.
 
     Returns
     -------
     regions
-        Refused with `SUPPRESSED__TOO_FEW_DEVICES` where the component of the root holds fewer
-        than k devices, with `SUPPRESSED__REGION_TOO_LARGE` at the cap.
+        A region is refused with `SUPPRESSED__TOO_FEW_DEVICES` if the component of its root holds
+        fewer than k devices, and with `SUPPRESSED__REGION_TOO_LARGE` at the cap.
 
     Notes
     -----
-    O(nodes) a call, which the marks of visited nodes take, and O(region + its border) a root:
-    marks are never cleared, they carry the number of the root that set them.
+    O(nodes) a call for the marks of visited nodes, and O(region + its border) a root. Marks are
+    never cleared: they carry the number of the root that set them.
     """
-    # No region needs more nodes than there are; a cap beyond that would only take memory.
+    # No region needs more nodes than the network has; a larger cap would only cost memory.
     network = density.network
     return Regions(
         *_grow(
@@ -133,7 +133,7 @@ def _grow(
             larger = np.empty(2 * len(node) + max_nodes, np.int32)
             larger[:n] = node[:n]
             node = larger
-        # The region is its own queue: nodes stand in the order they were added.
+        # The region is its own queue: its nodes are in the order in which they were added.
         node[n] = root[r]
         n += 1
         seen_by[root[r]] = r

@@ -1,8 +1,8 @@
-"""The live density map: how many distinct devices are at and around every node.
+"""The density map: how many distinct devices are at and around every node.
 
-It is derived from *versioned positions* (device -> version, node), never from +1/-1 messages:
-whatever is repeated, reordered or late leaves the counts equal to a fresh count over the
-newest position of each device.
+It is derived from *versioned positions* (device -> version, node), never from +1/-1 messages.
+Whatever messages are repeated, reordered or late, the counts equal a fresh count over the newest
+position of each device.
 """
 
 from dataclasses import dataclass
@@ -27,14 +27,14 @@ _SUPERSEDED = int(Outcome.SUPPRESSED__SUPERSEDED)
 class DensityMap:
     """Newest position of each device, and the counts that follow from them.
 
-    A *slot* is the small integer that stands for a device; who is behind it is known outside.
+    A *slot* is the small integer that stands for a device; the caller knows which device it is.
 
     Attributes
     ----------
     network
-        What the nodes are.
+        The network whose nodes are counted.
     node_of
-        Node of each slot, `ABSENT` where it is not on the graph, shape (slots,).
+        Node of each slot, `ABSENT` if it is not on the graph, shape (slots,).
     version_of
         Unix seconds of the newest position of each slot, -inf for none, shape (slots,).
     n_at
@@ -54,7 +54,7 @@ class DensityMap:
 
     @classmethod
     def empty(cls, network: RoadNetwork) -> "DensityMap":
-        """Return the map of a network nobody has reported on yet."""
+        """Return the map of a network without any devices."""
         return cls(
             network=network,
             node_of=np.full(_FIRST_SLOTS, ABSENT, np.int32),
@@ -66,19 +66,19 @@ class DensityMap:
 
     @property
     def n_devices(self) -> int:
-        """Distinct devices on the graph."""
+        """Number of distinct devices on the graph."""
         return int(self.n_in.sum())
 
     @property
     def is_known(self) -> BoolArray:
-        """Which slots belong to devices that were heard of and have not expired."""
+        """Which slots belong to devices that have reported and have not expired."""
         return self.version_of > -np.inf
 
     def advance(self, slot: Int32Array, ts: FloatArray, node: Int32Array) -> UInt8Array:
-        """Take in a batch of positions; return what became of each.
+        """Process a batch of positions; return the outcome of each.
 
-        The newest position of each device moves it, if it is newer than what is known; the
-        order within the batch changes nothing.
+        The newest position of each device moves the device if it is newer than the known one.
+        The order within the batch makes no difference.
 
         Parameters
         ----------
@@ -87,42 +87,42 @@ class DensityMap:
         ts
             Unix seconds, finite, shape (n,).
         node
-            Node of each position, `ABSENT` when off the graph, shape (n,): the device then
-            leaves the map, it is not where it was.
+            Node of each position, `ABSENT` if off the graph, shape (n,): the device then leaves
+            the map, because it is no longer at its old node.
 
         Returns
         -------
         outcome
-            `HELD` for the one position of a device that moved it, else `LATE`, `DUPLICATE` or
+            `HELD` for the position that moved its device, else `LATE`, `DUPLICATE` or
             `SUPPRESSED__SUPERSEDED`, shape (n,).
 
         Notes
         -----
-        O(slots + n + the degrees of the nodes left and entered). Equal times are settled by the
-        larger node index, so that the outcome does not hang on the order.
+        O(slots + n + degrees of the nodes left and entered). Among equal times the larger node
+        index wins, so that the outcome does not depend on the order.
         """
         if len(slot):
             self._make_room(int(slot.max()) + 1)
         newest_of = _newest(self.version_of, slot, ts, node)
-        outcome = _judge(self.version_of, newest_of, slot, ts)
+        outcome = _classify(self.version_of, newest_of, slot, ts)
         winner = np.flatnonzero(outcome == Outcome.HELD)
         self.version_of[slot[winner]] = ts[winner]
         self._move(slot[winner], node[winner])
         return outcome
 
     def expire(self, before: float, *, kept: BoolArray | None = None) -> Int32Array:
-        """Forget every device last heard of before a time; return the slots set free.
+        """Forget every device whose newest position is older than a time; return the freed slots.
 
         Parameters
         ----------
         before
             Unix seconds.
         kept
-            Slots that are not to be forgotten all the same, shape (slots,); None: there are none.
+            Slots that must not be forgotten even so, shape (slots,); None: no such slots.
 
         Notes
         -----
-        O(slots + the degrees of the nodes left).
+        O(slots + degrees of the nodes left).
         """
         stale = (self.version_of < before) & (self.version_of > -np.inf)
         if kept is not None:
@@ -158,7 +158,7 @@ class DensityMap:
 def _newest(
     version_of: FloatArray, slot: Int32Array, ts: FloatArray, node: Int32Array
 ) -> Int32Array:
-    """Return the position that each slot moves to, -1 where none is news to it."""
+    """Return the index of the position that each slot moves to, -1 for none."""
     newest_of = np.full(len(version_of), -1, np.int32)
     for i in range(len(slot)):
         s = slot[i]
@@ -171,10 +171,10 @@ def _newest(
 
 
 @kernel
-def _judge(
+def _classify(
     version_of: FloatArray, newest_of: Int32Array, slot: Int32Array, ts: FloatArray
 ) -> UInt8Array:
-    """Say of each position what it is beside the newest of its slot, old and new."""
+    """Return the outcome of each position, compared with the old and new newest of its slot."""
     outcome = np.empty(len(slot), np.uint8)
     for i in range(len(slot)):
         known = version_of[slot[i]]
@@ -202,7 +202,7 @@ def _move(
     slot: Int32Array,
     node: Int32Array,
 ) -> None:
-    """Move devices, distinct ones, to nodes (negative: off the graph), and their counts along."""
+    """Move distinct devices to nodes (negative: off the graph), and update the counts."""
     for i in range(len(slot)):
         old, new = node_of[slot[i]], node[i]
         if old == new:

@@ -1,4 +1,9 @@
-"""Partitioning of devices into groups that are as small as what they demand allows."""
+"""Partition of devices into the smallest groups that satisfy their demands, after Mondrian [1]_.
+
+References
+----------
+.. [1] K. LeFevre, D. DeWitt, R. Ramakrishnan, "Mondrian Multidimensional K-Anonymity", ICDE 2006.
+"""
 
 import numpy as np
 
@@ -6,39 +11,41 @@ from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 
 
-@kernel
 def partition(point: FloatArray, need: Int32Array, part: Int32Array) -> tuple[IntArray, IntArray]:
     """Split devices by their coordinates, as finely as every device's demand allows.
 
     Parameters
     ----------
     point
-        Coordinates of each device, in as many dimensions as matter, shape (n, d).
+        Coordinates of each device in d dimensions, shape (n, d).
     need
-        How many devices each wants to be among, shape (n,), >= 1.
+        Group size that each device demands, shape (n,), >= 1.
     part
-        Devices of different parts share no group, shape (n,).
+        Devices of different parts never share a group, shape (n,).
 
     Returns
     -------
     member, first_member_of
-        Groups in compressed sparse rows over `0..n-1`. Each holds at least as many devices as
-        any of its members demands, unless its whole part does not: that is one group then.
+        Groups in compressed sparse rows over `0..n-1`. Each has at least as many devices as any
+        of its members demands. If a whole part has too few, it is one group.
 
     Notes
     -----
-    Mondrian [1]_, across the widest side first and across the next where that fails. A set of
-    n devices that demand k is to become `n // k` groups, so it is split in that proportion
-    rather than at the median: halving by the median stops at up to 2k - 1 devices a group,
-    this at n / (n // k), rounded up. Where demands differ, a group holds less than twice the
-    largest in it. Expected O(d n log n).
-
-    References
-    ----------
-    .. [1] K. LeFevre, D. DeWitt, R. Ramakrishnan, "Mondrian Multidimensional K-Anonymity", 2006.
+    Mondrian: cuts the widest side first, and the next one if that fails. Deviation: n devices
+    that demand k should become `n // k` groups, so a set is split in that proportion, not at the
+    median. Median cuts stop at groups of up to 2k - 1 devices, these at n / (n // k), rounded
+    up. Where demands differ, a group has less than twice the largest demand in it.
+    Expected O(d n log n).
     """
+    return _partition(point, need, part, np.argsort(part, kind="stable"))
+
+
+@kernel
+def _partition(
+    point: FloatArray, need: Int32Array, part: Int32Array, member: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Split devices that are sorted by their parts; `member` is reordered in place."""
     n, d = point.shape
-    member = np.argsort(part, kind="mergesort")
     ends = np.empty(n, np.int64)
     n_groups = 0
     stack = [(n, n)]
@@ -54,7 +61,7 @@ def partition(point: FloatArray, need: Int32Array, part: Int32Array) -> tuple[In
             ends[n_groups] = hi
             n_groups += 1
         else:
-            # The left half last, so that it is next: groups end in rising order.
+            # The left half is pushed last, so it is popped next: groups are found in rising order.
             stack.append((at, hi))
             stack.append((lo, at))
     first_member_of = np.zeros(n_groups + 1, np.int64)
@@ -64,11 +71,10 @@ def partition(point: FloatArray, need: Int32Array, part: Int32Array) -> tuple[In
 
 @kernel
 def _cut(point: FloatArray, need: Int32Array, member: IntArray, lo: int, hi: int, d: int) -> int:
-    """Reorder a set in place so that it can be split at the place returned; `lo`: it cannot."""
+    """Reorder a set in place so that it can be split at the returned index; `lo`: it cannot."""
     n = hi - lo
-    most = _largest(need, member, lo, hi)
-    shares = n // most
-    left = n * (shares // 2) // shares if shares >= 2 else n // 2
+    n_groups = n // _largest(need, member, lo, hi)
+    left = n * (n_groups // 2) // n_groups if n_groups >= 2 else n // 2
     if left == 0:
         return lo
     low = np.empty(d)
@@ -79,7 +85,13 @@ def _cut(point: FloatArray, need: Int32Array, member: IntArray, lo: int, hi: int
             value = point[member[i], axis]
             low[axis] = min(low[axis], value)
             high[axis] = max(high[axis], value)
-    for axis in np.argsort(low - high):
+    tried = np.zeros(d, np.bool_)
+    for _ in range(d):
+        axis = -1
+        for a in range(d):
+            if not tried[a] and (axis < 0 or high[a] - low[a] > high[axis] - low[axis]):
+                axis = a
+        tried[axis] = True
         _select(point, member, lo, hi, axis, lo + left)
         if left >= _largest(need, member, lo, lo + left) and n - left >= _largest(
             need, member, lo + left, hi
@@ -98,13 +110,13 @@ def _largest(need: Int32Array, member: IntArray, lo: int, hi: int) -> int:
 
 @kernel
 def _before(point: FloatArray, axis: int, a: int, b: int) -> bool:
-    """Whether device a comes before b along an axis; ties by index, so that order is total."""
+    """Whether device a precedes b along an axis; ties by index make the order total."""
     return point[a, axis] < point[b, axis] or (point[a, axis] == point[b, axis] and a < b)
 
 
 @kernel
 def _select(point: FloatArray, member: IntArray, lo: int, hi: int, axis: int, at: int) -> None:
-    """Reorder `member[lo:hi]` so that what stands before `at` comes before what stands after."""
+    """Reorder `member[lo:hi]` so that devices before index `at` precede the rest (quickselect)."""
     hi -= 1
     while lo < hi:
         pivot = member[(lo + hi) // 2]

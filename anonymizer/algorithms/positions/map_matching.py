@@ -1,4 +1,4 @@
-"""Map matching in its simplest sound form: a position belongs to the nearest node."""
+"""Map matching in its simplest sound form: a position is matched to the nearest node."""
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -11,18 +11,18 @@ OFF_GRAPH = -1
 
 
 class NodeLocator:
-    """Finds the nearest node of a network, if one is near enough.
+    """Finds the nearest node of a network within a limit.
 
-    A k-d tree over points of the unit sphere: the chord between two points grows with the
-    great circle between them, so the nearest is the nearest everywhere, poles and
-    antimeridian included, with no projection to choose.
+    It uses a k-d tree over points on the unit sphere. The chord between two points grows with
+    their great-circle distance, so the nearest point is correct everywhere, including the poles
+    and the antimeridian, and no projection has to be chosen.
 
     Parameters
     ----------
     network
-        With coordinates.
+        A network with coordinates.
     limit_m
-        A position further than this from every node is off the graph.
+        A position farther than this from every node is off the graph.
 
     Raises
     ------
@@ -34,7 +34,7 @@ class NodeLocator:
         if not network.has_coordinates:
             raise ValueError("positions cannot be located on a network without coordinates")
         self._tree = cKDTree(unit_vectors(network.lat, network.lon))
-        # The tree's bound is strict; the limit itself is still on the graph.
+        # The tree's bound is exclusive; a position at the limit itself is still on the graph.
         self._bound = float(np.nextafter(chord_of_m(limit_m), np.inf))
 
     def locate(self, lat: FloatArray, lon: FloatArray) -> Int32Array:
@@ -47,8 +47,7 @@ class NodeLocator:
 
         Notes
         -----
-        O(n log nodes). Nodes at one and the same place share their devices out to any one of
-        them, always the same one.
+        O(n log nodes). Of several nodes at the same place, always the same one is returned.
         """
         distance, node = self._tree.query(unit_vectors(lat, lon), distance_upper_bound=self._bound)
         return np.where(np.isfinite(distance), node, OFF_GRAPH).astype(np.int32)

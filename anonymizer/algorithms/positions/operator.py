@@ -1,8 +1,7 @@
-"""The operator of the positions flow: one batch of located positions in, one release out.
+"""The cloaking operator of the positions flow: a batch of located positions in, a release out.
 
-A pure function of state, batch and time. Which regions are formed is the `Cloak` it is given;
-what every one of them promises at the least is verified here, by code that shares nothing
-with it.
+A pure function of state, batch and time. A `Cloak` forms the regions; the operator verifies their
+minimum promise with code that is independent of the cloak.
 """
 
 from dataclasses import dataclass
@@ -22,14 +21,13 @@ from anonymizer.domain.release import Release
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TickResult:
-    """What one tick made of its batch.
+    """The result of one tick.
 
     Attributes
     ----------
     outcome
-        What became of each position, shape (n,). `PUBLISHED`: it is in the release and will be
-        published, or not delivered. `HELD`: it waits for its device to be grouped; a newer
-        position of the device takes its place.
+        Outcome of each position, shape (n,). `PUBLISHED`: it is in the release. `HELD`: it waits
+        until its device is grouped; a newer position of the device replaces it.
     release
         Verified groups.
     freed
@@ -42,10 +40,10 @@ class TickResult:
 
 
 def classify_time(ts: FloatArray, now: float, *, ahead_s: float, behind_s: float) -> UInt8Array:
-    """Return `HELD` for believable times, else why not, shape (n,). NaN is not believable.
+    """Return `HELD` for plausible times, else the reason, shape (n,). NaN is not plausible.
 
-    This bounds what a device with a wrong clock can do: were any future time accepted, one
-    such message would make all its later ones stale.
+    This limits the damage of a wrong clock: if any future time were accepted, one such message
+    would make all later messages of the device stale.
     """
     outcome = np.full(len(ts), Outcome.INVALID__ANCIENT_TIME, np.uint8)
     outcome[ts >= now - behind_s] = Outcome.HELD
@@ -54,20 +52,20 @@ def classify_time(ts: FloatArray, now: float, *, ahead_s: float, behind_s: float
 
 
 class CloakingOperator:
-    """Keeps the density map and cloaks each tick's positions against what the tick closes over.
+    """Keeps the density map, and cloaks the positions of a tick against the density at its end.
 
     Parameters
     ----------
     network
-        Where devices move.
+        The network on which the devices move.
     cloak
-        How regions are formed.
+        Forms the groups and their regions.
     ttl_s
-        A device not heard of for longer is not present.
+        A device that is silent for longer is not present.
     k_floor
-        No group of fewer devices is ever published, whatever `cloak` says.
+        No group of fewer devices is ever published, whatever `cloak` returns.
     transcripts
-        Checks the promise over time where `cloak` makes one. None: it makes none.
+        Verifies the promise of `cloak` over time; None if it makes no such promise.
     """
 
     def __init__(
@@ -86,23 +84,23 @@ class CloakingOperator:
         self._transcripts = transcripts
 
     def set_rule(self, rule: DensityRule, *, k_extra: int) -> None:
-        """Let groups that are formed from now on hold so many devices."""
+        """Use this rule for groups formed from now on."""
         self._cloak.set_rule(rule, k_extra=k_extra)
 
     @property
     def n_waiting(self) -> int:
-        """Devices on the graph that wait to be grouped."""
+        """Number of devices on the graph that wait to be grouped."""
         return self._cloak.n_waiting(self.density)
 
     @property
     def place_of(self) -> Int32Array:
-        """The node at which each slot counts as being, negative for nowhere."""
+        """The node at which each slot is counted, negative for none."""
         return self._cloak.places(self.density)
 
     def n_hidden_among(self, release: Release) -> IntArray:
-        """Return among how many devices each group hides its own, shape (groups,).
+        """Return the size of each group's anonymity set, shape (groups,).
 
-        The devices in its region; where members hide each other, the members.
+        It is the number of members if they hide each other, else of the devices in the region.
         """
         if self._cloak.reciprocal:
             return np.diff(release.first_member_of)
@@ -110,16 +108,16 @@ class CloakingOperator:
         return np.add.reduceat(inside, release.first_node_of[:-1])
 
     def tick(self, slot: Int32Array, ts: FloatArray, node: Int32Array, *, now: float) -> TickResult:
-        """Take in a batch and release what may be published of it.
+        """Process a batch of positions; return the release and the outcome of each position.
 
         Parameters
         ----------
         slot, ts, node
-            Device slot, unix seconds (believable, see `classify_time`, and not older than
+            Device slot, unix seconds (plausible, see `classify_time`, and not older than
             `ttl_s`) and node (negative: off the graph) of each position, shape (n,), in any
             order.
         now
-            Unix seconds that the tick closes at.
+            Unix seconds at which the tick closes.
         """
         density = self.density
         outcome = density.advance(slot, ts, node)
@@ -131,23 +129,24 @@ class CloakingOperator:
         reporting = moved[on_graph]
         reporting = reporting[np.argsort(slot[reporting])]
         cloaked = self._cloak.cloak(density, slot[reporting], now=now)
-        release, fate = cloaked.release, cloaked.fate
+        release, cloaked_outcome = cloaked.release, cloaked.outcome
         holds = self._verified(release, slot[reporting], now)
         if not holds.all():
             self._cloak.retire(release.only(~holds).member)
             release = release.only(holds)
         released = np.zeros(len(density.node_of), bool)
         released[release.member] = True
-        # What is in the release goes out, what is not does not, whatever the cloak says of it.
+        # The verified release decides what is published, not the outcome that the cloak reports.
         inside = released[slot[reporting]]
-        fate[~inside & (fate == Outcome.PUBLISHED)] = Outcome.SUPPRESSED__UNVERIFIED
-        fate[inside] = Outcome.PUBLISHED
-        outcome[reporting] = fate
+        refused = ~inside & (cloaked_outcome == Outcome.PUBLISHED)
+        cloaked_outcome[refused] = Outcome.SUPPRESSED__UNVERIFIED
+        cloaked_outcome[inside] = Outcome.PUBLISHED
+        outcome[reporting] = cloaked_outcome
         return TickResult(outcome, release, freed)
 
     def _verified(self, release: Release, reporting: Int32Array, now: float) -> BoolArray:
         """Return which groups keep their promise."""
-        # Who is silent is where the cloak says, who reports is where it reports from.
+        # The cloak's word is taken for silent devices only; the others are where they report.
         place_of = self.place_of.copy()
         place_of[reporting] = self.density.node_of[reporting]
         holds = groups_that_hold(

@@ -1,29 +1,28 @@
-"""Readings: the newest value of every declared attribute of every device, within its bounds.
+"""Readings: the newest sensor values of each device, and statistics of them for each group.
 
-Values are clamped and rounded as they come in: nothing behind this knows them any finer.
+Values are clamped and rounded on arrival; no later stage knows them more precisely. Statistics
+are published only where at least k members of a group have a value.
 
-Summaries: what the members of a group sensed, told of at least k of them together.
-
-What is hidden: whose a value is. Every statistic is a symmetric function of the members' values,
-given only where at least k members have one, and members are told apart by nothing else.
+What is hidden: which member a value belongs to. Every statistic is a symmetric function of the
+members' values.
 
 What is not hidden:
 
-- that a value is *somebody's*: the smallest and the largest are one member's each, so they are
-  off unless asked for, and no quantile is given that would be made of either. The others are
-  bounds on what the group holds;
-- who alone could have it. One who knows the values of all members but one solves the mean for
-  the last, and one who knows that only trucks drive at 22 m/s knows what a group holds;
-- differences. Two releases of one group between which one member's value changes or comes or goes
-  tell that value (`mean * count` before and after). They do not tell whose it is, except to one
-  who knows which member reported, or fell silent, just then. Only rounding to `step` blunts this:
-  values, means and quantiles are rounded, so that a difference is known to about `count * step`
-  and no better;
-- that some members have no reading: `count` against the number of pseudonyms.
+- that *some* member has a value. The smallest and the largest are the values of one member each,
+  so they are published only on request, and a quantile that would depend on either is omitted.
+  The other statistics bound the values in the group;
+- who could have a value. An adversary who knows the values of all members but one solves the
+  mean for the last. One who knows that only trucks drive at 22 m/s learns what a group contains;
+- differences. If one member's value changes, appears or disappears between two releases of a
+  group, `mean * count` before and after reveals that value. Whose value it is remains hidden,
+  except from an adversary who knows which member reported or fell silent just then. Only `step`
+  limits this: values, means and quantiles are rounded, so a difference is known to about
+  `count * step` and no better;
+- that some members have no reading: compare `count` with the number of pseudonyms.
 
-Own values beside a pseudonym (`per_pseudonym`) hide nothing of this and can undo the anonymity
-altogether; `anonymizer.algorithms.attacks.value_linking` measures how far. A value that is
-no longer given also tells which member fell silent.
+Individual values next to a pseudonym (`per_pseudonym`) hide none of this and can undo the
+anonymity altogether; `anonymizer.algorithms.attacks.value_linking` measures how far. A value that
+is no longer published also reveals which member fell silent.
 """
 
 from collections.abc import Sequence
@@ -41,22 +40,22 @@ _NO_STEP = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
-    """A reading that is declared, and may therefore be published.
+class ReadingAttribute:
+    """A declared reading: only declared readings may be published.
 
     Attributes
     ----------
     name
-        As the codecs give it.
+        Its name, as returned by the codecs.
     lo, hi
-        Range that values are clamped to before anything else; finite, lo < hi.
+        Range to which values are clamped first; finite, lo < hi.
     step
-        Values, means and quantiles are rounded to `lo + n * step` (at most `hi`). None: they
-        are not.
+        Values, means and quantiles are rounded to `lo + n * step` (at most `hi`); None: not
+        rounded.
     statistics
-        Of `count`, `mean`, `min`, `max` and `p1` to `p99`, in the order they are published.
+        Some of `count`, `mean`, `min`, `max` and `p1` to `p99`, in the order of publication.
     per_pseudonym
-        Whether each member's own value is published too.
+        Whether the individual value of each member is published too.
     """
 
     name: str
@@ -68,7 +67,7 @@ class Attribute:
 
     @property
     def decimals(self) -> int:
-        """Decimal places that tell twelve digits of the range; the rest is noise of rounding."""
+        """Decimal places that keep twelve digits of the range; the rest is rounding noise."""
         return max(0, _SIGNIFICANT_DIGITS - ceil(log10(max(abs(self.lo), abs(self.hi)))))
 
 
@@ -78,12 +77,12 @@ class ReadingsState:
     Parameters
     ----------
     attributes
-        What is kept; the index of an attribute is its place in here.
+        The declared readings; the index of an attribute is its position in this sequence.
     ttl_s
-        A value older than this counts as none.
+        An older value counts as missing.
     """
 
-    def __init__(self, attributes: Sequence[Attribute], *, ttl_s: float) -> None:
+    def __init__(self, attributes: Sequence[ReadingAttribute], *, ttl_s: float) -> None:
         self.attributes = tuple(attributes)
         self.index_of = {attribute.name: i for i, attribute in enumerate(attributes)}
         self._ttl_s = ttl_s
@@ -94,28 +93,28 @@ class ReadingsState:
     def advance(
         self, slot: Int32Array, attribute: IntArray, value: FloatArray, ts: FloatArray
     ) -> IntArray:
-        """Take in a batch of readings; return how many were clamped, shape (attributes,).
+        """Process a batch of readings; return how many were clamped, shape (attributes,).
 
         Parameters
         ----------
         slot, attribute, value, ts
             Device slot (>= 0), index of the attribute, finite value and unix seconds of each
-            reading, shape (n,), in any order: equal times are settled by the larger value.
+            reading, shape (n,), in any order; among equal times the larger value wins.
 
         Notes
         -----
-        O(n), and O(slots) when a slot is new.
+        O(n), and O(slots) if a slot is new.
         """
         if len(slot):
             self._make_room(int(slot.max()) + 1)
         return _advance(*self._bounds, self._value_of, self._heard_at, slot, attribute, value, ts)
 
     def current(self, member: Int32Array, *, now: float) -> FloatArray:
-        """Return the values of members (slots), NaN for none, shape (members, attributes)."""
+        """Return the values of members (slots), NaN if missing, shape (members, attributes)."""
         return _current(self._value_of, self._heard_at, member, now - self._ttl_s)
 
     def forget(self, slot: Int32Array) -> None:
-        """Clear slots set free: the next device there inherits nothing."""
+        """Clear freed slots, so that the next device in a slot inherits nothing."""
         self._heard_at[slot[slot < len(self._heard_at)]] = -np.inf
 
     def _make_room(self, n_slots: int) -> None:
@@ -126,8 +125,8 @@ class ReadingsState:
             self._heard_at = np.concatenate([self._heard_at, np.full(more, -np.inf)])
 
 
-def bounds(attributes: Sequence[Attribute]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return lo, hi and step (0 for none) of each attribute, as the kernels take them."""
+def bounds(attributes: Sequence[ReadingAttribute]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return lo, hi and step (0 for none) of each attribute, in the form the kernels need."""
     return (
         np.array([attribute.lo for attribute in attributes], np.float64),
         np.array([attribute.hi for attribute in attributes], np.float64),
@@ -137,7 +136,7 @@ def bounds(attributes: Sequence[Attribute]) -> tuple[FloatArray, FloatArray, Flo
 
 @kernel
 def rounded(value: float, lo: float, hi: float, step: float) -> float:
-    """Return the step nearest to a value in range."""
+    """Return the nearest step to a value in range."""
     if step == _NO_STEP:
         return value
     nearest: float = lo + step * np.floor((value - lo) / step + 0.5)
@@ -184,24 +183,25 @@ def _current(
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Summaries:
-    """What is told of each attribute (a) of each group (g).
+    """Statistics of each attribute (a) in each group (g).
 
     Attributes
     ----------
     attributes
-        Declared ones.
+        The declared attributes.
     count
-        Members with a value, 0 where fewer than k have one: then nothing is told, shape (g, a).
+        Number of members with a value, shape (g, a); 0 if fewer than k have one, in which case
+        nothing is published.
     mean, smallest, largest
-        Over those members, NaN where nothing is told, shape (g, a).
+        Over those members, NaN where `count` is 0, shape (g, a).
     percents, quantile
-        Which quantiles (1 to 99), and their values, shape (g, a, percents); NaN also where the
-        quantile would be made of the smallest or the largest value.
+        The requested quantiles (1 to 99) and their values, shape (g, a, percents); NaN also
+        where the quantile would depend on the smallest or the largest value.
     n_left_out
-        Groups where some members had a value, but fewer than k, shape (a,).
+        Number of groups in which some members, but fewer than k, have a value, shape (a,).
     """
 
-    attributes: tuple[Attribute, ...]
+    attributes: tuple[ReadingAttribute, ...]
     count: IntArray
     mean: FloatArray
     smallest: FloatArray
@@ -210,44 +210,44 @@ class Summaries:
     quantile: FloatArray
     n_left_out: IntArray
 
-    def told(self) -> list[dict[str, dict[str, float]]]:
-        """Return for each group what is published of it: attribute -> statistic -> number.
+    def published(self) -> list[dict[str, dict[str, float]]]:
+        """Return what is published about each group: attribute -> statistic -> number.
 
-        An attribute that nothing is told of is missing, and so is a statistic.
+        Attributes without statistics and statistics without a value are left out.
         """
         rows: list[dict[str, dict[str, float]]] = [{} for _ in range(len(self.count))]
         for a, attribute in enumerate(self.attributes):
-            given = np.flatnonzero(self.count[:, a])
-            columns = [self._column(a, s)[given].tolist() for s in attribute.statistics]
-            for g, values in zip(given.tolist(), zip(*columns, strict=True), strict=True):
-                stated = zip(attribute.statistics, values, strict=True)
-                rows[g][attribute.name] = {s: value for s, value in stated if not isnan(value)}
+            group = np.flatnonzero(self.count[:, a])
+            columns = [self._column(a, s)[group].tolist() for s in attribute.statistics]
+            for g, values in zip(group.tolist(), zip(*columns, strict=True), strict=True):
+                named = zip(attribute.statistics, values, strict=True)
+                rows[g][attribute.name] = {s: value for s, value in named if not isnan(value)}
         return rows
 
     def own_values(
         self, value: FloatArray, first_member_of: IntArray
     ) -> dict[str, list[float | None]]:
-        """Return the values that are published beside pseudonyms, by attribute.
+        """Return the individual values that are published next to pseudonyms, by attribute.
 
         Parameters
         ----------
         value, first_member_of
-            As summarized.
+            The arrays that were passed to `summarize`.
 
         Returns
         -------
         own
-            For each attribute published so a value for each member, None where the member has
-            none or its group is told nothing.
+            A value for each member, for attributes with `per_pseudonym` only. None if the member
+            has no value, or if nothing is published about its group.
         """
         n_members = np.diff(first_member_of)
         own: dict[str, list[float | None]] = {}
         for a, attribute in enumerate(self.attributes):
             if attribute.per_pseudonym:
-                told = np.repeat(self.count[:, a] > 0, n_members) & ~np.isnan(value[:, a])
-                shown = value[:, a].round(attribute.decimals).tolist()
-                stated = zip(shown, told.tolist(), strict=True)
-                own[attribute.name] = [x if is_told else None for x, is_told in stated]
+                published = np.repeat(self.count[:, a] > 0, n_members) & ~np.isnan(value[:, a])
+                rounded_value = value[:, a].round(attribute.decimals).tolist()
+                pairs = zip(rounded_value, published.tolist(), strict=True)
+                own[attribute.name] = [x if is_published else None for x, is_published in pairs]
         return own
 
     def _column(self, a: int, statistic: str) -> FloatArray | IntArray:
@@ -260,35 +260,39 @@ class Summaries:
 
 
 def summarize(
-    value: FloatArray, first_member_of: IntArray, k: Int32Array, *, attributes: Sequence[Attribute]
+    value: FloatArray,
+    first_member_of: IntArray,
+    k: Int32Array,
+    *,
+    attributes: Sequence[ReadingAttribute],
 ) -> Summaries:
-    """Return what may be told of groups.
+    """Return the statistics of groups that may be published.
 
     Parameters
     ----------
     value
-        Of each member and attribute, as `ReadingsState.current` gives them: within range, on
-        its steps, NaN for none, shape (members, attributes).
+        Value of each member and attribute as returned by `ReadingsState.current`: within range,
+        on its steps, NaN if missing, shape (members, attributes).
     first_member_of
-        Members of group g: `first_member_of[g]` up to `first_member_of[g + 1]`.
+        Members of group g: `first_member_of[g]` to `first_member_of[g + 1]`, exclusive.
     k
-        So many members with a value it takes, shape (groups,).
+        Fewest members with a value for which statistics are published, shape (groups,).
     attributes
         In the order of the columns.
 
     Notes
     -----
-    The order of members changes nothing, not even the last digit of a mean. Quantiles are
-    interpolated linearly between order statistics (type 7 of [1]_). O(members log members)
-    for each attribute.
+    The order of members makes no difference, not even in the last digit of a mean. Quantiles are
+    interpolated linearly between order statistics (type 7 of [1]_). O(members log members) for
+    each attribute.
 
     References
     ----------
     .. [1] R. J. Hyndman, Y. Fan, "Sample quantiles in statistical packages", The American
        Statistician 50(4), 1996.
     """
-    asked = {s for attribute in attributes for s in attribute.statistics}
-    percents = tuple(sorted(int(s[1:]) for s in asked if s.startswith("p")))
+    requested = {s for attribute in attributes for s in attribute.statistics}
+    percents = tuple(sorted(int(s[1:]) for s in requested if s.startswith("p")))
     count, moments, quantile, n_left_out = _summarize(
         *bounds(attributes), value, first_member_of, k, np.array(percents, np.int64)
     )
@@ -328,7 +332,7 @@ def _summarize(
                 n_left_out[a] += n > 0
                 continue
             count[g, a] = n
-            # Summing up can end beside the range of what was summed up.
+            # A rounded sum can put the mean outside the range of the values.
             mean = min(max(known.sum() / n, known[0]), known[n - 1])
             moments[0, g, a] = rounded(mean, lo[a], hi[a], step[a])
             moments[1, g, a] = known[0]

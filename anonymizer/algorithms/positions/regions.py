@@ -1,30 +1,30 @@
-"""The region of a group: whole atoms under its members, and what connects them."""
+"""Cloaking regions made of atoms: the atoms of all members of a group, joined by connectors."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.kernels import kernel, sort_in_place
 from anonymizer.algorithms.positions.grouping import form_groups
 from anonymizer.algorithms.positions.spanning_forest import SpanningForest
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArray
 from anonymizer.domain.network import RoadNetwork
 
-_NOBODY = -1
+_NONE = -1
 _REACH = 20
-"""Nodes looked at for connectors, in multiples of the cap."""
+"""Limit on the nodes searched for connectors, in multiples of the cap."""
 
 
 class Atoms(NamedTuple):
-    """The network in small connected pieces: the least that a region says of one device.
+    """Small connected pieces of the network: the smallest area to which a device is localized.
 
     Attributes
     ----------
     at
-        Atom of each node, negative where its component is too small for one, shape (nodes,).
+        Atom of each node, negative if its component is too small for one, shape (nodes,).
     first_node_of, node
-        Nodes of each atom in compressed sparse rows. A piece may pass through a node of
-        another's.
+        Nodes of each atom in compressed sparse rows. An atom may contain nodes of another atom
+        as connectors.
     """
 
     at: IntArray
@@ -39,22 +39,22 @@ def cut_into_atoms(
     metres_at: FloatArray | None = None,
     min_metres: float = 0.0,
 ) -> Atoms:
-    """Cut a network into connected pieces, each just large enough.
+    """Cut a network into connected atoms, each just large enough.
 
     Parameters
     ----------
     forest
-        Of the network.
+        Spanning forest of the network.
     min_nodes
-        Nodes in a piece, at least, and as many whose atom it is: a region says that a device is
-        at one of these, not that it is at a node that the piece merely passes through.
+        Fewest nodes that belong to an atom. Connectors do not count: an observer knows that a
+        device is not at a node that its atom merely contains as a connector.
     metres_at, min_metres
-        Road metres each node stands for, and how many a piece must cover.
+        Road metres that each node stands for, and the fewest that an atom covers.
 
     Notes
     -----
-    The walk that gathers devices, with one device at every node, each of which wants to be
-    among `min_nodes`. O(nodes), once.
+    The same walk as in `form_groups`, with one device at every node, each of which demands
+    `min_nodes`. O(nodes), once.
     """
     n_nodes = len(forest.parent_of)
     pieces = form_groups(
@@ -70,9 +70,9 @@ def cut_into_atoms(
 
 
 def with_small_components(atoms: Atoms, network: RoadNetwork) -> Atoms:
-    """Return the atoms, with one more for each component that is too small for a sound one.
+    """Return the atoms, plus one for each component that is too small for a full atom.
 
-    A group cannot live there, but a member of a group can stray there and has to be covered.
+    No group is formed there, but a member of a group can move there and has to be covered.
     """
     stray = np.flatnonzero(atoms.at < 0)
     by_component = stray[np.argsort(network.component_of[stray], kind="stable")]
@@ -101,23 +101,23 @@ def cover(
     network, atoms
         What regions are made of.
     first_member_of, place
-        Node of each member in compressed sparse rows; every one in an atom.
+        Node of each member in compressed sparse rows; each must belong to an atom.
     max_nodes
-        A group that would need more gets none.
+        A group that would need more nodes gets no region.
 
     Returns
     -------
     first_node_of, node
-        Regions in compressed sparse rows, nodes rising; empty where the cap was passed.
+        Regions in compressed sparse rows, nodes rising; empty if the cap would be exceeded.
 
     Notes
     -----
-    The atoms of all members, joined by shortest ways: a breadth-first search from all of them
-    at once, which keeps a way wherever two searches meet that were not joined before
-    (Mehlhorn's 2-approximation of the Steiner tree, in hops [1]_, but for ways found in the
-    same round, which differ by a hop and are taken as they come). The region follows from the
-    set of atoms alone. Members in several components give a region of as many parts.
-    O(nodes reached) a group.
+    The atoms of all members are joined by shortest paths, found by one breadth-first search from
+    all of them at once: wherever two searches meet that were not joined before, their path is
+    kept. This is Mehlhorn's 2-approximation of the Steiner tree in hops [1]_, except that paths
+    found in the same round may differ by one hop and are taken in the order found. The region
+    depends only on the set of atoms. Members in several components give a region of as many
+    parts. O(nodes reached) a group.
 
     References
     ----------
@@ -135,36 +135,23 @@ def cover(
     )
 
 
-# Marks carry the group that set them and are never cleared. One record a node: one cache line.
+# Marks carry the number of the group that set them and are never cleared. The entries for node v
+# and for atom v share a record, so that a visit touches one cache line.
 _MARK = np.dtype(
     [
-        ("seen_by", np.int32),
-        ("kept_by", np.int32),  # of a node: it is in the region
-        ("laid_by", np.int32),  # of an atom: its nodes are
-        ("label", np.int32),  # the atom from which the search came
-        ("leader", np.int32),  # of an atom: one that it is joined to
-        ("came_from", np.int32),
+        ("seen_by", np.int32),  # node: reached by the search
+        ("kept_by", np.int32),  # node: part of the region
+        ("placed_by", np.int32),  # atom: its nodes are queued
+        ("label", np.int32),  # node: atom from which the search reached it
+        ("leader", np.int32),  # atom: parent in the union-find forest
+        ("came_from", np.int32),  # node: previous node of the search
     ]
 )
 
 
 @kernel
-def _sort(items: IntArray | Int32Array) -> None:
-    """Sort in place: by insertion, several times as fast for the few that there mostly are."""
-    if len(items) > 64:
-        items.sort()
-        return
-    for i in range(1, len(items)):
-        item, free = items[i], i
-        while free > 0 and items[free - 1] > item:
-            items[free] = items[free - 1]
-            free -= 1
-        items[free] = item
-
-
-@kernel
 def _unite(marks: RecordArray, a: int, b: int) -> int:
-    """Join the parts of two atoms; return 1 if they were apart."""
+    """Join the parts of two atoms (union-find); return 1 if they were separate."""
     while marks[a]["leader"] != a:
         a = marks[a]["leader"]
     while marks[b]["leader"] != b:
@@ -176,7 +163,7 @@ def _unite(marks: RecordArray, a: int, b: int) -> int:
 
 
 @kernel
-def _lay_atoms(
+def _queue_atoms(
     marks: RecordArray,
     queue: Int32Array,
     g: int,
@@ -184,12 +171,12 @@ def _lay_atoms(
     first_node_of: IntArray,
     node: Int32Array,
 ) -> tuple[int, int]:
-    """Queue the nodes of a group's atoms; return how many, and in how many parts they are."""
+    """Queue the nodes of a group's atoms; return their number and that of connected parts."""
     n, parts = 0, 0
     for a in atoms:
-        if marks[a]["laid_by"] == g:
+        if marks[a]["placed_by"] == g:
             continue
-        marks[a]["laid_by"] = g
+        marks[a]["placed_by"] = g
         marks[a]["leader"] = a
         parts += 1
         for i in range(first_node_of[a], first_node_of[a + 1]):
@@ -201,16 +188,16 @@ def _lay_atoms(
                 mark["seen_by"] = g
                 mark["kept_by"] = g
                 mark["label"] = a
-                mark["came_from"] = _NOBODY
+                mark["came_from"] = _NONE
                 queue[n] = v
                 n += 1
     return n, parts
 
 
 @kernel
-def _keep_way(marks: RecordArray, g: int, v: int, kept: Int32Array, n: int) -> int:
-    """Keep the way by which the search came to a node; return how many nodes are kept then."""
-    while v != _NOBODY and marks[v]["kept_by"] != g:
+def _keep_path(marks: RecordArray, g: int, v: int, kept: Int32Array, n: int) -> int:
+    """Keep the path by which the search reached a node; return the new number of kept nodes."""
+    while v != _NONE and marks[v]["kept_by"] != g:
         marks[v]["kept_by"] = g
         if n < len(kept):
             kept[n] = v
@@ -230,10 +217,10 @@ def _connect(
     parts: int,
     kept: Int32Array,
 ) -> int:
-    """Search outwards from `n` queued nodes until all parts are one; return the nodes kept.
+    """Search outwards from `n` queued nodes until all parts are joined; return the kept number.
 
-    More than `kept` holds means that the cap was passed. Touching atoms are joined first: the
-    search sees all of them before it takes its first step.
+    A number beyond the length of `kept` means that the cap was exceeded. Adjacent atoms are
+    joined before the search takes its first step.
     """
     n_kept = n
     if parts == 1:
@@ -259,8 +246,8 @@ def _connect(
                 n += 1
             elif _unite(marks, marks[u]["label"], mark["label"]):
                 parts -= 1
-                n_kept = _keep_way(marks, g, u, kept, n_kept)
-                n_kept = _keep_way(marks, g, w, kept, n_kept)
+                n_kept = _keep_path(marks, g, u, kept, n_kept)
+                n_kept = _keep_path(marks, g, w, kept, n_kept)
     if parts > 1 and head < n:
         return len(kept) + 1
     return n_kept
@@ -280,19 +267,19 @@ def _cover(
     n_groups, n_nodes = len(first_member_of) - 1, len(atom_at)
     marks = np.empty(n_nodes, _MARK)
     for v in range(n_nodes):
-        marks[v]["seen_by"] = _NOBODY
-        marks[v]["kept_by"] = _NOBODY
-        marks[v]["laid_by"] = _NOBODY
+        marks[v]["seen_by"] = _NONE
+        marks[v]["kept_by"] = _NONE
+        marks[v]["placed_by"] = _NONE
     queue = np.empty(n_nodes, np.int32)
     kept = np.empty(max_nodes, np.int32)
     region = np.empty(max(1024, 8 * n_groups), np.int32)
     first = np.zeros(n_groups + 1, np.int64)
     for g in range(n_groups):
         members = place[first_member_of[g] : first_member_of[g + 1]]
-        # Rising, or the ways would depend on which member is in which atom.
+        # Sorted, so that the paths do not depend on which member is in which atom.
         atoms = atom_at[members]
-        _sort(atoms)
-        n, parts = _lay_atoms(marks, queue, g, atoms, first_node_of, node)
+        sort_in_place(atoms)
+        n, parts = _queue_atoms(marks, queue, g, atoms, first_node_of, node)
         first[g + 1] = first[g]
         if n > max_nodes:
             continue
@@ -305,7 +292,7 @@ def _cover(
             larger = np.empty(2 * end, np.int32)
             larger[: first[g]] = region[: first[g]]
             region = larger
-        _sort(kept[:n])
+        sort_in_place(kept[:n])
         region[first[g] : end] = kept[:n]
         first[g + 1] = end
     return first, region[: first[n_groups]].copy()

@@ -1,7 +1,15 @@
-"""A hierarchy of the road network that is built once: which nodes belong together, and how.
+"""A spanning forest of the road network with compact subtrees, built once.
 
-A spanning forest whose subtrees are compact (neighbours of one quarter are joined before
-quarters are), so that walking it from the leaves gathers devices that are near each other.
+Recursive bisection divides the network into parts, and neighbours within a part are joined before
+parts are joined to each other. A walk from the leaves therefore collects devices that are close
+together.
+
+References
+----------
+.. [1] M. J. Berger, S. H. Bokhari, "A partitioning strategy for nonuniform problems on
+   multiprocessors", IEEE Transactions on Computers 36(5), 1987 (recursive coordinate bisection).
+.. [2] J. B. Kruskal, "On the shortest spanning subtree of a graph and the traveling salesman
+   problem", Proceedings of the AMS 7(1), 1956.
 """
 
 from dataclasses import dataclass
@@ -22,7 +30,8 @@ class SpanningForest:
     parent_of
         Shape (nodes,), int32; a root is its own parent.
     order
-        Every node after its parent, shape (nodes,), int32; backwards it is leaves first.
+        Nodes with every parent before its children, shape (nodes,), int32; reversed it puts
+        children before parents.
     """
 
     parent_of: Int32Array
@@ -30,82 +39,77 @@ class SpanningForest:
 
 
 def spanning_forest(network: RoadNetwork) -> SpanningForest:
-    """Return the forest that joins first what recursive bisection parts last.
+    """Return the forest that joins first what recursive coordinate bisection separates last.
 
-    Edges are taken in the order of the depth at which recursive coordinate bisection of the
-    nodes parts their ends, deepest first, then of length (Kruskal).
+    Edges are added by Kruskal's algorithm [2]_, sorted by the depth at which the bisection [1]_
+    separates their ends, deepest first, then by length.
 
     Notes
     -----
-    O(n log^2 n), once. On a network without coordinates the bisection is that of the node order.
+    O(n log^2 n), once. A network without coordinates is bisected in the order of its nodes.
     """
-    quarter = _bisect(*plane(network))
+    path = _bisect(*planar_coordinates(network))
     tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
     once = tail < network.neighbour_of
     tail, head = tail[once], network.neighbour_of[once].astype(np.int64)
-    # The more leading bits two paths of the bisection share, the deeper it parts them.
-    parted = quarter[tail] ^ quarter[head]
-    height = np.frexp(parted.astype(np.float64))[1]
+    # The more leading bits two paths share, the deeper the bisection separates them.
+    differing_bits = path[tail] ^ path[head]
+    height = np.frexp(differing_bits.astype(np.float64))[1]
     by = np.lexsort((network.length_m[once], height))
     kept = _kruskal(tail[by], head[by], network.n_nodes)
     return SpanningForest(*_rooted(tail[by][kept], head[by][kept], network.n_nodes))
 
 
-def quarters(network: RoadNetwork, n: int) -> Int32Array:
-    """Return in which of `n` compact parts of about equal size each node lies, from 0.
+def compact_parts(network: RoadNetwork, n: int) -> Int32Array:
+    """Return for each node which of `n` compact parts of about equal size it is in, from 0.
 
     Parameters
     ----------
     n
         A power of two.
     """
-    path = _bisect(*plane(network))
+    path = _bisect(*planar_coordinates(network))
     depth = max(network.n_nodes - 1, 0).bit_length()
     return (path >> max(depth - (n.bit_length() - 1), 0)).astype(np.int32)
 
 
 def road_metres(network: RoadNetwork) -> FloatArray:
-    """Return the metres of road that each node stands for: half of every road at it."""
+    """Return the metres of road that each node stands for: half of every road that ends there."""
     tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
     half = network.length_m / 2
     return np.bincount(tail, weights=half, minlength=network.n_nodes).astype(np.float64)
 
 
-def plane(network: RoadNetwork) -> tuple[FloatArray, FloatArray]:
-    """Return coordinates good enough to halve a network by: any smooth map will do."""
+def planar_coordinates(network: RoadNetwork) -> tuple[FloatArray, FloatArray]:
+    """Return planar coordinates for bisecting a network; any smooth projection is good enough."""
     if not network.has_coordinates:
         return np.arange(network.n_nodes, dtype=np.float64), np.zeros(network.n_nodes)
     return network.lon * np.cos(np.radians(network.lat.mean())), network.lat
 
 
-@kernel
 def _bisect(x: FloatArray, y: FloatArray) -> IntArray:
-    """Return for each node its path through the recursive halvings, one bit a level."""
+    """Return the path of each node through the recursive bisection, one bit for each level."""
     n = len(x)
     path = np.zeros(n, np.int64)
     index = np.arange(n)
-    width = 1
-    while width < n:
-        width *= 2
-    # The halves of one level stand one after the other; `starts` marks where.
+    # The parts of one level are consecutive ranges of `index`; `starts` has their bounds.
     starts = np.array([0, n])
-    while width > 1:
-        width //= 2
-        halves = np.empty(2 * len(starts) - 1, np.int64)
-        for i in range(len(starts) - 1):
-            lo, hi = starts[i], starts[i + 1]
-            mid = (lo + hi) // 2
-            halves[2 * i], halves[2 * i + 1] = lo, mid
-            if hi - lo > 1:
-                part = index[lo:hi].copy()
-                px, py = x[part], y[part]
-                axis = px if px.max() - px.min() >= py.max() - py.min() else py
-                index[lo:hi] = part[np.argsort(axis, kind="mergesort")]
-            path[index[lo:mid]] = path[index[lo:mid]] * 2
-            path[index[mid:hi]] = path[index[mid:hi]] * 2 + 1
-        halves[-1] = n
-        starts = halves
+    for _ in range(max(n - 1, 0).bit_length()):
+        lo, size = starts[:-1], np.diff(starts)
+        part = np.repeat(np.arange(len(size)), size)
+        px, py = x[index], y[index]
+        wider = np.zeros(len(size), np.bool_)
+        wider[size > 0] = _extent(px, lo[size > 0]) >= _extent(py, lo[size > 0])
+        index = index[np.lexsort((np.where(wider[part], px, py), part))]
+        mid = lo + size // 2
+        path[index] = 2 * path[index] + (np.arange(n) >= mid[part])
+        starts = np.append(np.column_stack([lo, mid]).ravel(), n)
     return path
+
+
+def _extent(values: FloatArray, starts: IntArray) -> FloatArray:
+    """Return the largest less the smallest value of each range of an array."""
+    return np.maximum.reduceat(values, starts) - np.minimum.reduceat(values, starts)
 
 
 @kernel
@@ -118,7 +122,7 @@ def _find(leader_of: IntArray, v: int) -> int:
 
 @kernel
 def _kruskal(tail: IntArray, head: IntArray, n_nodes: int) -> IntArray:
-    """Return which edges, taken in order, join what was not joined before."""
+    """Return the edges that, taken in order, join components that were not joined before."""
     leader_of = np.arange(n_nodes)
     kept = np.empty(len(tail), np.int64)
     n = 0
@@ -133,7 +137,7 @@ def _kruskal(tail: IntArray, head: IntArray, n_nodes: int) -> IntArray:
 
 @kernel
 def _rooted(tail: IntArray, head: IntArray, n_nodes: int) -> tuple[Int32Array, Int32Array]:
-    """Root every tree at its smallest node; return parents and an order from the roots down."""
+    """Root every tree at its smallest node; return the parents and an order from the roots."""
     first = np.zeros(n_nodes + 1, np.int64)
     for e in range(len(tail)):
         first[tail[e] + 1] += 1

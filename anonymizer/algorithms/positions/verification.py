@@ -1,12 +1,9 @@
-"""The last look before publishing: whether the promise of each group is true.
+"""Independent verification of a release before publishing, at one instant and over time.
 
-Written to share nothing with the code that formed the groups: it starts from the newest
-position of each device, not from the density map's counts, and walks what is about to leave.
-
-The promise over time, checked before publishing: nobody's pseudonym has a life of its own.
-
-For every pseudonym a running hash of all it has published, when and with how many others. It
-shares nothing with the code that forms groups: it sees only what is about to leave.
+The code shares nothing with the code that forms groups. `groups_that_hold` recomputes the promise
+of each group from the newest position of each device, not from the counts of the density map.
+`Transcripts` sees only the releases: it keeps a running hash for every pseudonym of all that was
+published under it, with the times and the number of other members.
 """
 
 import numpy as np
@@ -24,19 +21,19 @@ def groups_that_hold(
     Parameters
     ----------
     release
-        What is about to be published.
+        The release to verify.
     node_of
-        Newest node of each device slot, negative where the device is not on the graph.
+        Newest node of each device slot, negative if the device is not on the graph.
     n_nodes
-        Size of the network.
+        Number of nodes in the network.
     k_floor
-        No group may ask for less than this.
+        Smallest k that a group may have.
 
     Returns
     -------
     holds
-        Shape (groups,). A group holds when its k is not below the floor, its region is made of
-        distinct nodes of the network that hold at least k devices, and its members are
+        Shape (groups,). A group keeps the promise if its k is not below the floor, its region
+        consists of distinct nodes of the network with at least k devices, and its members are
         distinct, in no other group, and inside the region.
 
     Notes
@@ -97,7 +94,7 @@ _NEVER = -1
 
 
 class Transcripts:
-    """What each living pseudonym has published so far."""
+    """Transcripts of what has been published under each pseudonym, as running hashes."""
 
     def __init__(self) -> None:
         self._version_of = np.full(0, _NEVER, np.int64)
@@ -105,22 +102,22 @@ class Transcripts:
         self._n_sharing = np.zeros(0, np.int64)
 
     def unbroken(self, release: Release, *, now: float, n_slots: int) -> BoolArray:
-        """Note a release down; return which groups keep the promise, shape (groups,).
+        """Record a release; return which groups keep the promise over time, shape (groups,).
 
-        A group keeps it when at least k pseudonyms are in it, all were born at the same tick,
-        all have published the same ever since, and there are exactly as many as at birth.
+        A group keeps the promise if it has at least k pseudonyms, all of them born at the same
+        tick, all with the same publications ever since, and exactly as many as at birth.
 
         Notes
         -----
-        O(region nodes + members). 64-bit hashes: two different lives pass for one with a chance
-        of 2^-64 a comparison.
+        O(region nodes + members). The hashes have 64 bits: two different transcripts are taken
+        for equal with a probability of 2^-64 a comparison.
         """
         more = n_slots - len(self._version_of)
         if more > 0:
             self._version_of = np.concatenate([self._version_of, np.full(more, _NEVER)])
             self._hash_of = np.concatenate([self._hash_of, np.zeros(more, np.uint64)])
             self._n_sharing = np.concatenate([self._n_sharing, np.zeros(more, np.int64)])
-        with np.errstate(over="ignore"):  # hashes wrap around; compiled, numba says nothing of it
+        with np.errstate(over="ignore"):  # hashes wrap around; without numba numpy would warn
             return _unbroken(
                 release.k,
                 release.first_node_of,
@@ -162,9 +159,9 @@ def _unbroken(
         start, end = first_member_of[g], first_member_of[g + 1]
         if start == end:
             continue
-        said = now
+        published = now
         for v in node[first_node_of[g] : first_node_of[g + 1]]:
-            said = _mix(said, np.uint64(v))
+            published = _mix(published, np.uint64(v))
         first = member[start]
         born = version_of[first] != version[start]
         alike = end - start >= k[g]
@@ -180,6 +177,10 @@ def _unbroken(
             s = member[i]
             version_of[s] = version[i]
             n_sharing[s] = end - start
-            # A broken group is not published: its lives must not match any other's again.
-            hash_of[s] = _mix(before, said) if alike else _mix(_mix(hash_of[s], said), np.uint64(i))
+            # A broken group is not published: its transcripts must never match any others again.
+            hash_of[s] = (
+                _mix(before, published)
+                if alike
+                else _mix(_mix(hash_of[s], published), np.uint64(i))
+            )
     return good

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from anonymizer.algorithms.attacks.observed import Observed, n_distinct_in
 from anonymizer.algorithms.attacks.truth import Truth
-from anonymizer.algorithms.positions.readings import Attribute
+from anonymizer.algorithms.positions.readings import ReadingAttribute
 from anonymizer.app.audit.findings import Figure
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
@@ -29,7 +29,7 @@ class Values:
         What the device behind it had sensed by then, likewise.
     """
 
-    attribute: Attribute
+    attribute: ReadingAttribute
     published: FloatArray
     sensed: FloatArray
 

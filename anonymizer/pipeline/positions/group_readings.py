@@ -83,7 +83,7 @@ class GroupReadings:
             value, release.first_member_of, release.k, attributes=self._state.attributes
         )
         self.n_left_out += summaries.n_left_out
-        return GroupValues(summaries.told(), summaries.own_values(value, release.first_member_of))
+        return GroupValues(summaries.published(), summaries.own_values(value, release.first_member_of))
 
     def forget(self, slot: Int32Array) -> None:
         """Clear slots that were set free."""

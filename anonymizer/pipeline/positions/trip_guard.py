@@ -56,7 +56,7 @@ class TripGuard:
         tick = self._ends.tick(slot, ts, lat, lon, tag=at_s, now=now)
         for outcome, settled in (
             (Outcome.SUPPRESSED__TRIP_END, tick.trip_end),
-            (Outcome.SUPPRESSED__OVERLOAD, tick.yielded),
+            (Outcome.SUPPRESSED__OVERLOAD, tick.overflow),
             (Outcome.LATE, tick.late),
             (Outcome.DUPLICATE, tick.duplicate),
         ):

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.attacks.value_linking import last_sensed
-from anonymizer.algorithms.positions.readings import Attribute
+from anonymizer.algorithms.positions.readings import ReadingAttribute
 from tests.algorithms.attacks.made import observed_of
 
 TTL_S = 3.0
-FINE = Attribute("fine", 0.0, 10.0)
-COARSE = Attribute("coarse", 0.0, 10.0, step=5.0)
+FINE = ReadingAttribute("fine", 0.0, 10.0)
+COARSE = ReadingAttribute("coarse", 0.0, 10.0, step=5.0)
 NONE = math.nan
 
 Said: TypeAlias = tuple[int, float, float, float]

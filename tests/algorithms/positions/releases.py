@@ -1,4 +1,4 @@
-"""Releases as tests write them: groups of plain lists."""
+"""Releases for tests: conversion between releases and groups of plain lists."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -31,16 +31,16 @@ def groups_of(release: Release) -> list[Group]:
 
 
 class FixedCloak(MemorylessCloak):
-    """Releases the same groups whoever reports, and says the same of every device."""
+    """Releases the same groups whichever devices report, with one outcome for all of them."""
 
     reciprocal = False
 
-    def __init__(self, groups: Sequence[Group], fate: Outcome = Outcome.PUBLISHED) -> None:
+    def __init__(self, groups: Sequence[Group], outcome: Outcome = Outcome.PUBLISHED) -> None:
         self._groups = groups
-        self._fate = fate
+        self._outcome = outcome
 
     def cloak(self, density: DensityMap, slot: Int32Array, *, now: float) -> Cloaked:  # noqa: ARG002
-        return Cloaked(release_of(self._groups), np.full(len(slot), self._fate, np.uint8))
+        return Cloaked(release_of(self._groups), np.full(len(slot), self._outcome, np.uint8))
 
 
 def _starts(sizes: list[int]) -> IntArray:

@@ -1,3 +1,5 @@
+"""ADKA: regions and k against naive twins, and the worked example of the seed."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,7 +17,7 @@ RULE = DensityRule()
 
 
 def populated(network: RoadNetwork, nodes: list[int]) -> DensityMap:
-    """Return the map of devices 0, 1, ... at these nodes."""
+    """Return the density map of devices 0, 1, ... at these nodes."""
     density = DensityMap.empty(network)
     slot = np.arange(len(nodes), dtype=np.int32)
     density.advance(slot, np.zeros(len(nodes)), np.array(nodes, np.int32))
@@ -94,20 +96,20 @@ def test_every_node_of_an_irregular_city_gets_the_twin_s_region(load: float) -> 
 def test_any_graph_any_devices_any_roots_and_any_k_give_the_twin_s_regions(
     roads: set[tuple[int, int]],
     nodes: list[int],
-    asked: list[tuple[int, int]],
+    requests: list[tuple[int, int]],
     max_nodes: int,
 ) -> None:
     network = network_of(10, sorted(roads))
     graph = naive.graph_of(network)
     n_at = {v: nodes.count(v) for v in graph}
     population = naive.component_population(graph, n_at)
-    root, k = [v for v, _ in asked], [k for _, k in asked]
+    root, k = [v for v, _ in requests], [k for _, k in requests]
     assert grow(populated(network, nodes), root, k, max_nodes=max_nodes) == [
-        naive.bfs_region(graph, n_at, population, v, k, max_nodes=max_nodes) for v, k in asked
+        naive.bfs_region(graph, n_at, population, v, k, max_nodes=max_nodes) for v, k in requests
     ]
 
 
-def test_a_region_at_the_cap_is_grown_and_one_beyond_it_is_refused() -> None:
+def test_a_region_at_the_cap_is_returned_and_one_beyond_it_is_refused() -> None:
     density = populated(load_network("grid:5x5"), [0, 24])
     [region] = grow(density, [0], [2])
     assert isinstance(region, list)
@@ -126,7 +128,7 @@ def test_a_refused_region_does_not_disturb_the_others() -> None:
     ]
 
 
-def test_a_component_with_fewer_than_k_devices_has_no_region_whatever_lies_elsewhere() -> None:
+def test_a_component_with_fewer_than_k_devices_has_no_region_even_if_others_have_more() -> None:
     density = populated(two_islands(), [0, 1, 2, 3, 5])
     assert grow(density, [5, 7, 0], [2, 2, 2]) == [
         Outcome.SUPPRESSED__TOO_FEW_DEVICES,
@@ -140,7 +142,7 @@ def test_a_cap_beyond_the_network_costs_no_memory() -> None:
     assert grow(density, [0], [2], max_nodes=2**40) == [[0, 1]]
 
 
-def test_many_large_regions_fit() -> None:
+def test_the_buffer_grows_for_many_large_regions() -> None:
     network = load_network("grid:20x20")
     density = populated(network, [0, 399])
     regions = grow(density, list(range(400)), [2] * 400)
@@ -152,7 +154,7 @@ def test_many_large_regions_fit() -> None:
     st.lists(st.integers(1, 20), min_size=5, max_size=5),
     st.integers(2, 8),
 )
-def test_steps_values_and_floor_are_settings(
+def test_k_follows_any_steps_values_and_floor(
     steps: list[int], values: list[int], floor: int
 ) -> None:
     values = values[: len(steps) + 1]

@@ -1,3 +1,5 @@
+"""The density map against a fresh count of the newest positions."""
+
 from collections import Counter
 from collections.abc import Sequence
 
@@ -15,7 +17,7 @@ from tests.naive import Position, Presence
 NETWORK = two_islands()
 GRAPH = naive.graph_of(NETWORK)
 
-# Few devices, nodes and times, so that they collide; times of equal and of falling value.
+# Few devices, nodes and times, so that they collide; equal and decreasing times occur.
 positions = st.builds(Position, st.integers(0, 4), st.integers(0, 6), st.integers(ABSENT, 7))
 batches = st.lists(positions, max_size=8)
 steps = batches | st.floats(0, 7)  # a batch, or a time before which everything expires
@@ -70,7 +72,7 @@ def test_order_and_repetition_within_a_batch_change_nothing(
     for name in ("node_of", "version_of", "n_at", "n_near", "n_in"):
         np.testing.assert_array_equal(getattr(plain, name), getattr(mixed, name))
     held = [
-        {said for said, outcome in zip(order, result, strict=True) if outcome == Outcome.HELD}
+        {position for position, o in zip(order, result, strict=True) if o == Outcome.HELD}
         for order, result in zip((batch, shuffled), outcomes, strict=True)
     ]
     assert held[0] == held[1]
@@ -84,7 +86,7 @@ def test_a_batch_moves_each_device_at_most_once(
     advance(density, before)
     outcomes = advance(density, batch)
     moved = Counter(
-        said.device for said, o in zip(batch, outcomes, strict=True) if o == Outcome.HELD
+        position.device for position, o in zip(batch, outcomes, strict=True) if o == Outcome.HELD
     )
     assert set(moved.values()) <= {1}
 
@@ -104,7 +106,7 @@ def test_a_device_that_reports_twice_counts_once() -> None:
     assert density.n_devices == density.n_at[2] == density.n_near[1] == 1
 
 
-def test_each_position_of_a_batch_is_told_what_became_of_it() -> None:
+def test_each_position_of_a_batch_gets_its_outcome() -> None:
     density = DensityMap.empty(NETWORK)
     advance(density, [Position(0, 5, 0)])
     batch = [
@@ -127,7 +129,7 @@ def test_each_position_of_a_batch_is_told_what_became_of_it() -> None:
     ]
 
 
-def test_a_device_off_the_graph_is_no_longer_where_it_was() -> None:
+def test_a_device_off_the_graph_no_longer_counts_at_its_old_node() -> None:
     density = DensityMap.empty(NETWORK)
     advance(density, [Position(0, 1, 5)])
     advance(density, [Position(0, 2, ABSENT)])
@@ -146,7 +148,7 @@ def test_presence_ends_just_after_its_time_to_live() -> None:
     assert density.expire(1000).tolist() == []
 
 
-def test_the_map_grows_with_the_devices_and_forgets_none() -> None:
+def test_the_map_grows_with_the_devices_without_forgetting_any() -> None:
     density = DensityMap.empty(NETWORK)
     advance(density, [Position(0, 1, 2)])
     advance(density, [Position(5_000, 1, 2)])
@@ -155,6 +157,6 @@ def test_the_map_grows_with_the_devices_and_forgets_none() -> None:
     assert np.count_nonzero(density.node_of >= 0) == 2
 
 
-def test_where_devices_are_is_not_in_the_repr_of_the_map() -> None:
+def test_the_repr_of_the_map_shows_no_positions() -> None:
     density = DensityMap.empty(NETWORK)
     assert "array" not in repr(density)

@@ -1,3 +1,5 @@
+"""The partition of devices: sizes of groups, and independence from the order of devices."""
+
 from random import Random
 
 import numpy as np
@@ -30,7 +32,7 @@ def test_every_device_is_in_exactly_one_group(devices: Devices) -> None:
 
 
 @given(devices)
-def test_no_group_reaches_over_two_parts(devices: Devices) -> None:
+def test_no_group_spans_two_parts(devices: Devices) -> None:
     for group in groups_of(devices):
         assert len({devices[m][3] for m in group}) == 1
 
@@ -47,7 +49,7 @@ def test_a_group_is_as_large_as_any_member_demands_and_less_than_twice_that(
 
 
 @given(st.integers(1, 12), st.integers(1, 120), st.randoms(use_true_random=False))
-def test_equal_demands_give_groups_as_equal_as_numbers_allow(
+def test_equal_demands_give_groups_as_equal_in_size_as_possible(
     k: int, n: int, random: Random
 ) -> None:
     points = [(random.randrange(50), random.randrange(50), k, 0) for _ in range(n)]
@@ -56,10 +58,10 @@ def test_equal_demands_give_groups_as_equal_as_numbers_allow(
 
 
 @given(st.sets(st.tuples(coordinate, coordinate), max_size=30), st.data())
-def test_the_order_of_devices_changes_no_group_when_no_coordinate_is_shared(
+def test_the_order_of_devices_changes_no_group_if_all_coordinates_differ(
     places: set[tuple[int, int]], data: st.DataObject
 ) -> None:
-    # Along neither axis are two alike, so that no tie is left to the order.
+    # No two are equal along either axis, so that no tie depends on the order.
     n = len(places)
     across, along = (data.draw(st.permutations(range(n))) for _ in range(2))
     needs = data.draw(st.lists(st.integers(1, 5), min_size=n, max_size=n))
@@ -73,18 +75,18 @@ def test_the_order_of_devices_changes_no_group_when_no_coordinate_is_shared(
 
 
 @pytest.mark.parametrize(("n", "sizes"), [(0, []), (1, [1]), (2, [2]), (6, [3, 3]), (7, [3, 4])])
-def test_devices_at_one_point_are_parted_all_the_same(n: int, sizes: list[int]) -> None:
+def test_devices_at_the_same_point_are_partitioned_too(n: int, sizes: list[int]) -> None:
     assert [len(group) for group in groups_of([(1, 1, 3, 0)] * n)] == sizes
 
 
-def test_the_widest_side_is_cut_first_and_the_next_where_that_fails() -> None:
+def test_the_widest_side_is_cut_first_and_the_next_one_if_that_fails() -> None:
     wide = [(0, 0, 2, 0), (9, 1, 2, 0), (0, 1, 2, 0), (9, 0, 2, 0)]
     assert {frozenset(group) for group in groups_of(wide)} == {frozenset({0, 2}), frozenset({1, 3})}
-    # Across the first axis, one of those who demand three would be left with two.
+    # A cut across the first axis would leave a device that demands three in a group of two.
     torn = [(0, 5, 3, 0), (1, 0, 1, 0), (2, 6, 3, 0), (8, 1, 1, 0), (9, 7, 3, 0)]
     assert sorted(sorted(group) for group in groups_of(torn)) == [[0, 2, 4], [1], [3]]
 
 
-def test_a_group_that_no_cut_leaves_whole_stays_one() -> None:
+def test_a_group_that_no_cut_can_split_stays_whole() -> None:
     torn = [(0, 0, 3, 0), (1, 5, 2, 0), (2, 0, 3, 0), (8, 5, 2, 0), (9, 0, 3, 0)]
     assert [sorted(group) for group in groups_of(torn)] == [[0, 1, 2, 3, 4]]

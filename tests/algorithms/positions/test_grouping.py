@@ -1,3 +1,5 @@
+"""Reciprocal grouping against its naive twin, and the bounds of regions."""
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -27,7 +29,7 @@ REASONS = {"too few": TOO_FEW, "too small": TOO_SMALL, "too large": TOO_LARGE}
 
 @dataclass(frozen=True)
 class Case:
-    """Devices on a network, and what their groups are to be."""
+    """Devices on a network, and the bounds of their groups."""
 
     network: RoadNetwork
     n_at: Sequence[int]
@@ -37,7 +39,7 @@ class Case:
     max_nodes: int
     min_metres: int
 
-    def gather(self) -> Groups:
+    def groups(self) -> Groups:
         return form_groups(
             spanning_forest(self.network),
             np.array(self.n_at, np.int32),
@@ -73,9 +75,9 @@ def regions_of(groups: Groups) -> list[list[int]]:
 @given(cases())
 @settings(max_examples=300)
 def test_the_groups_are_those_of_the_naive_twin(case: Case) -> None:
-    groups = case.gather()
+    groups = case.groups()
     forest = spanning_forest(case.network)
-    twin = naive.Gathering(
+    twin = naive.Grouping(
         forest.parent_of.tolist(),
         forest.order.tolist(),
         list(zip(case.n_at, case.need_at, strict=True)),
@@ -86,7 +88,7 @@ def test_the_groups_are_those_of_the_naive_twin(case: Case) -> None:
     )
     assert list(zip(groups.k.tolist(), regions_of(groups), strict=True)) == twin.groups
     group_at = {
-        v: REASONS[said] if isinstance(said, str) else said for v, said in twin.fate.items()
+        v: REASONS[group] if isinstance(group, str) else group for v, group in twin.group_at.items()
     }
     assert groups.group_at.tolist() == [
         group_at.get(v, UNGROUPED) for v in range(case.network.n_nodes)
@@ -95,10 +97,10 @@ def test_the_groups_are_those_of_the_naive_twin(case: Case) -> None:
 
 @given(cases())
 @settings(max_examples=200)
-def test_a_region_is_connected_and_holds_its_devices_once_and_within_its_bounds(
+def test_a_region_is_connected_within_bounds_and_contains_its_devices(
     case: Case,
 ) -> None:
-    groups = case.gather()
+    groups = case.groups()
     graph = naive.graph_of(case.network).to_undirected()
     for g, region in enumerate(regions_of(groups)):
         assert region == sorted(set(region))
@@ -110,8 +112,8 @@ def test_a_region_is_connected_and_holds_its_devices_once_and_within_its_bounds(
 
 @given(cases())
 @settings(max_examples=200)
-def test_every_group_holds_as_many_devices_as_any_of_them_demands_and_says_so(case: Case) -> None:
-    groups = case.gather()
+def test_every_group_has_as_many_devices_as_its_k_the_largest_demand(case: Case) -> None:
+    groups = case.groups()
     for g, k in enumerate(groups.k.tolist()):
         homes = np.flatnonzero(groups.group_at == g).tolist()
         assert k == max(case.need_at[v] for v in homes)
@@ -120,8 +122,8 @@ def test_every_group_holds_as_many_devices_as_any_of_them_demands_and_says_so(ca
 
 @given(cases())
 @settings(max_examples=200)
-def test_every_device_is_in_a_group_or_there_is_an_honest_reason(case: Case) -> None:
-    groups = case.gather()
+def test_every_device_is_in_a_group_or_has_a_true_reason(case: Case) -> None:
+    groups = case.groups()
     for component in range(case.network.n_components):
         nodes = np.flatnonzero(case.network.component_of == component).tolist()
         fates = {groups.group_at[v] for v in nodes if case.n_at[v]}
@@ -142,23 +144,25 @@ def test_every_device_is_in_a_group_or_there_is_an_honest_reason(case: Case) -> 
 
 @given(cases())
 def test_equal_positions_give_equal_groups(case: Case) -> None:
-    assert [a.tolist() for a in case.gather()] == [a.tolist() for a in case.gather()]
+    assert [a.tolist() for a in case.groups()] == [a.tolist() for a in case.groups()]
 
 
-def test_a_few_devices_at_one_end_get_a_region_as_large_as_any() -> None:
+def test_devices_at_the_end_of_a_road_get_a_region_of_full_size() -> None:
     path = network_of(6, [(v, v + 1) for v in range(5)])
     for end in (0, 5):
         at_end = [3 if v == end else 0 for v in range(6)]
-        groups = Case(path, at_end, [3] * 6, [0] * 6, 4, 6, 0).gather()
+        groups = Case(path, at_end, [3] * 6, [0] * 6, 4, 6, 0).groups()
         [region] = regions_of(groups)
         assert len(region) >= 4
         assert end in region
 
 
-def test_a_component_smaller_than_a_region_and_one_with_too_few_devices_are_told_apart() -> None:
+def test_a_component_that_is_too_small_and_one_with_too_few_devices_have_different_reasons() -> (
+    None
+):
     # A square with a tail; a pair; a lone node.
     n_at = [1, 0, 0, 0, 1, 2, 1, 9]
-    groups = Case(two_islands(), n_at, [3] * 8, [0] * 8, 3, 8, 0).gather()
+    groups = Case(two_islands(), n_at, [3] * 8, [0] * 8, 3, 8, 0).groups()
     assert groups.group_at.tolist() == [
         TOO_FEW,
         *[UNGROUPED] * 3,
@@ -169,15 +173,15 @@ def test_a_component_smaller_than_a_region_and_one_with_too_few_devices_are_told
     ]
 
 
-def test_two_groups_may_pass_through_one_node() -> None:
+def test_two_groups_may_share_a_connecting_node() -> None:
     star = network_of(5, [(0, v) for v in range(1, 5)])
-    groups = Case(star, [0, 1, 1, 1, 1], [2] * 5, [0] * 5, 2, 5, 0).gather()
+    groups = Case(star, [0, 1, 1, 1, 1], [2] * 5, [0] * 5, 2, 5, 0).groups()
     assert sorted(map(len, regions_of(groups))) == [3, 3]
     assert all(0 in region for region in regions_of(groups))
 
 
 @pytest.mark.parametrize("n_devices", [10_000])
-def test_regions_of_a_city_with_a_device_a_node_have_nine_nodes_at_most_on_average(
+def test_regions_of_a_city_with_one_device_per_node_average_at_most_nine_nodes(
     n_devices: int,
 ) -> None:
     city = load_network("city:10000")

@@ -1,3 +1,5 @@
+"""Map matching against brute force, at the limit and across the date line."""
+
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +17,7 @@ from tests.graphs import two_islands
 GRID = load_network("grid:5x5")
 CITY = load_network("city:300")
 
-# Up to some 300 m beyond the nodes of either network.
+# Up to about 300 m beyond the nodes.
 near_the_city = st.tuples(
     st.floats(float(CITY.lat.min()) - 0.003, float(CITY.lat.max()) + 0.003),
     st.floats(float(CITY.lon.min()) - 0.006, float(CITY.lon.max()) + 0.006),
@@ -34,7 +36,7 @@ def test_the_nearest_node_is_the_one_that_brute_force_finds(
         if node == OFF_GRAPH:
             assert distance_m > limit_m - 1e-6
         else:
-            # Of two nodes a nanometre apart in distance either will do.
+            # If two distances differ by less than a micrometre, either node will do.
             there_m = naive.haversine_m(a, b, float(CITY.lat[node]), float(CITY.lon[node]))
             assert node == nearest or there_m == pytest.approx(distance_m, abs=1e-6)
             assert distance_m <= limit_m + 1e-6
@@ -59,7 +61,7 @@ def test_a_position_across_the_date_line_finds_its_node() -> None:
     assert locator.locate(np.zeros(1), np.array([-179.9999])).tolist() == [0]
 
 
-def test_no_positions_are_no_nodes() -> None:
+def test_an_empty_batch_gives_no_nodes() -> None:
     nodes = NodeLocator(GRID, limit_m=10).locate(np.zeros(0), np.zeros(0))
     assert nodes.shape == (0,)
     assert nodes.dtype == np.int32
@@ -71,7 +73,7 @@ def test_a_network_without_coordinates_cannot_locate_positions() -> None:
 
 
 @pytest.mark.data
-def test_taxis_of_san_francisco_find_the_same_nodes_as_brute_force() -> None:
+def test_positions_in_san_francisco_find_the_same_nodes_as_brute_force() -> None:
     folder = Path(os.environ["ANONYMIZER_DATA"])
     network = load_network(str(folder / "networks" / "san_francisco"))
     rng = np.random.default_rng(0)

@@ -1,3 +1,5 @@
+"""The cloaking operator: outcomes, accounting, and refusal of releases that fail verification."""
+
 from collections.abc import Sequence
 from random import Random
 
@@ -40,7 +42,7 @@ def tick(
     return [Outcome(o) for o in result.outcome.tolist()], groups_of(result.release), result
 
 
-def test_nothing_in_nothing_out() -> None:
+def test_an_empty_batch_gives_an_empty_release() -> None:
     outcomes, groups, result = tick(operator(), [])
     assert (outcomes, groups, result.freed.tolist()) == ([], [], [])
 
@@ -51,7 +53,7 @@ def test_one_device_alone_is_suppressed() -> None:
     assert groups == []
 
 
-def test_devices_of_one_node_share_one_group() -> None:
+def test_devices_at_one_node_share_one_group() -> None:
     outcomes, groups, _ = tick(operator(), [Position(i, 0, 12) for i in (2, 0, 1)])
     assert outcomes == [Outcome.PUBLISHED] * 3
     assert groups == [Group(k=2, region=[12], members=[0, 1, 2])]
@@ -68,14 +70,14 @@ def test_a_region_does_not_begin_with_the_node_it_was_grown_from() -> None:
     assert [group.region for group in groups] == [[2, 6, 7, 12], [7, 12]]
 
 
-def test_a_region_above_the_cap_is_suppressed_and_the_others_go_on() -> None:
+def test_a_region_above_the_cap_is_suppressed_and_the_others_are_released() -> None:
     batch = [Position(0, 0, 0), Position(1, 0, 0), Position(2, 0, 24)]
     outcomes, groups, _ = tick(operator(max_nodes=3), batch)
     assert outcomes == [Outcome.PUBLISHED, Outcome.PUBLISHED, Outcome.SUPPRESSED__REGION_TOO_LARGE]
     assert groups == [Group(k=2, region=[0], members=[0, 1])]
 
 
-def test_a_device_hides_among_others_that_are_present_but_silent() -> None:
+def test_a_device_hides_among_present_devices_that_do_not_report() -> None:
     watched = operator()
     tick(watched, [Position(0, 0, 12), Position(1, 0, 12)])
     outcomes, groups, _ = tick(watched, [Position(0, 50, 12)], now=50)
@@ -83,7 +85,7 @@ def test_a_device_hides_among_others_that_are_present_but_silent() -> None:
     assert groups == [Group(k=2, region=[12], members=[0])]
 
 
-def test_a_device_that_fell_silent_hides_nobody_once_its_presence_expired() -> None:
+def test_a_silent_device_no_longer_counts_towards_k_after_it_expires() -> None:
     watched = operator()
     tick(watched, [Position(0, 0, 12), Position(1, 0, 12)])
     outcomes, groups, result = tick(watched, [Position(0, 101, 12)], now=101)
@@ -92,7 +94,7 @@ def test_a_device_that_fell_silent_hides_nobody_once_its_presence_expired() -> N
     assert result.freed.tolist() == [1]
 
 
-def test_a_newest_position_off_the_graph_takes_the_device_off_the_map() -> None:
+def test_a_device_whose_newest_position_is_off_the_graph_leaves_the_map() -> None:
     watched = operator()
     tick(watched, [Position(0, 0, 12), Position(1, 0, 12)])
     batch = [Position(0, 1, -1), Position(1, 1, 12)]
@@ -101,8 +103,8 @@ def test_a_newest_position_off_the_graph_takes_the_device_off_the_map() -> None:
     assert watched.density.n_devices == 1
 
 
-def test_a_tick_is_cloaked_against_the_density_it_closes_over() -> None:
-    # Whoever stood at 12 has left within the tick: the last to report is alone there.
+def test_a_tick_is_cloaked_against_the_density_at_its_end() -> None:
+    # The devices at 12 leave within the tick, so the one that reports from there is alone.
     watched = operator()
     tick(watched, [Position(0, 0, 12), Position(1, 0, 12)])
     batch = [Position(2, 1, 12), Position(0, 1, 24), Position(1, 1, 24)]
@@ -128,7 +130,7 @@ def test_the_order_of_positions_within_a_tick_changes_no_release(
 
 
 @given(st.lists(batches, max_size=4), st.integers(1, 8))
-def test_every_release_is_true_by_the_twin_and_covers_just_the_published(
+def test_every_release_keeps_the_promise_of_the_twin_and_contains_exactly_the_published(
     sequence: list[list[Position]], max_nodes: int
 ) -> None:
     network = two_islands()
@@ -140,53 +142,53 @@ def test_every_release_is_true_by_the_twin_and_covers_just_the_published(
         node_of = [presence.newest[d].node if d in presence.newest else -1 for d in range(7)]
         assert all(naive.promise_holds(groups, node_of, n_nodes=network.n_nodes, k_floor=2))
         published = {
-            said.device for said, o in zip(batch, outcomes, strict=True) if o == Outcome.PUBLISHED
+            p.device for p, o in zip(batch, outcomes, strict=True) if o == Outcome.PUBLISHED
         }
         assert published == {member for group in groups for member in group.members}
         unmoved = [(o, m) for o, m in zip(outcomes, moved, strict=True) if m != Outcome.HELD]
         assert all(o == m for o, m in unmoved)
-        off = {s.device for s, o in zip(batch, outcomes, strict=True) if o.name.endswith("GRAPH")}
+        off = {p.device for p, o in zip(batch, outcomes, strict=True) if o.name.endswith("GRAPH")}
         assert off == {
-            said.device
-            for said, m in zip(batch, moved, strict=True)
-            if m == Outcome.HELD and said.node < 0
+            p.device for p, m in zip(batch, moved, strict=True) if m == Outcome.HELD and p.node < 0
         }
         assert not result.freed.size
 
 
-HONEST = Group(k=2, region=[12], members=[0, 1])
+TRUE = Group(k=2, region=[12], members=[0, 1])
 BATCH = [Position(0, 0, 12), Position(1, 0, 12), Position(2, 0, 24)]
 
 
 @pytest.mark.parametrize(
-    "lie",
+    "broken",
     [
         pytest.param(Group(k=2, region=[24], members=[2]), id="a region below k"),
         pytest.param(Group(k=1, region=[24], members=[2]), id="a k below the floor"),
         pytest.param(Group(k=2, region=[12], members=[2]), id="a region elsewhere"),
     ],
 )
-def test_nothing_of_a_lie_is_published_and_the_other_groups_go_on(lie: Group) -> None:
-    for groups in ([HONEST, lie], [lie, HONEST]):
+def test_a_group_that_breaks_its_promise_is_refused_and_the_others_are_released(
+    broken: Group,
+) -> None:
+    for groups in ([TRUE, broken], [broken, TRUE]):
         outcomes, released, _ = tick(operator(cloak=FixedCloak(groups)), BATCH)
         assert outcomes == [Outcome.PUBLISHED, Outcome.PUBLISHED, Outcome.SUPPRESSED__UNVERIFIED]
-        assert released == [HONEST]
+        assert released == [TRUE]
 
 
-def test_a_device_said_to_be_released_that_is_not_counts_as_unverified() -> None:
-    outcomes, released, _ = tick(operator(cloak=FixedCloak([HONEST])), BATCH)
+def test_a_device_that_the_cloak_reports_as_published_but_leaves_out_counts_as_unverified() -> None:
+    outcomes, released, _ = tick(operator(cloak=FixedCloak([TRUE])), BATCH)
     assert outcomes == [Outcome.PUBLISHED, Outcome.PUBLISHED, Outcome.SUPPRESSED__UNVERIFIED]
-    assert released == [HONEST]
+    assert released == [TRUE]
 
 
-def test_a_device_said_to_be_suppressed_that_is_released_counts_as_published() -> None:
-    cloak = FixedCloak([HONEST], Outcome.SUPPRESSED__TOO_FEW_DEVICES)
+def test_a_device_that_the_cloak_reports_as_suppressed_but_releases_counts_as_published() -> None:
+    cloak = FixedCloak([TRUE], Outcome.SUPPRESSED__TOO_FEW_DEVICES)
     outcomes, released, _ = tick(operator(cloak=cloak), BATCH)
     assert outcomes == [Outcome.PUBLISHED, Outcome.PUBLISHED, Outcome.SUPPRESSED__TOO_FEW_DEVICES]
-    assert released == [HONEST]
+    assert released == [TRUE]
 
 
-def test_times_are_believed_from_behind_to_ahead_inclusive_and_nan_is_not() -> None:
+def test_times_within_both_limits_inclusive_are_plausible_and_nan_is_not() -> None:
     ts = np.array([39.9, 40.0, 100.0, 105.0, 105.1, np.nan, np.inf, -np.inf])
     assert classify_time(ts, 100.0, ahead_s=5, behind_s=60).tolist() == [
         Outcome.INVALID__ANCIENT_TIME,

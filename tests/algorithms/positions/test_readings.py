@@ -1,4 +1,4 @@
-"""Readings of groups against naive twins, and what they must never tell."""
+"""Readings of groups against naive twins, and what they must never reveal."""
 
 import math
 import statistics
@@ -10,13 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.positions.readings import Attribute, ReadingsState, Summaries, summarize
+from anonymizer.algorithms.positions.readings import (
+    ReadingAttribute,
+    ReadingsState,
+    Summaries,
+    summarize,
+)
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.release import starts_of
 
 ALL = ("count", "mean", "min", "max", "p10", "p25", "p50", "p75")
-SPEED = Attribute("speed_mps", 0.0, 50.0, statistics=ALL)
-BATTERY = Attribute("battery_percent", 0.0, 100.0, step=5.0, statistics=ALL, per_pseudonym=True)
+SPEED = ReadingAttribute("speed_mps", 0.0, 50.0, statistics=ALL)
+BATTERY = ReadingAttribute(
+    "battery_percent", 0.0, 100.0, step=5.0, statistics=ALL, per_pseudonym=True
+)
 
 Row = tuple[int, int, float, float]
 """Slot, attribute, value, unix seconds."""
@@ -48,7 +55,7 @@ def slots(*chosen: int) -> "np.ndarray[tuple[int], np.dtype[np.int32]]":
     return np.array(chosen, np.int32)
 
 
-def naive_rounded(x: float, attribute: Attribute) -> float:
+def naive_rounded(x: float, attribute: ReadingAttribute) -> float:
     if attribute.step is None or math.isnan(x):
         return x
     n = math.floor((x - attribute.lo) / attribute.step + 0.5)
@@ -66,7 +73,7 @@ def naive_current(attribute: int, slot: int, batch: list[Row], since: float) -> 
 
 
 @given(rows, st.randoms(use_true_random=False), st.integers(0, 12), st.integers(0, 6))
-def test_the_newest_value_counts_whatever_the_order_and_the_batches(
+def test_the_newest_value_counts_whatever_the_order_and_the_batching(
     drawn: list[Row], rnd: Random, cut: int, now: int
 ) -> None:
     shuffled = list(drawn)
@@ -82,7 +89,7 @@ def test_the_newest_value_counts_whatever_the_order_and_the_batches(
     ]
 
 
-def test_a_freed_slot_leaves_nothing_to_the_next_device() -> None:
+def test_the_next_device_in_a_freed_slot_inherits_nothing() -> None:
     state = ReadingsState([SPEED], ttl_s=60.0)
     advanced(state, [(0, 0, 7.0, 100.0), (1, 0, 8.0, 100.0)])
     state.forget(slots(0, 1_000_000))
@@ -90,28 +97,28 @@ def test_a_freed_slot_leaves_nothing_to_the_next_device() -> None:
         pytest.approx(math.nan, nan_ok=True),
         8.0,
     ]
-    advanced(state, [(0, 0, 3.0, 50.0)])  # older than what the device before had said
+    advanced(state, [(0, 0, 3.0, 50.0)])  # older than the last reading of the previous device
     assert state.current(slots(0), now=101.0)[0, 0] == 3.0
 
 
-def test_a_slot_that_never_sensed_anything_has_no_value() -> None:
+def test_a_slot_without_readings_has_no_value() -> None:
     state = ReadingsState([SPEED], ttl_s=60.0)
     assert np.isnan(state.current(slots(5), now=0.0)).all()
     assert state.index_of == {"speed_mps": 0}
 
 
 def test_rounding_never_leaves_the_declared_range() -> None:
-    uneven = Attribute("x", -1.0, 50.0, step=4.0, statistics=("mean",))
+    uneven = ReadingAttribute("x", -1.0, 50.0, step=4.0, statistics=("mean",))
     state = ReadingsState([uneven], ttl_s=60.0)
     advanced(state, [(0, 0, 50.0, 0.0), (1, 0, 49.5, 0.0), (2, 0, -1.0, 0.0), (3, 0, 1.5, 0.0)])
     current = state.current(slots(0, 1, 2, 3), now=0.0)
     assert current[:, 0].tolist() == [50.0, 50.0, -1.0, 3.0]
-    (told,) = summarized([([50.0, 50.0], 2)], uneven)[0].told()
-    assert told == {"x": {"mean": 50.0}}
+    (published,) = summarized([([50.0, 50.0], 2)], uneven)[0].published()
+    assert published == {"x": {"mean": 50.0}}
 
 
 def naive_percentile(known: list[float], percent: int) -> float:
-    """Interpolate in exact fractions; nothing that would be made of an extreme."""
+    """Interpolate in exact fractions; NaN for a percentile that depends on an extreme value."""
     at = Fraction(percent, 100) * (len(known) - 1)
     below, above = math.floor(at), math.ceil(at)
     if below == 0 or above == len(known) - 1:
@@ -120,7 +127,7 @@ def naive_percentile(known: list[float], percent: int) -> float:
 
 
 def summarized(
-    drawn: list[tuple[list[float], int]], *attributes: Attribute
+    drawn: list[tuple[list[float], int]], *attributes: ReadingAttribute
 ) -> tuple[Summaries, FloatArray, IntArray]:
     """Summarize groups in which every attribute has the same values."""
     flat = np.array([x for members, _ in drawn for x in members], np.float64)
@@ -132,13 +139,13 @@ def summarized(
 
 @given(groups)
 def test_a_summary_equals_its_naive_twin(drawn: list[tuple[list[float], int]]) -> None:
-    coarse = Attribute("coarse", 0.0, 50.0, step=4.0, statistics=ALL)
+    coarse = ReadingAttribute("coarse", 0.0, 50.0, step=4.0, statistics=ALL)
     summaries, _, _ = summarized(drawn, SPEED, coarse)
-    told = summaries.told()
+    published = summaries.published()
     for g, (members, k) in enumerate(drawn):
         known = sorted(x for x in members if not math.isnan(x))
         if len(known) < k:
-            assert told[g] == {}
+            assert published[g] == {}
             continue
         exact = {
             "count": len(known),
@@ -147,25 +154,26 @@ def test_a_summary_equals_its_naive_twin(drawn: list[tuple[list[float], int]]) -
             "max": known[-1],
         } | {f"p{p}": naive_percentile(known, p) for p in (10, 25, 50, 75)}
         stated = {s: x for s, x in exact.items() if not math.isnan(x)}
-        assert told[g]["speed_mps"] == pytest.approx(stated, rel=1e-9, abs=1e-9)
-        assert told[g]["coarse"].keys() == stated.keys()
+        assert published[g]["speed_mps"] == pytest.approx(stated, rel=1e-9, abs=1e-9)
+        coarse_row = published[g]["coarse"]
+        assert coarse_row.keys() == stated.keys()
         for s in stated.keys() - {"count", "min", "max"}:
-            # A value at the middle between two steps may go either way.
-            assert abs(told[g]["coarse"][s] - stated[s]) <= 2.0 + 1e-9
-            assert told[g]["coarse"][s] % 4.0 == 0 or told[g]["coarse"][s] == 50.0
+            # A value halfway between two steps may be rounded either way.
+            assert abs(coarse_row[s] - stated[s]) <= 2.0 + 1e-9
+            assert coarse_row[s] % 4.0 == 0 or coarse_row[s] == 50.0
     few = [sum(not math.isnan(x) for x in members) for members, _ in drawn]
     n_left_out = sum(0 < n < k for n, (_, k) in zip(few, drawn, strict=True))
     assert summaries.n_left_out.tolist() == [n_left_out, n_left_out]
 
 
 @given(groups, st.randoms(use_true_random=False))
-def test_the_order_of_members_tells_nothing(
+def test_the_order_of_members_changes_no_statistic(
     drawn: list[tuple[list[float], int]], rnd: Random
 ) -> None:
     shuffled = [(list(members), k) for members, k in drawn]
     for members, _ in shuffled:
         rnd.shuffle(members)
-    assert summarized(drawn, SPEED)[0].told() == summarized(shuffled, SPEED)[0].told()
+    assert summarized(drawn, SPEED)[0].published() == summarized(shuffled, SPEED)[0].published()
 
 
 @given(groups)
@@ -174,43 +182,45 @@ def test_statistics_lie_in_order_between_the_extremes(
 ) -> None:
     for attribute in (SPEED, BATTERY):
         accepted = [([naive_rounded(x, attribute) for x in members], k) for members, k in drawn]
-        for row in filter(None, summarized(accepted, attribute)[0].told()):
-            told = row[attribute.name]
+        for row in filter(None, summarized(accepted, attribute)[0].published()):
+            statistics_of = row[attribute.name]
             names = ("min", "p10", "p25", "p50", "p75", "max")
-            ordered = [told[s] for s in names if s in told]
+            ordered = [statistics_of[s] for s in names if s in statistics_of]
             assert ordered == sorted(ordered)
-            assert told["min"] <= told["mean"] <= told["max"]
+            assert statistics_of["min"] <= statistics_of["mean"] <= statistics_of["max"]
 
 
-def test_nothing_is_told_of_fewer_than_k_values_and_that_is_counted() -> None:
+def test_groups_with_fewer_than_k_values_publish_nothing_and_are_counted() -> None:
     nan = math.nan
     summaries, _, _ = summarized(
         [([3, 4, nan], 3), ([nan, nan], 2), ([1, 2, 3], 3), ([], 2)], SPEED
     )
-    assert [set(row) for row in summaries.told()] == [set(), set(), {"speed_mps"}, set()]
+    assert [set(row) for row in summaries.published()] == [set(), set(), {"speed_mps"}, set()]
     assert summaries.n_left_out.tolist() == [1]
 
 
 @pytest.mark.parametrize("n", range(2, 12))
-def test_no_quantile_is_made_of_the_smallest_or_the_largest_value(n: int) -> None:
+def test_no_quantile_depends_on_the_smallest_or_the_largest_value(n: int) -> None:
     shares = tuple(f"p{p}" for p in range(1, 100))
-    inner = Attribute("x", -1000.0, 1000.0, statistics=shares)
+    inner = ReadingAttribute("x", -1000.0, 1000.0, statistics=shares)
     members = [500.0] * n
-    calm = summarized([([0.0, *members[2:], 900.0], 2)], inner)[0].told()
-    wild = summarized([([-1000.0, *members[2:], 1000.0], 2)], inner)[0].told()
+    calm = summarized([([0.0, *members[2:], 900.0], 2)], inner)[0].published()
+    wild = summarized([([-1000.0, *members[2:], 1000.0], 2)], inner)[0].published()
     assert calm == wild
     assert ("p50" in calm[0]["x"]) == (n >= 3)
     assert ("p25" in calm[0]["x"]) == ("p75" in calm[0]["x"]) == (n >= 5)
 
 
-def test_extremes_and_own_values_are_told_only_where_asked_for() -> None:
-    plain = Attribute("plain", 0.0, 50.0)
-    told, value, first_member_of = summarized([([1.0, 2.0, 3.0, 4.0, 5.0], 2)], plain)
-    assert told.told() == [{"plain": {"count": 5, "mean": 3.0, "p25": 2.0, "p50": 3.0, "p75": 4.0}}]
-    assert told.own_values(value, first_member_of) == {}
+def test_extremes_and_individual_values_are_published_only_on_request() -> None:
+    plain = ReadingAttribute("plain", 0.0, 50.0)
+    summaries, value, first_member_of = summarized([([1.0, 2.0, 3.0, 4.0, 5.0], 2)], plain)
+    assert summaries.published() == [
+        {"plain": {"count": 5, "mean": 3.0, "p25": 2.0, "p50": 3.0, "p75": 4.0}}
+    ]
+    assert summaries.own_values(value, first_member_of) == {}
 
 
-def test_own_values_stand_beside_members_of_groups_that_are_told_of() -> None:
+def test_individual_values_are_published_only_in_groups_with_published_statistics() -> None:
     nan = math.nan
     summaries, value, first_member_of = summarized(
         [([1 / 3, nan, 5.0], 2), ([7.0, nan], 2), ([8.0, 9.0], 2)], SPEED, BATTERY
@@ -220,14 +230,14 @@ def test_own_values_stand_beside_members_of_groups_that_are_told_of() -> None:
     }
 
 
-def test_a_difference_of_two_releases_tells_a_value_only_as_finely_as_the_step() -> None:
+def test_a_difference_of_two_releases_reveals_a_value_only_as_precisely_as_the_step() -> None:
     before = [3.0, 11.0, 17.0, 20.0]
-    coarse = Attribute("x", 0.0, 100.0, step=10.0, statistics=("count", "mean"))
-    exact = Attribute("x", 0.0, 100.0, statistics=("count", "mean"))
+    coarse = ReadingAttribute("x", 0.0, 100.0, step=10.0, statistics=("count", "mean"))
+    exact = ReadingAttribute("x", 0.0, 100.0, statistics=("count", "mean"))
 
-    def sums(attribute: Attribute, members: list[float]) -> float:
-        (told,) = summarized([(members, 2)], attribute)[0].told()
-        return told["x"]["mean"] * told["x"]["count"]
+    def sums(attribute: ReadingAttribute, members: list[float]) -> float:
+        (published,) = summarized([(members, 2)], attribute)[0].published()
+        return published["x"]["mean"] * published["x"]["count"]
 
     assert sums(exact, [*before, 37.0]) - sums(exact, before) == pytest.approx(37.0)
     rounded = {sums(coarse, [*before, x]) - sums(coarse, before) for x in range(26, 50)}
@@ -238,13 +248,13 @@ def test_a_difference_of_two_releases_tells_a_value_only_as_finely_as_the_step()
     ("lo", "hi", "decimals"), [(0, 100, 10), (-5, 1e9, 3), (0, 1e-6, 18), (0, 1e12, 0)]
 )
 def test_decimals_keep_twelve_digits_of_the_range(lo: float, hi: float, decimals: int) -> None:
-    assert Attribute("x", lo, hi).decimals == decimals
+    assert ReadingAttribute("x", lo, hi).decimals == decimals
 
 
-def test_a_gateway_without_declared_readings_tells_nothing() -> None:
+def test_without_declared_readings_nothing_is_published() -> None:
     state = ReadingsState([], ttl_s=60.0)
     advanced(state, [])
     value = state.current(slots(0, 1, 2), now=0.0)
-    told = summarize(value, np.array([0, 3]), np.array([2], np.int32), attributes=())
-    assert told.told() == [{}]
-    assert told.own_values(value, np.array([0, 3])) == {}
+    summaries = summarize(value, np.array([0, 3]), np.array([2], np.int32), attributes=())
+    assert summaries.published() == [{}]
+    assert summaries.own_values(value, np.array([0, 3])) == {}

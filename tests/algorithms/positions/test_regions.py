@@ -1,3 +1,5 @@
+"""Atoms and regions: connected, within bounds, dependent only on the set of atoms."""
+
 from collections.abc import Sequence
 from itertools import combinations, pairwise
 
@@ -33,7 +35,7 @@ def regions(
 
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[RoadNetwork, Atoms, list[list[int]]]:
-    """Draw a network, its atoms, and groups of places in them."""
+    """Draw a network, its atoms, and groups of nodes in them."""
     network = draw(networks(max_nodes=11))
     atoms = cut_into_atoms(spanning_forest(network), min_nodes=draw(st.integers(1, 3)))
     places = np.flatnonzero(atoms.at >= 0).tolist()
@@ -44,7 +46,7 @@ def worlds(draw: st.DrawFn) -> tuple[RoadNetwork, Atoms, list[list[int]]]:
 
 
 @given(networks(), st.integers(1, 5))
-def test_every_node_is_in_just_one_atom_or_its_component_is_too_small_for_one(
+def test_every_node_belongs_to_one_atom_or_its_component_is_too_small_for_one(
     network: RoadNetwork, min_nodes: int
 ) -> None:
     atoms = cut_into_atoms(spanning_forest(network), min_nodes=min_nodes)
@@ -56,18 +58,18 @@ def test_every_node_is_in_just_one_atom_or_its_component_is_too_small_for_one(
 
 
 @given(networks(), st.integers(1, 5))
-def test_an_atom_is_connected_and_hides_a_device_among_enough_nodes(
+def test_an_atom_is_connected_and_enough_nodes_belong_to_it(
     network: RoadNetwork, min_nodes: int
 ) -> None:
     atoms = cut_into_atoms(spanning_forest(network), min_nodes=min_nodes)
     graph = naive.graph_of(network).to_undirected()
     for a, nodes in enumerate(nodes_of(atoms)):
         assert nx.is_connected(graph.subgraph(nodes))
-        # Whoever is at a node that the atom merely passes through is in another atom.
+        # A device at a node that is only a connector of this atom belongs to another atom.
         assert (atoms.at == a).sum() >= min_nodes
 
 
-def test_an_atom_covers_as_much_road_as_asked() -> None:
+def test_an_atom_covers_as_much_road_as_required() -> None:
     metres = road_metres(CITY)
     atoms = cut_into_atoms(
         spanning_forest(CITY), min_nodes=2, metres_at=metres, min_metres=2 * metres.mean() * 4
@@ -78,7 +80,7 @@ def test_an_atom_covers_as_much_road_as_asked() -> None:
 
 @given(worlds())
 @settings(max_examples=300)
-def test_a_region_is_the_atoms_of_all_members_and_one_piece_where_the_network_is(
+def test_a_region_contains_the_atoms_of_all_members_and_is_connected_within_a_component(
     world: tuple[RoadNetwork, Atoms, list[list[int]]],
 ) -> None:
     network, atoms, groups = world
@@ -93,13 +95,13 @@ def test_a_region_is_the_atoms_of_all_members_and_one_piece_where_the_network_is
 
 @given(worlds(), st.data())
 @settings(max_examples=200)
-def test_a_region_follows_from_the_set_of_atoms_alone(
+def test_a_region_depends_only_on_the_set_of_atoms(
     world: tuple[RoadNetwork, Atoms, list[list[int]]], data: st.DataObject
 ) -> None:
     network, atoms, groups = world
 
     def otherwise(group: list[int]) -> list[int]:
-        """Return the places of other members, in another order, in the same atoms."""
+        """Return nodes of other members in the same atoms, in another order."""
         inside = np.flatnonzero(np.isin(atoms.at, atoms.at[group])).tolist()
         first = [
             data.draw(st.sampled_from([v for v in inside if atoms.at[v] == a]))
@@ -112,8 +114,8 @@ def test_a_region_follows_from_the_set_of_atoms_alone(
     assert regions(network, atoms, others) == regions(network, atoms, groups)
 
 
-def test_who_of_a_group_is_in_which_atom_does_not_show_in_the_ways_between() -> None:
-    # Many shortest ways of equal length: a search that starts elsewhere finds another.
+def test_the_connectors_do_not_reveal_which_member_is_in_which_atom() -> None:
+    # There are many shortest paths of equal length; a search from elsewhere finds another.
     grid = load_network("grid:12x12")
     atoms = cut_into_atoms(spanning_forest(grid), min_nodes=4)
     rng = np.random.default_rng(5)
@@ -133,7 +135,7 @@ def test_a_group_that_would_need_more_than_the_cap_gets_no_region(
     assert regions(network, atoms, groups, max_nodes=max_nodes) == expected
 
 
-def test_the_search_for_a_way_is_given_up_at_a_distance() -> None:
+def test_the_search_for_a_connector_gives_up_beyond_a_distance() -> None:
     path = network_of(500, [(v, v + 1) for v in range(499)])
     atoms = cut_into_atoms(spanning_forest(path), min_nodes=1)
     assert regions(path, atoms, [[0, 499], [7]], max_nodes=3) == [[], [7]]
@@ -148,7 +150,7 @@ def test_members_in_several_components_give_a_region_of_as_many_parts() -> None:
     assert 7 not in region
 
 
-def test_touching_atoms_need_no_way_between_them() -> None:
+def test_adjacent_atoms_need_no_connector() -> None:
     path = network_of(8, [(v, v + 1) for v in range(7)])
     atoms = cut_into_atoms(spanning_forest(path), min_nodes=4)
     assert regions(path, atoms, [[0, 7]]) == [list(range(8))]
@@ -156,7 +158,7 @@ def test_touching_atoms_need_no_way_between_them() -> None:
 
 @given(worlds())
 @settings(max_examples=300)
-def test_ways_are_hardly_longer_than_twice_the_best(
+def test_connectors_are_within_the_bound_of_mehlhorn(
     world: tuple[RoadNetwork, Atoms, list[list[int]]],
 ) -> None:
     network, atoms, groups = world
@@ -168,14 +170,14 @@ def test_ways_are_hardly_longer_than_twice_the_best(
         ends = set().union(*(pieces[atoms.at[v]] for v in group))
         parts = nx.number_connected_components(graph.subgraph(ends))
         best = fewest_between(graph, ends)
-        # Mehlhorn: the links of a spanning tree of nearest ways are at most twice, less a
-        # share, those of the best tree. Each may be longer by the one hop within a round.
+        # Mehlhorn: a spanning tree of shortest paths has at most 2 (1 - 1 / parts) times the
+        # links of the best tree. Each path may be longer by the one hop within a round.
         links = best + parts - 1
         assert len(region) - len(ends) <= 2 * (1 - 1 / parts) * links
 
 
 def fewest_between(graph: "nx.Graph[int]", ends: set[int]) -> int:
-    """Return how few nodes join pieces of a graph, by trying all sets of them."""
+    """Return the smallest number of nodes that joins pieces of a graph, by trying all sets."""
     others = sorted(set(graph) - ends)
     for n in range(len(others) + 1):
         for some in combinations(others, n):
@@ -185,7 +187,7 @@ def fewest_between(graph: "nx.Graph[int]", ends: set[int]) -> int:
 
 
 @pytest.mark.parametrize("n_groups", [0, 2000])
-def test_there_is_room_for_no_group_and_for_many(n_groups: int) -> None:
+def test_the_buffer_fits_no_group_and_many(n_groups: int) -> None:
     atoms = cut_into_atoms(spanning_forest(CITY), min_nodes=4)
     some = regions(CITY, atoms, [[v % 400, (7 * v) % 400] for v in range(n_groups)])
     assert len(some) == n_groups

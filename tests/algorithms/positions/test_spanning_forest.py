@@ -1,11 +1,13 @@
+"""The spanning forest and the recursive bisection behind it."""
+
 import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
 
 from anonymizer.algorithms.positions.spanning_forest import (
-    plane,
-    quarters,
+    compact_parts,
+    planar_coordinates,
     road_metres,
     spanning_forest,
 )
@@ -42,7 +44,7 @@ def test_the_forest_spans_a_network_with_coordinates(source: str) -> None:
 
 
 @given(networks())
-def test_parents_come_before_children_and_every_node_once(network: RoadNetwork) -> None:
+def test_the_order_has_every_node_once_and_parents_before_children(network: RoadNetwork) -> None:
     forest = spanning_forest(network)
     order = forest.order.tolist()
     assert sorted(order) == list(range(network.n_nodes))
@@ -52,7 +54,7 @@ def test_parents_come_before_children_and_every_node_once(network: RoadNetwork) 
 
 
 @given(networks())
-def test_the_trees_stand_one_after_the_other_each_behind_its_smallest_node(
+def test_trees_are_consecutive_in_the_order_and_each_starts_with_its_smallest_node(
     network: RoadNetwork,
 ) -> None:
     forest = spanning_forest(network)
@@ -66,35 +68,35 @@ def test_the_trees_stand_one_after_the_other_each_behind_its_smallest_node(
 
 @pytest.mark.parametrize("network", [CITY, load_network("grid:9x7"), network_of(37, [])])
 @pytest.mark.parametrize("n", [1, 2, 8, 16])
-def test_quarters_are_as_many_as_asked_and_of_equal_size_but_for_rounding(
+def test_there_are_as_many_parts_as_requested_of_sizes_that_differ_by_one_at_most(
     network: RoadNetwork, n: int
 ) -> None:
-    sizes = np.bincount(quarters(network, n), minlength=n)
+    sizes = np.bincount(compact_parts(network, n), minlength=n)
     assert len(sizes) == n
     assert sizes.max() - sizes.min() <= 1
 
 
-def test_more_quarters_than_nodes_leave_each_node_its_own() -> None:
-    assert len(set(quarters(network_of(3, []), 64).tolist())) == 3
+def test_with_more_parts_than_nodes_each_node_has_a_part_of_its_own() -> None:
+    assert len(set(compact_parts(network_of(3, []), 64).tolist())) == 3
 
 
-def test_quarters_are_compact() -> None:
-    x, y = plane(CITY)
-    quarter = quarters(CITY, 16)
+def test_parts_are_compact() -> None:
+    x, y = planar_coordinates(CITY)
+    part = compact_parts(CITY, 16)
     area = np.ptp(x) * np.ptp(y)
-    boxes = [np.ptp(x[quarter == q]) * np.ptp(y[quarter == q]) for q in range(16)]
+    boxes = [np.ptp(x[part == p]) * np.ptp(y[part == p]) for p in range(16)]
     assert sum(boxes) < area, "boxes of random parts would cover it 16 times"
 
 
-def test_the_forest_joins_neighbours_of_one_quarter_first() -> None:
-    # A tree leaves each of 16 quarters by few roads: it is nearly one piece within each.
-    quarter, parent_of = quarters(CITY, 16), spanning_forest(CITY).parent_of
-    crossing = quarter != quarter[parent_of]
+def test_the_forest_joins_neighbours_in_the_same_part_first() -> None:
+    # The tree leaves each of 16 parts by few roads, so it is nearly connected within each.
+    part, parent_of = compact_parts(CITY, 16), spanning_forest(CITY).parent_of
+    crossing = part != part[parent_of]
     assert crossing.sum() < 2 * 16
 
 
-def test_without_coordinates_the_order_of_nodes_stands_in_for_them() -> None:
-    assert quarters(two_islands(), 2).tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
+def test_a_network_without_coordinates_is_bisected_by_the_order_of_its_nodes() -> None:
+    assert compact_parts(two_islands(), 2).tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
 
 
 def test_equal_networks_give_equal_forests() -> None:
@@ -103,7 +105,7 @@ def test_equal_networks_give_equal_forests() -> None:
     assert once.order.tolist() == again.order.tolist()
 
 
-def test_every_road_is_shared_by_its_ends() -> None:
+def test_every_road_counts_half_at_each_of_its_ends() -> None:
     metres = road_metres(CITY)
     assert metres.sum() == pytest.approx(CITY.length_m.sum() / 2)
     arcs = slice(*CITY.first_arc_of[7:9].tolist())

@@ -1,3 +1,5 @@
+"""Verification of one release against its naive twin."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -22,11 +24,11 @@ def holds(groups: list[Group], node_of: list[int] = NODE_OF, *, k_floor: int = 2
     return result
 
 
-def test_a_true_release_passes_whole() -> None:
+def test_a_release_that_keeps_its_promise_passes() -> None:
     assert holds([TRUE, OTHER]) == [True, True]
 
 
-def test_a_release_of_nothing_passes() -> None:
+def test_an_empty_release_passes() -> None:
     assert holds([]) == []
 
 
@@ -45,14 +47,14 @@ def test_a_region_with_exactly_k_devices_passes_and_with_one_fewer_does_not() ->
         pytest.param(TRUE._replace(k=2, region=[0]), id="a member outside the region"),
         pytest.param(TRUE._replace(members=[0, 0]), id="a member twice"),
         pytest.param(TRUE._replace(members=[0, 5]), id="a member off the graph"),
-        pytest.param(TRUE._replace(members=[0, 6]), id="a member nobody knows"),
+        pytest.param(TRUE._replace(members=[0, 6]), id="an unknown member"),
         pytest.param(TRUE._replace(members=[-1, 0]), id="a negative member"),
         pytest.param(TRUE._replace(k=1), id="k below the floor"),
         pytest.param(TRUE._replace(region=[]), id="an empty region"),
         pytest.param(TRUE._replace(members=[]), id="an empty group"),
     ],
 )
-def test_a_broken_group_is_caught_and_the_others_pass(broken: Group) -> None:
+def test_a_broken_group_is_refused_and_the_others_pass(broken: Group) -> None:
     assert holds([broken, OTHER]) == [False, True]
     assert holds([OTHER, broken]) == [True, False]
 
@@ -61,8 +63,8 @@ def test_a_member_of_two_groups_breaks_both() -> None:
     assert holds([TRUE, OTHER._replace(members=[2, 4])]) == [False, False]
 
 
-def test_a_foreign_node_of_one_group_covers_no_member_of_another() -> None:
-    # N_NODES + 3 would be node 3 of the next group, were the two told apart by arithmetic.
+def test_an_invalid_node_of_one_group_covers_no_member_of_another() -> None:
+    # If groups and nodes were combined by arithmetic, N_NODES + 3 would be node 3 of the next.
     node_of = [0, 0, 3, 0]
     groups = [
         Group(k=2, region=[0, N_NODES + 3], members=[0]),
@@ -72,7 +74,7 @@ def test_a_foreign_node_of_one_group_covers_no_member_of_another() -> None:
     assert holds(groups, node_of) == [False, False, True]
 
 
-def test_a_region_of_empty_nodes_hides_nobody() -> None:
+def test_a_region_without_devices_is_refused() -> None:
     assert holds([Group(k=2, region=[3, 4], members=[0, 1])]) == [False]
 
 
@@ -90,7 +92,7 @@ groups = st.builds(
     st.lists(st.integers(-1, N_NODES - 1), max_size=8),
     st.integers(1, 3),
 )
-def test_verification_agrees_with_its_twin(
+def test_verification_agrees_with_its_naive_twin(
     groups: list[Group], node_of: list[int], k_floor: int
 ) -> None:
     expected = naive.promise_holds(groups, node_of, n_nodes=N_NODES, k_floor=k_floor)

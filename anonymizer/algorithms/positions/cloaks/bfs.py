@@ -1,7 +1,7 @@
-"""ADKA as published: every node's devices publish the region grown from it.
+"""The `bfs` cloak, ADKA as published: the devices at a node publish the region grown from it.
 
-Promise: every region holds at least k distinct devices. Nothing against an adversary who knows
-the algorithm: the region gives its root away.
+Promise: every region holds at least k distinct devices. It promises nothing against an adversary
+who knows the algorithm: the region reveals its root.
 """
 
 import numpy as np
@@ -15,20 +15,21 @@ from anonymizer.domain.release import Cloaked, Release, starts_of
 
 
 class BfsCloak(MemorylessCloak):
-    """Grows a region from each node at which somebody reports.
+    """Grows a region from each node at which a device reports.
 
     Parameters
     ----------
     rule
         k by density.
     max_nodes
-        A region that would need more is suppressed.
+        A region that would need more nodes is suppressed.
     rotate_s
-        Life of a pseudonym.
+        Lifetime of a pseudonym.
 
     Notes
     -----
-    Devices at one node share density, k and region, so each node is grown once a tick.
+    Devices at the same node share density, k and region, so one region is grown for each node
+    and tick.
     """
 
     reciprocal = False
@@ -39,16 +40,16 @@ class BfsCloak(MemorylessCloak):
         self._rotate_s = rotate_s
 
     def set_rule(self, rule: DensityRule, *, k_extra: int) -> None:  # noqa: ARG002  the protocol's
-        """Grow regions by another rule from now on."""
+        """Use another rule from now on; `k_extra` does not apply."""
         self._rule = rule
 
     def cloak(self, density: DensityMap, slot: Int32Array, *, now: float) -> Cloaked:
-        """Return a group for each node; its members are the devices that report from it."""
+        """Return one group for each node; its members are the devices that report from it."""
         root, root_of = np.unique(density.node_of[slot], return_inverse=True)
         k = self._rule.k_for(density.n_near[root])
         regions = grow_regions(density, root, k, max_nodes=self._max_nodes)
         grown = regions.outcome == Outcome.HELD
-        # Refused regions hold no nodes: leaving their rows out leaves the nodes as they are.
+        # Refused regions have no nodes, so removing their rows leaves `node` unchanged.
         sizes = np.diff(regions.first_node_of)[grown]
         group_of_node = np.repeat(np.arange(len(sizes)), sizes)
         kept = grown[root_of]
@@ -56,12 +57,12 @@ class BfsCloak(MemorylessCloak):
         release = Release(
             k=k[grown],
             first_node_of=starts_of(sizes),
-            # The order of growth would start with the root.
+            # Sorted, because the order of growth starts with the root.
             node=(np.sort(group_of_node * n_nodes + regions.node) % n_nodes).astype(np.int32),
             first_member_of=starts_of(np.bincount(root_of[kept], minlength=len(root))[grown]),
             member=slot[kept][np.argsort(root_of[kept], kind="stable")],
             version=np.full(int(kept.sum()), int(now // self._rotate_s)),
         )
-        fate = regions.outcome[root_of]
-        fate[kept] = Outcome.PUBLISHED
-        return Cloaked(release, fate)
+        outcome = regions.outcome[root_of]
+        outcome[kept] = Outcome.PUBLISHED
+        return Cloaked(release, outcome)

@@ -1,4 +1,4 @@
-"""What the operator asks of a way to form regions."""
+"""The interface of a cloak, which forms groups and their regions for the operator."""
 
 from typing import Protocol
 
@@ -13,60 +13,60 @@ from anonymizer.domain.release import Cloaked
 class Cloak(Protocol):
     """Groups devices and gives each group one region.
 
-    What it promises beyond k devices in every region is said by each implementation. Equal
+    Each implementation documents what it promises beyond k devices in every region. Equal
     positions, times and history give equal groups.
     """
 
     def cloak(self, density: DensityMap, slot: Int32Array, *, now: float) -> Cloaked:
-        """Group the devices that report in this tick, and whom else it takes.
+        """Group the devices that report in this tick, together with others where necessary.
 
         Parameters
         ----------
         density
-            Where everybody is, this tick's reports included.
+            Where all devices are, including the reports of this tick.
         slot
             Reporting devices: distinct, on the graph, rising.
         now
-            Unix seconds the tick closes at.
+            Unix seconds at which the tick closes.
         """
 
     @property
     def reciprocal(self) -> bool:
-        """Whether all members of a group publish its region, so that they hide each other."""
+        """Whether all members of a group publish its region, and so hide each other."""
 
     def places(self, density: DensityMap) -> Int32Array:
-        """Return the node at which each slot counts as being, negative for nowhere."""
+        """Return the node at which each slot is counted, negative for none."""
 
     def kept(self, n_slots: int) -> BoolArray:
-        """Return which slots must not be given to other devices yet, shape (n_slots,)."""
+        """Return which slots must not be reused for other devices yet, shape (n_slots,)."""
 
     def n_waiting(self, density: DensityMap) -> int:
         """Return how many devices on the graph wait for a later tick to be grouped."""
 
     def set_rule(self, rule: DensityRule, *, k_extra: int) -> None:
-        """Let groups that are formed from now on hold so many devices; no other changes."""
+        """Use this rule for groups formed from now on; existing groups do not change."""
 
     def retire(self, slot: Int32Array) -> None:
-        """Let go of the groups of these devices: verification refused them."""
+        """End the groups of these devices, because verification refused them."""
 
 
 class MemorylessCloak:
-    """What a cloak without a past answers."""
+    """Defaults for a cloak that keeps no state between ticks."""
 
     def places(self, density: DensityMap) -> Int32Array:
-        """Everybody is where they last said they were."""
+        """Count every device at its newest position."""
         return density.node_of
 
     def kept(self, n_slots: int) -> BoolArray:
-        """Nobody is kept."""
+        """Keep no slot."""
         return np.zeros(n_slots, bool)
 
     def n_waiting(self, density: DensityMap) -> int:  # noqa: ARG002  the protocol's
-        """Nobody waits."""
+        """Return 0: no device waits."""
         return 0
 
     def retire(self, slot: Int32Array) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: no group lasts beyond its tick."""
 
     def set_rule(self, rule: DensityRule, *, k_extra: int) -> None:
-        """Demand what it always does."""
+        """Do nothing: the rule is fixed."""

@@ -1,13 +1,14 @@
-"""Regions that hold over time: a pseudonym's whole life is shared by its whole group.
+"""The `session` cloak: every pseudonym shares its whole lifetime with its whole group.
 
-At an epoch, devices are parted into groups, and each member gets a fresh pseudonym. Until the
-epoch ends, all pseudonyms of a group publish one region, at the same ticks: that of all its
-members. A member that falls silent goes on being covered where it was last (a *ghost*). So
-births, deaths and regions depend on the group alone, and who bears which pseudonym is a matter
-of chance: even who knows every position is left with one in |group|.
+At the start of an epoch, devices are partitioned into groups and each member gets a new
+pseudonym. Until the epoch ends, all pseudonyms of a group publish the same region at the same
+ticks: one that covers all members. A member that falls silent remains covered at its last node
+(a *ghost*). So births, deaths and regions depend only on the group, and the pseudonyms are
+assigned at random: even an adversary who knows every position is left with a posterior of
+1/|group|.
 
-Epochs are not aligned: the network is cut into cells with phases of their own, and a group
-ends with the epoch of the cell that most of its members were in.
+Epochs are not aligned: the network is divided into cells with phases of their own, and a group
+ends with the epoch of the cell that contained most of its members.
 """
 
 from dataclasses import dataclass
@@ -18,29 +19,29 @@ from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.device_partition import partition
 from anonymizer.algorithms.positions.regions import Atoms, cover, with_small_components
-from anonymizer.algorithms.positions.spanning_forest import plane, quarters
+from anonymizer.algorithms.positions.spanning_forest import compact_parts, planar_coordinates
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import Cloaked, Release, starts_of
 
-_ALONE = -1
+_UNGROUPED = -1
 _NOWHERE = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Epochs:
-    """When groups are formed anew.
+    """When groups end and new ones are formed.
 
     Attributes
     ----------
     length_s
-        Life of a group, at most.
+        Longest lifetime of a group.
     n_cells
-        Parts of the network with phases of their own, a power of two; 1: all at once.
+        Number of cells with phases of their own, a power of two; 1: all groups end together.
     settle_s
-        After the first position, how long to wait before the first groups are formed, so that
-        they need not be made of the first few devices.
+        How long after the first position the first groups are formed, so that they are not made
+        of only the first few devices.
     """
 
     length_s: float = 60.0
@@ -48,23 +49,24 @@ class Epochs:
     settle_s: float = 5.0
 
     def ends(self, now: float) -> FloatArray:
-        """Return when the epoch of each cell ends, after `now`, shape (cells,)."""
+        """Return the next end of each cell's epoch after `now`, unix seconds, shape (cells,)."""
         phase = np.arange(self.n_cells) / self.n_cells
         ends = (np.floor(now / self.length_s - phase) + 1 + phase) * self.length_s
-        # Rounding can take the end that has just come for the next one.
+        # Because of rounding, an end that has just come can be computed as the next one.
         return np.where(ends > now, ends, ends + self.length_s)
 
     def over(self, ends_at: FloatArray, now: float) -> BoolArray:
         """Return which ends have come, same shape.
 
-        One that is further off than any can be was set before the clock was put back.
+        An end further ahead than an epoch is long was set before the clock was put back, and
+        counts as come.
         """
         return (ends_at <= now) | (ends_at > now + max(self.length_s, self.settle_s))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Groups:
-    """Live groups, their members (slots) in compressed sparse rows."""
+    """Living groups, with their members (slots) in compressed sparse rows."""
 
     k: Int32Array
     ends_at: FloatArray
@@ -110,22 +112,22 @@ class SessionCloak:
     network, atoms
         What regions are made of.
     rule
-        How many devices a group holds at the least.
+        Smallest number of devices in a group, by density.
     epochs
         When groups end.
     ttl_s
-        A device not heard of for longer is off the air. Only devices that will still be on it
-        when their group ends, even if they fall silent now, are taken into one: who assumes
-        that whatever publishes is on the air must not be able to rule a member out.
+        A device that is silent for longer is absent. A device joins a group only if it will
+        still be present when the group ends, even if it falls silent now. Otherwise an adversary
+        who assumes that every pseudonym belongs to a present device could rule it out.
     max_nodes
-        A group whose region would need more is suppressed and ends for all its members.
+        A group whose region would need more nodes is suppressed and ends for all its members.
     k_extra
-        Members beyond k, against devices of the adversary's own among them.
+        Members beyond k, to allow for devices that the adversary controls.
 
     Notes
     -----
-    Nothing here outlives the process: after a restart there are new groups under new
-    pseudonyms, whose key is new as well.
+    No state outlives the process: after a restart there are new groups with new pseudonyms,
+    made with a new key.
     """
 
     reciprocal = True
@@ -149,41 +151,41 @@ class SessionCloak:
         self._ttl_s = ttl_s
         self._max_nodes = max_nodes
         self._k_extra = k_extra
-        self._cell_of = quarters(network, epochs.n_cells)
-        self._point_of = np.stack(plane(network), axis=1)
+        self._cell_of = compact_parts(network, epochs.n_cells)
+        self._point_of = np.stack(planar_coordinates(network), axis=1)
         self._cell_ends_at: FloatArray | None = None
         self._next_serial = 0
         self._groups = _NO_GROUPS
         self._group_of = np.zeros(0, np.int64)
         self._place_of = np.zeros(0, np.int32)
-        # Compiled, or read from the cache, now and not when the first groups are due.
+        # Compile now, or load from the cache, rather than when the first groups are due.
         partition(self._point_of[:0], np.zeros(0, np.int32), network.component_of[:0])
 
     def kept(self, n_slots: int) -> BoolArray:
-        """Keep all members: their groups' pseudonyms depend on them."""
+        """Keep all members: the pseudonyms of their groups depend on them."""
         self._make_room(n_slots)
-        kept: BoolArray = self._group_of != _ALONE
+        kept: BoolArray = self._group_of != _UNGROUPED
         return kept
 
     def places(self, density: DensityMap) -> Int32Array:
-        """Let a ghost count as being where it was last."""
+        """Count every member, including ghosts, at its last node on the graph."""
         kept = self.kept(len(density.node_of))
         return np.where(kept, self._place_of, density.node_of)
 
     def n_waiting(self, density: DensityMap) -> int:
-        """Count the newcomers, who wait for an epoch."""
+        """Count the devices that wait for an epoch to begin."""
         kept = self.kept(len(density.node_of))
-        return int((self._can_settle(density) & ~kept).sum())
+        return int((self._can_join(density) & ~kept).sum())
 
     def set_rule(self, rule: DensityRule, *, k_extra: int) -> None:
-        """Let groups that are formed from now on hold so many devices."""
+        """Use this rule for groups formed from now on."""
         self._rule = rule
         self._k_extra = k_extra
 
     def cloak(self, density: DensityMap, slot: Int32Array, *, now: float) -> Cloaked:
-        """Publish the groups of the reporting devices, and those that are formed now."""
+        """Publish the groups of the reporting devices, and the groups that are formed now."""
         self._make_room(len(density.node_of))
-        fate = np.full(len(slot), Outcome.HELD, np.uint8)
+        outcome = np.full(len(slot), Outcome.HELD, np.uint8)
         self._place_of[slot] = density.node_of[slot]
         if self._cell_ends_at is None and len(slot):
             begin_at = now + self._epochs.settle_s
@@ -192,30 +194,30 @@ class SessionCloak:
 
         reported = np.zeros(len(self._groups.k), bool)
         group_of = self._group_of[slot]
-        reported[group_of[group_of != _ALONE]] = True
+        reported[group_of[group_of != _UNGROUPED]] = True
         reported[n_old:] = True
         release = self._cover(reported)
         whole = np.diff(release.first_node_of) > 0
-        published = np.zeros(len(reported) + 1, bool)  # the last stands for nobody's group
+        published = np.zeros(len(reported) + 1, bool)  # the last entry stands for _UNGROUPED
         published[np.flatnonzero(reported)[whole]] = True
-        grouped = group_of != _ALONE
-        fate[~grouped & ~self._can_settle(density)[slot]] = Outcome.SUPPRESSED__REGION_TOO_SMALL
-        fate[grouped & published[group_of]] = Outcome.PUBLISHED
-        fate[grouped & ~published[group_of]] = Outcome.SUPPRESSED__REGION_TOO_LARGE
+        grouped = group_of != _UNGROUPED
+        outcome[~grouped & ~self._can_join(density)[slot]] = Outcome.SUPPRESSED__REGION_TOO_SMALL
+        outcome[grouped & published[group_of]] = Outcome.PUBLISHED
+        outcome[grouped & ~published[group_of]] = Outcome.SUPPRESSED__REGION_TOO_LARGE
         if not whole.all():
             self.retire(release.only(~whole).member)
             release = release.only(whole)
-        return Cloaked(release, fate)
+        return Cloaked(release, outcome)
 
     def retire(self, slot: Int32Array) -> None:
         """End the groups of these devices at once, for all their members."""
         group_of = self._group_of[slot]
         doomed = np.zeros(len(self._groups.k), bool)
-        doomed[group_of[group_of != _ALONE]] = True
+        doomed[group_of[group_of != _UNGROUPED]] = True
         self._keep(~doomed)
 
     def _end_and_form(self, density: DensityMap, now: float) -> int:
-        """End the groups whose time is up, form new ones; return how many live on."""
+        """End the groups whose epoch is over and form new ones; return how many live on."""
         ended = self._epochs.over(self._groups.ends_at, now)
         just_ended = self._groups.only(ended).member
         if ended.any():
@@ -226,20 +228,20 @@ class SessionCloak:
         due = self._epochs.over(self._cell_ends_at, now)
         if due.any():
             self._cell_ends_at[due] = self._epochs.ends(now)[due]
-            # Who waits in a cell whose epoch begins, and who was in a group until just now.
-            wanted = due[self._cell_of[density.node_of]]
-            wanted[just_ended] = True
-            wanted &= self._can_settle(density) & (self._group_of == _ALONE)
-            wanted &= density.version_of >= now + self._epochs.length_s - self._ttl_s
-            self._form(density, np.flatnonzero(wanted).astype(np.int32), self._cell_ends_at)
+            # Devices that wait in a cell whose epoch begins, and members of groups that just ended.
+            joining = due[self._cell_of[density.node_of]]
+            joining[just_ended] = True
+            joining &= self._can_join(density) & (self._group_of == _UNGROUPED)
+            joining &= density.version_of >= now + self._epochs.length_s - self._ttl_s
+            self._form(density, np.flatnonzero(joining).astype(np.int32), self._cell_ends_at)
         return n_old
 
-    def _can_settle(self, density: DensityMap) -> BoolArray:
-        """Return which slots are where a group can live, shape (slots,)."""
+    def _can_join(self, density: DensityMap) -> BoolArray:
+        """Return which slots are in a component that is large enough for a group."""
         return (density.node_of >= 0) & self._is_large[density.node_of]
 
     def _form(self, density: DensityMap, slot: Int32Array, cell_ends_at: FloatArray) -> None:
-        """Part devices into groups of the smallest size that satisfies all."""
+        """Partition devices into the smallest groups that satisfy all demands."""
         node = density.node_of[slot]
         k = self._rule.k_for(density.n_near[node])
         member, first = partition(
@@ -248,8 +250,10 @@ class SessionCloak:
         sizes = np.diff(first)
         k_of_group = np.maximum.reduceat(k[member], first[:-1])
         n_cells = len(cell_ends_at)
-        seat = np.repeat(np.arange(len(sizes)), sizes) * n_cells + self._cell_of[node[member]]
-        n_in_cell = np.bincount(seat, minlength=len(sizes) * n_cells).reshape(-1, n_cells)
+        group_and_cell = (
+            np.repeat(np.arange(len(sizes)), sizes) * n_cells + self._cell_of[node[member]]
+        )
+        n_in_cell = np.bincount(group_and_cell, minlength=len(sizes) * n_cells).reshape(-1, n_cells)
         new = _Groups(
             k_of_group,
             cell_ends_at[n_in_cell.argmax(axis=1)],
@@ -262,7 +266,7 @@ class SessionCloak:
         self._index()
 
     def _keep(self, chosen: BoolArray) -> None:
-        self._group_of[self._groups.member] = _ALONE
+        self._group_of[self._groups.member] = _UNGROUPED
         self._groups = self._groups.only(chosen)
         self._index()
 
@@ -273,7 +277,7 @@ class SessionCloak:
         )
 
     def _cover(self, chosen: BoolArray) -> Release:
-        """Return the release of the chosen groups; the region of one above the cap is empty."""
+        """Return the release of the chosen groups; a region above the cap is empty."""
         groups = self._groups.only(chosen)
         first_node_of, node = cover(
             self._network,
@@ -294,5 +298,5 @@ class SessionCloak:
     def _make_room(self, n_slots: int) -> None:
         more = n_slots - len(self._group_of)
         if more > 0:
-            self._group_of = np.concatenate([self._group_of, np.full(more, _ALONE)])
+            self._group_of = np.concatenate([self._group_of, np.full(more, _UNGROUPED)])
             self._place_of = np.concatenate([self._place_of, np.full(more, _NOWHERE, np.int32)])

@@ -1,10 +1,15 @@
-"""Reciprocal regions: at one instant, at least k devices publish the identical region.
+"""The `snapshot` cloak, with reciprocal regions: at least k devices publish an identical region.
 
-Groups follow from where everybody is, never from who reports. When one member reports, its
-whole group publishes: a message of one alone would tell it from the others.
+Groups depend on where all devices are, never on which of them report. When one member reports,
+the whole group publishes: a message for that member only would distinguish it from the others.
 
-Not promised: that the same devices share a region at the next tick. Linked regions of one
+Not promised: that the same devices share a region at the next tick. The linked regions of one
 pseudonym can be intersected.
+
+References
+----------
+.. [1] P. Kalnis et al., "Preventing Location-Based Identity Inference in Anonymous Spatial
+   Queries", IEEE TKDE 19(12), 2007 (reciprocity).
 """
 
 import numpy as np
@@ -26,22 +31,22 @@ from anonymizer.domain.release import Cloaked, Release, starts_of
 
 
 class SnapshotCloak(MemorylessCloak):
-    """Parts all present devices into groups anew at every tick.
+    """Partitions all present devices into new groups at every tick.
 
     Parameters
     ----------
     forest
-        Of the network.
+        Spanning forest of the network.
     rule
-        k by density; a group satisfies the largest k demanded within.
+        k by density; a group satisfies the largest k that its members demand.
     min_nodes, max_nodes
-        Bounds of a region.
+        Bounds on the nodes of a region.
     metres_at, min_metres
-        Road metres each node stands for, and how many a region covers at the least.
+        Road metres that each node stands for, and the fewest that a region covers.
     rotate_s
-        Life of a pseudonym.
+        Lifetime of a pseudonym.
     k_extra
-        Members beyond k, against devices of the adversary's own among them.
+        Members beyond k, to allow for devices that the adversary controls.
     """
 
     reciprocal = True
@@ -68,12 +73,12 @@ class SnapshotCloak(MemorylessCloak):
         self._k_extra = k_extra
 
     def set_rule(self, rule: DensityRule, *, k_extra: int) -> None:
-        """Let groups that are formed from now on hold so many devices."""
+        """Use this rule for groups formed from now on."""
         self._rule = rule
         self._k_extra = k_extra
 
     def cloak(self, density: DensityMap, slot: Int32Array, *, now: float) -> Cloaked:
-        """Return the groups of all present devices of which any reports. O(nodes + devices)."""
+        """Return the groups in which at least one member reports. O(nodes + devices)."""
         groups = form_groups(
             self._forest,
             density.n_at,
@@ -84,13 +89,13 @@ class SnapshotCloak(MemorylessCloak):
             min_metres=self._min_metres,
         )
         group_of = groups.group_at[density.node_of[slot]]
-        fate = np.full(len(slot), Outcome.PUBLISHED, np.uint8)
-        fate[group_of == TOO_FEW] = Outcome.SUPPRESSED__TOO_FEW_DEVICES
-        fate[group_of == TOO_SMALL] = Outcome.SUPPRESSED__REGION_TOO_SMALL
-        fate[group_of == TOO_LARGE] = Outcome.SUPPRESSED__REGION_TOO_LARGE
+        outcome = np.full(len(slot), Outcome.PUBLISHED, np.uint8)
+        outcome[group_of == TOO_FEW] = Outcome.SUPPRESSED__TOO_FEW_DEVICES
+        outcome[group_of == TOO_SMALL] = Outcome.SUPPRESSED__REGION_TOO_SMALL
+        outcome[group_of == TOO_LARGE] = Outcome.SUPPRESSED__REGION_TOO_LARGE
         reported = np.zeros(len(groups.k), bool)
         reported[group_of[group_of >= 0]] = True
-        return Cloaked(self._release(groups, density, now).only(reported), fate)
+        return Cloaked(self._release(groups, density, now).only(reported), outcome)
 
     def _release(self, groups: Groups, density: DensityMap, now: float) -> Release:
         """Return all groups with their members."""

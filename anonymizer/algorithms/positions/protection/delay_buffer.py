@@ -1,7 +1,7 @@
-"""How positions are held until it is known whether their trip goes on: records and kernels.
+"""Delay buffer: kernels that hold positions until it is known whether their trip continues.
 
-All positions held lie in one pool. Those of a device are a list in the order of time; the free
-entries are another, which begins at entry 0, and that one never holds a position.
+All held positions are in one pool of entries. The positions of a device are a linked list in
+order of time. The free entries are another list, headed by entry 0, which never holds a position.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from anonymizer.algorithms.geodesy import EARTH_RADIUS_M
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import FloatArray, IntArray, RecordArray, UInt8Array
 
-TAKEN, PASSED, TRIP_END, YIELDED, LATE, DUPLICATE = range(6)
+ACCEPTED, PASSED, TRIP_END, OVERFLOW, LATE, DUPLICATE = range(6)
 
 _REPORT = [
     ("slot", np.int32),
@@ -20,13 +20,13 @@ _REPORT = [
     ("tag", np.float64),
 ]
 REPORT = np.dtype(_REPORT)
-"""A position of a device, and whatever its caller wants back with it."""
+"""A position of a device, with a tag that is returned to the caller."""
 
 HELD = np.dtype(
     [
         *_REPORT,
-        ("next", np.int64),  # of the same device, or of the free
-        ("passes", np.bool_),  # once it is decided
+        ("next", np.int64),  # next entry of the same device, or next free entry
+        ("passes", np.bool_),  # valid once it is decided
     ]
 )
 _NONE = 0
@@ -37,7 +37,7 @@ TRIP = np.dtype(
         ("ts", np.float64),
         ("lat", np.float64),
         ("lon", np.float64),
-        # The first report of the stay that it belongs to.
+        # The first report of the current stay.
         ("stay_ts", np.float64),
         ("stay_lat", np.float64),
         ("stay_lon", np.float64),
@@ -45,7 +45,7 @@ TRIP = np.dtype(
         ("start_ts", np.float64),
         ("start_lat", np.float64),
         ("start_lon", np.float64),
-        # What is held, oldest first; what comes before `undecided` is decided.
+        # Held positions, oldest first; those before `undecided` are decided.
         ("head", np.int64),
         ("tail", np.int64),
         ("undecided", np.int64),
@@ -53,36 +53,36 @@ TRIP = np.dtype(
     ]
 )
 UNKNOWN = np.zeros(1, TRIP)[0]
-"""What is known of a device that was never heard of."""
+"""State of a device that has not reported yet."""
 UNKNOWN["ts"] = -np.inf
 
 
 @kernel
 def link_free(held: RecordArray, first: int) -> None:
-    """Declare the entries from `first` on free."""
+    """Add the entries from `first` on to the free list."""
     for e in range(first, len(held)):
         held[e]["next"] = held[_NONE]["next"]
         held[_NONE]["next"] = e
 
 
 @kernel
-def take_in(
+def advance(
     trips: RecordArray, held: RecordArray, due_at: FloatArray, reports: RecordArray, rule: np.void
 ) -> UInt8Array:
-    """Move devices on by their reports, sorted by slot and time, and hold these; say which.
+    """Move devices by their reports, sorted by slot and time, and hold those that may pass.
 
-    Returns `TAKEN`, `TRIP_END` (of its beginning), `LATE` or `DUPLICATE` for each. There must
-    be a free entry for every report.
+    Returns `ACCEPTED`, `TRIP_END` (near the beginning), `LATE` or `DUPLICATE` for each report.
+    There must be a free entry for every report.
     """
-    fate = np.empty(len(reports), np.uint8)
+    outcome = np.empty(len(reports), np.uint8)
     for i in range(len(reports)):
         report = reports[i]
         s = report["slot"]
         trip = trips[s]
         if report["ts"] <= trip["ts"]:
-            fate[i] = DUPLICATE if report["ts"] == trip["ts"] else LATE
+            outcome[i] = DUPLICATE if report["ts"] == trip["ts"] else LATE
             continue
-        # A report decides nothing of those whose delay was over before it.
+        # A report must not affect positions whose delay was over before it.
         while trip["undecided"] != _NONE and (
             held[trip["undecided"]]["ts"] + rule["delay_s"] < report["ts"]
         ):
@@ -92,15 +92,15 @@ def take_in(
             trip["start_lat"], trip["start_lon"], report["lat"], report["lon"], rule["start_m"]
         )
         if not begun:
-            fate[i] = TRIP_END
+            outcome[i] = TRIP_END
             continue
-        fate[i] = TAKEN
+        outcome[i] = ACCEPTED
         _hold(trip, held, report)
         if trip["n"] > rule["max_held"]:
             due_at[s] = -np.inf
         elif trip["n"] == 1:
             due_at[s] = report["ts"] + rule["delay_s"]
-    return fate
+    return outcome
 
 
 @kernel
@@ -114,13 +114,13 @@ def release(
     rule: np.void,
     n_held: int,
 ) -> tuple[IntArray, UInt8Array]:
-    """Free what is due of some devices, and the oldest beyond `most` of each.
+    """Free the due entries of some devices, and the oldest of a device that holds more than `most`.
 
-    Returns the entries, by device and time, and `PASSED`, `TRIP_END` or `YIELDED` for each.
-    `n_held` bounds how many there can be.
+    Returns the entries, by device and time, and `PASSED`, `TRIP_END` or `OVERFLOW` for each.
+    `n_held` bounds their number.
     """
     entry = np.empty(n_held, np.int64)
-    fate = np.empty(n_held, np.uint8)
+    outcome = np.empty(n_held, np.uint8)
     n = 0
     for s in slot:
         trip = trips[s]
@@ -134,21 +134,21 @@ def release(
             if trip["undecided"] == e:
                 _decide(trip, held, rule)
             if due:
-                fate[n] = PASSED if held[e]["passes"] else TRIP_END
+                outcome[n] = PASSED if held[e]["passes"] else TRIP_END
             else:
-                fate[n] = YIELDED
+                outcome[n] = OVERFLOW
             entry[n] = e
             n += 1
             trip["head"] = held[e]["next"]
             trip["n"] -= 1
             held[e]["next"] = held[_NONE]["next"]
             held[_NONE]["next"] = e
-    return entry[:n].copy(), fate[:n].copy()
+    return entry[:n].copy(), outcome[:n].copy()
 
 
 @kernel
 def _decide(trip: np.void, held: RecordArray, rule: np.void) -> None:
-    """Decide the oldest undecided position by where the device is now, and since when."""
+    """Decide the oldest undecided position by how far and how long the device has moved on."""
     at = held[trip["undecided"]]
     trip["undecided"] = at["next"]
     travelled_s = max(trip["stay_ts"] - at["ts"], 0.0)
@@ -159,7 +159,7 @@ def _decide(trip: np.void, held: RecordArray, rule: np.void) -> None:
 
 @kernel
 def _move(trip: np.void, held: RecordArray, report: np.void, rule: np.void) -> None:
-    """Let a device be where it reports to be: on its stay, its trip, or another one."""
+    """Move a device to its report: within its stay, to a new stay, or onto a new trip."""
     silent = report["ts"] - trip["ts"] > rule["gap_s"]
     beyond_m = np.nextafter(rule["dwell_m"], np.inf)
     left = silent or _apart(
@@ -167,11 +167,11 @@ def _move(trip: np.void, held: RecordArray, report: np.void, rule: np.void) -> N
     )
     dwelt = left and trip["ts"] - trip["stay_ts"] >= rule["dwell_s"]
     if silent or dwelt:
-        # No later report says anything of the trip that is over.
+        # Later reports must not decide positions of the trip that is over.
         while trip["undecided"] != _NONE:
             _decide(trip, held, rule)
         trip["start_ts"] = report["ts"]
-        # Who moves on after dwelling set out from there, not from where it is first seen.
+        # A device that leaves a dwelling set out from there, not from where it is first seen.
         trip["start_lat"] = report["lat"] if silent else trip["stay_lat"]
         trip["start_lon"] = report["lon"] if silent else trip["stay_lon"]
     if left:
@@ -185,7 +185,7 @@ def _move(trip: np.void, held: RecordArray, report: np.void, rule: np.void) -> N
 
 @kernel
 def _hold(trip: np.void, held: RecordArray, report: np.void) -> None:
-    """Put a report at the end of what is held of its device."""
+    """Append a report to the held positions of its device."""
     e = held[_NONE]["next"]
     at = held[e]
     held[_NONE]["next"] = at["next"]
@@ -207,7 +207,7 @@ def _hold(trip: np.void, held: RecordArray, report: np.void) -> None:
 
 @kernel
 def _apart(lat_a: float, lon_a: float, lat_b: float, lon_b: float, distance_m: float) -> bool:
-    """Whether two places in degrees are at least so far apart (haversine)."""
+    """Whether two places in degrees are at least `distance_m` apart (haversine)."""
     phi_a, phi_b = np.radians(lat_a), np.radians(lat_b)
     half_dlon = np.radians(lon_b - lon_a) / 2
     h = np.sin((phi_b - phi_a) / 2) ** 2 + np.cos(phi_a) * np.cos(phi_b) * np.sin(half_dlon) ** 2

@@ -1,15 +1,15 @@
-"""Protected trip ends: what lies within some metres or seconds of a trip's ends is not passed on.
+"""Trip ends: suppression of positions within some metres or seconds of the ends of a trip.
 
-That a trip ends is known only afterwards, so every position is held for a while. When that is
-over, it is passed on if the device has gone far enough from it meanwhile; if there is no sign
-of that, the trip may have ended there.
+The end of a trip is known only afterwards, so every position is held for a delay. After the
+delay it is passed on if the device has moved far enough away from it in the meantime. If there
+is no sign of that, the trip may have ended there.
 
-A *trip* begins when a device appears, or appears again after silence, or moves on after
-dwelling, and ends where the next silence or dwelling begins. A *stay* is a run of reports near
-its first one; a stay that lasts is a dwelling.
+A *trip* begins when a device appears, reappears after silence, or moves on after dwelling. It
+ends where the next silence or dwelling begins. A *stay* is a run of reports near its first one;
+a stay that lasts is a dwelling.
 
-Not promised: anything of a place that a device circles for longer than the delay, or of ends
-that a wild position hides: one far away, in the middle of a stay, looks like moving on.
+Not promised: protection of a place that a device circles for longer than the delay, or of an end
+that an outlier hides. One distant position in the middle of a stay looks like moving on.
 """
 
 from dataclasses import astuple, dataclass, fields
@@ -18,19 +18,19 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.protection.delay_buffer import (
+    ACCEPTED,
     DUPLICATE,
     HELD,
     LATE,
+    OVERFLOW,
     PASSED,
     REPORT,
-    TAKEN,
     TRIP,
     TRIP_END,
     UNKNOWN,
-    YIELDED,
+    advance,
     link_free,
     release,
-    take_in,
 )
 from anonymizer.domain.arrays import (
     BoolArray,
@@ -44,28 +44,28 @@ from anonymizer.domain.arrays import (
 
 @dataclass(frozen=True, slots=True)
 class TripRule:
-    """What of a trip is not passed on, and what a trip is.
+    """Which positions of a trip are suppressed, and what a trip is.
 
     Attributes
     ----------
     start_m, start_s
-        A position is passed on only if it lies this far from where its trip began, and this
-        long after.
+        A position is passed on only if it is at least this far from the start of its trip, and
+        this long after it.
     end_m, end_s, delay_s
-        And only if, `delay_s` after it, the device is this far from it, and has travelled on
-        for this long (up to the beginning of the stay it is in then).
+        A position is passed on only if, `delay_s` later, the device is at least this far from it
+        and has travelled on for this long (until the start of its current stay).
     gap_s
-        After being silent for longer a device is on another trip.
+        A device that was silent for longer is on another trip.
     dwell_m, dwell_s
-        Reports within so many metres of the first of them are a stay; one that was seen to last
-        as long as this ends the trip.
+        Reports within this distance of the first of them are a stay; a stay that lasts this long
+        ends the trip.
     max_held
-        Positions held for one device; beyond them the oldest yield.
+        Most positions held for one device; beyond that the oldest are suppressed.
 
     Raises
     ------
     ValueError
-        If the delay is too short to see that a trip goes on.
+        If the delay is too short to observe that a trip continues.
     """
 
     start_m: float = 200.0
@@ -89,43 +89,43 @@ _COLUMNS = ("slot", "ts", "lat", "lon", "tag")
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TripTick:
-    """What a tick made of its reports and of those held before; the rest is still held.
+    """Positions that a tick has decided; all others are still held.
 
     Attributes
     ----------
     passed
-        Positions to be passed on, by slot, and by time for each.
+        Positions to pass on, sorted by slot and time.
     trip_end
-        Positions near an end of a trip: to be suppressed.
-    yielded
-        The oldest of a device that had too many held: to be suppressed as overload.
+        Positions near an end of a trip, to be suppressed.
+    overflow
+        The oldest positions of devices with too many held, to be suppressed as overload.
     late, duplicate
         Reports older than the newest of their device, or of the same time.
     """
 
     passed: RecordArray
     trip_end: RecordArray
-    yielded: RecordArray
+    overflow: RecordArray
     late: RecordArray
     duplicate: RecordArray
 
 
 class Forgotten(NamedTuple):
-    """Devices that are known no more.
+    """Devices that have been forgotten.
 
     Attributes
     ----------
     slot
-        Theirs, rising.
+        Their slots, rising.
     trip_end
-        What was held of them: to be suppressed.
+        The positions held for them, to be suppressed.
     """
 
     slot: Int32Array
     trip_end: RecordArray
 
     def __repr__(self) -> str:
-        """Say nothing of where."""
+        """Reveal no position."""
         return "Forgotten(...)"
 
 
@@ -135,13 +135,13 @@ class TripEnds:
     Parameters
     ----------
     rule
-        What is near.
+        What counts as near.
 
     Notes
     -----
-    Everything hangs on the reports alone, whatever the ticks and the order within them, as long
-    as each report is here when the delay of those before it is over. One that comes later finds
-    them decided: as if it had not been sent in time.
+    The result depends only on the reports, not on the ticks or the order within them, as long as
+    each report arrives before the delay of the earlier ones is over. A report that arrives later
+    finds them already decided.
     """
 
     def __init__(self, rule: TripRule) -> None:
@@ -153,7 +153,7 @@ class TripEnds:
 
     @property
     def next_due_s(self) -> float:
-        """Unix seconds when the delay of the next held position is over; inf: none is held."""
+        """Unix seconds at which the delay of the next held position is over; inf: none held."""
         return float(self._due_at.min(initial=np.inf))
 
     def tick(
@@ -166,50 +166,50 @@ class TripEnds:
         tag: FloatArray,
         now: float,
     ) -> TripTick:
-        """Take in reports; return what is settled now.
+        """Process reports; return the positions that are decided now.
 
         Parameters
         ----------
         slot, ts, lat, lon
-            Device slot, believable unix seconds and WGS84 degrees, shape (n,), in any order.
+            Device slot, plausible unix seconds and WGS84 degrees, shape (n,), in any order.
         tag
-            Handed on with each position, shape (n,).
+            Returned with each position, shape (n,).
         now
-            Unix seconds that the tick closes at. What is passed on is `delay_s` old, and not
-            more than a tick older: who takes it lives that much behind.
+            Unix seconds at which the tick closes. Positions are passed on at an age of
+            `delay_s`, plus at most one tick; the stages behind this one lag by as much.
 
         Notes
         -----
-        O(slots + n log n + positions settled): each position is looked at when it comes, when
-        it is decided and when it leaves.
+        O(slots + n log n + positions decided): each position is visited when it arrives, when it
+        is decided and when it leaves.
         """
         reports = np.empty(len(slot), REPORT)
         for name, column in zip(_COLUMNS, (slot, ts, lat, lon, tag), strict=True):
             reports[name] = column
         reports = reports[np.lexsort((tag, lon, lat, ts, slot))]
         self._make_room(reports)
-        fate = take_in(self._trips, self._held, self._due_at, reports, self._rule)
-        self.n_held += int((fate == TAKEN).sum())
+        outcome = advance(self._trips, self._held, self._due_at, reports, self._rule)
+        self.n_held += int((outcome == ACCEPTED).sum())
         most = int(self._rule["max_held"])
-        gone, why = self._let_go(np.flatnonzero(self._due_at <= now), now, most)
+        gone, why = self._release(np.flatnonzero(self._due_at <= now), now, most)
         return TripTick(
             passed=gone[why == PASSED],
-            trip_end=np.concatenate([reports[fate == TRIP_END], gone[why == TRIP_END]]),
-            yielded=gone[why == YIELDED],
-            late=reports[fate == LATE],
-            duplicate=reports[fate == DUPLICATE],
+            trip_end=np.concatenate([reports[outcome == TRIP_END], gone[why == TRIP_END]]),
+            overflow=gone[why == OVERFLOW],
+            late=reports[outcome == LATE],
+            duplicate=reports[outcome == DUPLICATE],
         )
 
     def expire(self, before: float, *, kept: BoolArray | None = None) -> Forgotten:
-        """Forget every device last heard of before a time.
+        """Forget every device whose newest report is older than a time.
 
         Parameters
         ----------
         before
-            Unix seconds; inf: all of them, at the end.
+            Unix seconds; inf forgets all devices, at shutdown.
         kept
-            Slots that are not to be forgotten all the same, because somebody else knows them
-            still, shape (any,); None: there are none.
+            Slots that must not be forgotten even so, because another component still uses them,
+            shape (any,); None: no such slots.
 
         Notes
         -----
@@ -221,24 +221,24 @@ class TripEnds:
             n = min(len(kept), len(stale))
             stale[:n] &= ~kept[:n]
         slot = np.flatnonzero(stale)
-        trip_end, _ = self._let_go(slot, -np.inf, 0)
+        trip_end, _ = self._release(slot, -np.inf, 0)
         self._trips[slot] = UNKNOWN
         return Forgotten(slot.astype(np.int32), trip_end)
 
-    def _let_go(self, slot: IntArray, now: float, most: int) -> tuple[RecordArray, UInt8Array]:
-        """Return what is due of some devices, or is more than they may hold, and its fate."""
+    def _release(self, slot: IntArray, now: float, most: int) -> tuple[RecordArray, UInt8Array]:
+        """Return the positions of some devices that are due or beyond `most`, and why."""
         entry, why = release(
             self._trips, self._held, self._due_at, slot, now, most, self._rule, self.n_held
         )
         self.n_held -= len(entry)
-        # The entries are free now, and hold what they held until something is put there.
+        # The entries are free now, but keep their contents until they are reused.
         gone = np.empty(len(entry), REPORT)
         for name in _COLUMNS:
             gone[name] = self._held[name][entry]
         return gone, why
 
     def _make_room(self, reports: RecordArray) -> None:
-        """Have a trip for every slot and an entry for every report."""
+        """Make room for the trip of every slot and an entry for every report."""
         if not len(reports):
             return
         have = len(self._trips)

@@ -1,11 +1,11 @@
-"""Privacy zones: places of which nothing is published.
+"""Privacy zones: places about which nothing is published.
 
-A position inside is suppressed and its device leaves the density map, as if off the graph. The
-nodes inside are taken out of the network that regions are made of (`anonymizer.networks`), so
-that no region contains one or passes through.
+A position inside is suppressed and its device leaves the density map, as if it were off the
+graph. The nodes inside are removed from the network that regions are made of
+(`anonymizer.networks`), so that no region contains or crosses a zone.
 
-Not promised: that nobody sees where a zone lies. Devices vanish at its border; a zone around
-one address should be drawn off its centre, and large enough to hold others.
+Not promised: that the zone itself stays secret. Devices vanish at its border, so a zone around
+an address should be off centre and large enough to contain other addresses.
 """
 
 from collections.abc import Sequence
@@ -17,30 +17,32 @@ import numpy as np
 from anonymizer.algorithms.geodesy import chord_of_m, unit_vectors
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.fixes import on_earth
+from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.release import starts_of
 
 IN_ZONE = -2
-"""Stands for the node of a position inside a zone; negative, and so off the graph."""
+"""Node of a position inside a zone; negative, so it counts as off the graph."""
 
 _ROUNDING = 1e-15
-"""Added to the chords of circles, on the unit sphere (6 nm): the rim is inside."""
+"""Added to the chords of circles on the unit sphere (6 nm), so that the rim is inside."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Circle:
-    """All that is within a distance of a place.
+    """All positions within a distance of a place.
 
     Attributes
     ----------
     lat, lon
         WGS84 degrees.
     radius_m
-        Along the great circle; what lies on the rim is inside.
+        Great-circle distance; the rim is inside.
 
     Raises
     ------
     ValueError
-        If the centre is not on the earth or the radius not above 0.
+        If the centre is not on the earth, or the radius is not above 0.
     """
 
     lat: float
@@ -55,21 +57,21 @@ class Circle:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Polygon:
-    """What straight lines in the plane of longitude and latitude enclose.
+    """The area enclosed by straight lines in the plane of longitude and latitude.
 
     Attributes
     ----------
     corners
-        Latitude and longitude of each, in WGS84 degrees; the last is joined to the first. Lines
-        may cross: inside is what a ray leaves through an odd number of them (even-odd rule).
-        What lies on a line is inside.
+        Latitude and longitude of each corner in WGS84 degrees; the last is joined to the first.
+        Lines may cross: a point is inside if a ray from it crosses an odd number of them
+        (even-odd rule). The lines themselves are inside.
 
     Raises
     ------
     ValueError
-        If there are fewer than three different corners, one is not on the earth, or they span
-        more than 180 degrees of longitude: it could not be told on which side of the earth the
-        inside is. A zone across the antimeridian is two polygons, one on each side.
+        If there are fewer than three different corners, if one is not on the earth, or if they
+        span more than 180 degrees of longitude, which would leave open on which side of the
+        earth the inside is. A zone across the antimeridian is two polygons, one on each side.
     """
 
     corners: tuple[tuple[float, float], ...]
@@ -88,7 +90,7 @@ class Polygon:
 
 
 class Zones:
-    """Tells which positions are inside any of several zones.
+    """Several zones; finds the positions that are inside any of them.
 
     Parameters
     ----------
@@ -104,7 +106,7 @@ class Zones:
         self._corner = np.array(list(corners), np.float64).reshape(-1, 2)
 
     def __len__(self) -> int:
-        """Count the zones; with none, nothing is inside."""
+        """Return the number of zones."""
         return len(self._reach) + len(self._first_corner_of) - 1
 
     def contains(self, lat: FloatArray, lon: FloatArray) -> BoolArray:
@@ -113,15 +115,14 @@ class Zones:
         Parameters
         ----------
         lat, lon
-            WGS84 degrees, longitude from -180 to 180, shape (n,). What is not finite is inside
-            as soon as there is a zone: doubt means suppress.
+            WGS84 degrees, longitude from -180 to 180, shape (n,). If there is any zone,
+            coordinates that are not finite count as inside: doubt means suppress.
 
         Notes
         -----
-        O(n x (circles + polygons)), and the corners of a polygon only for positions in its
-        bounding box. Lines are straight in degrees, as a map in longitude and latitude draws
-        them, not great circles: 3 m off on a side of 10 km at 60 degrees
-        of latitude.
+        O(n x (circles + polygons)); the corners of a polygon are visited only for positions in
+        its bounding box. Lines are straight in degrees, as drawn on a map of longitude and
+        latitude. They differ from great circles by 3 m on a side of 10 km at 60 degrees latitude.
         """
         inside = np.zeros(len(lat), np.bool_)
         if not len(self):
@@ -135,21 +136,21 @@ class Zones:
 
 
 def keep_out(node: Int32Array, *, closed: BoolArray, inside: BoolArray | None = None) -> Int32Array:
-    """Return the node of each position, `IN_ZONE` for those of which nothing may be said.
+    """Return the node of each position, `IN_ZONE` for positions that must not be published.
 
     Parameters
     ----------
     node
-        Nearest node, negative where off the graph, shape (n,).
+        Nearest node of each position, negative if off the graph, shape (n,).
     closed
         Which nodes are inside a zone, shape (nodes,).
     inside
-        Which positions are, shape (n,); None where positions are known by their nodes alone.
+        Which positions are inside a zone, shape (n,); None if only their nodes are known.
 
     Notes
     -----
-    A position outside whose nearest node is inside is kept out as well: were it counted at that
-    node, the node by itself could become a region.
+    A position outside a zone whose nearest node is inside is kept out as well: if it were counted
+    at that node, the node by itself could become a region.
     """
     hidden = (node >= 0) & closed[np.maximum(node, 0)]
     if inside is not None:
@@ -157,8 +158,42 @@ def keep_out(node: Int32Array, *, closed: BoolArray, inside: BoolArray | None = 
     return np.where(hidden, np.int32(IN_ZONE), node)
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ZonedNetwork:
+    """A road network and its privacy zones; built by `anonymizer.networks.privacy_zones`.
+
+    Attributes
+    ----------
+    network
+        Without roads at nodes that are inside a zone, so that no region contains one.
+    zones
+        All zones, possibly none.
+    closed
+        Which nodes are inside a zone, shape (nodes,).
+    """
+
+    network: RoadNetwork
+    zones: Zones
+    closed: BoolArray
+
+    def keep_out(
+        self, node: Int32Array, lat: FloatArray | None = None, lon: FloatArray | None = None
+    ) -> Int32Array:
+        """Return the node of each position, `IN_ZONE` for positions that must not be published.
+
+        Parameters
+        ----------
+        node
+            Nearest node of each position, negative if off the graph, shape (n,).
+        lat, lon
+            WGS84 degrees, shape (n,); None if only the nodes are known.
+        """
+        inside = None if lat is None or lon is None else self.zones.contains(lat, lon)
+        return keep_out(node, closed=self.closed, inside=inside)
+
+
 def _check_place(lat: float, lon: float) -> None:
-    if not (-90 <= lat <= 90 and -180 <= lon <= 180):
+    if not on_earth(lat, lon):
         raise ValueError("a zone must lie on the earth, in WGS84 degrees")
 
 
@@ -196,12 +231,13 @@ def _mark_in_polygons(
 
 @kernel
 def _encloses(corner: FloatArray, lat: float, lon: float) -> bool:
-    """Whether a point is on a line between corners or an odd number of them lie east of it."""
+    """Whether a point is on a side of the polygon, or has an odd number of sides to its east."""
     odd = False
     lat_a, lon_a = corner[-1, 0], corner[-1, 1]
     for i in range(len(corner)):
         lat_b, lon_b = corner[i, 0], corner[i, 1]
-        # Twice the signed area of a, b and the point: no division, so exact where products are.
+        # Twice the signed area of a, b and the point. Without a division it is exact whenever
+        # the products are.
         area = (lon_b - lon_a) * (lat - lat_a) - (lon - lon_a) * (lat_b - lat_a)
         if (
             area == 0

@@ -1,4 +1,4 @@
-"""Devices that move, an operator that cloaks them, and a record of all that it released."""
+"""Simulated drives: devices that move, an operator that cloaks them, and all that it released."""
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -18,11 +18,11 @@ from anonymizer.domain.outcomes import Outcome
 
 TWO = DensityRule(steps=(), values=(2,))
 Where = Mapping[int, int]
-"""Node that each reporting device says it is at; -1: off the graph."""
+"""Node that each reporting device reports; -1: off the graph."""
 
 
 class Shared(NamedTuple):
-    """A region that some members publish."""
+    """A published region and the members that share it."""
 
     now: float
     k: int
@@ -32,7 +32,7 @@ class Shared(NamedTuple):
 
     @property
     def lives(self) -> list[tuple[int, int]]:
-        """Slot and number of each pseudonym."""
+        """Slot and version of each pseudonym."""
         return list(zip(self.members, self.versions, strict=True))
 
 
@@ -79,21 +79,21 @@ def snapshot_cloak(
 
 
 class Drive:
-    """Feeds an operator and remembers what it releases."""
+    """Feeds an operator and records what it releases."""
 
     def __init__(
         self, network: RoadNetwork, cloak: Cloak, *, ttl_s: float = 120, k_floor: int = 2
     ) -> None:
-        watch = Transcripts() if isinstance(cloak, SessionCloak) else None
+        transcripts = Transcripts() if isinstance(cloak, SessionCloak) else None
         self.cloak = cloak
         self.operator = CloakingOperator(
-            network, cloak, ttl_s=ttl_s, k_floor=k_floor, transcripts=watch
+            network, cloak, ttl_s=ttl_s, k_floor=k_floor, transcripts=transcripts
         )
         self.released: list[Shared] = []
         self.last: TickResult
 
     def tick(self, where: Where, *, now: float) -> list[Shared]:
-        """Let devices report; return what is released."""
+        """Process the reports of some devices; return what is released."""
         slot = np.array(list(where), np.int32)
         node = np.array(list(where.values()), np.int32)
         self.last = self.operator.tick(slot, np.full(len(slot), now), node, now=now)
@@ -103,7 +103,7 @@ class Drive:
 
     @property
     def outcomes(self) -> list[str]:
-        """What became of the positions of the last tick, in their order."""
+        """Outcomes of the positions of the last tick, in their order."""
         return [Outcome(o).name for o in self.last.outcome.tolist()]
 
 
@@ -123,12 +123,12 @@ def shared_of(result: TickResult, now: float) -> list[Shared]:
 
 
 def traffic(network: RoadNetwork, n_devices: int, *, seed: int, says: float) -> Iterator[Where]:
-    """Yield who reports from where at each tick, for ever.
+    """Yield the reports of each tick, for ever.
 
-    Devices go to neighbours at random and report with the chance `says`; some come later, some
-    go silent for good, some leave the graph for a while.
+    Devices move to neighbours at random and report with the probability `says`; some appear
+    later, some fall silent for good, some leave the graph for a while.
     """
-    random = Random(seed)  # noqa: S311  a game
+    random = Random(seed)  # noqa: S311  not for cryptography
     node = {d: random.randrange(network.n_nodes) for d in range(n_devices)}
     comes = {d: random.choice((0, 0, 0, 7, 25)) for d in node}
     goes = {d: random.choice((33, 58, 10**9, 10**9, 10**9)) for d in node}

@@ -1,3 +1,5 @@
+"""The `bfs` cloak against its naive twin."""
+
 from collections import defaultdict
 
 import numpy as np
@@ -45,16 +47,16 @@ def test_each_node_with_a_report_publishes_the_region_of_the_twin_or_its_reason(
     n_at = {v: len(devices) for v, devices in at.items()}
     near = naive.density(graph, at)
     population = naive.component_population(graph, n_at)
-    expected, fates = [], {}
+    expected, outcomes = [], {}
     for root in sorted({nodes[s] for s in slot.tolist()}):
         k = naive.k_for(near[root], steps=RULE.steps, values=RULE.values, floor=RULE.floor)
         region = naive.bfs_region(graph, n_at, population, root, k, max_nodes=max_nodes)
-        fates[root] = region if isinstance(region, Outcome) else Outcome.PUBLISHED
+        outcomes[root] = region if isinstance(region, Outcome) else Outcome.PUBLISHED
         if not isinstance(region, Outcome):
             members = sorted(at[root] & set(slot.tolist()))
             expected.append(naive.Group(k, sorted(region), members))
     assert groups_of(cloaked.release) == expected
-    assert cloaked.fate.tolist() == [fates[nodes[s]] for s in slot.tolist()]
+    assert cloaked.outcome.tolist() == [outcomes[nodes[s]] for s in slot.tolist()]
 
 
 def test_a_pseudonym_lives_until_the_next_rotation() -> None:
@@ -70,7 +72,7 @@ def test_a_pseudonym_lives_until_the_next_rotation() -> None:
     assert versions(600) != versions(900)
 
 
-def test_nobody_waits_and_nobody_is_kept() -> None:
+def test_no_device_waits_and_no_slot_is_kept() -> None:
     density = devices_at(two_islands(), [0, 0, 5])
     cloak = bfs_cloak()
     assert not cloak.reciprocal
@@ -79,4 +81,4 @@ def test_nobody_waits_and_nobody_is_kept() -> None:
     assert cloak.places(density) is density.node_of
     cloak.retire(np.array([0], np.int32))
     release = cloak.cloak(density, np.array([0], np.int32), now=0).release
-    assert release.n_groups == 1, "there is nothing to let go of"
+    assert release.n_groups == 1, "retiring has no effect"

@@ -1,4 +1,4 @@
-"""The bounds an operator may set: nodes and metres of a region, members beyond k."""
+"""Bounds from the settings: nodes and metres of a region, and members beyond k."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def metres(region: tuple[int, ...]) -> float:
 
 @MODES
 @pytest.mark.parametrize("min_nodes", [1, 4, 9])
-def test_no_region_has_fewer_nodes_than_asked_for(mode: str, min_nodes: int) -> None:
+def test_no_region_has_fewer_nodes_than_required(mode: str, min_nodes: int) -> None:
     groups = released(operator(mode, min_nodes=min_nodes), seed=1)
     assert len(groups) > 20
     assert min(len(set(group.region)) for group in groups) >= min_nodes
@@ -56,14 +56,14 @@ def test_no_region_has_fewer_nodes_than_asked_for(mode: str, min_nodes: int) -> 
 
 @MODES
 @pytest.mark.parametrize("min_road_m", [500.0, 2500.0])
-def test_no_region_covers_less_road_than_asked_for(mode: str, min_road_m: float) -> None:
+def test_no_region_covers_less_road_than_required(mode: str, min_road_m: float) -> None:
     groups = released(operator(mode, min_nodes=1, min_road_m=min_road_m), seed=2)
     assert len(groups) > 20
     assert min(metres(group.region) for group in groups) >= min_road_m - 1e-6
 
 
 @MODES
-def test_regions_would_be_smaller_in_nodes_and_metres_were_nothing_asked_for(mode: str) -> None:
+def test_regions_are_smaller_in_nodes_and_metres_if_nothing_is_required(mode: str) -> None:
     groups = released(operator(mode, min_nodes=1), seed=2)
     assert min(len(group.region) for group in groups) < 4
     assert min(metres(group.region) for group in groups) < 500
@@ -72,7 +72,7 @@ def test_regions_would_be_smaller_in_nodes_and_metres_were_nothing_asked_for(mod
 @MODES
 @given(st.integers(0, 3), st.sets(st.integers(0, N_DEVICES - 1), max_size=90), st.integers(0, 99))
 @example_settings(max_examples=25)
-def test_k_real_devices_remain_among_the_pseudonyms_of_a_group_with_up_to_k_extra_sybils(
+def test_a_group_with_up_to_k_extra_sybils_still_has_k_real_devices(
     mode: str, k_extra: int, sybils: set[int], seed: int
 ) -> None:
     for group in released(operator(mode, k_extra=k_extra), seed=seed, n_ticks=8):
@@ -83,7 +83,7 @@ def test_k_real_devices_remain_among_the_pseudonyms_of_a_group_with_up_to_k_extr
 
 
 @MODES
-def test_a_sybil_beside_each_device_leaves_fewer_than_k_real_ones_without_k_extra(
+def test_without_k_extra_a_sybil_next_to_each_device_leaves_fewer_than_k_real_ones(
     mode: str,
 ) -> None:
     def n_real(k_extra: int) -> int:

@@ -1,3 +1,5 @@
+"""The `session` cloak: what members of a group share over time, and how groups begin and end."""
+
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import islice
@@ -29,11 +31,11 @@ RULE = DensityRule(steps=(4, 10), values=(6, 4, 2))
 LENGTH_S = 20.0
 SETTLE_S = 2.0
 Life = tuple[int, int]
-"""Slot and number of a pseudonym."""
+"""Slot and version of a pseudonym."""
 
 
 class Days:
-    """Five epochs of traffic, and what was released of it."""
+    """Five epochs of traffic, and the releases made from it."""
 
     def __init__(self, network: RoadNetwork, n_devices: int, n_cells: int) -> None:
         self.n_cells = n_cells
@@ -46,11 +48,11 @@ class Days:
             ttl_s=30,
         )
         self.drive = Drive(network, cloak, ttl_s=30)
-        self.said: list[Where] = []
+        self.reports: list[Where] = []
         self.outcomes: list[dict[int, str]] = []
         for now, where in enumerate(islice(traffic(network, n_devices, seed=9, says=0.5), 100)):
             self.drive.tick(where, now=now)
-            self.said.append(where)
+            self.reports.append(where)
             self.outcomes.append(dict(zip(where, self.drive.outcomes, strict=True)))
 
     @property
@@ -59,7 +61,8 @@ class Days:
 
     def ticks(self) -> list[list[Shared]]:
         """Return the groups of each tick."""
-        return [[one for one in self.released if one.now == now] for now in range(len(self.said))]
+        n_ticks = len(self.reports)
+        return [[one for one in self.released if one.now == now] for now in range(n_ticks)]
 
     def lives(self) -> dict[Life, list[Shared]]:
         """Return all that each pseudonym published, in order."""
@@ -83,19 +86,19 @@ class Days:
 )
 def days(request: pytest.FixtureRequest) -> Days:
     days = Days(*request.param)
-    assert len(days.lives()) > 200, "or there is nothing to see"
+    assert len(days.lives()) > 200, "too few pseudonyms to test anything"
     return days
 
 
 def test_every_pseudonym_shares_its_whole_life_with_k_minus_one_others(days: Days) -> None:
     twins: defaultdict[Sequence[tuple[float, tuple[int, ...]]], int] = defaultdict(int)
-    told = {
+    published = {
         life: tuple((one.now, one.region) for one in lived) for life, lived in days.lives().items()
     }
-    for story in told.values():
-        twins[story] += 1
+    for transcript in published.values():
+        twins[transcript] += 1
     for life, lived in days.lives().items():
-        assert twins[told[life]] >= max(one.k for one in lived) >= RULE.floor
+        assert twins[published[life]] >= max(one.k for one in lived) >= RULE.floor
 
 
 def test_no_two_groups_of_a_tick_share_a_device(days: Days) -> None:
@@ -104,7 +107,7 @@ def test_no_two_groups_of_a_tick_share_a_device(days: Days) -> None:
         assert len(members) == len(set(members))
 
 
-def test_a_device_bears_one_pseudonym_after_the_other_and_none_comes_back(days: Days) -> None:
+def test_a_device_has_one_pseudonym_at_a_time_and_none_comes_back(days: Days) -> None:
     borne: defaultdict[int, list[int]] = defaultdict(list)
     for shared in days.released:
         for slot, version in shared.lives:
@@ -119,29 +122,29 @@ def test_members_are_the_same_from_birth_to_end(days: Days) -> None:
         assert {v for one in lived for v in one.versions} == {version}
 
 
-def test_a_group_lives_an_epoch_at_most(days: Days) -> None:
+def test_a_group_lives_no_longer_than_an_epoch(days: Days) -> None:
     for lived in days.lives().values():
         assert lived[-1].now - lived[0].now < LENGTH_S
 
 
 def test_a_group_publishes_when_a_member_reports_and_not_otherwise(days: Days) -> None:
-    reporting = [{d for d, v in where.items() if v >= 0} for where in days.said]
+    reporting = [{d for d, v in where.items() if v >= 0} for where in days.reports]
     for lived in days.lives().values():
         born, members = int(lived[0].now), set(lived[0].members)
         after = range(born + 1, int(lived[-1].now) + 1)
         assert [one.now for one in lived] == [born, *(t for t in after if members & reporting[t])]
 
 
-def test_all_members_are_in_the_region_where_they_were_last(days: Days) -> None:
+def test_the_region_covers_the_last_node_of_every_member(days: Days) -> None:
     last: dict[int, int] = {}
     n_ghosts = 0
-    for where, groups in zip(days.said, days.ticks(), strict=True):
+    for where, groups in zip(days.reports, days.ticks(), strict=True):
         last |= {d: v for d, v in where.items() if v >= 0}
         for group in groups:
             assert {last[m] for m in group.members} <= set(group.region)
             assert len(group.region) >= days.min_nodes
             n_ghosts += sum(m not in where for m in group.members)
-    assert n_ghosts > 100, "or there is nothing to see"
+    assert n_ghosts > 100, "too few ghosts to test anything"
 
 
 def test_cells_begin_their_epochs_at_different_times(days: Days) -> None:
@@ -149,7 +152,7 @@ def test_cells_begin_their_epochs_at_different_times(days: Days) -> None:
     assert phases == {LENGTH_S * i / days.n_cells for i in range(days.n_cells)}
 
 
-def test_who_is_in_a_group_is_published_and_who_is_not_is_held(days: Days) -> None:
+def test_devices_in_a_group_are_published_and_all_others_are_held(days: Days) -> None:
     for outcomes, groups in zip(days.outcomes, days.ticks(), strict=True):
         members = {m for group in groups for m in group.members}
         for device, outcome in outcomes.items():
@@ -157,7 +160,7 @@ def test_who_is_in_a_group_is_published_and_who_is_not_is_held(days: Days) -> No
                 assert outcome == ("PUBLISHED" if device in members else "HELD")
 
 
-def test_groups_hold_what_the_densest_and_the_loneliest_member_asks_for(days: Days) -> None:
+def test_every_group_is_as_large_as_the_k_of_its_sparsest_member(days: Days) -> None:
     assert {group.k for group in days.released} <= {2, 4, 6}
     assert all(len(group.members) >= group.k for group in days.released)
 
@@ -171,7 +174,7 @@ def test_equal_inputs_give_equal_releases_whatever_the_order() -> None:
     assert one.released
 
 
-def test_whoever_of_a_group_reports_the_same_group_results() -> None:
+def test_the_same_group_results_whichever_member_reports() -> None:
     where = next(traffic(CITY, 60, seed=4, says=1.0))
 
     def after(reports: Where) -> list[Shared]:
@@ -195,46 +198,46 @@ def a_pair(*, ttl_s: float = 100, max_nodes: int = 1000) -> Drive:
     return drive
 
 
-def test_a_silent_member_is_covered_where_it_was_last_until_its_group_ends() -> None:
-    # Even should the operator take it for gone.
+def test_a_silent_member_is_covered_at_its_last_node_until_its_group_ends() -> None:
+    # Even if the operator's time to live for it is over.
     drive = a_pair(ttl_s=20)
     [group] = drive.tick({0: 7}, now=59)
     assert group.members == (0, 1)
     assert set(group.region) >= {7, 13}
     assert drive.outcomes == ["PUBLISHED"]
-    assert drive.last.freed.tolist() == [], "another device must not take its place meanwhile"
+    assert drive.last.freed.tolist() == [], "another device must not get its slot meanwhile"
 
 
-def test_a_ghost_is_let_go_with_its_group_and_not_taken_into_the_next() -> None:
+def test_a_ghost_ends_with_its_group_and_does_not_join_the_next() -> None:
     drive = a_pair(ttl_s=20)
     assert drive.tick({0: 7}, now=60) == []
     assert drive.outcomes == ["HELD"]
     drive.tick({2: 7}, now=61)
-    assert drive.last.freed.tolist() == [1], "its place is free when nothing publishes for it"
+    assert drive.last.freed.tolist() == [1], "its slot is free when no pseudonym depends on it"
     [group] = drive.tick({0: 7, 2: 7}, now=120)
     assert sorted(group.members) == [0, 2]
 
 
-@pytest.mark.parametrize(("heard_s", "is_taken"), [(19, False), (20, True), (45, True)])
-def test_a_member_is_taken_into_the_next_group_if_that_will_end_before_it_could_be_gone(
-    heard_s: float, *, is_taken: bool
+@pytest.mark.parametrize(("heard_s", "joins"), [(19, False), (20, True), (45, True)])
+def test_a_member_joins_the_next_group_only_if_the_group_ends_before_the_member_expires(
+    heard_s: float, *, joins: bool
 ) -> None:
     drive = a_pair()
     drive.tick({1: 13}, now=heard_s)
     groups = drive.tick({0: 7}, now=60)
-    assert [sorted(group.members) for group in groups] == ([[0, 1]] if is_taken else [])
+    assert [sorted(group.members) for group in groups] == ([[0, 1]] if joins else [])
 
 
-def test_a_member_that_leaves_the_graph_stays_covered_where_it_was_last() -> None:
+def test_a_member_that_leaves_the_graph_stays_covered_at_its_last_node() -> None:
     drive = a_pair()
     assert drive.tick({1: -1}, now=1) == []
     assert drive.outcomes == ["SUPPRESSED__OFF_GRAPH"]
     [group] = drive.tick({0: 7}, now=2)
     assert set(group.region) >= {7, 13}
-    assert drive.tick({0: 7}, now=60) == [], "it is in no new group"
+    assert drive.tick({0: 7}, now=60) == [], "it joins no new group"
 
 
-def test_a_member_where_no_group_can_live_is_covered_there_until_its_group_ends() -> None:
+def test_a_member_in_a_component_too_small_for_groups_is_covered_until_its_group_ends() -> None:
     network = two_islands()
     drive = Drive(network, session_cloak(network, min_nodes=2))
     drive.tick({0: 0, 1: 4}, now=0)
@@ -252,7 +255,7 @@ def test_a_member_in_another_component_is_covered_there() -> None:
     drive.tick({0: 0, 1: 4}, now=0)
     [group] = drive.tick({1: 6}, now=1)
     assert set(group.region) >= {0, 5, 6}
-    assert drive.tick({0: 0, 1: 6}, now=60) == [], "a new group is of one component"
+    assert drive.tick({0: 0, 1: 6}, now=60) == [], "a new group is within one component"
 
 
 def test_newcomers_wait_for_the_next_epoch() -> None:
@@ -267,10 +270,10 @@ def test_newcomers_wait_for_the_next_epoch() -> None:
     assert drive.operator.n_waiting == 0
 
 
-def test_members_of_a_group_that_ends_go_on_in_a_new_one_wherever_they_are() -> None:
+def test_members_of_a_group_that_ends_join_a_new_one_wherever_they_are() -> None:
     road = load_network("grid:1x8")
     drive = Drive(road, session_cloak(road, epochs=Epochs(60, 2, 0)))
-    # They leave the cell whose epochs begin with the minute for the one half a minute off.
+    # They move from the cell whose epochs begin on the minute to the one half a minute later.
     drive.tick({0: 1, 1: 2}, now=0)
     drive.tick({0: 5, 1: 6}, now=59)
     assert [drive.tick({0: 5, 1: 6}, now=now)[0].members for now in (60, 89, 90)] == [(0, 1)] * 3
@@ -282,7 +285,7 @@ def test_a_group_that_outgrows_the_cap_is_retired_for_all_its_members_at_once() 
     [born] = drive.released
     assert drive.tick({0: 0, 1: 13}, now=1) == []
     assert drive.outcomes == ["SUPPRESSED__REGION_TOO_LARGE"] * 2
-    assert drive.tick({0: 12, 1: 13}, now=2) == [], "nor does it come back when it could"
+    assert drive.tick({0: 12, 1: 13}, now=2) == [], "it does not come back when it would fit"
     assert drive.outcomes == ["HELD", "HELD"]
     assert drive.operator.n_waiting == 2
     assert drive.tick({0: 12, 1: 13}, now=59) == []
@@ -291,7 +294,7 @@ def test_a_group_that_outgrows_the_cap_is_retired_for_all_its_members_at_once() 
     assert not set(group.lives) & set(born.lives)
 
 
-def test_a_group_above_the_cap_takes_no_other_down() -> None:
+def test_a_group_above_the_cap_does_not_affect_the_others() -> None:
     drive = Drive(WIDE, session_cloak(WIDE, max_nodes=4))
     drive.tick({0: 0, 1: 1, 2: 143, 3: 142}, now=0)
     [group] = drive.tick({0: 60, 2: 143, 3: 142}, now=1)
@@ -307,7 +310,7 @@ def test_a_group_that_verification_refuses_is_retired_for_all_its_members_at_onc
     assert drive.outcomes == ["HELD", "HELD"]
 
 
-def test_where_devices_are_too_few_nobody_is_published() -> None:
+def test_where_there_are_too_few_devices_none_is_published() -> None:
     network = two_islands()
     drive = Drive(network, session_cloak(network))
     groups = drive.tick({0: 0, 1: 3, 2: 5, 3: 7}, now=0)
@@ -316,16 +319,14 @@ def test_where_devices_are_too_few_nobody_is_published() -> None:
 
 
 @pytest.mark.parametrize(("n_devices", "sizes"), [(3, []), (4, [4]), (8, [4, 4])])
-def test_members_beyond_k_make_up_for_devices_of_the_adversary(
-    n_devices: int, sizes: list[int]
-) -> None:
+def test_groups_have_k_extra_members_beyond_k(n_devices: int, sizes: list[int]) -> None:
     drive = Drive(GRID, session_cloak(GRID, rule=TWO, k_extra=2))
     groups = drive.tick({d: d for d in range(n_devices)}, now=0)
     assert [len(group.members) for group in groups] == sizes
     assert {group.k for group in groups} <= {2}
 
 
-def test_after_a_restart_no_pseudonym_is_one_of_before() -> None:
+def test_no_pseudonym_is_used_again_after_a_restart() -> None:
     def names(secret: bytes) -> set[str]:
         devices = DeviceTable(secret=secret, max_devices=100)
         slots = [devices.slot(f"device {i}") for i in range(50)]
@@ -341,7 +342,7 @@ def test_after_a_restart_no_pseudonym_is_one_of_before() -> None:
     assert not before & names(b"drawn at the next")
 
 
-def test_the_first_groups_are_formed_when_the_first_devices_had_time_to_report() -> None:
+def test_the_first_groups_are_formed_after_the_first_devices_had_time_to_report() -> None:
     drive = Drive(GRID, session_cloak(GRID, epochs=Epochs(60, 1, 5)))
     assert drive.tick({}, now=0.0) == [], "kernels are warmed long before"
     start = 1_800_000_030.0
@@ -355,7 +356,7 @@ def test_the_first_groups_are_formed_when_the_first_devices_had_time_to_report()
     assert not {v for g in groups for v in g.versions} & {v for g in again for v in g.versions}
 
 
-def test_a_clock_that_is_put_back_lets_no_group_live_longer() -> None:
+def test_putting_the_clock_back_does_not_prolong_a_group() -> None:
     drive = a_pair()
     [born] = drive.released
     drive.tick({}, now=-1000.0)
@@ -371,7 +372,7 @@ def test_a_clock_that_is_put_back_lets_no_group_live_longer() -> None:
     st.sampled_from([0.1, 1.0, 33.3, 60.0, 3600.0]),
     st.sampled_from([1, 2, 4, 8, 64]),
 )
-def test_an_epoch_ends_later_than_now_and_no_later_than_its_length(
+def test_an_epoch_ends_after_now_and_within_its_length(
     now: float, length_s: float, n_cells: int
 ) -> None:
     epochs = Epochs(length_s, n_cells, 0)
@@ -380,7 +381,7 @@ def test_an_epoch_ends_later_than_now_and_no_later_than_its_length(
     assert ((ends > now) & (ends <= now + length_s + slack)).all()
     assert not epochs.over(ends, now).any() or (ends > now + length_s).any()
     assert epochs.over(ends, ends.max()).all()
-    # An end that has come is followed by one that lies an epoch ahead, not by itself.
+    # An end that has come is followed by one an epoch later, not by itself.
     for end in ends.tolist():
         assert (epochs.ends(end) > end).all()
         assert np.isclose(epochs.ends(end), end + length_s, atol=slack).any()

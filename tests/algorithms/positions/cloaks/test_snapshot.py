@@ -1,3 +1,5 @@
+"""The `snapshot` cloak: reciprocity at every tick, and what verification refuses."""
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -20,13 +22,13 @@ RULE = DensityRule(steps=(2, 4), values=(4, 3, 2))
 
 
 class Reciprocal(FixedCloak):
-    """Says that the members of its groups hide each other."""
+    """Claims that the members of its groups hide each other."""
 
     reciprocal = True
 
 
 class Behind(FixedCloak):
-    """Says that everybody is where they no longer are."""
+    """Claims that all devices are at a node that they have left."""
 
     def places(self, density: DensityMap) -> Int32Array:
         return np.full_like(density.node_of, 12)
@@ -34,7 +36,7 @@ class Behind(FixedCloak):
 
 @given(networks(), st.data(), st.integers(1, 4), st.integers(0, 2))
 @settings(max_examples=200)
-def test_at_each_tick_every_region_is_shared_by_k_and_no_device_is_in_two_groups(
+def test_at_each_tick_k_devices_share_every_region_and_no_device_is_in_two_groups(
     network: RoadNetwork, data: st.DataObject, min_nodes: int, k_extra: int
 ) -> None:
     nodes = st.integers(-1, network.n_nodes - 1)
@@ -59,7 +61,7 @@ def test_at_each_tick_every_region_is_shared_by_k_and_no_device_is_in_two_groups
 
 
 @pytest.mark.parametrize("k_extra", [0, 3])
-def test_k_is_the_largest_that_the_density_of_a_member_asks_for(k_extra: int) -> None:
+def test_the_k_of_a_group_is_the_largest_that_any_member_demands(k_extra: int) -> None:
     drive = Drive(CITY, snapshot_cloak(CITY, rule=RULE, k_extra=k_extra))
     where = {d: d % 400 for d in range(0, 3 * 400, 7)}
     density = drive.operator.density
@@ -68,7 +70,7 @@ def test_k_is_the_largest_that_the_density_of_a_member_asks_for(k_extra: int) ->
         assert group.k == RULE.k_for(near).max()
 
 
-def test_whoever_of_a_group_reports_the_same_group_results() -> None:
+def test_the_same_group_results_whichever_member_reports() -> None:
     where = next(traffic(CITY, 300, seed=4, says=1.0))
     first = Drive(CITY, snapshot_cloak(CITY)).tick(where, now=0)
     assert len(first) > 40
@@ -89,7 +91,7 @@ def test_equal_inputs_give_equal_releases_whatever_the_order() -> None:
         assert one.tick(where, now=now) == other.tick(backwards, now=now)
 
 
-def test_devices_without_a_group_learn_why() -> None:
+def test_devices_without_a_group_are_suppressed_with_the_reason() -> None:
     drive = Drive(two_islands(), snapshot_cloak(two_islands(), min_nodes=3, max_nodes=4))
     drive.tick({0: 0, 1: 5, 2: 6, 3: 7, 4: 7}, now=0)
     too_small = "SUPPRESSED__REGION_TOO_SMALL"
@@ -107,8 +109,8 @@ def test_a_pseudonym_lives_until_the_next_rotation() -> None:
     assert not set(versions[1]) & set(versions[2])
 
 
-def test_a_region_that_fewer_than_k_publish_is_refused_however_many_are_in_it() -> None:
-    # Verification knows nothing of how groups are formed: here by a cloak that betrays.
+def test_a_region_published_by_fewer_than_k_is_refused_however_many_devices_it_contains() -> None:
+    # Verification does not know how groups are formed; this cloak breaks its promise.
     honest, lie = Group(2, [12], [0, 1]), Group(2, [7, 8], [2])
     drive = Drive(load_network("grid:5x5"), Reciprocal([honest, lie]))
     [released] = drive.tick({0: 12, 1: 12, 2: 7, 3: 8}, now=0)
@@ -122,14 +124,14 @@ def test_a_region_that_fewer_than_k_publish_is_refused_however_many_are_in_it() 
 
 
 def test_a_region_without_the_place_that_a_member_reports_from_is_refused() -> None:
-    # Of the silent alone the cloak's word is taken.
+    # The cloak's word is taken for silent devices only.
     drive = Drive(load_network("grid:5x5"), Behind([Group(2, [12], [0, 1])]))
     assert len(drive.tick({0: 12}, now=0)) == 1
     assert drive.tick({0: 13}, now=1) == []
     assert drive.outcomes == ["SUPPRESSED__UNVERIFIED"]
 
 
-def test_all_members_count_as_hiding_each_other() -> None:
+def test_the_anonymity_set_of_a_group_is_its_members() -> None:
     drive = Drive(CITY, snapshot_cloak(CITY))
     drive.tick(dict.fromkeys(range(5), 7), now=0)
     assert drive.operator.n_hidden_among(drive.last.release).tolist() == [5]

@@ -1,4 +1,4 @@
-"""Trips as plain lists, and which of their positions may be passed on, by looking back."""
+"""Naive twin of the trip ends: trips as plain lists, decided by looking back."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,7 +15,7 @@ _METRES_EAST = 100 * naive.haversine_m(LAT, LON, LAT, LON + 0.01)
 
 
 class Report(NamedTuple):
-    """Metres from a place at some second, north for even slots and east for odd ones."""
+    """Metres from a fixed place at a time: north of it for even slots, east of it for odd ones."""
 
     slot: int
     ts: float
@@ -32,7 +32,7 @@ class Trip(NamedTuple):
 
 
 def trips_of(reports: Sequence[Report], rule: TripRule) -> list[Trip]:
-    """Part the reports of one device, by time."""
+    """Divide the reports of one device, in order of time, into trips."""
     trips: list[Trip] = []
     for report in reports:
         stays = trips[-1].stays if trips else [[]]
@@ -48,7 +48,7 @@ def trips_of(reports: Sequence[Report], rule: TripRule) -> list[Trip]:
 
 
 def may_pass(reports: Sequence[Report], rule: TripRule) -> list[bool]:
-    """Tell for each report of one device, by time, what is known of it when its delay is over."""
+    """Return for each report of a device, in order of time, whether it passes after its delay."""
     verdicts = []
     for trip in trips_of(reports, rule):
         for report in (one for stay in trip.stays for one in stay):
@@ -79,7 +79,7 @@ def reports_of(records: RecordArray) -> list[Report]:
 
 
 def drive(rule: TripRule, reports: Sequence[Report], *, until: float) -> tuple[list[float], float]:
-    """Report second by second; return the times passed on, and the longest that one waited."""
+    """Report second by second; return the times passed on, and the longest delay of any."""
     trips, passed, longest_s = TripEnds(rule), [], 0.0
     for now in np.arange(0.0, until + 1.0).tolist():
         out = tick(trips, [report for report in reports if report.ts == now], now=now)

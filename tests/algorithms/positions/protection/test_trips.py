@@ -1,3 +1,5 @@
+"""Trip ends: which positions are passed on, when, and what is suppressed."""
+
 import os
 from collections import Counter
 from pathlib import Path
@@ -18,31 +20,29 @@ RULE = TripRule(
 
 
 def straight(start: float, end: float, *, mps: float = 60, every_s: float = 1) -> list[Report]:
-    """Return the reports of a device that goes north without stopping."""
+    """Return the reports of a device that travels north without stopping."""
     times = np.arange(start, end + every_s / 2, every_s).tolist()
     return [Report(0, ts, (ts - start) * mps) for ts in times]
 
 
-def test_the_first_and_the_last_part_of_a_trip_is_not_passed_on_by_distance_and_by_time() -> None:
-    # In a car the time binds, at a walk the distance.
+def test_both_ends_of_a_trip_are_suppressed_by_distance_and_by_time() -> None:
+    # For a car the time is the limit, for a pedestrian the distance.
     passed, _ = drive(TripRule(), straight(0, 600), until=1000)
     assert passed == [float(ts) for ts in range(60, 541)]
     passed, _ = drive(TripRule(delay_s=300), straight(0, 1500, mps=1.01), until=2000)
     assert passed == [float(ts) for ts in range(199, 1302)]
 
 
-def test_who_is_slower_than_the_distance_over_the_delay_is_never_passed_on() -> None:
+def test_a_device_slower_than_the_distance_over_the_delay_is_never_passed_on() -> None:
     assert drive(TripRule(), straight(0, 900, mps=1.6), until=1100)[0] == []
 
 
-def test_every_position_waits_for_just_the_delay() -> None:
+def test_every_position_waits_exactly_for_the_delay() -> None:
     _, longest_s = drive(TripRule(), straight(0, 400), until=700)
     assert longest_s == 120
 
 
-def test_nothing_is_passed_on_before_its_delay_is_over_nor_after_the_tick_that_closes_then() -> (
-    None
-):
+def test_a_position_is_passed_on_by_the_first_tick_after_its_delay() -> None:
     trips = TripEnds(RULE)
     tick(trips, straight(0, 20), now=20)
     assert trips.next_due_s == 21
@@ -50,12 +50,14 @@ def test_nothing_is_passed_on_before_its_delay_is_over_nor_after_the_tick_that_c
     assert [r.ts for r in reports_of(tick(trips, [], now=21).passed)] == [13]
 
 
-def test_a_parked_device_gives_its_place_away_neither_coming_nor_staying_nor_going() -> None:
+def test_the_place_of_a_parked_device_stays_hidden_on_arrival_while_parked_and_on_departure() -> (
+    None
+):
     coming = straight(0, 300)
     parked = [Report(0, ts, 18_000 + ts % 3 * 10) for ts in range(301, 1000)]
     going = [Report(0, 1000 + i, 18_000 - 60 * i) for i in range(301)]
     passed, _ = drive(TripRule(), [*coming, *parked, *going], until=1500)
-    # It is seen to be gone a second after it has left.
+    # The departure is noticed a second after it happened.
     assert passed == [float(ts) for ts in (*range(60, 241), *range(1061, 1241))]
 
 
@@ -65,7 +67,7 @@ def test_the_place_where_a_trip_began_stays_hidden_when_it_is_passed_again() -> 
     assert set(range(60, 241)) - set(passed) == {197, 198, 199, 200, 201, 202, 203}
 
 
-def test_a_red_light_ends_no_trip() -> None:
+def test_a_red_light_does_not_end_a_trip() -> None:
     before = straight(0, 300)
     waiting = [Report(0, ts, 18_000) for ts in range(301, 341)]
     after = [Report(0, 340 + i, 18_000 + 60 * i) for i in range(1, 301)]
@@ -80,7 +82,7 @@ def test_a_device_that_reports_once_a_minute_is_passed_on_as_well(every_s: float
     assert longest_s == 120
 
 
-def test_a_device_that_reports_too_rarely_to_be_seen_going_on_is_suppressed() -> None:
+def test_a_device_that_reports_too_rarely_to_show_that_it_moved_on_is_suppressed() -> None:
     passed, _ = drive(TripRule(), straight(0, 1800, every_s=150), until=2200)
     assert passed == []
 
@@ -92,14 +94,14 @@ def test_a_silence_ends_the_trip_and_the_next_report_begins_another() -> None:
     assert passed == [*map(float, range(60, 141)), *map(float, range(561, 642))]
 
 
-def test_only_a_longer_silence_than_the_gap_ends_a_trip() -> None:
+def test_only_a_silence_longer_than_the_gap_ends_a_trip() -> None:
     rule = TripRule(95, 4, 0, 0, delay_s=8, gap_s=12, dwell_m=45, dwell_s=6)
     for after_s, passed in ((12, [4, 16]), (13, [4])):
         reports = [Report(0, 0, 0), Report(0, 4, 240), Report(0, 4 + after_s, 400)]
         assert drive(rule, reports, until=60)[0] == passed
 
 
-def test_where_a_device_dwelt_stays_hidden_though_it_is_first_seen_moving_elsewhere() -> None:
+def test_the_place_of_a_dwelling_stays_hidden_even_if_the_device_is_next_seen_elsewhere() -> None:
     parked = [Report(0, 60 * i, 0) for i in range(5)]
     away = [Report(0, 300 + 60 * i, 600 - 300 * i) for i in range(5)]
     passed, _ = drive(TripRule(), [*parked, *away], until=800)
@@ -107,15 +109,15 @@ def test_where_a_device_dwelt_stays_hidden_though_it_is_first_seen_moving_elsewh
     assert passed == [360.0, 480.0]
 
 
-def test_a_device_that_turns_back_within_the_delay_is_not_far_from_where_it_was() -> None:
+def test_a_position_to_which_the_device_turns_back_within_the_delay_is_suppressed() -> None:
     trips = TripEnds(TripRule(0, 0, 95, 4, delay_s=8, gap_s=12, dwell_m=45, dwell_s=6))
     tick(trips, [Report(0, 0, 0), Report(0, 5, 100)], now=5)
     out = tick(trips, [Report(0, 8, 60)], now=8)
     assert (len(out.passed), len(out.trip_end)) == (0, 1)
 
 
-def test_a_report_after_the_delay_says_nothing_of_a_position() -> None:
-    # At 0.5 m/s the device is 95 m away only long after.
+def test_a_report_after_the_delay_does_not_affect_a_position() -> None:
+    # The device is 95 m away only after the delay.
     trips = TripEnds(TripRule(start_m=0, start_s=0, end_m=95, end_s=0, delay_s=8, gap_s=1000))
     tick(trips, [Report(0, 0, 0)], now=0)
     out = tick(trips, [Report(0, 9, 500)], now=9)
@@ -125,7 +127,7 @@ def test_a_report_after_the_delay_says_nothing_of_a_position() -> None:
     assert [r.ts for r in reports_of(out.passed)] == [20.0]
 
 
-def test_reports_that_come_after_the_delay_of_others_is_over_find_them_suppressed() -> None:
+def test_a_report_that_arrives_after_the_delay_of_another_does_not_rescue_it() -> None:
     trips = TripEnds(TripRule(start_m=0, start_s=0, end_m=95, end_s=0, delay_s=8))
     tick(trips, [Report(0, 0, 0)], now=0)
     assert len(tick(trips, [], now=8).trip_end) == 1
@@ -133,7 +135,7 @@ def test_reports_that_come_after_the_delay_of_others_is_over_find_them_suppresse
     assert (len(out.passed), len(out.trip_end)) == (0, 1)
 
 
-def test_who_asks_for_no_protection_gets_every_position_after_the_delay() -> None:
+def test_without_protection_every_position_is_passed_on_after_the_delay() -> None:
     rule = TripRule(start_m=0, start_s=0, end_m=0, end_s=0, delay_s=2)
     reports = [*straight(0, 10), *[Report(0, ts, 200) for ts in range(11, 30)]]
     assert drive(rule, reports, until=40)[0] == [r.ts for r in reports]
@@ -144,14 +146,14 @@ def test_a_rule_whose_delay_cannot_show_the_end_is_refused() -> None:
         TripRule(end_s=61, delay_s=60)
 
 
-def test_a_report_comes_back_as_it_was_with_the_caller_s_tag() -> None:
+def test_a_report_is_returned_unchanged_with_the_tag_of_the_caller() -> None:
     trips = TripEnds(RULE)
     reports = [r._replace(slot=3, tag=0.5 + r.ts) for r in straight(0, 8)]
     tick(trips, reports, now=8)
     assert reports_of(tick(trips, [], now=12).passed) == [reports[3], reports[4]]
 
 
-def test_late_and_repeated_reports_are_told_apart_and_move_nothing() -> None:
+def test_late_and_repeated_reports_are_distinguished_and_move_no_device() -> None:
     trips = TripEnds(RULE)
     tick(trips, [Report(0, 5, 0)], now=5)
     again = [Report(0, 5, 500), Report(0, 4, 500), Report(0, 6, 20), Report(0, 6, 500)]
@@ -161,26 +163,26 @@ def test_late_and_repeated_reports_are_told_apart_and_move_nothing() -> None:
     assert [r.ts for r in reports_of(out.trip_end)] == [6]
 
 
-def test_of_a_device_that_has_too_many_held_the_oldest_yield_and_the_others_pass() -> None:
+def test_if_a_device_has_too_many_held_the_oldest_overflow_and_the_others_pass() -> None:
     rule = TripRule(start_m=0, start_s=0, end_m=0, end_s=0, delay_s=10, max_held=3)
     trips = TripEnds(rule)
     out = tick(trips, [Report(s, ts, 0) for s in (0, 1) for ts in range(3 + 2 * s)], now=5)
-    assert [(r.slot, r.ts) for r in reports_of(out.yielded)] == [(1, 0), (1, 1)]
+    assert [(r.slot, r.ts) for r in reports_of(out.overflow)] == [(1, 0), (1, 1)]
     assert trips.n_held == 6
     assert trips.next_due_s == 10
     out = tick(trips, [Report(0, 12, 0)], now=11)
     assert [(r.slot, r.ts) for r in reports_of(out.passed)] == [(0, 0), (0, 1)]
-    assert len(out.yielded) == 0
+    assert len(out.overflow) == 0
 
 
-def test_what_a_forgotten_device_holds_is_suppressed_and_its_slot_begins_anew() -> None:
+def test_positions_held_for_a_forgotten_device_are_suppressed_and_its_slot_starts_afresh() -> None:
     trips = TripEnds(TripRule(start_m=0, start_s=0, end_m=0, end_s=0, delay_s=10))
     tick(trips, [Report(s, ts, 0) for s, ts in ((0, 1), (0, 2), (1, 3), (2, 2))], now=3)
     gone = trips.expire(3.0, kept=np.array([False, False, True]))
     assert gone.slot.tolist() == [0]
     assert [(r.slot, r.ts) for r in reports_of(gone.trip_end)] == [(0, 1), (0, 2)]
     assert trips.n_held == 2
-    # Another device may be behind the slot: an older time is news of it.
+    # The slot may belong to another device now, whose time may be older.
     out = tick(trips, [Report(0, 0.5, 0)], now=10.5)
     assert [r.ts for r in reports_of(out.passed)] == [0.5]
     assert trips.expire(3.0, kept=np.ones(1, bool)).slot.tolist() == [2]
@@ -189,7 +191,7 @@ def test_what_a_forgotten_device_holds_is_suppressed_and_its_slot_begins_anew() 
     assert trips.next_due_s == np.inf
 
 
-def test_no_repr_tells_where_anybody_is() -> None:
+def test_no_repr_shows_a_position() -> None:
     trips = TripEnds(RULE)
     out = tick(trips, straight(0, 30), now=30)
     assert len(out.passed)
@@ -206,7 +208,7 @@ legs = st.tuples(
     st.sampled_from([0, 60, 60, -60, 20, -100]),
     st.sampled_from([0, 0, 4, 12, 13]),
 )
-"""Which device, how many reports, how many seconds and metres between them, how long silent."""
+"""Device, number of reports, seconds and metres between them, and seconds of silence after."""
 Leg = tuple[int, int, int, int, int]
 
 
@@ -239,7 +241,7 @@ def journeys(driven: list[Leg]) -> list[Report]:
     st.randoms(use_true_random=False),
 )
 @example([(0, 9, 1, 60, 0)] * 4, 1.0, RULE, Random(0))  # noqa: S311  an order
-def test_what_is_passed_on_is_what_the_twin_finds_by_looking_back_whatever_the_ticks(
+def test_the_positions_passed_on_are_those_of_the_naive_twin_whatever_the_ticks(
     driven: list[Leg], tick_s: float, rule: TripRule, random: Random
 ) -> None:
     reports = journeys(driven)
@@ -276,7 +278,7 @@ def test_what_is_passed_on_is_what_the_twin_finds_by_looking_back_whatever_the_t
     st.lists(st.integers(0, 20), min_size=1, max_size=9),
     st.integers(1, 4),
 )
-def test_every_report_is_in_one_place_at_every_moment_late_repeated_and_forgotten_ones_too(
+def test_every_report_is_accounted_for_at_every_moment_even_if_late_repeated_or_forgotten(
     driven: list[Leg], delays_s: list[int], max_held: int
 ) -> None:
     rule = TripRule(0, 0, 0, 4, delay_s=9, gap_s=12, dwell_m=45, dwell_s=6, max_held=max_held)
@@ -287,7 +289,8 @@ def test_every_report_is_in_one_place_at_every_moment_late_repeated_and_forgotte
         batch = [report._replace(ts=report.ts - delayed_s), report]
         out = tick(trips, batch, now=report.ts)
         n_received += 2
-        n_settled += sum(map(len, (out.passed, out.trip_end, out.yielded, out.late, out.duplicate)))
+        settled = (out.passed, out.trip_end, out.overflow, out.late, out.duplicate)
+        n_settled += sum(map(len, settled))
         if delayed_s == 20:
             n_settled += len(trips.expire(report.ts - 5.0).trip_end)
         assert n_received == n_settled + trips.n_held
@@ -295,7 +298,7 @@ def test_every_report_is_in_one_place_at_every_moment_late_repeated_and_forgotte
 
 
 @pytest.mark.data
-def test_ends_of_real_taxis_trips_stay_hidden_and_most_of_what_lies_between_is_passed_on() -> None:
+def test_ends_of_real_taxi_trips_stay_hidden_and_many_positions_between_are_passed_on() -> None:
     path = Path(os.environ["ANONYMIZER_DATA"]) / "traces" / "cabspotting_sf_2008-05-19_20.parquet"
     rows = pl.scan_parquet(path).filter(pl.col("ts") < pl.col("ts").min() + 7200).collect()
     slot = rows["device_id"].rank("dense").cast(pl.Int32).to_numpy()

@@ -1,3 +1,5 @@
+"""Privacy zones: which positions are inside, and which zones are refused."""
+
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -19,7 +21,7 @@ def inside(zones: Zones, *places: Place) -> list[bool]:
 
 
 def encloses(corners: Sequence[tuple[int, int]], place: tuple[int, int]) -> bool:
-    """Walk the lines in whole fractions; count those that a ray to the east crosses."""
+    """Count, in exact fractions, the lines that a ray to the east crosses."""
     lat, lon = (Fraction(x) for x in place)
     crossed = 0
     for (lat_a, lon_a), (lat_b, lon_b) in zip(corners, [*corners[1:], corners[0]], strict=True):
@@ -31,7 +33,7 @@ def encloses(corners: Sequence[tuple[int, int]], place: tuple[int, int]) -> bool
         meets_at = lon_a + along * (lon_b - lon_a)
         if 0 <= along <= 1 and meets_at == lon:
             return True
-        # A line owns its southern end alone, so that a ray through a corner counts it once.
+        # A line includes only its southern end, so that a ray through a corner counts it once.
         crossed += min(lat_a, lat_b) <= lat < max(lat_a, lat_b) and meets_at > lon
     return crossed % 2 == 1
 
@@ -40,7 +42,7 @@ near = st.tuples(st.integers(-4, 4), st.integers(-4, 4))
 
 
 @given(st.lists(near, min_size=3, max_size=8), st.lists(near, max_size=12))
-def test_a_polygon_holds_what_the_even_odd_rule_says_in_exact_numbers(
+def test_a_polygon_contains_what_the_even_odd_rule_gives_in_exact_fractions(
     corners: list[tuple[int, int]], places: list[tuple[int, int]]
 ) -> None:
     assume(len(set(corners)) >= 3)
@@ -57,7 +59,7 @@ def test_the_border_of_a_polygon_is_inside() -> None:
     assert not any(inside(zones, (-1e-9, 2), (4 + 1e-9, 2), (2, -1e-9), (2, 4 + 1e-9)))
 
 
-def test_a_star_has_a_hole_where_its_lines_run_around_a_place_twice() -> None:
+def test_a_star_has_a_hole_where_its_lines_enclose_a_place_twice() -> None:
     star = Polygon(((2, 0), (-2, 1), (1, -2), (1, 2), (-2, -1)))
     assert inside(Zones(polygons=[star]), (1.5, 0.0), (0.0, 0.0)) == [True, False]
 
@@ -70,17 +72,17 @@ def test_a_star_has_a_hole_where_its_lines_run_around_a_place_twice() -> None:
         max_size=3,
     ),
 )
-def test_a_circle_holds_what_is_within_its_radius_anywhere_on_earth(
+def test_a_circle_contains_what_is_within_its_radius_anywhere_on_earth(
     places: list[Place], circles: list[tuple[float, float, float]]
 ) -> None:
     found = inside(Zones(circles=[Circle(*circle) for circle in circles]), *places)
     for place, hit in zip(places, found, strict=True):
         beyond_m = min(naive.haversine_m(*place, lat, lon) - r for lat, lon, r in circles)
-        # Distances of almost half the earth are known to a few centimetres only.
+        # Distances of almost half the circumference are accurate to only a few centimetres.
         assert hit == (beyond_m <= 0) or abs(beyond_m) < 0.5
 
 
-def test_a_circle_across_the_antimeridian_or_a_pole_is_whole() -> None:
+def test_a_circle_may_cross_the_antimeridian_or_a_pole() -> None:
     zones = Zones([Circle(0, 179.999, 1000), Circle(89.999, 0, 1000)])
     assert inside(zones, (0, -179.999), (0, 179.98), (89.999, 180)) == [True, False, True]
 
@@ -94,24 +96,24 @@ def test_the_rim_of_a_circle_is_inside() -> None:
         assert inside(Zones([Circle(*centre, radius_m - 1e-3)]), rim) == [False]
 
 
-def test_zones_may_overlap_and_be_of_both_shapes() -> None:
+def test_zones_may_overlap_and_mix_both_shapes() -> None:
     zones = Zones([Circle(2, 2, 1000), Circle(9, 9, 1000)], [Polygon(SQUARE), Polygon(SQUARE)])
     assert inside(zones, (2, 2), (9, 9), (1, 1), (7, 7)) == [True, True, True, False]
 
 
-def test_what_is_not_finite_is_inside_as_soon_as_there_is_a_zone() -> None:
+def test_coordinates_that_are_not_finite_are_inside_if_there_is_any_zone() -> None:
     nowhere = [(np.nan, 1.0), (1.0, np.inf), (np.nan, np.nan)]
     for zones in (Zones([Circle(50, 50, 1)]), Zones(polygons=[Polygon(((9, 9), (9, 8), (8, 9)))])):
         assert inside(zones, *nowhere, (1.0, 1.0)) == [True, True, True, False]
     assert not any(inside(Zones(), *nowhere))
 
 
-def test_no_positions_are_in_no_zone() -> None:
+def test_an_empty_batch_gives_an_empty_result() -> None:
     assert inside(Zones([Circle(0, 0, 1)], [Polygon(SQUARE)])) == []
 
 
 @pytest.mark.parametrize(
-    ("corners", "said"),
+    ("corners", "message"),
     [
         ((), "three different corners"),
         (((1, 1), (2, 2)), "three different corners"),
@@ -122,25 +124,27 @@ def test_no_positions_are_in_no_zone() -> None:
         (((np.nan, 0), (1, 0), (1, 1)), "on the earth"),
     ],
 )
-def test_a_polygon_that_encloses_nothing_one_can_tell_is_refused(
-    corners: tuple[Place, ...], said: str
+def test_a_polygon_without_a_well_defined_inside_is_refused(
+    corners: tuple[Place, ...], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         Polygon(corners)
 
 
-def test_half_the_earth_is_the_widest_polygon() -> None:
+def test_a_polygon_may_span_half_the_earth() -> None:
     zones = Zones(polygons=[Polygon(((-10, -90), (10, -90), (10, 90), (-10, 90)))])
     assert inside(zones, (0, 0), (0, 90), (0, 91), (11, 0)) == [True, True, False, False]
 
 
 @pytest.mark.parametrize("circle", [(0, 0, 0), (0, 0, np.nan), (91, 0, 1), (0, np.nan, 1)])
-def test_a_circle_without_place_or_extent_is_refused(circle: tuple[float, float, float]) -> None:
+def test_a_circle_with_an_invalid_centre_or_radius_is_refused(
+    circle: tuple[float, float, float],
+) -> None:
     with pytest.raises(ValueError, match=r"radius above 0|on the earth"):
         Circle(*circle)
 
 
-def test_positions_in_a_zone_and_those_nearest_to_a_node_in_one_are_kept_out() -> None:
+def test_positions_in_a_zone_or_nearest_to_a_node_in_one_are_kept_out() -> None:
     node = np.array([0, 1, 2, 0, OFF_GRAPH, OFF_GRAPH], np.int32)
     closed = np.array([False, True, True])
     hidden = np.array([False, False, True, True, False, True])
@@ -150,6 +154,6 @@ def test_positions_in_a_zone_and_those_nearest_to_a_node_in_one_are_kept_out() -
     assert keep_out(node, closed=closed).tolist() == [0, IN_ZONE, IN_ZONE, 0, OFF_GRAPH, OFF_GRAPH]
 
 
-def test_zones_show_no_place() -> None:
+def test_the_repr_of_a_zone_shows_no_place() -> None:
     shown = repr([Circle(60.5, 24.5, 10), Polygon(SQUARE), Zones([Circle(60.5, 24.5, 10)])])
     assert not any(text in shown for text in ("60.5", "24.5", "4.0"))
