@@ -40,6 +40,18 @@ def _compiled(function: Callable[P, R], *, counts_references: bool) -> Callable[
 
 
 @inner_kernel
+def copy_items(
+    source: Int32Array | IntArray, target: Int32Array | IntArray, at: int, n: int
+) -> None:
+    """Copy the first `n` items of an array to index `at` of another.
+
+    numba's slice assignment takes almost two seconds to compile: it can say which shapes differ.
+    """
+    for i in range(n):
+        target[at + i] = source[i]
+
+
+@inner_kernel
 def sort_in_place(items: Int32Array | IntArray) -> None:
     """Sort in place; by insertion where the array is short, which is the usual case here.
 

@@ -5,10 +5,12 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numba.core.errors import NumbaError
 
-from anonymizer.algorithms.kernels import inner_kernel, kernel
-from anonymizer.domain.arrays import FloatArray
+from anonymizer.algorithms.kernels import copy_items, inner_kernel, kernel, sort_in_place
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 
 compiled = pytest.mark.skipif(
     os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled"
@@ -51,3 +53,19 @@ def test_an_inner_kernel_leaves_the_reference_counts_of_its_arguments_unchanged(
     before = [sys.getrefcount(array) for array in pair]
     assert _copies(1000, pair).tolist() == [5.0] * 1000
     assert [sys.getrefcount(array) for array in pair] == before
+
+
+@given(st.lists(st.integers(-9, 9), max_size=300), st.sampled_from([np.int32, np.int64]))
+def test_sorting_in_place_orders_short_and_long_arrays(items: list[int], kind: type) -> None:
+    array: Int32Array | IntArray = np.array(items, kind)
+    sort_in_place(array)
+    assert array.tolist() == sorted(items)
+
+
+@given(st.lists(st.integers(0, 9), max_size=9), st.integers(0, 5))
+def test_copied_items_stand_where_they_were_sent_and_nothing_else_changes(
+    items: list[int], at: int
+) -> None:
+    target = np.full(at + len(items) + 1, -1)
+    copy_items(np.array(items, np.int64), target, at, len(items))
+    assert target.tolist() == [-1] * at + items + [-1]

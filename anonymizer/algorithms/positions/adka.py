@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.kernels import copy_items, kernel
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
@@ -131,7 +131,7 @@ def _grow(
             continue
         if start + max_nodes > len(node):
             larger = np.empty(2 * len(node) + max_nodes, np.int32)
-            larger[:n] = node[:n]
+            copy_items(node, larger, 0, n)
             node = larger
         # The region is its own queue: its nodes are in the order in which they were added.
         node[n] = root[r]

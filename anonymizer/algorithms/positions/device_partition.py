@@ -46,27 +46,31 @@ def _partition(
 ) -> tuple[IntArray, IntArray]:
     """Split devices that are sorted by their parts; `member` is reordered in place."""
     n, d = point.shape
-    ends = np.empty(n, np.int64)
+    first_member_of = np.zeros(n + 1, np.int64)
     n_groups = 0
-    stack = [(n, n)]
+    # Sets that are still to be split, the next one last: first and one past the last member.
+    begin = np.empty(n + 1, np.int64)
+    end = np.empty(n + 1, np.int64)
+    n_sets = 0
     hi = n
     for lo in range(n - 1, -1, -1):
         if lo == 0 or part[member[lo - 1]] != part[member[lo]]:
-            stack.append((lo, hi))
+            begin[n_sets], end[n_sets] = lo, hi
+            n_sets += 1
             hi = lo
-    while len(stack) > 1:
-        lo, hi = stack.pop()
+    while n_sets > 0:
+        n_sets -= 1
+        lo, hi = begin[n_sets], end[n_sets]
         at = _cut(point, need, member, lo, hi, d)
         if at == lo:
-            ends[n_groups] = hi
             n_groups += 1
+            first_member_of[n_groups] = hi
         else:
             # The left half is pushed last, so it is popped next: groups are found in rising order.
-            stack.append((at, hi))
-            stack.append((lo, at))
-    first_member_of = np.zeros(n_groups + 1, np.int64)
-    first_member_of[1:] = ends[:n_groups]
-    return member, first_member_of
+            begin[n_sets], end[n_sets] = at, hi
+            begin[n_sets + 1], end[n_sets + 1] = lo, at
+            n_sets += 2
+    return member, first_member_of[: n_groups + 1].copy()
 
 
 @kernel

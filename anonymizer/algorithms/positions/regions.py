@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import kernel, sort_in_place
+from anonymizer.algorithms.kernels import copy_items, kernel, sort_in_place
 from anonymizer.algorithms.positions.grouping import form_groups
 from anonymizer.algorithms.positions.spanning_forest import SpanningForest
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArray
@@ -283,16 +283,16 @@ def _cover(
         first[g + 1] = first[g]
         if n > max_nodes:
             continue
-        kept[:n] = queue[:n]
+        copy_items(queue, kept, 0, n)
         n = _connect(marks, queue, g, first_arc_of, neighbour_of, n, parts, kept)
         if n > max_nodes:
             continue
         end = first[g] + n
         if end > len(region):
             larger = np.empty(2 * end, np.int32)
-            larger[: first[g]] = region[: first[g]]
+            copy_items(region, larger, 0, first[g])
             region = larger
         sort_in_place(kept[:n])
-        region[first[g] : end] = kept[:n]
+        copy_items(kept, region, first[g], n)
         first[g + 1] = end
     return first, region[: first[n_groups]].copy()
