@@ -1,28 +1,24 @@
-"""Generated cities: irregular, planar, connected, with roads of several classes.
+"""Generated cities: irregular, planar, connected road networks with roads of several classes.
 
-How one grows, in units of the spacing between central junctions:
+A city is generated in these steps, with lengths in units of the spacing of central junctions:
 
 1. *Districts* are the Voronoi cells of a jittered lattice; arterial roads run along their
    borders, the main ones along the borders of coarser cells.
 2. Each district is filled with streets of its own orientation and block shape; some are parks.
 3. The plane is bent and stretched outwards, so that streets curve and the centre is densest;
    the N junctions nearest to the centre, within a ragged outline, are the city.
-4. Roads are edges of their Delaunay triangulation, so that none can cross. Those that look into
-   an obtuse corner (diagonals of blocks) are left out, a spanning tree that prefers
-   arterials is kept, dead ends are cut free, and crossings are thinned until a junction has
-   three roads on average, as in the street networks of real cities [1]_.
+4. Roads are edges of the Delaunay triangulation, so that none cross. Edges opposite an obtuse
+   corner (diagonals of blocks) are left out, a spanning tree that prefers arterials is kept, dead
+   ends are made, and crossings are thinned until a junction has three roads on average, as in the
+   street networks of real cities [1]_.
 
-Random points with their nearest neighbours would be simpler, but have neither through roads
+Random points joined to their nearest neighbours would be simpler, but have neither through roads
 nor blocks: regions grown there look unlike those in a city.
 
 References
 ----------
 .. [1] G. Boeing, "OSMnx: New methods for acquiring, constructing, analyzing, and visualizing
    complex street networks", Computers, Environment and Urban Systems 65, 2017.
-
-The plan of a generated city: where its junctions lie and which roads run through them.
-
-Lengths are in units of the spacing between junctions in the centre.
 """
 
 import re
@@ -41,26 +37,70 @@ from anonymizer.networks.grids import lat_lon
 from anonymizer.networks.speeds import free_flow_mps
 
 CLASSES = ("primary", "secondary", "tertiary", "residential")
-"""The classes of roads in a city, by their number in a plan."""
+"""The classes of roads in a city; a plan refers to them by index."""
 PRIMARY, SECONDARY, COLLECTOR, LOCAL = range(len(CLASSES))
 
 DISTRICT = 9.0
-"""From one district's centre to the next."""
+"""Distance between the centres of neighbouring districts."""
 BOROUGH = 4 * DISTRICT
-"""From one group of districts to the next; primary roads part them."""
+"""Distance between the centres of neighbouring boroughs; primary roads separate them."""
 COLLECTOR_EVERY = 4
-"""Every so manieth street of a district is a collector."""
+"""Every fourth street of a district is a collector."""
 VERGE = 0.65
-"""No local junction lies closer to an arterial road: its own edges stay in the triangulation."""
+"""Least distance of a local junction from an arterial road: its edges then stay Delaunay edges."""
 PARK_SHARE = 0.05
-"""Districts without streets."""
+"""Share of districts without streets."""
 STRETCH = 0.8
-"""Distances from the centre grow by this share towards the rim: the centre is the densest."""
+"""Distances from the centre grow by this share towards the edge, so the centre is densest."""
+SPACING_M = 80.0
+"""Metres between junctions in the centre."""
+MIN_NODES, MAX_NODES = 4, 5_000_000
+ROADS_PER_NODE = 1.5
+"""Three roads at a junction on average."""
+WIDEST_CORNER_COS = 0.3
+"""A street opposite a corner wider than about 73 degrees would cut across a block: left out."""
+DEAD_END_SHARE = 0.3
+"""Share of the ends of the spanning tree that stay dead ends."""
+
+
+def city(size: str) -> RoadNetwork:
+    """Return the city of a size such as `10000`, or `10000:7` with a seed (default 0).
+
+    It has exactly N nodes, 0 to N-1, in strips from south to north, so that neighbours are close in
+    memory, and straight two-way roads, centred on the origin of `anonymizer.networks.grids`. Equal
+    sizes and seeds give equal cities (with the same version of SciPy).
+
+    Notes
+    -----
+    O(n log n); 100,000 nodes take about 2 s, 1,000,000 about 30 s and 4 GB of memory.
+    """
+    match = re.fullmatch(r"(\d{1,7})(?::(\d{1,9}))?", size)
+    if match is None or not MIN_NODES <= int(match[1]) <= MAX_NODES:
+        raise InputError(
+            f"a city is NODES or NODES:SEED, such as 10000, of {MIN_NODES} to {MAX_NODES:,} nodes"
+        )
+    n_nodes, rng = int(match[1]), np.random.default_rng(int(match[2] or 0))
+    plan = plan_city(n_nodes, rng)
+    u, v, class_of = _roads(plan, rng)
+    lat, lon = lat_lon(*(plan.xy.T * SPACING_M))
+    speed_mps = np.array([free_flow_mps(highway, None) for highway in CLASSES])
+    both = np.ones(len(u), dtype=np.bool_)
+    return from_arrays(
+        node_id=np.arange(n_nodes),
+        lat=lat,
+        lon=lon,
+        u=u,
+        v=v,
+        length_m=np.full(len(u), np.nan),
+        speed_mps=speed_mps[class_of],
+        forward=both,
+        backward=both,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """Junctions, and the stretches between them that belong to a through road.
+    """Plan of a city: junctions, and the stretches between them that belong to through roads.
 
     Attributes
     ----------
@@ -79,7 +119,7 @@ class Plan:
 
 def plan_city(n_nodes: int, rng: np.random.Generator) -> Plan:
     """Return the plan of a city of exactly `n_nodes` junctions; O(n log n), vectorized."""
-    # A junction takes about one unit of area; the outline swings out by a quarter at most.
+    # A junction takes about one unit of area; the outline deviates by a quarter at most.
     radius = 1.3 * np.sqrt(n_nodes / np.pi) + DISTRICT
     centre = _lattice(rng, radius + 3 * DISTRICT, DISTRICT)
     arterials = _arterials(centre, _lattice(rng, radius + 3 * BOROUGH, BOROUGH))
@@ -100,7 +140,7 @@ def plan_city(n_nodes: int, rng: np.random.Generator) -> Plan:
 
 
 def _lattice(rng: np.random.Generator, radius: float, spacing: float) -> FloatArray:
-    """Return points about `spacing` apart around the origin: a triangular lattice, shaken."""
+    """Return a jittered triangular lattice of points about `spacing` apart around the origin."""
     reach = int(np.ceil(radius / spacing))
     row, column = np.mgrid[-reach : reach + 1, -reach : reach + 1].reshape(2, -1)
     xy = np.stack((column + row % 2 / 2, row), axis=1) + rng.uniform(-0.3, 0.3, (len(row), 2))
@@ -108,11 +148,11 @@ def _lattice(rng: np.random.Generator, radius: float, spacing: float) -> FloatAr
 
 
 def _borders(centre: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
-    """Return corners, and of each border the districts beside it and the corners it joins."""
+    """Return corners, and for each border its two districts and the two corners it connects."""
     voronoi = Voronoi(centre)
     corner, sides = voronoi.vertices, np.asarray(voronoi.ridge_points, dtype=np.int64)
     ends = np.array(voronoi.ridge_vertices, dtype=np.int64)
-    # Corners that nearly meet become one, and the borders between them go.
+    # Corners that nearly coincide are merged, and the borders between them removed.
     close = cKDTree(corner).query_pairs(0.6, output_type="ndarray")
     shape = (len(corner), len(corner))
     meet = coo_array((np.ones(len(close)), (close[:, 0], close[:, 1])), shape=shape)
@@ -125,14 +165,14 @@ def _borders(centre: FloatArray) -> tuple[FloatArray, IntArray, IntArray]:
 
 
 def _arterials(centre: FloatArray, borough: FloatArray) -> Plan:
-    """Return roads along the borders of the districts, a junction each unit of length."""
+    """Return roads along the borders of the districts, with a junction at each unit of length."""
     corner, sides, ends = _borders(centre)
     begin, step = corner[ends[:, 0]], corner[ends[:, 1]] - corner[ends[:, 0]]
-    # At most a unit: the circle around a stretch then holds no local junction (see VERGE).
+    # At most one unit long: the circle around a stretch then contains no local junction (VERGE).
     n_steps = np.ceil(np.linalg.norm(step, axis=1)).astype(np.int64)
     border = np.repeat(np.arange(len(ends)), n_steps)
     at = np.arange(len(border)) - (np.cumsum(n_steps) - n_steps)[border]
-    # Each stretch begins at a junction of its own, but the first at a corner.
+    # Each stretch begins at a junction of its own, except the first, which begins at a corner.
     own = np.cumsum(at > 0) - 1 + len(corner)
     last = at == n_steps[border] - 1
     stretch = np.stack(
@@ -179,7 +219,7 @@ def _streets(rng: np.random.Generator, centre: FloatArray, districts: IntArray) 
 
 
 def _well_inside(xy: FloatArray, district: IntArray, centre: FloatArray) -> BoolArray:
-    """Return which points lie in their own district, off its borders."""
+    """Return which points lie in their own district, away from its borders."""
     distance, near = _nearest(xy, centre, 4)
     others = np.linalg.norm(centre[near[:, 1:]] - centre[near[:, :1]], axis=2)
     to_border = (distance[:, 1:] ** 2 - distance[:, :1] ** 2) / (2 * others)
@@ -188,13 +228,13 @@ def _well_inside(xy: FloatArray, district: IntArray, centre: FloatArray) -> Bool
 
 
 def _nearest(xy: FloatArray, among: FloatArray, n_nearest: int) -> tuple[FloatArray, IntArray]:
-    """Return distances and indices of the nearest of some points, each (n, n_nearest)."""
+    """Return distances and indices of the nearest points in `among`, shape (n, n_nearest)."""
     distance, index = cKDTree(among).query(xy, k=range(1, n_nearest + 1))
     return np.asarray(distance, dtype=np.float64), np.asarray(index, dtype=np.int64)
 
 
 def _restricted(plan: Plan, kept: BoolArray) -> Plan:
-    """Return the plan of the junctions that are kept, renumbered, and what lies between them."""
+    """Return the plan of the kept junctions, renumbered, with the stretches between them."""
     number = np.cumsum(kept) - 1
     whole = kept[plan.stretch].all(axis=1)
     return Plan(plan.xy[kept], number[plan.stretch[whole]], plan.class_of[whole])
@@ -210,7 +250,7 @@ def _ragged_distance(rng: np.random.Generator, xy: FloatArray) -> FloatArray:
 
 
 def _bent(rng: np.random.Generator, xy: FloatArray, rim: float) -> FloatArray:
-    """Return the plane in gentle waves, stretched towards the rim."""
+    """Return the points after bending the plane in gentle waves and stretching it outwards."""
     bent = xy.copy()
     for _ in range(3):
         angle, phase = rng.uniform(0, 2 * np.pi, 2)
@@ -224,57 +264,11 @@ def _bent(rng: np.random.Generator, xy: FloatArray, rim: float) -> FloatArray:
 
 
 def _in_strips(plan: Plan) -> Plan:
-    """Return the plan renumbered from south to north, so that neighbours lie close in memory."""
+    """Return the plan renumbered from south to north, so that neighbours are close in memory."""
     x, y = plan.xy.T
     order = np.lexsort((x, np.floor(y / DISTRICT)))
     number = np.argsort(order)
     return Plan(plan.xy[order], number[plan.stretch], plan.class_of)
-
-
-SPACING_M = 80.0
-"""Between junctions in the centre."""
-MIN_NODES, MAX_NODES = 4, 5_000_000
-ROADS_PER_NODE = 1.5
-"""A junction of three roads on average."""
-WIDEST_CORNER_COS = 0.3
-"""A street looks into no corner wider than about 73 degrees: it would cut across a block."""
-DEAD_END_SHARE = 0.3
-"""Of the ends of the spanning tree, those that get no second road."""
-
-
-def city(size: str) -> RoadNetwork:
-    """Return the city of a size such as `10000`, or `10000:7` with a seed (0 unless given).
-
-    Exactly N nodes, 0 to N-1, in strips from south to north, so that neighbours lie close in
-    memory; straight two-way roads, centred on the origin of `anonymizer.networks.grids`. Equal
-    sizes and seeds give equal cities (for one version of SciPy).
-
-    Notes
-    -----
-    O(n log n); 100,000 nodes take about 2 s, 1,000,000 about 30 s and 4 GB of memory.
-    """
-    match = re.fullmatch(r"(\d{1,7})(?::(\d{1,9}))?", size)
-    if match is None or not MIN_NODES <= int(match[1]) <= MAX_NODES:
-        raise InputError(
-            f"a city is NODES or NODES:SEED, such as 10000, of {MIN_NODES} to {MAX_NODES:,} nodes"
-        )
-    n_nodes, rng = int(match[1]), np.random.default_rng(int(match[2] or 0))
-    plan = plan_city(n_nodes, rng)
-    u, v, class_of = _roads(plan, rng)
-    lat, lon = lat_lon(*(plan.xy.T * SPACING_M))
-    speed_mps = np.array([free_flow_mps(highway, None) for highway in CLASSES])
-    both = np.ones(len(u), dtype=np.bool_)
-    return from_arrays(
-        node_id=np.arange(n_nodes),
-        lat=lat,
-        lon=lon,
-        u=u,
-        v=v,
-        length_m=np.full(len(u), np.nan),
-        speed_mps=speed_mps[class_of],
-        forward=both,
-        backward=both,
-    )
 
 
 def _roads(plan: Plan, rng: np.random.Generator) -> tuple[IntArray, IntArray, IntArray]:
@@ -283,7 +277,7 @@ def _roads(plan: Plan, rng: np.random.Generator) -> tuple[IntArray, IntArray, In
     class_of = _classes(plan, u, v)
     through = class_of < LOCAL
     street = through | (corner_cos > WIDEST_CORNER_COS)
-    # The tree takes main roads first, then streets at random, and cuts across only in need.
+    # The tree takes main roads first, then streets at random, and diagonals only if necessary.
     cost = np.where(through, 0.01 * (1 + class_of), 1 + rng.random(len(u)))
     cost[~street] += 100 + np.linalg.norm(plan.xy[u[~street]] - plan.xy[v[~street]], axis=1)
     fixed = _spanning_tree(u, v, cost, n_nodes=len(plan.xy)) | through
@@ -292,7 +286,7 @@ def _roads(plan: Plan, rng: np.random.Generator) -> tuple[IntArray, IntArray, In
 
 
 def _triangulated(xy: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return the Delaunay edges u < v, sorted, and the cosine of the widest corner each faces."""
+    """Return the Delaunay edges u < v, sorted, and the cosine of each widest opposite corner."""
     corners = Delaunay(xy).simplices.astype(np.int64)
     a, b, apex = np.concatenate([np.roll(corners, turn, axis=1) for turn in range(3)]).T
     to_a, to_b = xy[a] - xy[apex], xy[b] - xy[apex]
@@ -306,7 +300,7 @@ def _triangulated(xy: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
 
 
 def _classes(plan: Plan, u: IntArray, v: IntArray) -> IntArray:
-    """Return the class of each edge; stretches that the triangulation lacks are lost."""
+    """Return the class of each edge; stretches that are not in the triangulation are dropped."""
     n_nodes = len(plan.xy)
     class_of = np.full(len(u), LOCAL)
     edge = u * n_nodes + v
@@ -334,10 +328,10 @@ def _thinned(
     n_nodes: int,
     rng: np.random.Generator,
 ) -> BoolArray:
-    """Return which edges stay: the fixed ones, and of the streets as many as the mean asks for.
+    """Return which edges stay: the fixed ones, and as many streets as `ROADS_PER_NODE` allows.
 
-    Only streets between two crossings of four go, so that T-junctions arise and not dead ends;
-    a round takes at most one street of each junction, as drawn by lot.
+    Only streets between two crossings of at least four roads are removed, so that T-junctions arise
+    and no dead ends. A round removes at most one street of each junction, at random.
     """
     ends = np.concatenate((u[fixed], v[fixed]))
     tip = np.bincount(ends, minlength=n_nodes) == 1
@@ -358,7 +352,7 @@ def _thinned(
 
 
 def _first_come(u: IntArray, v: IntArray, *, n_nodes: int) -> BoolArray:
-    """Return which edges come before every other one at both of their ends."""
+    """Return which edges come first in the order at both of their ends."""
     turn = np.arange(len(u))
     earliest = np.full(n_nodes, len(u))
     np.minimum.at(earliest, u, turn)

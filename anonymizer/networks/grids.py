@@ -1,7 +1,4 @@
-"""The regular grid of the seed's experiments.
-
-Where generated networks lie: a plane in metres, laid onto the earth.
-"""
+"""Grid networks, and the map projection of all generated networks."""
 
 import re
 
@@ -15,38 +12,36 @@ from anonymizer.networks.construction import from_arcs
 from anonymizer.networks.speeds import free_flow_mps
 
 ORIGIN_LAT, ORIGIN_LON = 60.1699, 24.9384
-"""Helsinki Central Station, WGS84 degrees: a plausible place, where few test data are wrong by
-being right (longitudes are half as wide as latitudes, and neither coordinate is near zero)."""
+"""Helsinki Central Station, WGS84 degrees. Errors show there: a degree of longitude is half as long
+as one of latitude, and neither coordinate is near zero."""
+SPACING_M = 100.0
+MAX_NODES = 5_000_000
+"""A larger grid is taken for a typing error."""
 
 
 def lat_lon(x_m: FloatArray, y_m: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the positions of points in metres east and north of the origin.
+    """Return latitudes and longitudes of points given in metres east and north of the origin.
 
-    Equirectangular: distances are true at the origin and off by 1 % some 35 km north of it.
+    Equirectangular: distances are exact at the origin and off by 1 % about 35 km north of it.
     """
     lat = ORIGIN_LAT + np.degrees(y_m / EARTH_RADIUS_M)
     lon = ORIGIN_LON + np.degrees(x_m / (EARTH_RADIUS_M * np.cos(np.radians(ORIGIN_LAT))))
     return lat, lon
 
 
-SPACING_M = 100.0
-MAX_NODES = 5_000_000
-"""Larger grids are a typing error."""
-
-
 def grid(size: str) -> RoadNetwork:
     """Return the grid of a size such as `5x5`, rows first.
 
-    Ids are row-major, row 0 in the north; neighbours stand in the order north, west, south,
-    east, as in the seed's worked example. Roads are residential, 100 m long, two-way; the
-    grid is centred on the origin of `anonymizer.networks.grids`.
+    Ids are row-major, with row 0 in the north; neighbours are in the order north, west, south,
+    east, as in the published example. Roads are residential, 100 m long and two-way; the grid is
+    centred on the origin.
     """
     match = re.fullmatch(r"([1-9]\d{0,6})x([1-9]\d{0,6})", size)
     if match is None or int(match[1]) * int(match[2]) > MAX_NODES:
         raise InputError(f"a grid is ROWSxCOLUMNS, such as 5x5, of at most {MAX_NODES:,} nodes")
     n_rows, n_columns = int(match[1]), int(match[2])
     row, column = np.divmod(np.arange(n_rows * n_columns), n_columns)
-    # Columns of these tables are the four sides, in the order of the adjacency.
+    # The columns of these tables are the four directions, in the order of adjacency.
     to_row = row[:, None] + np.array([-1, 0, 1, 0])
     to_column = column[:, None] + np.array([0, -1, 0, 1])
     inside = (to_row >= 0) & (to_row < n_rows) & (to_column >= 0) & (to_column < n_columns)

@@ -1,4 +1,4 @@
-"""OpenStreetMap extracts: drivable ways, split where they meet."""
+"""OpenStreetMap extracts: the drivable ways, split where they meet."""
 
 from pathlib import Path
 
@@ -13,9 +13,9 @@ from anonymizer.networks.speeds import CLASS_SPEED_KMH, directions, free_flow_mp
 
 
 class _Runs:
-    """Drivable ways as runs of located nodes, flat: a new run begins with each way.
+    """Drivable ways as runs of located nodes, in flat lists; each way begins a new run.
 
-    An extract cuts ways at its border; a node that the file does not hold ends a run.
+    An extract cuts ways at its border, so a node that is missing in the file ends a run.
     """
 
     def __init__(self) -> None:
@@ -47,11 +47,11 @@ class _Runs:
 
 
 def load_osm(path: Path) -> RoadNetwork:
-    """Load an extract in any format that osmium knows by its name (pbf, XML, gz, bz2).
+    """Load an extract in any format that osmium recognizes by its name (pbf, XML, gz, bz2).
 
-    Ways of the classes in `CLASS_SPEED_KMH` are kept, `service` among them, those that are
-    areas left out; access and turn restrictions are ignored. A node of the network is a node
-    where ways meet, cross themselves or end; lengths follow the geometry in between.
+    Ways of the classes in `CLASS_SPEED_KMH` are kept, including `service`, except areas. Access and
+    turn restrictions are ignored. The nodes of the network are those where ways meet, cross
+    themselves or end; lengths follow the geometry between them.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def load_osm(path: Path) -> RoadNetwork:
     )
     run = np.array(runs.run, dtype=np.int64)
     lat, lon = np.array(runs.lat), np.array(runs.lon)
-    # Cut where a run begins or ends and where a node is used twice; roads lie between cuts.
+    # Cut runs at their ends and at nodes that are used twice; roads lie between cuts.
     at_end = np.ones(len(run), dtype=np.bool_)
     at_end[1:-1] = (run[1:-1] != run[:-2]) | (run[1:-1] != run[2:])
     cut = np.flatnonzero(at_end | (uses[where] > 1))

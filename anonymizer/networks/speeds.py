@@ -1,4 +1,4 @@
-"""Free-flow speeds and directions, as OpenStreetMap tags state them."""
+"""Free-flow speeds and driving directions from OpenStreetMap tags."""
 
 import re
 from functools import lru_cache
@@ -23,13 +23,13 @@ CLASS_SPEED_KMH = {
     "service": 15,
     "road": 40,
 }
-"""The highway classes that cars drive on, with the speed of one that states no `maxspeed`.
+"""Highway classes for cars, with the speed of a road without a `maxspeed`.
 
-Our choice: urban limits, a little below them where junctions are dense.
+Our choice: urban limits, or a little less where junctions are dense.
 """
 
 DEFAULT_SPEED_KMH = 40
-"""Where neither the class nor the limit is known."""
+"""Speed if neither the class nor the limit is known."""
 
 _NAMED_KMH = {"walk": 5, "living_street": 10, "urban": 50, "rural": 90, "motorway": 120}
 _UNIT_KMH = {"": 1.0, "km/h": 1.0, "kmh": 1.0, "kph": 1.0, "mph": 1.609344, "knots": 1.852}
@@ -38,12 +38,12 @@ _PLAUSIBLE_KMH = (1, 200)
 
 FORWARD_ONLY = frozenset({"yes", "true", "1"})
 BACKWARD_ONLY = frozenset({"-1", "reverse"})
-"""Values of `oneway`, lower case. All others (`no`, `reversible`, ...) let both ways pass."""
+"""Values of `oneway`, lower case. With any other (`no`, `reversible`, ...) both ways are open."""
 
 
 @lru_cache(maxsize=4096)
 def free_flow_mps(highway: str | None, maxspeed: str | None) -> float:
-    """Return the speed of a road from its tags: its limit, else what its class suggests."""
+    """Return the speed of a road from its tags: its limit, else the speed of its class."""
     kmh = limit_kmh(maxspeed) if maxspeed else None
     if kmh is None:
         kmh = CLASS_SPEED_KMH.get(highway or "", DEFAULT_SPEED_KMH)
@@ -51,10 +51,10 @@ def free_flow_mps(highway: str | None, maxspeed: str | None) -> float:
 
 
 def limit_kmh(maxspeed: str) -> float | None:
-    """Return the limit a `maxspeed` tag states, in km/h; None where it states no number.
+    """Return the limit of a `maxspeed` tag in km/h; None if it states no usable limit.
 
-    Of several limits (`90;30;90`) the lowest holds. `walk` and the implicit limits
-    (`DE:urban`) have usual values; `none`, `signals` and what is implausible have not.
+    Of several limits (`90;30;90`) the lowest counts. `walk` and implicit limits (`DE:urban`) have
+    conventional values; `none`, `signals` and implausible values are not usable.
     """
     limits = [_one_limit_kmh(part.strip()) for part in re.split("[;|]", maxspeed.lower())]
     return min((limit for limit in limits if limit is not None), default=None)
@@ -75,9 +75,9 @@ def _one_limit_kmh(text: str) -> float | None:
 def directions(
     oneway: str | None, *, highway: str | None = None, junction: str | None = None
 ) -> tuple[bool, bool]:
-    """Return whether a road may be driven along and against its drawing direction.
+    """Return whether a road may be driven in its drawing direction and in the opposite one.
 
-    Motorways and roundabouts are one-way unless they say otherwise.
+    Motorways and roundabouts are one-way unless tagged otherwise.
     """
     implied = highway == "motorway" or junction in {"roundabout", "circular"}
     value = oneway.lower() if oneway else ("yes" if implied else "no")

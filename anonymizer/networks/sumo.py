@@ -1,4 +1,4 @@
-"""SUMO networks: the edges that passenger cars may use."""
+"""SUMO networks: the edges that are open to passenger cars."""
 
 import zlib
 from pathlib import Path
@@ -15,11 +15,11 @@ from anonymizer.networks.construction import from_arrays, node_ids
 
 
 def load_sumo(path: Path) -> RoadNetwork:
-    """Load a `.net.xml` or `.net.xml.gz`, without what lies inside its junctions.
+    """Load a `.net.xml` or `.net.xml.gz`, without the edges inside junctions.
 
-    A SUMO edge has one direction; two opposite edges become one road that may be driven both
-    ways. Junctions without such an edge are left out. A network without a geographic
-    projection has no coordinates here.
+    A SUMO edge has one direction; two opposite edges become one two-way road. Junctions without an
+    edge for passenger cars are left out. A network without a geographic projection gets no
+    coordinates.
 
     Raises
     ------
