@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic writing: several files are replaced together, or none of them."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -17,9 +17,9 @@ class Part:
     Attributes
     ----------
     write
-        Writes its content.
+        Function that writes the content.
     private
-        Whether its owner alone may read it.
+        Whether only the owner may read the file.
     """
 
     write: Callable[[BinaryIO], object]
@@ -29,13 +29,13 @@ class Part:
 def write_whole(parts: Mapping[Path, Part]) -> None:
     """Write several files, all of them or none.
 
-    Each is written beside its place under another name; only when all are complete do they take
-    their places, in the order given.
+    Each file is written under a temporary name in its folder. When all are complete, they are
+    renamed, in the given order.
 
     Raises
     ------
     InputError
-        If one cannot be written. What stood in its place stands there still.
+        If a file cannot be written. An existing file of that name is then unchanged.
     """
     made: dict[Path, Path] = {}
     try:
@@ -59,7 +59,7 @@ def write_whole(parts: Mapping[Path, Part]) -> None:
 
 
 def _write(path: Path, part: Part) -> None:
-    mode = 0o600 if part.private else 0o666  # less what the user's umask takes away
+    mode = 0o600 if part.private else 0o666  # reduced by the umask
     with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "wb") as file:
         part.write(file)
         file.flush()

@@ -1,7 +1,4 @@
-"""One column of a table: its attribute, and the code of each cell.
-
-Times of day: columns of local times as minutes since midnight.
-"""
+"""Coded columns: the attribute of one column, the code of each cell, and times as minutes."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,13 +19,19 @@ from anonymizer.domain.records import Attribute
 from anonymizer.errors import InputError
 from anonymizer.files.tables import Table
 
-_CLOSE = 1e-9
-"""How far a number may lie beside its place, as a share of the domain's greatest number."""
+_TOLERANCE = 1e-9
+"""Largest distance of a number from its place, as a share of the largest number of the domain."""
+MINUTES_OF_DAY = Interval(0, 1439, 1)
+"""The domain of a time of day."""
+_DATE = r"(?:\d{4}[-/]\d{1,2}[-/]\d{1,2}[T ]+)?"
+_CLOCK = r"([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d(?:[.,]\d+)?)?"
+_ZONE = r"(?: ?(?:Z|[+-]\d\d:?\d\d))?"
+_TIME = f"^{_DATE}{_CLOCK}{_ZONE}$"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ColumnRules:
-    """What is declared of one column; see `Declared`."""
+    """Declaration of one column; see `Declared`."""
 
     branches: Sequence[Branch] = ()
     order: Sequence[str] | None = None
@@ -47,17 +50,17 @@ class Coded:
 
 
 def code_column(table: Table, name: str, rules: ColumnRules) -> Coded:
-    """Return one column in codes.
+    """Return the attribute of one column and the code of each cell.
 
     Raises
     ------
     InputError
-        As `code_table`.
+        As for `code_table`.
 
     Notes
     -----
-    Numbers are what a parquet file has as numbers, and text that reads as a number in every cell
-    (`007` does not), unless an order, or a hierarchy of other things, is declared.
+    A column is numeric if a parquet file declares it so, or if every cell reads as a number (`007`
+    does not), unless an order or a hierarchy of other values is declared.
     """
     values = _numbers(table, name, rules)
     try:
@@ -69,12 +72,12 @@ def code_column(table: Table, name: str, rules: ColumnRules) -> Coded:
 
 
 def texts(table: Table, name: str) -> pl.Series:
-    """Return a column as text without blanks around it, null where there is nothing.
+    """Return a column as stripped text, null where a cell is empty.
 
     Raises
     ------
     InputError
-        If it holds neither text, numbers nor truth values.
+        If it holds neither text, numbers nor booleans.
     """
     column = table.frame[name]
     if column.dtype.is_float():
@@ -89,13 +92,13 @@ def texts(table: Table, name: str) -> pl.Series:
 
 
 def is_missing(column: pl.Series, markers: Sequence[str]) -> BoolArray:
-    """Return which cells of a text column hold nothing or a marker."""
+    """Return which cells of a text column are empty or hold a marker."""
     missing: BoolArray = (column.is_null() | column.is_in([MISSING, *markers])).to_numpy()
     return missing
 
 
 def _numbers(table: Table, name: str, rules: ColumnRules) -> FloatArray | None:
-    """Return a column as numbers, NaN where one is missing; None: it holds categories."""
+    """Return a column as numbers, NaN where a value is missing; None: it holds categories."""
     leaves = [branch[0] for branch in rules.branches if not _marks(branch[0], rules)]
     by_order = rules.order is not None or rules.as_category
     if by_order or (leaves and not _read_as_numbers(pl.Series(leaves))):
@@ -161,13 +164,13 @@ def _code_categories(table: Table, name: str, rules: ColumnRules) -> Coded:
 
 
 def _nearest(position: FloatArray, values: FloatArray) -> tuple[Int32Array, BoolArray]:
-    """Return the code of the place nearest to each value, and whether that is not where it is."""
+    """Return the code of the place nearest to each value, and whether the value is off it."""
     if not len(position):
         return np.zeros(len(values), np.int32), np.ones(len(values), bool)
     middle = (position[1:] + position[:-1]) / 2
     code = np.searchsorted(middle, values).astype(np.int32)
-    close = _CLOSE * max(1.0, float(np.abs(position).max()))
-    return code, np.abs(position[code] - values) > close
+    tolerance = _TOLERANCE * max(1.0, float(np.abs(position).max()))
+    return code, np.abs(position[code] - values) > tolerance
 
 
 def _refuse(table: Table, name: str, faulty: BoolArray, why: str) -> None:
@@ -189,7 +192,7 @@ def _is_number(text: str) -> bool:
 
 
 def _read_as_numbers(column: pl.Series) -> bool:
-    """Return whether every text is a finite number, and none has a zero that a number lacks."""
+    """Return whether every text is a finite number without padding zeros."""
     numbers_ = column.cast(pl.Float64, strict=False)
     padded = column.str.contains(r"^[+-]?0[0-9]")
     return (
@@ -199,33 +202,25 @@ def _read_as_numbers(column: pl.Series) -> bool:
     )
 
 
-MINUTES_OF_DAY = Interval(0, 1439, 1)
-"""The domain of a time of day."""
-_DATE = r"(?:\d{4}[-/]\d{1,2}[-/]\d{1,2}[T ]+)?"
-_CLOCK = r"([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d(?:[.,]\d+)?)?"
-_ZONE = r"(?: ?(?:Z|[+-]\d\d:?\d\d))?"
-_TIME = f"^{_DATE}{_CLOCK}{_ZONE}$"
-
-
 def with_minutes(table: Table, names: Iterable[str], markers: Sequence[str] = ()) -> Table:
     """Return a table whose columns of times hold minutes of the day, null where one is missing.
 
     Parameters
     ----------
     names
-        Columns of times: text such as `2023-01-03 00:33:06` or `0:33`, the times of a parquet
-        file, or numbers, which are minutes already.
+        Columns of times: text such as `2023-01-03 00:33:06` or `0:33`, times of a parquet file, or
+        numbers, which are taken as minutes.
     markers
-        Texts that mean "missing", besides an empty cell and `?`.
+        Texts that mean "missing", in addition to an empty cell and `?`.
 
     Raises
     ------
     InputError
-        If a cell is none of these; the message names column and row, never the value.
+        If a cell is none of these; the message names the column and the row, never the value.
 
     Notes
     -----
-    The hour is taken as it is written: what has a zone is not moved to another one.
+    The hour is taken as written; times with a zone are not converted.
     """
     return Table(
         table.path,

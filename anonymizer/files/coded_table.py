@@ -1,4 +1,4 @@
-"""Codes in place of values: a table and what is declared of its columns become records."""
+"""Coded tables: a table and the declaration of its columns become records with codes for values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,33 +23,33 @@ from anonymizer.files.coded_columns import (
 from anonymizer.files.tables import Table
 
 Origin: TypeAlias = Literal["range", "order", "hierarchy", "data"]
-"""Where a domain is from; all but the last are declared."""
+"""Origin of a domain; all but `data` are declared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """What the columns of a table are.
+    """Declaration of the columns of a table.
 
     Attributes
     ----------
     qis, sensitive
-        Quasi-identifiers and sensitive attributes, by name.
+        Names of the quasi-identifiers and the sensitive attributes.
     id
         The direct identifier; None: every row is a person of its own.
     sources
-        The quasi-identifiers that each source tells; what none of them names is the last one's.
+        The quasi-identifiers of each source. Those that no source names form one more source.
     hierarchies, orders, ranges
-        By attribute: branches of a hierarchy, categories in their order, the ends of a number.
+        By attribute: branches of a hierarchy, categories in their order, the interval of a number.
     categories
-        Attributes whose values are no numbers though they look like it.
+        Attributes whose values are categories although they look like numbers.
     times
-        Attributes whose values are local times: what counts is the minute of the day.
+        Attributes whose values are local times; their codes are minutes of the day.
     markers
-        Texts that mean "missing", besides an empty cell and `?`. All are published as `?`.
+        Texts that mean "missing", in addition to an empty cell and `?`. All are published as `?`.
     markers_are_values
         Whether a missing value counts as one more category, as in the paper.
     keep
-        Further columns, to be published as they are.
+        Further columns, which are published as they are.
     """
 
     qis: Sequence[str]
@@ -71,44 +71,45 @@ class Declared:
         roles = [*self.columns]
         if twice := [name for name in roles if roles.count(name) > 1]:
             raise SettingsError(f"column {twice[0]} is declared twice")
-        told = [name for source in self.sources for name in source]
-        if astray := [name for name in told if name not in self.qis]:
-            raise SettingsError(f"source: {astray[0]} is no quasi-identifier")
-        if twice := [name for name in told if told.count(name) > 1]:
-            raise SettingsError(f"source: {twice[0]} is told by two sources")
+        in_sources = [name for source in self.sources for name in source]
+        if unknown := [name for name in in_sources if name not in self.qis]:
+            raise SettingsError(f"source: {unknown[0]} is not a quasi-identifier")
+        if twice := [name for name in in_sources if in_sources.count(name) > 1]:
+            raise SettingsError(f"source: {twice[0]} is in two sources")
         named = [*self.ranges, *self.categories, *self.times]
-        if astray := [name for name in named if name not in (*self.qis, *self.sensitive)]:
-            raise SettingsError(f"{astray[0]} is neither quasi-identifier nor sensitive attribute")
+        if unknown := [name for name in named if name not in (*self.qis, *self.sensitive)]:
+            raise SettingsError(
+                f"{unknown[0]} is neither a quasi-identifier nor a sensitive attribute"
+            )
         others = (*self.ranges, *self.categories, *self.orders, *self.hierarchies)
-        if astray := [name for name in self.times if name in others]:
-            raise SettingsError(f"{astray[0]}: the domain of a time is the minutes of a day")
+        if both := [name for name in self.times if name in others]:
+            raise SettingsError(f"{both[0]}: the domain of a time is the minutes of a day")
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns that matter."""
+        """All declared columns."""
         direct = () if self.id is None else (self.id,)
         return (*direct, *self.qis, *self.sensitive, *self.keep)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CodedTable:
-    """A table in codes.
+    """A table with codes for values.
 
     Attributes
     ----------
     records, schema
-        Of the rows that can be anonymized.
+        The rows that can be anonymized, and their attributes.
     row
-        Which row of the table each record is, 0 and up, shape (records,).
+        Row of the table of each record, from 0, shape (records,).
     n_rows
-        Rows of the table. Those that are no record have no identifier.
+        Rows of the table. A row without an identifier is not a record.
     open
-        What is published as it is, of each record: sensitive attributes and kept columns.
+        The columns that are published as they are: sensitive attributes and kept columns.
     open_code
-        A number for each of these cells, equal where they are, rising with them; shape (records,
-        columns of `open`).
+        Rank of each cell of `open` in its column, shape (records, columns of `open`).
     origin
-        Where the domain of each attribute is from, by name.
+        Origin of the domain of each attribute, by name.
     """
 
     records: Records
@@ -120,25 +121,26 @@ class CodedTable:
     origin: dict[str, Origin]
 
     def __repr__(self) -> str:
-        """Say nothing of what is in it."""
+        """Return the sizes alone: no value may appear in a log."""
         return f"CodedTable({self.records.n} records of {self.n_rows} rows)"
 
 
 def code_table(table: Table, declared: Declared) -> CodedTable:
-    """Return a table in codes.
+    """Return a table with codes for values.
 
     Raises
     ------
     InputError
-        If a value lies outside its declared domain, is no number where one is declared, or is
-        neither text nor number; the message names column and row (from 1, without the header),
-        never the value. If a column is missing, or its hierarchy does not fit its order.
+        If a value is outside its declared domain, is not a number although one is declared, or is
+        neither text nor number; the message names the column and the row (from 1, without the
+        header), never the value. Also if a column is missing, or if a hierarchy does not fit the
+        order of its attribute.
 
     Notes
     -----
-    Rows without an identifier are no records: it cannot be said whom they hide. The order of an
-    attribute without a declared one is that of its hierarchy, else of the numbers or the text.
-    O(n log n).
+    Rows without an identifier are not records, because nobody knows which person they concern. An
+    attribute without a declared order has the order of its hierarchy, else that of its numbers or
+    texts. O(n log n).
     """
     if absent := [name for name in declared.columns if name not in table.frame.columns]:
         raise InputError(f"{table.path}: no column {absent[0]}")
@@ -167,7 +169,7 @@ def code_table(table: Table, declared: Declared) -> CodedTable:
 
 
 def _persons(table: Table, declared: Declared) -> tuple[Int32Array, IntArray]:
-    """Return whose each record is, and the rows that have an identifier."""
+    """Return the person of each record, and the rows that have an identifier."""
     if declared.id is None:
         return np.arange(len(table), dtype=np.int32), np.arange(len(table))
     column = texts(table, declared.id)
@@ -185,7 +187,7 @@ def _code(table: Table, declared: Declared, name: str) -> Coded:
         order=declared.orders.get(name),
         interval=MINUTES_OF_DAY if is_time else declared.ranges.get(name),
         as_category=name in declared.categories,
-        markers=() if is_time else declared.markers,  # its markers are gone: 0 is midnight
+        markers=() if is_time else declared.markers,  # already replaced by null; 0 is midnight
         markers_are_values=declared.markers_are_values,
     )
     return code_column(table, name, rules)
@@ -193,9 +195,9 @@ def _code(table: Table, declared: Declared, name: str) -> Coded:
 
 def _sources(declared: Declared) -> tuple[tuple[int, ...], ...]:
     place = {name: j for j, name in enumerate(declared.qis)}
-    told = [tuple(place[name] for name in source) for source in declared.sources if source]
-    rest = tuple(set(place.values()) - {j for source in told for j in source})
-    return (*told, tuple(sorted(rest))) if rest else tuple(told)
+    named = [tuple(place[name] for name in source) for source in declared.sources if source]
+    rest = tuple(set(place.values()) - {j for source in named for j in source})
+    return (*named, tuple(sorted(rest))) if rest else tuple(named)
 
 
 def _origin(declared: Declared, name: str, attribute: Attribute) -> Origin:
@@ -207,7 +209,7 @@ def _origin(declared: Declared, name: str, attribute: Attribute) -> Origin:
 
 
 def _ranked(table: Table, column: pl.Series) -> Int32Array:
-    """Return a number for each cell, equal where they are, rising with them."""
+    """Return the rank of each cell; equal cells have equal ranks."""
     if column.dtype.is_nested() or column.dtype == pl.Object:
         raise InputError(f"{table.path}: column {column.name}: holds what no csv could")
     return column.rank("dense").fill_null(0).cast(pl.Int32).to_numpy()

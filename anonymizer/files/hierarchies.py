@@ -1,4 +1,4 @@
-"""Generalization hierarchies and orders of categories, as files."""
+"""Generalization hierarchies and orders of categories, read from files."""
 
 import csv
 import io
@@ -12,16 +12,16 @@ from anonymizer.errors import InputError
 
 
 def read_hierarchy(path: str | Path) -> tuple[Branch, ...]:
-    """Read the hierarchy of one attribute: a line a value, `;` between, leaf first, root last.
+    """Read the hierarchy of one attribute: one line for each value, from leaf to root, with `;`.
 
-    Lines may be of different lengths. Empty cells and a label that is repeated upwards are a
-    level that this branch does not have.
+    Lines may have different lengths. An empty cell, or a label that repeats the one before it,
+    means that the branch does not have this level.
 
     Raises
     ------
     InputError
-        If the file cannot be read, or a line (named by its number) has no leaf or no level above
-        it, ends in another root than the first, or has a label that names another node as well.
+        If the file cannot be read, or if a line (named by its number) has no leaf or no level above
+        it, ends in another root than the first line, or has a label that also names another node.
     """
     path = Path(path)
     branches: list[Branch] = []
@@ -54,12 +54,12 @@ def read_hierarchy(path: str | Path) -> tuple[Branch, ...]:
 def read_hierarchies(path: str | Path) -> dict[str, tuple[Branch, ...]]:
     """Read hierarchies by attribute: JSON `{attribute: {group: [leaves] or groups}}`.
 
-    The root is not written; it is called `*`.
+    The file does not contain the root, which is called `*`.
 
     Raises
     ------
     InputError
-        If the file is not such a JSON, or a label of an attribute names two nodes.
+        If the file has another form, or a label of an attribute names two nodes.
     """
     path = Path(path)
     hierarchies = {}
@@ -79,7 +79,7 @@ def read_orders(path: str | Path) -> dict[str, tuple[str, ...]]:
     Raises
     ------
     InputError
-        If the file is not such a JSON, or a category is there twice.
+        If the file has another form, or a category occurs twice.
     """
     path = Path(path)
     orders = {}
@@ -88,7 +88,7 @@ def read_orders(path: str | Path) -> dict[str, tuple[str, ...]]:
             raise InputError(f"{path}: {attribute}: must be a list of categories")
         order = tuple(_label(path, attribute, label) for label in labels)
         if len(set(order)) < len(order):
-            raise InputError(f"{path}: {attribute}: a category is there twice")
+            raise InputError(f"{path}: {attribute}: a category occurs twice")
         orders[attribute] = order
     return orders
 
@@ -129,7 +129,7 @@ def _object(path: Path) -> dict[str, Any]:
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({key for key, _ in pairs}) < len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("a key occurs twice")
     return dict(pairs)
 
 

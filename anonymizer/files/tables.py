@@ -1,4 +1,4 @@
-"""Tables of records from csv and parquet."""
+"""Tables of records, read from and written to csv and parquet."""
 
 import gzip
 from collections.abc import Iterable
@@ -15,15 +15,14 @@ KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A table as it was read.
+    """A table that was read from a file.
 
     Attributes
     ----------
     path
-        Where from, for messages.
+        The file, for messages.
     frame
-        The columns that were asked for; those of a csv as text without blanks around it, null
-        where a cell is empty.
+        The requested columns. Those of a csv are stripped text, null where a cell is empty.
     """
 
     path: Path
@@ -34,7 +33,7 @@ class Table:
         return len(self.frame)
 
     def __repr__(self) -> str:
-        """Say nothing of what is in it."""
+        """Return the size alone: no value may appear in a log."""
         return f"Table({len(self.frame)} rows, {len(self.frame.columns)} columns)"
 
 
@@ -46,18 +45,18 @@ def read_table(path: str | Path, columns: Iterable[str] | None = None) -> Table:
     path
         Ends in .csv, .csv.gz or .parquet.
     columns
-        Those to read, each once; None: all.
+        Columns to read, each once; None: all.
 
     Raises
     ------
     InputError
-        If the file is missing, damaged or without rows, or lacks a column or has it twice.
+        If the file is missing, damaged or has no rows, or a column is missing or occurs twice.
     """
     path = Path(path)
     wanted = None if columns is None else list(dict.fromkeys(columns))
     try:
         with path.open("rb"):
-            pass  # polars tells a folder from a missing file in many ways; the system in one
+            pass  # the system reports a folder and a missing file in one way, polars in many
         frame = _parquet(path, wanted) if ending(path) == ".parquet" else _csv(path, wanted)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
@@ -74,13 +73,13 @@ def read_table(path: str | Path, columns: Iterable[str] | None = None) -> Table:
 
 
 def write_table(file: BinaryIO, frame: pl.DataFrame, form: str) -> None:
-    """Write a table in the form that an ending names; equal tables are equal bytes."""
+    """Write a table in the format of an ending; equal tables give equal bytes."""
     if form == ".parquet":
         frame.write_parquet(file)
     elif form == ".csv":
         frame.write_csv(file)
     else:
-        # No name and no time in the header: equal tables are equal files.
+        # No name and no time in the header, so that equal tables give equal files.
         with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
             packed.write(frame.write_csv().encode())
 
@@ -91,7 +90,7 @@ def ending(path: Path) -> str:
     Raises
     ------
     InputError
-        If it has none.
+        If it has none of them.
     """
     for known in KNOWN_ENDINGS:
         if path.name.lower().endswith(known):
@@ -127,7 +126,7 @@ def _require(path: Path, wanted: list[str] | None, there: list[str]) -> None:
     for name in wanted or ():
         if name not in there:
             raise InputError(f"{path}: no column {name}")
-    # polars tells columns of one name apart by such an ending.
+    # polars appends this ending to the second column of a name.
     for name in wanted or there:
         if f"{name}_duplicated_0" in there:
-            raise InputError(f"{path}: column {name} is there twice")
+            raise InputError(f"{path}: column {name} occurs twice")

@@ -186,8 +186,8 @@ def test_what_no_source_names_is_told_by_one_more() -> None:
         ({"qis": []}, "at least one"),
         ({"qis": ["a"], "id": "a"}, "column a is declared twice"),
         ({"qis": ["a"], "keep": ["a"]}, "column a is declared twice"),
-        ({"qis": ["a"], "sources": [["b"]]}, "b is no quasi-identifier"),
-        ({"qis": ["a"], "sources": [["a"], ["a"]]}, "a is told by two sources"),
+        ({"qis": ["a"], "sources": [["b"]]}, "b is not a quasi-identifier"),
+        ({"qis": ["a"], "sources": [["a"], ["a"]]}, "a is in two sources"),
         ({"qis": ["a"], "ranges": {"b": Interval(0, 1)}}, "b is neither"),
     ],
 )

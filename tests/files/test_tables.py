@@ -49,7 +49,7 @@ def test_cells_are_separated_by_semicolons_where_the_header_is(tmp_path: Path) -
         ("t.csv", b"", "is empty"),
         ("t.csv", b"age,work\n", "has no rows"),
         ("t.csv", b"name\nx\n", "no column age"),
-        ("t.csv", b"age,age\n1,2\n", "column age is there twice"),
+        ("t.csv", b"age,age\n1,2\n", "column age occurs twice"),
         ("t.csv", b"age\n1,2,3\n", "is not well-formed csv"),
         ("t.csv.gz", b"age\n1\n", "cannot be read"),
         ("t.parquet", b"age\n1\n", "is not well-formed parquet"),
