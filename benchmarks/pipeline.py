@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from scipy.spatial import cKDTree
 
 from anonymizer.algorithms.geodesy import unit_vectors
+from anonymizer.algorithms.positions.protection import Zones
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.flow import PositionFlow
@@ -53,7 +55,11 @@ def _rows(source: str, n: int) -> list[tuple[str | int | float, ...]]:
     crowd = Crowd(network_named(source), n)
     plain = _plain_us(crowd)
     flow = PositionFlow(
-        _SETTINGS, crowd.network, Ledger(), secret=b"of a benchmark", monotonic=time.perf_counter
+        _SETTINGS,
+        with_zones(crowd.network, Zones()),
+        Ledger(),
+        secret=b"of a benchmark",
+        monotonic=time.perf_counter,
     )
     rows = []
     for n_reporting in (n, max(1, n // _TENTH)):

@@ -1,11 +1,9 @@
-"""Published releases and the auditor's map: JSON lines in, arrays out.
-
-The lines of a release file, and of the auditor's map that goes with it.
-"""
+"""Release files and auditor's maps, as JSON lines: readers and writers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated, BinaryIO, TypeVar
 
@@ -13,17 +11,22 @@ import msgspec
 import numpy as np
 
 from anonymizer.algorithms.attacks.observed import Observed, starts
-from anonymizer.algorithms.positions.protection import round_time
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.domain.release import Release
+from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import InputError
 from anonymizer.pipeline.devices import DeviceTable
+from anonymizer.pipeline.positions.core import TickRelease
 from anonymizer.pipeline.positions.encoding import DeviceMessage, ReleaseEncoder
-from anonymizer.pipeline.positions.group_readings import GroupValues
 from anonymizer.settings import Settings
 
-_LINES_A_REPORT = 50_000
+_LINES_PER_REPORT = 50_000
+_SUPPRESSED = [
+    outcome
+    for outcome in Outcome
+    if outcome.label[0] == "suppressed" and outcome is not Outcome.SUPPRESSED__SUPERSEDED
+]
+"""Outcomes of positions that have a line with an empty region."""
 
 Line = TypeVar("Line")
 
@@ -52,10 +55,10 @@ class Released:
     pseudonym
         Name of each pseudonym of `observed`, in the order of the file.
     n_suppressed
-        Lines with region []. They keep account of what was not published: on the wire there
-        is nothing, so no attack sees them.
+        Lines with region []. They count suppressed positions. The live service publishes nothing
+        for these, so no attack uses them.
     values
-        Readings that stand beside pseudonyms, by attribute: one for each record of `observed`,
+        Readings published with pseudonyms, by attribute: one for each record of `observed`,
         NaN for none, shape (records,).
     """
 
@@ -65,41 +68,47 @@ class Released:
     values: Mapping[str, FloatArray]
 
     def __repr__(self) -> str:
-        """Say nothing of who or where."""
+        """Reveal neither device nor place."""
         return f"Released({self.observed.n_records} records, {self.n_suppressed} suppressed)"
 
 
 def read_release(
-    path: str | Path, network: RoadNetwork, *, progress: Callable[[int], None] = lambda _lines: None
+    path: str | Path,
+    network: RoadNetwork,
+    *,
+    content: bytes | None = None,
+    progress: Callable[[int], None] = lambda _lines: None,
 ) -> Released:
-    """Read PUB.jsonl: `{"pseudonym", "time", "region": [node ids], "k"}` a line, in any order.
+    """Read PUB.jsonl: lines `{"pseudonym", "time", "region": [node ids], "k"}`, in any order.
 
-    A line may have `"values": {attribute: number or null}`; what else it has is ignored.
+    A line may have `"values": {attribute: number or null}`; other fields are ignored.
 
     Parameters
     ----------
     network
-        Names the nodes.
+        Its `node_id` names the nodes.
+    content
+        What such a file contains; `path` is then only a name for messages. None: read the file.
     progress
-        Told how many lines were read since the last time.
+        Called with the number of lines read since the previous call.
 
     Raises
     ------
     InputError
-        If the file cannot be read, holds no region at all, names a node twice in a region or
-        one that the network lacks, or if a pseudonym publishes twice at one time. The message
-        says in which line or how many, never what.
+        If the file cannot be read, contains no region, names a node twice in a region or one
+        that the network lacks, or if a pseudonym publishes twice at one time. The message gives
+        the line or a count, never the content.
 
     Notes
     -----
-    About 2 µs a line: a region is decoded the first time it is seen, then known by its bytes.
+    About 2 µs per line: a region is decoded once and then recognized by its bytes.
     """
     path = Path(path)
     read = _Columns(_Regions(network))
     n_suppressed = 0
-    for number, line in _lines(path, _ReleaseLine):
-        if number % _LINES_A_REPORT == 0:
-            progress(_LINES_A_REPORT)
+    for number, line in _lines(path, _ReleaseLine, content):
+        if number % _LINES_PER_REPORT == 0:
+            progress(_LINES_PER_REPORT)
         try:
             region = read.regions.number_of(line.region)
         except (ValueError, KeyError, TypeError):
@@ -124,39 +133,45 @@ def read_release(
 
 
 def read_auditor_map(
-    path: str | Path, *, pseudonym: Sequence[str], device_id: Sequence[str]
+    path: str | Path,
+    *,
+    pseudonym: Sequence[str],
+    device_id: Sequence[str],
+    content: bytes | None = None,
 ) -> IntArray:
-    """Read MAP.jsonl: `{"pseudonym", "device"}` a line; return the device of each pseudonym.
+    """Read MAP.jsonl: lines `{"pseudonym", "device"}`; return the device of each pseudonym.
 
     Parameters
     ----------
     pseudonym
-        Whom to look up; the file may name more.
+        Pseudonyms to look up; the file may contain more.
     device_id
-        Names of the devices; the result counts in this order.
+        Names of the devices; the result contains indices into it.
+    content
+        As for `read_release`.
 
     Raises
     ------
     InputError
-        If the file cannot be read, a pseudonym is missing or two devices, or a device is not
-        among `device_id`. The message says how many, never who.
+        If the file cannot be read, a pseudonym is missing or has two devices, or a device is not
+        in `device_id`. The message gives counts, never names.
     """
     path = Path(path)
     device_of: dict[str, str] = {}
-    for number, line in _lines(path, _MapLine):
+    for number, line in _lines(path, _MapLine, content):
         if device_of.setdefault(line.pseudonym, line.device) != line.device:
             raise InputError(f"{path}: line {number}: a pseudonym is two devices")
     index = {name: i for i, name in enumerate(device_id)}
     found = [index.get(device_of[name], -1) if name in device_of else None for name in pseudonym]
     if n_missing := found.count(None):
         raise InputError(f"{path}: lacks {n_missing} of {len(found)} pseudonyms of the release")
-    if n_strange := found.count(-1):
-        raise InputError(f"{path}: names {n_strange} devices that the trace lacks")
+    if n_unknown := found.count(-1):
+        raise InputError(f"{path}: names {n_unknown} devices that the trace lacks")
     return np.array(found, np.int64)
 
 
 class _Regions:
-    """Numbers distinct regions in the order of their first appearance."""
+    """Numbers of distinct regions, in the order of their first appearance."""
 
     def __init__(self, network: RoadNetwork) -> None:
         self.nodes: list[tuple[int, ...]] = []
@@ -167,14 +182,14 @@ class _Regions:
     def number_of(self, raw: msgspec.Raw) -> int | None:
         """Return the number of a region, None for an empty one.
 
-        Raises ValueError, KeyError or TypeError for what is not distinct nodes of the network.
+        Raises ValueError, KeyError or TypeError if it is not a list of distinct nodes.
         """
         key = bytes(raw)
         if key not in self._number_of_bytes:
             names = msgspec.json.decode(key, type=list[int | str])
             nodes = tuple(self._node_of[name] for name in names)
             if len(set(nodes)) < len(nodes):
-                raise ValueError("a node stands twice in a region")
+                raise ValueError("a region contains a node twice")
             self._number_of_bytes[key] = self._number(nodes) if nodes else None
         return self._number_of_bytes[key]
 
@@ -196,7 +211,7 @@ class _Columns:
     region: list[int] = field(default_factory=list)
     k: list[int] = field(default_factory=list)
     values: dict[str, list[float]] = field(default_factory=dict)
-    """By attribute, as far as the last line that has it."""
+    """By attribute, up to the last line that has a value."""
 
     def append(self, line: _ReleaseLine, region: int) -> None:
         number = self.pseudonym_number.setdefault(line.pseudonym, len(self.pseudonym_number))
@@ -233,22 +248,34 @@ class _Columns:
         )
 
 
-def _lines(path: Path, form: type[Line]) -> Iterator[tuple[int, Line]]:
-    """Yield the lines of a file, numbered from 1."""
+def _lines(path: Path, form: type[Line], content: bytes | None) -> Iterator[tuple[int, Line]]:
+    """Yield the lines of a file, or of its content, numbered from 1."""
     decode = msgspec.json.Decoder(form).decode
     number = 0
     try:
-        with path.open("rb") as lines:
+        with path.open("rb") if content is None else BytesIO(content) as lines:
             for number, text in enumerate(lines, 1):
                 yield number, decode(text)
-    except (msgspec.MsgspecError, UnicodeDecodeError):  # their messages may quote the line
-        raise InputError(f"{path}: line {number}: is not what such a file holds") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError):  # its message may quote the line
+        raise InputError(f"{path}: line {number}: is not a line of such a file") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 class ReleaseWriter:
-    """Writes the lines of a release file, one for every pseudonym of a tick."""
+    """Writes the lines of a release file, one per pseudonym and tick.
+
+    Parameters
+    ----------
+    device_id
+        Name of the device of each slot.
+    network, settings
+        As for the live service; the topic and form of its messages are not used.
+    seed
+        Key of the pseudonyms.
+    auditor
+        Notes the device behind each pseudonym.
+    """
 
     def __init__(
         self,
@@ -262,27 +289,25 @@ class ReleaseWriter:
         secret = blake2b(str(seed).encode()).digest()
         self._devices = DeviceTable(secret=secret, max_devices=len(device_id))
         for name in device_id:
-            self._devices.slot(name)  # slots are given in order: slot i is device_id[i]
+            self._devices.slot(name)  # slots are assigned in order: slot i is device_id[i]
         self._device_id = device_id
         self._n_ticks = 0
-        self._step_s = settings.output.time_step_s
         self._encoder = ReleaseEncoder(network, topic=settings.output.topic, form="device")
         self._auditor = auditor
 
-    def lines(
-        self, release: Release, refused: Int32Array, told: GroupValues | None, *, now: float
-    ) -> list[bytes]:
-        """Return the lines of one tick, by pseudonym: the order of groups is nobody's business."""
+    def lines(self, tick: TickRelease) -> list[bytes]:
+        """Return the lines of one tick, sorted: their order must not reveal the groups."""
         messages, _ = self._encoder.encode(
-            release, time=round_time(now, self._step_s), pseudonyms=self._names, told=told
+            tick.release, time=tick.published_s, pseudonyms=self._names, values=tick.values
         )
         lines = [message.payload for message in messages]
         self._n_ticks += 1
-        # A name that is never used again: a life of its own would be one to follow.
-        once = [-self._n_ticks] * len(refused)
+        suppressed = tick.slot[np.isin(tick.outcome, _SUPPRESSED)].tolist()
+        # A pseudonym that is used once: a lasting one would let a suppressed device be followed.
+        once = [-self._n_ticks] * len(suppressed)
         lines += [
-            msgspec.json.encode(DeviceMessage(name, round(round_time(now, self._step_s), 3), (), 0))
-            for name in self._names(refused.tolist(), once)
+            msgspec.json.encode(DeviceMessage(name, round(tick.published_s, 3), (), 0))
+            for name in self._names(suppressed, once)
         ]
         return [line + b"\n" for line in sorted(lines)]
 
@@ -293,14 +318,14 @@ class ReleaseWriter:
 
 
 class AuditorMapWriter:
-    """Writes down, once each, which device a pseudonym was; for the auditor alone."""
+    """Writes the device of each pseudonym, once; for the auditor only."""
 
     def __init__(self, lines: BinaryIO | None) -> None:
         self._lines = lines
         self._noted: set[str] = set()
 
     def note(self, names: Sequence[str], devices: Sequence[str]) -> None:
-        """Take note of the devices behind some pseudonyms."""
+        """Write the devices of these pseudonyms, unless written before."""
         if self._lines is None:
             return
         for name, device in zip(names, devices, strict=True):

@@ -1,7 +1,7 @@
 """Road networks: read from files, built from networkx graphs, or generated."""
 
-from anonymizer.networks.construction import from_arrays, without_nodes
+from anonymizer.networks.construction import from_arrays
 from anonymizer.networks.formats import load_network
 from anonymizer.networks.graphs import from_graph
 
-__all__ = ["from_arrays", "from_graph", "load_network", "without_nodes"]
+__all__ = ["from_arrays", "from_graph", "load_network"]

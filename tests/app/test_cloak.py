@@ -311,7 +311,7 @@ def test_nodes_may_have_names_of_text_in_any_order(tmp_path: Path) -> None:
     ("trace", "said"),
     [
         (by_node([5, 99, -1]), "the network lacks the node of 2 rows of the trace"),
-        (by_node(["a", "b"]), "not named alike"),
+        (by_node(["a", "b"]), "the network lacks the node of 2 rows of the trace"),
         (trace_of([at("a", 0, 0)]), "the network has no coordinates"),
     ],
 )

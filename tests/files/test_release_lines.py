@@ -159,12 +159,12 @@ def refusal(read_it: Callable[[Path], Any], path: Path) -> str:
         ({"region": "secret"}, "line 2: region is not a list of distinct nodes of the network"),
         ({"region": [["secret"]]}, "line 2: region is not a list of distinct nodes of the network"),
         ({"k": 0}, "line 2: a published region has a time and a k >= 1"),
-        ({"k": 2**31}, "line 2: is not what such a file holds"),
-        ({"time": "secret"}, "line 2: is not what such a file holds"),
-        ({"pseudonym": None}, "line 2: is not what such a file holds"),
-        ({"values": {"x": "secret"}}, "line 2: is not what such a file holds"),
-        ({"values": [1.0]}, "line 2: is not what such a file holds"),
-        ({"values": {"x": float("inf")}}, "line 2: is not what such a file holds"),
+        ({"k": 2**31}, "line 2: is not a line of such a file"),
+        ({"time": "secret"}, "line 2: is not a line of such a file"),
+        ({"pseudonym": None}, "line 2: is not a line of such a file"),
+        ({"values": {"x": "secret"}}, "line 2: is not a line of such a file"),
+        ({"values": [1.0]}, "line 2: is not a line of such a file"),
+        ({"values": {"x": float("inf")}}, "line 2: is not a line of such a file"),
     ],
 )
 def test_a_line_that_cannot_be_judged_is_refused_by_its_number(
@@ -178,7 +178,7 @@ def test_a_line_that_cannot_be_judged_is_refused_by_its_number(
 def test_what_is_no_release_at_all_is_refused(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "odd.jsonl"
     path.write_bytes(text)
-    assert refusal(lambda p: read_release(p, GRID), path) == "line 1: is not what such a file holds"
+    assert refusal(lambda p: read_release(p, GRID), path) == "line 1: is not a line of such a file"
 
 
 def test_a_release_without_a_region_is_nothing_to_audit(tmp_path: Path) -> None:

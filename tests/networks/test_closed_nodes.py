@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.positions.protection import Circle, Zones, keep_out
 from anonymizer.domain.arrays import BoolArray
 from anonymizer.networks import load_network
-from anonymizer.networks.construction import without_nodes
+from anonymizer.networks.privacy_zones import without_nodes
 from anonymizer.pipeline.positions.factory import cloaking_operator
 from anonymizer.settings import Settings
 from tests.networks.twins import arcs, as_graph, components

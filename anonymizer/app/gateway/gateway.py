@@ -14,8 +14,8 @@ from anonymizer.app.gateway.api import api_routes
 from anonymizer.app.gateway.recorder import Recorder
 from anonymizer.app.live_map.frames import Viewer, origin_of, routes_of
 from anonymizer.app.live_map.screen import AnalystLink, AnalystView
-from anonymizer.app.zoning import open_network
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.observe.metrics import FlowCollector, new_registry
 from anonymizer.observe.record_metrics import RecordCollector
 from anonymizer.pipeline.accounting import Ledger
@@ -31,7 +31,7 @@ from anonymizer.pipeline.positions.stages import (
 )
 from anonymizer.pipeline.positions.topics import subscription
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.settings import Settings
+from anonymizer.settings import Settings, zones_of
 from anonymizer.transport import MqttLink
 from anonymizer.web import HttpServer, create_application
 
@@ -85,7 +85,7 @@ class Gateway:
         self.inbox = Inbox(settings.tick.queue_limit, self.ledger)
         self.flow = PositionFlow(
             settings,
-            open_network(settings, network),
+            with_zones(network, zones_of(settings.zones)),
             self.ledger,
             secret=secrets.token_bytes(32),
             monotonic=time.monotonic,

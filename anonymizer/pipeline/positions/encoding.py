@@ -1,4 +1,4 @@
-"""From a release to messages. One message a group carries the region of all its members."""
+"""Encoding of releases as JSON messages, one per group or one per device."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
@@ -16,42 +16,42 @@ Pseudonyms: TypeAlias = Callable[[Sequence[int], Sequence[int]], list[str]]
 
 
 class GroupMessage(msgspec.Struct, frozen=True, gc=False):
-    """All devices that share a region at one time."""
+    """A group: all devices that publish one region at one time."""
 
     time: float
     k: int
     region: Sequence[int | str]
     pseudonyms: Sequence[str]
     readings: dict[str, dict[str, float]] | msgspec.UnsetType = msgspec.UNSET
-    """Of all members together: attribute -> statistic -> number."""
+    """Statistics over all members: attribute -> statistic -> number."""
     values: dict[str, list[float | None]] | msgspec.UnsetType = msgspec.UNSET
-    """Attribute -> own value of each pseudonym, for attributes that are published so."""
+    """Attribute -> own value of each pseudonym, for attributes with `per_pseudonym`."""
 
 
 class DeviceMessage(msgspec.Struct, frozen=True, gc=False):
-    """One device's share in its group's region; also a line of a release file."""
+    """One member of a group; also a line of a release file."""
 
     pseudonym: str
     time: float
     region: Sequence[int | str]
     k: int
     readings: dict[str, dict[str, float]] | msgspec.UnsetType = msgspec.UNSET
-    """Of the whole group."""
+    """Statistics over the whole group."""
     values: dict[str, float | None] | msgspec.UnsetType = msgspec.UNSET
-    """Attribute -> the pseudonym's own value, for attributes that are published so."""
+    """Attribute -> the pseudonym's own value, for attributes with `per_pseudonym`."""
 
 
 class ReleaseEncoder:
-    """Writes releases as JSON messages to one topic.
+    """Encodes releases as JSON messages to one topic.
 
     Parameters
     ----------
     network
-        Names the nodes.
+        Its `node_id` names the nodes.
     topic
-        Where cloaked positions go.
+        Topic of the messages.
     form
-        `group` or `device`: one message for each group, or for each of its members.
+        `group` or `device`: one message per group, or one per member.
     """
 
     def __init__(
@@ -68,52 +68,50 @@ class ReleaseEncoder:
         *,
         time: float,
         pseudonyms: Pseudonyms,
-        told: GroupValues | None = None,
+        values: GroupValues | None = None,
     ) -> tuple[list[Outgoing], IntArray]:
-        """Return the messages, and for each member of the release the message it is in.
+        """Return the messages, and the message that contains each member of the release.
 
         Parameters
         ----------
         release
             Verified groups.
         time
-            Unix seconds of the tick. A device's own time would tell devices apart.
+            Unix seconds of the tick. Times of single devices would distinguish them.
         pseudonyms
-            Names the members, given their slots and the versions of their pseudonyms.
-        told
-            What is told of the members' readings; None: nothing.
+            Returns pseudonyms, given slots and versions of pseudonyms.
+        values
+            Published readings of the members; None: none.
         """
         names = pseudonyms(release.member.tolist(), release.version.tolist())
         n_members = np.diff(release.first_member_of)
         encoder = self._groups if self._form == "group" else self._devices
-        payloads = encoder(release, round(time, 3), names, told)
+        payloads = encoder(release, round(time, 3), names, values)
         message_of = (
             np.repeat(np.arange(release.n_groups), n_members)
             if self._form == "group"
             else np.arange(len(names))
         )
-        # By content: the order of nodes and slots would tell what the content does not, such as
-        # who stays the same under a fresh pseudonym.
+        # Sorted by content: the order of slots would link a device's new pseudonym to its old one.
         order = sorted(range(len(payloads)), key=payloads.__getitem__)
         place_of = np.argsort(np.array(order, np.int64))
         return [Outgoing(self._topic, payloads[i]) for i in order], place_of[message_of]
 
     def _groups(
-        self, release: Release, time: float, names: list[str], told: GroupValues | None
+        self, release: Release, time: float, names: list[str], values: GroupValues | None
     ) -> list[bytes]:
         payloads = []
         for g, (k, region, first, last) in enumerate(self._rows(release)):
-            # Sorted for the same reason as the messages.
             order = sorted(range(first, last), key=names.__getitem__)
             message = GroupMessage(time, k, region, [names[i] for i in order])
-            if told is not None:
+            if values is not None:
                 message = msgspec.structs.replace(
                     message,
-                    readings=told.groups[g] or msgspec.UNSET,
+                    readings=values.groups[g] or msgspec.UNSET,
                     values={
                         name: [own[i] for i in order]
-                        for name, own in told.own.items()
-                        if name in told.groups[g]
+                        for name, own in values.own.items()
+                        if name in values.groups[g]
                     }
                     or msgspec.UNSET,
                 )
@@ -121,17 +119,17 @@ class ReleaseEncoder:
         return payloads
 
     def _devices(
-        self, release: Release, time: float, names: list[str], told: GroupValues | None
+        self, release: Release, time: float, names: list[str], values: GroupValues | None
     ) -> list[bytes]:
         payloads = []
         for g, (k, region, first, last) in enumerate(self._rows(release)):
             for i in range(first, last):
                 message = DeviceMessage(names[i], time, region, k)
-                if told is not None:
+                if values is not None:
                     message = msgspec.structs.replace(
                         message,
-                        readings=told.groups[g] or msgspec.UNSET,
-                        values={name: own[i] for name, own in told.own.items()} or msgspec.UNSET,
+                        readings=values.groups[g] or msgspec.UNSET,
+                        values={name: own[i] for name, own in values.own.items()} or msgspec.UNSET,
                     )
                 payloads.append(self._json.encode(message))
         return payloads

@@ -1,7 +1,4 @@
-"""From settings to the operator that they ask for; the same in the service and on files.
-
-Where on the network is a position? Nowhere, in a privacy zone.
-"""
+"""Factory of the cloaking operator: from settings to the operator that they describe."""
 
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.cloaks import (
@@ -11,15 +8,12 @@ from anonymizer.algorithms.positions.cloaks import (
     SessionCloak,
     SnapshotCloak,
 )
-from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.algorithms.positions.operator import CloakingOperator
-from anonymizer.algorithms.positions.protection import keep_out
 from anonymizer.algorithms.positions.regions import cut_into_atoms
 from anonymizer.algorithms.positions.spanning_forest import road_metres, spanning_forest
 from anonymizer.algorithms.positions.verification import Transcripts
-from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.settings import Settings, zones_of
+from anonymizer.settings import Settings
 
 
 def density_rule(settings: Settings) -> DensityRule:
@@ -71,25 +65,3 @@ def _cloak(settings: Settings, network: RoadNetwork) -> Cloak:
         max_nodes=region.max_nodes,
         k_extra=region.k_extra,
     )
-
-
-class Places:
-    """Finds the node of each position, and keeps out what must not be told.
-
-    Parameters
-    ----------
-    settings
-        Snapping limit and zones.
-    network
-        With coordinates.
-    """
-
-    def __init__(self, settings: Settings, network: RoadNetwork) -> None:
-        self._zones = zones_of(settings.zones)
-        self._closed = self._zones.contains(network.lat, network.lon)
-        self._locator = NodeLocator(network, limit_m=settings.network.snap_limit_m)
-
-    def find(self, lat: FloatArray, lon: FloatArray) -> Int32Array:
-        """Return the node of each position (WGS84 degrees), negative for nowhere, shape (n,)."""
-        node = self._locator.locate(lat, lon)
-        return keep_out(node, closed=self._closed, inside=self._zones.contains(lat, lon))

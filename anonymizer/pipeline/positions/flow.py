@@ -6,40 +6,38 @@ from dataclasses import dataclass
 import numpy as np
 
 from anonymizer.algorithms.positions.operator import classify_time
-from anonymizer.algorithms.positions.protection import round_time
+from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, UInt8Array
-from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
 from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.core import FlowCore
 from anonymizer.pipeline.positions.decoding import Decoded, Decoder, date_the_undated
 from anonymizer.pipeline.positions.encoding import ReleaseEncoder
-from anonymizer.pipeline.positions.factory import Places, cloaking_operator, density_rule
 from anonymizer.pipeline.positions.flow_stats import FlowStats, LightAudit, PseudonymAges
 from anonymizer.pipeline.positions.group_readings import GroupReadings
 from anonymizer.pipeline.positions.inbox import Arrivals
-from anonymizer.pipeline.positions.tick_accounts import Accounts
 from anonymizer.pipeline.positions.topics import TopicRouter
-from anonymizer.pipeline.positions.trip_guard import Positions, TripGuard
+from anonymizer.pipeline.positions.trip_guard import Positions
 from anonymizer.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TickOutput:
-    """What a tick wants published; `PositionFlow.settle` ends it.
+    """The messages of a tick; `PositionFlow.settle` accounts for them.
 
     Attributes
     ----------
     messages
         To be published.
     message_of, at_s
-        Which message carries each position in hand, and its monotonic arrival time, shape (n,).
+        Message that contains each position, and its monotonic arrival time, shape (n,).
     n_direct
-        The first so many came in this very tick; the rest had waited for a group.
+        The first so many positions arrived in this tick; the others had waited for a group.
     receipts
-        To be acknowledged once the messages are out.
+        To be acknowledged once the messages are published.
     """
 
     messages: list[Outgoing]
@@ -50,19 +48,19 @@ class TickOutput:
 
     @property
     def n_positions(self) -> int:
-        """Positions that are in hand with this output."""
+        """Positions in these messages."""
         return len(self.message_of)
 
 
 class PositionFlow:
-    """Decodes, locates, cloaks, verifies and encodes; one call a tick.
+    """The live positions flow: decodes, cloaks, verifies and encodes, one call per tick.
 
     Parameters
     ----------
     settings
-        All of them; the flow takes what concerns it.
-    network
-        With coordinates, and no road in a privacy zone (see `anonymizer.app.zoning`).
+        The whole settings.
+    zoned
+        A network with coordinates, and its privacy zones.
     ledger
         Shared with the inbox.
     secret
@@ -74,7 +72,7 @@ class PositionFlow:
     def __init__(
         self,
         settings: Settings,
-        network: RoadNetwork,
+        zoned: ZonedNetwork,
         ledger: Ledger,
         *,
         secret: bytes,
@@ -82,43 +80,42 @@ class PositionFlow:
     ) -> None:
         self.stats = FlowStats()
         self.ledger = ledger
+        self.core = FlowCore(settings, zoned, ledger)
         self._n_in_hand = 0
         self._presence = settings.presence
         self._interval_s = settings.tick.interval_s
         self._monotonic = monotonic
-        self._since = -np.inf
-        self.readings = GroupReadings(settings.readings, ttl_s=settings.presence.ttl_s)
+        self._last_tick_s = -np.inf
         self._decoder = Decoder(
             TopicRouter(settings.inputs),
             settings.limits,
             ledger,
             attribute_of=self.readings.index_of,
         )
-        self._trips = TripGuard(settings.trips, ledger)
-        self._place = Places(settings, network)
-        self._time_step_s = settings.output.time_step_s
-        self._accounts = Accounts(ledger)
         self._devices = DeviceTable(secret=secret, max_devices=settings.presence.max_devices)
-        self._network = network
         self._n_watched = settings.watch.sample
         self.audit = LightAudit(self._n_watched)
         self.ages = PseudonymAges()
         session = settings.region.mode == "session"
         self.age_limit_s = settings.session.epoch_s if session else settings.pseudonym.rotate_s
-        self._operator = cloaking_operator(settings, network)
         self._encoder = ReleaseEncoder(
-            network, topic=settings.output.topic, form=settings.output.form
+            zoned.network, topic=settings.output.topic, form=settings.output.form
         )
 
     @property
+    def readings(self) -> GroupReadings:
+        """Readings of the devices present."""
+        return self.core.readings
+
+    @property
     def n_held(self) -> int:
-        """Positions that wait for their trip to go on, for a group, or for the broker."""
-        return self._trips.n_held + self._accounts.n_waiting + self._n_in_hand
+        """Positions that wait for their trip to continue, for a group, or for the broker."""
+        return self.core.n_held + self._n_in_hand
 
     @property
     def n_newcomers(self) -> int:
         """Devices on the graph that wait for a group."""
-        return self._operator.n_waiting
+        return self.core.operator.n_waiting
 
     @property
     def n_devices(self) -> int:
@@ -128,11 +125,11 @@ class PositionFlow:
     @property
     def n_devices_on_graph(self) -> int:
         """Devices that count towards k."""
-        return self._operator.density.n_devices
+        return self.core.operator.density.n_devices
 
     def devices_at(self) -> Int32Array:
-        """Return how many devices count as being at each node, shape (nodes,): for an auditor."""
-        return self._operator.density.n_at
+        """Return the number of devices counted at each node, shape (nodes,): for the auditor."""
+        return self.core.operator.density.n_at
 
     def tick(self, batches: Sequence[Arrivals], receipts: list[int], *, now: float) -> TickOutput:
         """Make the release of one tick.
@@ -140,113 +137,109 @@ class PositionFlow:
         Parameters
         ----------
         batches, receipts
-            What `Inbox.take` gave.
+            As returned by `Inbox.take`.
         now
-            Unix seconds that the tick closes at.
+            Unix seconds at which the tick closes.
 
         Notes
         -----
-        Everything that is not in the output is settled in the ledger when this returns.
+        Positions that are not in the output are settled or held when this returns.
         """
-        laps = [self._monotonic()]
+        times = [self._monotonic()]
         decoded = self._decoder.decode(batches)
-        laps.append(self._monotonic())
-        slot, ts, lat, lon, at_s = self._trips.pass_on(self._believed(decoded, now), now=now)
-        node = self._place.find(lat, lon)
-        laps.append(self._monotonic())
-        told_s = now - self._trips.delay_s
-        result = self._operator.tick(slot, ts, node, now=told_s)
-        laps.append(self._monotonic())
+        times.append(self._monotonic())
+        located = self.core.locate(self._accepted(decoded, now), now=now)
+        times.append(self._monotonic())
+        tick = self.core.cloak(located, now=now)
+        times.append(self._monotonic())
         messages, message_of_member = self._encoder.encode(
-            result.release,
-            time=round_time(told_s, self._time_step_s),
+            tick.release,
+            time=tick.published_s,
             pseudonyms=self._devices.pseudonyms,
-            told=self.readings.tell(result.release, now=now),
+            values=tick.values,
         )
-        carried = self._accounts.book(result, slot, at_s)
-        gone = self._trips.gone(result.freed, now=now, present=self._operator.density.is_known)
-        self._devices.free(gone)
-        self.readings.forget(gone)
-        laps.append(self._monotonic())
-        self.stats.time(laps)
-        self._look_at(result.release)
-        self.ages.see(result.release, now=told_s)
-        self._since = now
-        message_of_slot = np.full(len(self._operator.density.node_of), -1, np.int64)
-        message_of_slot[result.release.member] = message_of_member
+        self._devices.free(tick.freed)
+        times.append(self._monotonic())
+        self.stats.time(times)
+        self._measure(tick.release, event_s=tick.event_s)
+        self._last_tick_s = now
+        message_of_slot = np.full(len(self.core.operator.density.node_of), -1, np.int64)
+        message_of_slot[tick.release.member] = message_of_member
+        carried = tick.carried
         self._n_in_hand += len(carried.slot)
         return TickOutput(
             messages,
             message_of_slot[carried.slot],
-            carried.at_s,
+            carried.tag,
             carried.n_direct,
             receipts + decoded.receipts,
         )
 
     def adopt(self, settings: Settings) -> None:
-        """Go by other settings, as far as they may change: see `settings.changing`.
+        """Apply other settings, as far as they may change: see `settings.reload`.
 
-        The light audit begins anew where it is to follow others: of pseudonyms that live already
-        it then knows less than an adversary does.
+        If the size of its sample changes, the light audit begins anew. It then knows less about
+        existing pseudonyms than an adversary does.
         """
         self._presence = settings.presence
         self._decoder.limit(settings.limits)
-        self._operator.set_rule(density_rule(settings), k_extra=settings.region.k_extra)
+        self.core.set_rule(settings)
         if settings.watch.sample != self._n_watched:
             self._n_watched = settings.watch.sample
             self.audit = LightAudit(self._n_watched)
 
     def close(self) -> None:
-        """Settle what waits; after the last tick."""
-        self._trips.close()
-        self._accounts.close()
+        """Settle the positions that are held; after the last tick."""
+        self.core.close()
 
     def settle(self, output: TickOutput, delivered: Sequence[bool], *, seconds: float) -> None:
-        """Account for an output, given which of its messages the broker took.
+        """Account for an output, given which of its messages were published.
 
         Parameters
         ----------
         output
-            As `tick` returned it.
+            As returned by `tick`.
         delivered
-            For each message whether it is out; empty: none is.
+            For each message whether it was published; empty: none was.
         seconds
-            What publishing took.
+            Duration of publishing.
         """
         out = np.zeros(len(output.messages), bool)
         out[: len(delivered)] = delivered
-        carried = out[output.message_of]
-        n_published = int(carried.sum())
+        published = out[output.message_of]
+        n_published = int(published.sum())
         self.ledger.settle(Outcome.PUBLISHED, n_published)
         self.ledger.settle(Outcome.SUPPRESSED__UNDELIVERED, output.n_positions - n_published)
         self._n_in_hand -= output.n_positions
         self.stats.n_messages_out += int(out.sum())
-        took_s = self._monotonic() - output.at_s
+        latency_s = self._monotonic() - output.at_s
         direct = np.arange(output.n_positions) < output.n_direct
-        self.stats.end_to_end_s.observe(took_s[carried & direct])
-        self.stats.waited_s.observe(took_s[carried & ~direct])
+        self.stats.end_to_end_s.observe(latency_s[published & direct])
+        self.stats.waited_s.observe(latency_s[published & ~direct])
         if output.messages:
             self.stats.stage_s["publish"].observe(seconds)
 
-    def _look_at(self, release: Release) -> None:
-        """Measure what is about to be published."""
-        operator = self._operator
-        self.stats.measure(release, operator.n_hidden_among(release), self._network)
-        self.audit.see(release, operator.place_of, n_nodes=self._network.n_nodes)
+    def _measure(self, release: Release, *, event_s: float) -> None:
+        """Measure a release before it is published."""
+        operator, network = self.core.operator, self.core.network
+        self.stats.measure(release, operator.n_hidden_among(release), network)
+        self.audit.see(release, operator.place_of, n_nodes=network.n_nodes)
+        self.ages.see(release, now=event_s)
 
-    def _believed(self, decoded: Decoded, now: float) -> Positions:
-        """Judge the times and give slots; settle what falls out."""
-        # Since the tick before, but not the years since a first one or the minutes of a stall.
-        since = max(self._since, now - self._interval_s)
+    def _accepted(self, decoded: Decoded, now: float) -> Positions:
+        """Check the times and assign slots; settle the rejected positions."""
+        # Since the previous tick, but not since the years before the first one, nor for the
+        # minutes of a stall.
+        since = max(self._last_tick_s, now - self._interval_s)
         ts = date_the_undated(np.array(decoded.ts, np.float64), since=since, now=now)
-        fate = classify_time(
+        outcome = classify_time(
             ts, now, ahead_s=self._presence.max_ahead_s, behind_s=self._presence.max_behind_s
         )
         slot = np.full(len(ts), NO_SLOT, np.int32)
-        timely = np.flatnonzero(fate == Outcome.HELD)
-        # Only what is believed may take a slot: a refused message must leave no trace.
+        timely = np.flatnonzero(outcome == Outcome.HELD)
+        # Only accepted positions may take a slot: a rejected message must leave no trace.
         slot[timely] = [self._devices.slot(decoded.device[i]) for i in timely.tolist()]
-        fate[timely[slot[timely] == NO_SLOT]] = Outcome.SUPPRESSED__OVERLOAD
+        outcome[timely[slot[timely] == NO_SLOT]] = Outcome.SUPPRESSED__OVERLOAD
         self.readings.note(
             np.array(decoded.reading_row, np.int64),
             np.array(decoded.reading_attribute, np.int64),
@@ -254,7 +247,7 @@ class PositionFlow:
             slot=slot,
             ts=ts,
         )
-        kept = _settled(fate, self.ledger)
+        kept = _settle_rejected(outcome, self.ledger)
         lat, lon, at_s = (
             np.array(column, np.float64)[kept]
             for column in (decoded.lat, decoded.lon, decoded.at_s)
@@ -262,8 +255,8 @@ class PositionFlow:
         return Positions(slot[kept], ts[kept], lat, lon, at_s)
 
 
-def _settled(fate: UInt8Array, ledger: Ledger) -> IntArray:
-    """Settle what has met its fate; return the indices of the rest."""
-    held = fate == Outcome.HELD
-    ledger.settle_all(fate[~held])
+def _settle_rejected(outcome: UInt8Array, ledger: Ledger) -> IntArray:
+    """Settle all outcomes but `HELD`; return the indices of the rest."""
+    held = outcome == Outcome.HELD
+    ledger.settle_all(outcome[~held])
     return np.flatnonzero(held)

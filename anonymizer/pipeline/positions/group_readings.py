@@ -1,4 +1,4 @@
-"""Readings on their way: from the columns of a tick to what is told of each group."""
+"""Readings in the flow: from the columns of a tick to what is published about each group."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from anonymizer.settings import ReadingSettings
 
 @dataclass(frozen=True, slots=True)
 class GroupValues:
-    """What a release says of its members' readings.
+    """The published readings of a release.
 
     Attributes
     ----------
     groups
         For each group, attribute -> statistic -> number.
     own
-        Attribute -> each member's own value, for the attributes that are published so.
+        Attribute -> each member's own value, for attributes with `per_pseudonym`.
     """
 
     groups: Sequence[dict[str, dict[str, float]]]
@@ -29,12 +29,12 @@ class GroupValues:
 
 
 class GroupReadings:
-    """Keeps the newest readings of present devices and tells of them by group.
+    """Keeps the newest readings of the devices present, and summarizes them by group.
 
     Attributes
     ----------
     n_clamped, n_left_out
-        Readings outside their declared range, and groups in which too few members had one,
+        Readings outside their declared range, and groups in which fewer than k members had one,
         so far, shape (attributes,).
     """
 
@@ -46,7 +46,7 @@ class GroupReadings:
 
     @property
     def index_of(self) -> dict[str, int]:
-        """The declared attributes; all others are dropped on arrival."""
+        """Index of each declared attribute by name."""
         return self._state.index_of
 
     def note(
@@ -63,19 +63,21 @@ class GroupReadings:
         Parameters
         ----------
         row, attribute, value
-            The position each came with, the index of what it is of, and its value (finite),
-            shape (readings,).
+            Row of the position that a reading came with, index of its attribute, and its value
+            (finite), shape (readings,).
         slot, ts
-            Of each position, shape (positions,). One that was refused has no slot, and its
-            readings leave no trace.
+            Device and time of each position, shape (positions,). Readings of a position without
+            a slot are dropped: a rejected position must leave no trace.
         """
         if len(row):
-            ours = slot[row] != NO_SLOT
-            row = row[ours]
-            self.n_clamped += self._state.advance(slot[row], attribute[ours], value[ours], ts[row])
+            accepted = slot[row] != NO_SLOT
+            row = row[accepted]
+            self.n_clamped += self._state.advance(
+                slot[row], attribute[accepted], value[accepted], ts[row]
+            )
 
-    def tell(self, release: Release, *, now: float) -> GroupValues | None:
-        """Return what is told of a release; None where no attribute is declared."""
+    def summarize(self, release: Release, *, now: float) -> GroupValues | None:
+        """Return the published readings of a release; None if no attribute is declared."""
         if not self.names:
             return None
         value = self._state.current(release.member, now=now)
@@ -83,8 +85,9 @@ class GroupReadings:
             value, release.first_member_of, release.k, attributes=self._state.attributes
         )
         self.n_left_out += summaries.n_left_out
-        return GroupValues(summaries.published(), summaries.own_values(value, release.first_member_of))
+        own = summaries.own_values(value, release.first_member_of)
+        return GroupValues(summaries.published(), own)
 
     def forget(self, slot: Int32Array) -> None:
-        """Clear slots that were set free."""
+        """Clear freed slots."""
         self._state.forget(slot)

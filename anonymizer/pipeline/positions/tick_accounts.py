@@ -1,4 +1,4 @@
-"""Booking a tick: which positions go out with its release, which wait, which are settled."""
+"""Accounts of a tick: which positions are published with its release, which wait, which end."""
 
 from typing import NamedTuple
 
@@ -13,23 +13,23 @@ _NOT_THE_NEWEST = (Outcome.LATE, Outcome.DUPLICATE, Outcome.SUPPRESSED__SUPERSED
 
 
 class Carried(NamedTuple):
-    """The positions that a release carries.
+    """The positions to be published with a release.
 
     Attributes
     ----------
-    slot, at_s
-        Whose each is and since when it has been here, shape (n,).
+    slot, tag
+        Device and tag of each, shape (n,); see `Positions`.
     n_direct
-        The first so many came in this very tick; the rest had waited for a group.
+        The first so many are of this tick; the others had waited for a group.
     """
 
     slot: Int32Array
-    at_s: FloatArray
+    tag: FloatArray
     n_direct: int
 
 
 class Accounts:
-    """Settles what a tick decides, and remembers the positions that wait to be grouped."""
+    """Settles the outcomes of a tick, and remembers the positions that wait for a group."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -37,68 +37,68 @@ class Accounts:
 
     @property
     def n_waiting(self) -> int:
-        """Positions that wait, at most one a device."""
+        """Positions that wait, at most one per device."""
         return self._waiting.n
 
-    def book(self, result: TickResult, slot: Int32Array, at_s: FloatArray) -> Carried:
-        """Settle what is final; return what goes out.
+    def book(self, result: TickResult, slot: Int32Array, tag: FloatArray) -> Carried:
+        """Settle all final outcomes; return the positions to be published.
 
         Parameters
         ----------
         result
-            Of a tick.
-        slot, at_s
-            Device and arrival time of each of the tick's positions, shape (n,).
+            The operator's result of the tick.
+        slot, tag
+            Device and tag of each of its positions, shape (n,). Tags are finite.
         """
         outcome = result.outcome
         newest = ~np.isin(outcome, _NOT_THE_NEWEST)
         displaced, _ = self._waiting.leave(slot[newest])
         self._ledger.settle(Outcome.SUPPRESSED__SUPERSEDED, len(displaced))
         out, waits = outcome == Outcome.PUBLISHED, outcome == Outcome.HELD
-        self._waiting.enter(slot[waits], at_s[waits])
+        self._waiting.enter(slot[waits], tag[waits])
         self._ledger.settle_all(outcome[~out & ~waits])
-        grouped, since_s = self._waiting.leave(result.release.member)
+        grouped, grouped_tag = self._waiting.leave(result.release.member)
         gone, _ = self._waiting.leave(result.freed)
         self._ledger.settle(Outcome.SUPPRESSED__NEVER_GROUPED, len(gone))
         return Carried(
             np.concatenate([slot[out], grouped]),
-            np.concatenate([at_s[out], since_s]),
+            np.concatenate([tag[out], grouped_tag]),
             int(out.sum()),
         )
 
     def close(self) -> None:
-        """Settle what still waits: no group will come."""
+        """Settle the positions that still wait: they will not be grouped."""
         self._ledger.settle(Outcome.SUPPRESSED__NEVER_GROUPED, self._waiting.close())
 
 
 class _WaitingRoom:
-    """Since when each waiting device's position has been here."""
+    """Tag of the waiting position of each device; NaN for none."""
 
     def __init__(self) -> None:
         self.n = 0
-        self._since_s = np.full(0, np.nan)
+        self._tag_of = np.full(0, np.nan)
 
-    def enter(self, slot: Int32Array, at_s: FloatArray) -> None:
-        """Let positions wait; none of these devices has one here."""
+    def enter(self, slot: Int32Array, tag: FloatArray) -> None:
+        """Add positions of devices that have none here."""
         if len(slot):
-            more = int(slot.max()) + 1 - len(self._since_s)
+            more = int(slot.max()) + 1 - len(self._tag_of)
             if more > 0:
-                room = np.full(max(more, len(self._since_s)), np.nan)
-                self._since_s = np.concatenate([self._since_s, room])
-            self._since_s[slot] = at_s
+                room = np.full(max(more, len(self._tag_of)), np.nan)
+                self._tag_of = np.concatenate([self._tag_of, room])
+            self._tag_of[slot] = tag
             self.n += len(slot)
 
     def leave(self, slot: Int32Array) -> tuple[Int32Array, FloatArray]:
-        """Take out what waits of these devices; return whose it was and since when."""
-        known = slot[slot < len(self._since_s)]
-        waiting = known[~np.isnan(self._since_s[known])]
-        since_s = self._since_s[waiting]
-        self._since_s[waiting] = np.nan
+        """Remove the waiting positions of these devices; return their devices and tags."""
+        known = slot[slot < len(self._tag_of)]
+        waiting = known[~np.isnan(self._tag_of[known])]
+        tag = self._tag_of[waiting]
+        self._tag_of[waiting] = np.nan
         self.n -= len(waiting)
-        return waiting, since_s
+        return waiting, tag
 
     def close(self) -> int:
-        """Take out everything; return how many positions waited."""
+        """Remove all positions; return how many waited."""
         n, self.n = self.n, 0
-        self._since_s[:] = np.nan
+        self._tag_of[:] = np.nan
         return n

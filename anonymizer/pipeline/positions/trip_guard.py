@@ -1,4 +1,4 @@
-"""Protected trip ends in the flow: positions wait until they are known not to be near one."""
+"""Protected trip ends in the flow: positions are held until they are known to be far from one."""
 
 from typing import NamedTuple
 
@@ -12,24 +12,29 @@ from anonymizer.settings import TripSettings
 
 
 class Positions(NamedTuple):
-    """Believed positions of devices with a slot, all of shape (n,)."""
+    """Positions of devices that have a slot, with plausible times; all of shape (n,).
+
+    Attributes
+    ----------
+    tag
+        Carried along unchanged: the arrival time in the live flow, the row in a trace.
+    """
 
     slot: Int32Array
     ts: FloatArray
     lat: FloatArray
     lon: FloatArray
-    at_s: FloatArray
+    tag: FloatArray
 
     def __repr__(self) -> str:
-        """Say nothing of where."""
+        """Reveal no place."""
         return "Positions(...)"
 
 
 class TripGuard:
-    """Holds positions for the delay of the settings, and settles those near an end of a trip.
+    """Holds positions for the delay of the settings; suppresses those near the end of a trip.
 
-    What comes out is so much older: who takes it lives `delay_s` behind. Switched off, all is
-    passed on at once.
+    Positions leave it `delay_s` later. If it is switched off, they pass at once.
     """
 
     def __init__(self, settings: TripSettings, ledger: Ledger) -> None:
@@ -40,20 +45,15 @@ class TripGuard:
 
     @property
     def n_held(self) -> int:
-        """Positions that wait."""
+        """Positions that are held."""
         return 0 if self._ends is None else self._ends.n_held
 
-    @property
-    def next_due_s(self) -> float:
-        """Unix seconds when the next position that waits is decided; inf: none waits."""
-        return np.inf if self._ends is None else self._ends.next_due_s
-
     def pass_on(self, positions: Positions, *, now: float) -> Positions:
-        """Take in a tick's positions; return those that are decided and may be published."""
+        """Take the positions of a tick; return those, of any tick, that may now be published."""
         if self._ends is None:
             return positions
-        slot, ts, lat, lon, at_s = positions
-        tick = self._ends.tick(slot, ts, lat, lon, tag=at_s, now=now)
+        slot, ts, lat, lon, tag = positions
+        tick = self._ends.tick(slot, ts, lat, lon, tag=tag, now=now)
         for outcome, settled in (
             (Outcome.SUPPRESSED__TRIP_END, tick.trip_end),
             (Outcome.SUPPRESSED__OVERLOAD, tick.overflow),
@@ -70,17 +70,17 @@ class TripGuard:
             passed["tag"].copy(),
         )
 
-    def gone(self, freed: Int32Array, *, now: float, present: BoolArray) -> Int32Array:
-        """Return the slots that nobody needs any more.
+    def freed(self, freed: Int32Array, *, now: float, present: BoolArray) -> Int32Array:
+        """Return the slots that may be given to other devices.
 
         Parameters
         ----------
         freed
-            What the operator has just let go of.
+            Slots that the operator has just freed.
         now
             Unix seconds.
         present
-            Slots that the operator still knows, shape (slots,).
+            Slots that the operator still uses, shape (slots,).
         """
         if self._ends is None:
             return freed
@@ -89,7 +89,7 @@ class TripGuard:
         return forgotten.slot
 
     def close(self) -> None:
-        """Settle what waits: nobody will see whether its trip goes on."""
+        """Suppress the held positions: it will not be known whether their trips continued."""
         if self._ends is not None:
             left = self._ends.expire(np.inf, kept=np.zeros(0, bool))
             self._ledger.settle(Outcome.SUPPRESSED__TRIP_END, len(left.trip_end))

@@ -6,11 +6,12 @@ from itertools import count
 from typing import Any
 
 from anonymizer.networks import load_network
+from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.flow import PositionFlow, TickOutput
 from anonymizer.pipeline.positions.inbox import Inbox
-from anonymizer.settings import Settings
+from anonymizer.settings import Settings, zones_of
 from tests import naive
 
 NETWORK = load_network("grid:5x5")
@@ -47,9 +48,10 @@ class Rig:
         self.ledger = Ledger()
         self.inbox = Inbox(queue_limit, self.ledger)
         seconds = count()
+        settings = flow_settings(**tables)
         self.flow = PositionFlow(
-            flow_settings(**tables),
-            NETWORK,
+            settings,
+            with_zones(NETWORK, zones_of(settings.zones)),
             self.ledger,
             secret=SECRET,
             monotonic=lambda: float(next(seconds)),

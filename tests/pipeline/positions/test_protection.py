@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.app.zoning import open_network
 from anonymizer.errors import SettingsError
+from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.settings import Settings
+from anonymizer.settings import Settings, zones_of
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, a_position, delivery
 
 AROUND_12 = {"circle": {"lat": NETWORK.lat[12], "lon": NETWORK.lon[12], "radius_m": 30}}
+ZONES = zones_of(Settings.model_validate({"zones": [AROUND_12]}).zones)
 TRIPS = {"enabled": True, "start_m": 50, "start_s": 1, "end_m": 50, "end_s": 1, "delay_s": 10}
 
 
@@ -35,18 +36,16 @@ def test_a_device_that_enters_a_zone_hides_nobody_any_more() -> None:
 
 
 def test_no_road_leads_through_a_zone() -> None:
-    settings = Settings.model_validate({"zones": [AROUND_12]})
-    opened = open_network(settings, NETWORK)
+    opened = with_zones(NETWORK, ZONES).network
     assert opened.first_arc_of[12] == opened.first_arc_of[13]
     assert 12 not in opened.neighbour_of
     assert opened.n_nodes == NETWORK.n_nodes
-    assert open_network(Settings(), NETWORK) is NETWORK
+    assert with_zones(NETWORK, zones_of([])).network is NETWORK
 
 
 def test_zones_need_coordinates() -> None:
-    settings = Settings.model_validate({"zones": [AROUND_12]})
     with pytest.raises(SettingsError, match="zones: the network has no coordinates"):
-        open_network(settings, replace(NETWORK, lat=NETWORK.lat * np.nan))
+        with_zones(replace(NETWORK, lat=NETWORK.lat * np.nan), ZONES)
 
 
 def test_the_ends_of_a_trip_are_not_published_and_the_middle_is_later() -> None:

@@ -55,7 +55,7 @@ class Books:
         )
         self.n_out += len(carried.slot)
         assert self.imbalance() == 0
-        who = list(zip(carried.slot.tolist(), carried.at_s.tolist(), strict=True))
+        who = list(zip(carried.slot.tolist(), carried.tag.tolist(), strict=True))
         return Out(dict(who[: carried.n_direct]), dict(who[carried.n_direct :]))
 
     def imbalance(self) -> int:

@@ -1,11 +1,11 @@
-"""Protection beyond k-anonymity: privacy zones, protected trip ends and rounded times."""
+"""Protection beyond k-anonymity: privacy zones and protected trip ends."""
 
-from anonymizer.algorithms.positions.protection.rounding import round_time
 from anonymizer.algorithms.positions.protection.trips import TripEnds, TripRule, TripTick
 from anonymizer.algorithms.positions.protection.zones import (
     IN_ZONE,
     Circle,
     Polygon,
+    ZonedNetwork,
     Zones,
     keep_out,
 )
@@ -17,7 +17,7 @@ __all__ = [
     "TripEnds",
     "TripRule",
     "TripTick",
+    "ZonedNetwork",
     "Zones",
     "keep_out",
-    "round_time",
 ]

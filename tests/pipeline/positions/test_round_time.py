@@ -1,8 +1,10 @@
+"""Rounding of published times."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.positions.protection import round_time
+from anonymizer.pipeline.positions.core import round_time
 
 
 @given(st.floats(0, 4e9), st.integers(1, 86_400))
@@ -13,7 +15,7 @@ def test_a_time_is_rounded_down_to_the_last_multiple_of_the_step(ts: float, step
     assert round_time(rounded, step_s) == rounded
 
 
-def test_ticks_within_one_step_carry_one_time() -> None:
+def test_all_ticks_within_a_step_have_the_same_time() -> None:
     ticks = [1_700_000_000 + i / 10 for i in range(100)]
     assert {round_time(ts, 10) for ts in ticks} == {1_700_000_000}
 

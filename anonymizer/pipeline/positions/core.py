@@ -1,0 +1,201 @@
+"""Core of the positions flow: the columns of one tick in, a release and its accounts out.
+
+The live service and `cloak` on a recorded trace both run this object. It knows no transport, no
+payload and no clock: its callers decode, name pseudonyms and write.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from anonymizer.algorithms.positions.map_matching import NodeLocator
+from anonymizer.algorithms.positions.protection import ZonedNetwork
+from anonymizer.domain.arrays import Int32Array, UInt8Array
+from anonymizer.domain.release import Release
+from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.positions.factory import cloaking_operator, density_rule
+from anonymizer.pipeline.positions.group_readings import GroupReadings, GroupValues
+from anonymizer.pipeline.positions.tick_accounts import Accounts, Carried
+from anonymizer.pipeline.positions.trip_guard import Positions, TripGuard
+from anonymizer.settings import Settings
+
+Locate: TypeAlias = Callable[[Positions], Int32Array]
+"""Returns the node of each position, negative for none, shape (n,)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocatedPositions:
+    """The positions of a tick that may be cloaked now, and their nodes, shape (n,)."""
+
+    positions: Positions
+    node: Int32Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TickRelease:
+    """The release of one tick, and what became of its positions.
+
+    Attributes
+    ----------
+    release, values
+        Verified groups, and their published readings; None if no reading is declared.
+    event_s
+        Unix seconds at which the positions were current: the end of the tick, less the delay of
+        protected trip ends.
+    published_s
+        The time to publish: `event_s` rounded down to `output.time_step_s`.
+    slot, outcome
+        Device and outcome of each located position of the tick, shape (n,).
+    carried
+        The positions to be published with the release, of this tick and of earlier ones.
+    freed
+        Slots whose devices are forgotten.
+    """
+
+    release: Release
+    values: GroupValues | None
+    event_s: float
+    published_s: float
+    slot: Int32Array
+    outcome: UInt8Array
+    carried: Carried
+    freed: Int32Array
+
+
+class FlowCore:
+    """Trip ends, map matching, cloaking, verification, readings and accounts, tick by tick.
+
+    A tick is `locate` and then `cloak`. All positions that are not in `TickRelease.carried` are
+    settled or held when `cloak` returns.
+
+    Parameters
+    ----------
+    settings
+        The whole settings; clocks and transports are not used.
+    zoned
+        The network and its privacy zones.
+    ledger
+        Where positions are settled.
+    locate
+        Finds the nodes of positions. None: by their coordinates.
+
+    Attributes
+    ----------
+    readings
+        The caller notes the declared readings of a tick here, before `cloak`.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        zoned: ZonedNetwork,
+        ledger: Ledger,
+        *,
+        locate: Locate | None = None,
+    ) -> None:
+        self.network = zoned.network
+        self.readings = GroupReadings(settings.readings, ttl_s=settings.presence.ttl_s)
+        self.operator = cloaking_operator(settings, zoned.network)
+        self._trips = TripGuard(settings.trips, ledger)
+        self._accounts = Accounts(ledger)
+        self._find = locate or coordinate_locator(zoned, snap_limit_m=settings.network.snap_limit_m)
+        self._time_step_s = settings.output.time_step_s
+
+    @property
+    def n_held(self) -> int:
+        """Positions that wait for their trip to continue, or for a group."""
+        return self._trips.n_held + self._accounts.n_waiting
+
+    @property
+    def delay_s(self) -> float:
+        """Seconds by which releases are behind, for protected trip ends."""
+        return self._trips.delay_s
+
+    def set_rule(self, settings: Settings) -> None:
+        """Use the density rule of other settings for groups that are formed from now on."""
+        self.operator.set_rule(density_rule(settings), k_extra=settings.region.k_extra)
+
+    def locate(self, positions: Positions, *, now: float) -> LocatedPositions:
+        """Hold back positions near the ends of trips; locate those that may be cloaked.
+
+        Parameters
+        ----------
+        positions
+            Those of one tick, each with a slot and a plausible time.
+        now
+            Unix seconds at which the tick closes.
+        """
+        positions = self._trips.pass_on(positions, now=now)
+        return LocatedPositions(positions, self._find(positions))
+
+    def cloak(self, located: LocatedPositions, *, now: float) -> TickRelease:
+        """Make the release of one tick."""
+        slot, ts, _, _, tag = located.positions
+        event_s = now - self._trips.delay_s
+        result = self.operator.tick(slot, ts, located.node, now=event_s)
+        values = self.readings.summarize(result.release, now=now)
+        carried = self._accounts.book(result, slot, tag)
+        present = self.operator.density.is_known
+        freed = self._trips.freed(result.freed, now=now, present=present)
+        self.readings.forget(freed)
+        return TickRelease(
+            release=result.release,
+            values=values,
+            event_s=event_s,
+            published_s=round_time(event_s, self._time_step_s),
+            slot=slot,
+            outcome=result.outcome,
+            carried=carried,
+            freed=freed,
+        )
+
+    def close(self) -> None:
+        """Settle the positions that are held; after the last tick."""
+        self._trips.close()
+        self._accounts.close()
+
+
+def coordinate_locator(zoned: ZonedNetwork, *, snap_limit_m: float) -> Locate:
+    """Return a function that matches positions by coordinates, none in a privacy zone."""
+    nodes = NodeLocator(zoned.network, limit_m=snap_limit_m)
+
+    def locate(positions: Positions) -> Int32Array:
+        node = nodes.locate(positions.lat, positions.lon)
+        return zoned.keep_out(node, positions.lat, positions.lon)
+
+    return locate
+
+
+def row_locator(zoned: ZonedNetwork, node_of_row: Int32Array) -> Locate:
+    """Return a function for positions whose tags are rows of an array of nodes."""
+    node_of_row = zoned.keep_out(node_of_row)
+    return lambda positions: node_of_row[positions.tag.astype(np.int64)]
+
+
+def round_time(ts: float, step_s: float) -> float:
+    """Return a time rounded down to a multiple of a step.
+
+    Parameters
+    ----------
+    ts
+        Unix seconds.
+    step_s
+        Seconds, >= 0; 0 leaves the time unchanged.
+
+    Raises
+    ------
+    ValueError
+        If the step is negative.
+
+    Notes
+    -----
+    Exact for steps of whole seconds. If the step exceeds the tick, several ticks have the same
+    time. A pseudonym can then appear twice at one time with two regions, so a consumer must not
+    use (pseudonym, time) as a key, sort by time only, or divide distances by time differences.
+    Rounding keeps exact times out of stored data; a live subscriber still sees the arrival times.
+    """
+    if step_s < 0:
+        raise ValueError("the step of a published time must not be negative")
+    return ts - ts % step_s if step_s else ts
