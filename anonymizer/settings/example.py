@@ -1,4 +1,4 @@
-"""A settings file to begin with: what was chosen, and beside it, commented out, all there is."""
+"""Example settings file: the chosen settings, and all defaults as comments."""
 
 import json
 import textwrap
@@ -8,10 +8,10 @@ from typing import Any
 from anonymizer.settings.json_schema import json_schema, tables
 
 _HEAD = """\
-## Settings of the gateway: `anonymizer check` says whether it would start, `anonymizer serve`
-## starts it. What is commented out is the default. Units are in the names, paths are relative to
-## the folder that the gateway is started in. ANONYMIZER__BROKER__URL=... in the environment
-## overrides `url` in [broker], and so on: the place for secrets, if not a file of their own.
+## Settings of the gateway. `anonymizer check` checks them, `anonymizer serve` starts the gateway.
+## Settings that are commented out have the default shown. Units are in the names; paths are
+## relative to the folder in which the gateway is started. ANONYMIZER__BROKER__URL=... in the
+## environment overrides `url` in [broker], and so on. Keep secrets there or in files of their own.
 """
 _EXAMPLES: Mapping[str, str] = {
     "zones": """
@@ -47,21 +47,21 @@ _EXAMPLES: Mapping[str, str] = {
         hi = 60.0
         """,
 }
-"""Of what there may be several of, or none. All keys are in the documentation."""
+"""Examples of tables that may occur several times or not at all; the manual lists all keys."""
 _WIDTH = 96
 
 
 def settings_text(chosen: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return a settings file in which `chosen`, tables of keys, is in force.
+    """Return a settings file that sets the keys of `chosen`, by table.
 
-    `inputs` stands for the first of them. Without the `# ` in front of its examples and defaults
-    it is a settings file as well, and the same but for the examples.
+    `inputs` means the first `[[inputs]]` table. The file is also valid with the `# ` in front of
+    examples and defaults removed; it then differs only by the examples.
     """
     schema = json_schema()
     lines = [_HEAD]
     for name, (table, several) in tables(schema).items():
         if name in _EXAMPLES:
-            lines += [*_comment(table["description"]), *_out(_EXAMPLES[name]), ""]
+            lines += [*_comment(table["description"]), *_commented(_EXAMPLES[name]), ""]
             continue
         lines.append(f"[[{name}]]" if several else f"[{name}]")
         lines += _keys(table, chosen.get(name, {}))
@@ -85,6 +85,6 @@ def _comment(text: str) -> list[str]:
     return [f"## {line}" for line in textwrap.wrap(text, _WIDTH)]
 
 
-def _out(example: str) -> list[str]:
-    """Return an example, commented out."""
+def _commented(example: str) -> list[str]:
+    """Return the lines of an example as comments."""
     return [f"# {line}".rstrip() for line in textwrap.dedent(example).strip().splitlines()]

@@ -1,4 +1,4 @@
-"""The settings, described by themselves: a JSON Schema with what is said beside each key."""
+"""JSON Schema of the settings file, with the text below each key as its description."""
 
 import ast
 import inspect
@@ -18,22 +18,22 @@ def json_schema() -> dict[str, Any]:
 
     Notes
     -----
-    What pydantic leaves out is put in: the texts beside the keys. What TOML cannot say is taken
-    out: null, which a file says by leaving the key out.
+    The texts below the keys are added, because pydantic leaves them out. Null is removed, because
+    TOML has none: a file leaves the key out instead.
     """
     schema = Settings.model_json_schema()
     groups = {model.__name__: model for model in _groups(Settings)}
     for name, definition in [(Settings.__name__, schema), *schema["$defs"].items()]:
         definition["description"] = " ".join((groups[name].__doc__ or "").split())
         for key, text in comments_of(groups[name]).items():
-            said = text.replace("None:", "Not set:")  # what a file can say
-            definition["properties"][key]["description"] = said
+            # A file cannot state None; it leaves the key out.
+            definition["properties"][key]["description"] = text.replace("None:", "Not set:")
     plain: dict[str, Any] = _plain(schema)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | plain
 
 
 class Table(NamedTuple):
-    """What the schema says of a table. `several`: there may be more of them, `[[name]]`."""
+    """Schema of a table, and whether there may be several of its name, `[[name]]`."""
 
     table: dict[str, Any]
     several: bool
@@ -42,25 +42,25 @@ class Table(NamedTuple):
 def tables(schema: Mapping[str, Any], part: Mapping[str, Any] | None = None) -> dict[str, Table]:
     """Return the tables in a table of the schema (None: in the whole file), by key."""
     found = {}
-    for key, said in (schema if part is None else part)["properties"].items():
-        several = said.get("type") == "array"
-        reference = (said.get("items", {}) if several else said).get("$ref")
+    for key, entry in (schema if part is None else part)["properties"].items():
+        several = entry.get("type") == "array"
+        reference = (entry.get("items", {}) if several else entry).get("$ref")
         if reference is not None:
             found[key] = Table(schema["$defs"][reference.rpartition("/")[2]], several)
     return found
 
 
 def comments_of(kind: type) -> dict[str, str]:
-    """Return the text that stands below each name of a class in its source, as one line."""
+    """Return the text below each attribute of a class in its source code, as one line."""
     [tree] = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     found = {}
     for named, text in pairwise(tree.body if isinstance(tree, ast.ClassDef) else ()):
         match named, text:
             case (
                 ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]),
-                ast.Expr(value=ast.Constant(value=str(said))),
+                ast.Expr(value=ast.Constant(value=str(comment))),
             ):
-                found[name] = " ".join(said.split())
+                found[name] = " ".join(comment.split())
     return found
 
 
@@ -78,7 +78,7 @@ def _named(annotation: Any) -> list[type[Group]]:  # noqa: ANN401  any type ther
 
 
 def _plain(part: Any) -> Any:  # noqa: ANN401  any JSON
-    """Return a schema without nulls, without defaults of whole tables, without made-up titles."""
+    """Return a schema without nulls, defaults of whole tables and generated titles."""
     if isinstance(part, list):
         return [_plain(each) for each in part]
     if not isinstance(part, dict):

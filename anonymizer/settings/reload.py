@@ -1,4 +1,4 @@
-"""Which settings may change while the gateway runs, and what a changed file comes to."""
+"""Reload: the settings that may change while the gateway runs, and how a new file is applied."""
 
 from typing import Any, NamedTuple
 
@@ -22,24 +22,24 @@ CHANGEABLE = frozenset(
         "watch.sample",
     }
 )
-"""Keys that hold from the next message, tick or group on. None of them is a secret.
+"""Keys that take effect with the next message, tick or group. None of them is a secret.
 
-Everything else is part of what runs (connections, the graph that zones are cut out of, groups and
-their pseudonyms) or of what was promised to consumers (topics, forms, the floor of k).
+All others belong to running parts (connections, the graph without zones, groups and their
+pseudonyms) or to what consumers rely on (topics, message forms, the floor of k).
 """
 
 
 class Change(NamedTuple):
-    """What a changed file comes to.
+    """Result of a reload.
 
     Attributes
     ----------
     settings
-        The running ones, with what may change as it is wanted.
+        The running settings, updated with those that may change.
     changed
-        Old and new value of each key that changes.
+        Old and new value of each updated key.
     waiting
-        Keys that need a restart.
+        Changed keys that need a restart.
     """
 
     settings: Settings
@@ -48,12 +48,12 @@ class Change(NamedTuple):
 
 
 def change(running: Settings, wanted: Settings) -> Change:
-    """Return what becomes of the running settings when others are wanted.
+    """Return the running settings, updated where they may change to the wanted ones.
 
     Raises
     ------
     SettingsError
-        If what may change does not fit what may not.
+        If the updated keys do not fit those that need a restart.
     """
     changed: dict[str, tuple[Any, Any]] = {}
     waiting: list[str] = []

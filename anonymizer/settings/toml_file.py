@@ -1,8 +1,8 @@
-"""Settings from one TOML file, overridden by the environment.
+"""Settings file: one TOML file, overridden by the environment and by command-line options.
 
-`ANONYMIZER__BROKER__URL=mqtts://broker.example` overrides `url` in `[broker]`. A value is read
-as TOML where it can be (`8081`, `[4, 10]`, `true`) and as text otherwise. A name that fits no
-setting is an error, as it would be in the file: a typo must not leave a default in force.
+`ANONYMIZER__BROKER__URL=mqtts://broker.example` overrides `url` in `[broker]`. A value is read as
+TOML if possible (`8081`, `[4, 10]`, `true`), otherwise as text. A name that matches no setting is
+an error, as in the file: a typo must not leave a default in force.
 """
 
 import tomllib
@@ -25,21 +25,21 @@ def load_settings(
     environment: Mapping[str, str],
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Settings:
-    """Return the settings of a file (None: defaults alone) under an environment.
+    """Return the settings of a file (None: the defaults) with their overrides.
 
     Parameters
     ----------
     path
         A TOML file.
     environment
-        Overrides the file.
+        Environment variables; they override the file.
     options
-        Tables of the command line; they override both.
+        Tables from the command line; they override both.
 
     Raises
     ------
     SettingsError
-        With one line that names the file and the key, and never a value.
+        If the settings cannot be used; one line names the file and the key, never a value.
     """
     tables = {} if path is None else _read(path)
     source_of: dict[str, str] = {}
@@ -60,19 +60,19 @@ def validated(
     source: Path | str,
     source_of: Mapping[str, str] = MappingProxyType({}),
 ) -> Settings:
-    """Return the settings that tables state.
+    """Return the settings given by tables.
 
     Parameters
     ----------
     source
-        Where they are from; empty: that goes without saying.
+        Source of the tables, for error messages; empty: it is not named.
     source_of
-        Where some keys are from instead, by dotted name.
+        Other sources of some keys, by dotted name.
 
     Raises
     ------
     SettingsError
-        With one line that names the source and the key, and never a value.
+        If the settings cannot be used; one line names the source and the key, never a value.
     """
     try:
         return Settings.model_validate(tables)
@@ -83,8 +83,7 @@ def validated(
         message = first["msg"].removeprefix("Value error, ")
         more = error.error_count() - 1
         rest = f" (and {more} more)" if more else ""
-        said = ": ".join(filter(None, (str(where), key, message + rest)))
-        raise SettingsError(said) from None
+        raise SettingsError(": ".join(filter(None, (str(where), key, message + rest)))) from None
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -99,7 +98,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _source(key: str, source_of: Mapping[str, str]) -> str | None:
-    """Return the override that a mistake at `key` may come from: the same, a part or a whole."""
+    """Return the source of the override that contains `key` or is part of it, if there is one."""
     for other, source in source_of.items():
         if f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}."):
             return source
@@ -107,7 +106,7 @@ def _source(key: str, source_of: Mapping[str, str]) -> str | None:
 
 
 def _value(keys: list[str], text: str) -> object:
-    """Read an override; some are text even where they look like a number."""
+    """Parse an override; some keys are text even if the value looks like a number."""
     if keys[-1] in _TEXTS:
         return text
     try:
