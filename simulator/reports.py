@@ -1,10 +1,12 @@
 """What devices report, and when: the sources that the publisher plays."""
 
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from anonymizer.domain.arrays import FloatArray, IntArray
-from anonymizer.files.traces import TraceWriter
+
+if TYPE_CHECKING:
+    from anonymizer.files.traces import TraceWriter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +90,7 @@ class Recording:
     The times do not depend on the clock, so that equal traffic is an equal file.
     """
 
-    def __init__(self, source: Source, writer: TraceWriter) -> None:
+    def __init__(self, source: Source, writer: "TraceWriter") -> None:
         self.device_id = source.device_id
         self.rate_per_s = source.rate_per_s
         self.n_total = source.n_total

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.trace import Trace, named_nodes
 from anonymizer.errors import InputError, SettingsError
-from anonymizer.files.traces import Trace, named_nodes
 from simulator.reports import Reports
 
 _LOOP_GAP_S = 1.0

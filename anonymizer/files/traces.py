@@ -1,9 +1,8 @@
 """Recorded traces: which device was where and when, from and to csv and parquet."""
 
 import gzip
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO, Self
@@ -11,61 +10,13 @@ from typing import IO, Self
 import numpy as np
 import polars as pl
 
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
-from anonymizer.domain.network import NodeIndex, NodeNames, RoadNetwork
+from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
+from anonymizer.domain.network import NodeNames
+from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError
 
 KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
 _SCHEMA = {"device_id": pl.String, "ts": pl.Float64, "lat": pl.Float64, "lon": pl.Float64}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Trace:
-    """The usable rows of a recorded trace, by time; rows of one instant keep the file's order.
-
-    Attributes
-    ----------
-    device_id
-        Distinct device ids, in order of first appearance.
-    device_of
-        Index into `device_id` of each row, shape (n,).
-    ts
-        Unix seconds, finite, never falling, shape (n,).
-    lat, lon
-        Degrees as recorded, finite but not judged further, shape (n,); NaN throughout in a
-        trace that names nodes.
-    node
-        Node names, shape (n,): int64 where all are integers, else text; None in a trace of
-        coordinates.
-    n_unusable
-        Rows of the file that are not here because a value is missing, NaN or infinite.
-    readings
-        What the devices sensed, by the name of the column: finite, NaN for no reading, each of
-        shape (n,). Those that were asked for.
-    """
-
-    device_id: tuple[str, ...]
-    device_of: IntArray
-    ts: FloatArray
-    lat: FloatArray
-    lon: FloatArray
-    node: NodeNames | None = None
-    n_unusable: int = 0
-    readings: Mapping[str, FloatArray] = field(default_factory=dict)
-
-    @property
-    def n_rows(self) -> int:
-        """Number of usable rows."""
-        return len(self.ts)
-
-    @property
-    def n_devices(self) -> int:
-        """Number of distinct devices."""
-        return len(self.device_id)
-
-    def __repr__(self) -> str:
-        """Say nothing of who or where."""
-        return f"Trace({self.n_rows} rows, {self.n_devices} devices)"
 
 
 def read_trace(path: str | Path, *, readings: Sequence[str] = ()) -> Trace:
@@ -92,7 +43,14 @@ def read_trace(path: str | Path, *, readings: Sequence[str] = ()) -> Trace:
     O(n log n), in memory: about 0.4 s for a million rows.
     """
     path = Path(path)
-    frame = _read_frame(path, readings)
+    return trace_of(_read_frame(path, readings), readings=readings, path=path)
+
+
+def trace_of(
+    frame: pl.DataFrame, *, readings: Sequence[str] = (), path: Path = Path("trace")
+) -> Trace:
+    """Return the trace of a data frame, as `read_trace`; `path` is what messages call it."""
+    frame = frame.select(_wanted(path, frame.columns, readings))
     ts = _numbers(path, frame, "ts")
     ids = _names(path, frame, "device_id")
     usable = np.isfinite(ts) & ids.is_not_null().to_numpy()
@@ -120,25 +78,6 @@ def read_trace(path: str | Path, *, readings: Sequence[str] = ()) -> Trace:
         n_unusable=len(usable) - len(rows),
         readings={name: _readings(path, frame, name)[rows] for name in readings},
     )
-
-
-def named_nodes(trace: Trace, network: RoadNetwork) -> Int32Array | None:
-    """Return the node of each row of a trace that names nodes; None for one of coordinates.
-
-    Raises
-    ------
-    InputError
-        If the network lacks a node that the trace names, or if the trace has coordinates and
-        the network has none.
-    """
-    if trace.node is None:
-        if not network.has_coordinates:
-            raise InputError("the network has no coordinates: the trace must name nodes")
-        return None
-    node = NodeIndex(network.node_id).find(trace.node)
-    if n_unknown := int((node < 0).sum()):
-        raise InputError(f"the network lacks the node of {n_unknown} rows of the trace")
-    return node.astype(np.int32)
 
 
 def write_trace(path: str | Path, trace: Trace) -> None:

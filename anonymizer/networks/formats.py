@@ -1,28 +1,50 @@
-"""One door for every form a road network comes in."""
+"""Network formats: load a road network from any known source."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
+from anonymizer.extras import extra
 from anonymizer.networks.cities import city
 from anonymizer.networks.graphs import load_graphml
 from anonymizer.networks.grids import grid
-from anonymizer.networks.node_edge_tables import find_table, load_tables
-from anonymizer.networks.osm import load_osm
-from anonymizer.networks.sumo import load_sumo
+
+
+def _osm(path: Path) -> RoadNetwork:
+    with extra("osm"):
+        from anonymizer.networks.osm import load_osm  # noqa: PLC0415  an extra
+
+    return load_osm(path)
+
+
+def _sumo(path: Path) -> RoadNetwork:
+    with extra("sumo"):
+        from anonymizer.networks.sumo import load_sumo  # noqa: PLC0415  an extra
+
+    return load_sumo(path)
+
+
+def _tables(edges: Path, nodes: Path | None) -> RoadNetwork:
+    with extra("tables"):
+        from anonymizer.networks.node_edge_tables import load_tables  # noqa: PLC0415  an extra
+
+    return load_tables(edges, nodes)
+
 
 _GENERATED: dict[str, Callable[[str], RoadNetwork]] = {"grid:": grid, "city:": city}
 _FILES: dict[str, Callable[[Path], RoadNetwork]] = {
     ".graphml": load_graphml,
     ".graphml.gz": load_graphml,
-    ".osm": load_osm,
-    ".osm.gz": load_osm,
-    ".osm.bz2": load_osm,
-    ".osm.pbf": load_osm,
-    ".net.xml": load_sumo,
-    ".net.xml.gz": load_sumo,
+    ".osm": _osm,
+    ".osm.gz": _osm,
+    ".osm.bz2": _osm,
+    ".osm.pbf": _osm,
+    ".net.xml": _sumo,
+    ".net.xml.gz": _sumo,
 }
+_TABLE_ENDINGS = (".parquet", ".csv")
+"""The first one is read where both are there."""
 _KNOWN = (
     f"a file ending in {', '.join(_FILES)}; PREFIX for PREFIX_nodes and PREFIX_edges "
     "(.parquet or .csv); grid:ROWSxCOLUMNS; city:NODES"
@@ -30,9 +52,9 @@ _KNOWN = (
 
 
 def load_network(source: str) -> RoadNetwork:
-    """Return the road network of a source, which says by its form what it is.
+    """Return the road network of a source, whose prefix or ending names its format.
 
-    | source | is |
+    | source | network |
     |---|---|
     | `*.graphml`, `.gz` | GraphML by the conventions of OSMnx |
     | `*.osm`, `.osm.gz`, `.osm.bz2`, `.osm.pbf` | an OpenStreetMap extract |
@@ -44,7 +66,7 @@ def load_network(source: str) -> RoadNetwork:
     Raises
     ------
     InputError
-        With one line that names the source and says what is wrong with it.
+        If the source cannot be used; the message is one line that names it and the reason.
     """
     try:
         network = _load(source)
@@ -64,6 +86,15 @@ def _load(source: str) -> RoadNetwork:
             if not Path(source).is_file():
                 raise InputError("there is no such file")
             return load(Path(source))
-    if find_table(source, "edges") or find_table(source, "nodes"):
-        return load_tables(source)
+    edges, nodes = _table(source, "edges"), _table(source, "nodes")
+    if edges is not None:
+        return _tables(edges, nodes)
+    if nodes is not None:
+        raise InputError("has a table of nodes, but no table of edges beside it")
     raise InputError(f"is no network that can be found; known are {_KNOWN}")
+
+
+def _table(prefix: str, kind: str) -> Path | None:
+    """Return the file of one of the tables of a prefix, or None."""
+    paths = (Path(f"{prefix}_{kind}{ending}") for ending in _TABLE_ENDINGS)
+    return next((path for path in paths if path.is_file()), None)

@@ -1,13 +1,12 @@
-"""Graphs of networkx, in memory or as GraphML, by the conventions of OSMnx."""
+"""Networkx graphs, in memory or as GraphML, with the conventions of OSMnx."""
 
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from xml.etree.ElementTree import ParseError
 
-import networkx as nx
 import numpy as np
 
 from anonymizer.domain.arrays import FloatArray
@@ -16,18 +15,23 @@ from anonymizer.errors import InputError
 from anonymizer.networks.construction import from_arcs, node_ids
 from anonymizer.networks.speeds import KMH, free_flow_mps
 
+if TYPE_CHECKING:
+    import networkx as nx
+
 Attributes: TypeAlias = Mapping[str, Any]
 AnyGraph: TypeAlias = "nx.Graph[Any]"
 
 
 def load_graphml(path: Path) -> RoadNetwork:
-    """Load GraphML, plain or `.gz`, whether its keys are typed or all text (as OSMnx saves).
+    """Load GraphML, plain or `.gz`, with typed keys or with all values as text (as OSMnx saves).
 
     Raises
     ------
     InputError
-        If the file is not GraphML, or the graph is none of roads (see `from_graph`).
+        If the file is not GraphML, or the graph is not a road network (see `from_graph`).
     """
+    import networkx as nx  # noqa: PLC0415  half a second, which no other form of network needs
+
     try:
         graph = nx.read_graphml(path, force_multigraph=True)
     except (
@@ -44,21 +48,21 @@ def load_graphml(path: Path) -> RoadNetwork:
 
 
 def from_graph(graph: AnyGraph) -> RoadNetwork:
-    """Build a network from a graph, in the graph's own node and adjacency order.
+    """Build a network from a graph, in the node and adjacency order of the graph.
 
     Node attributes: `x` is the longitude, `y` the latitude; a graph may have neither. Edge
-    attributes, each optional, typed or text: `length` in metres, `speed_kph` or else `maxspeed`
-    and `highway` (lists of values as OSMnx makes them: the lowest limit and the first class
-    hold), `oneway`. The graph is not changed.
+    attributes, each optional, typed or text: `length` in metres; `speed_kph`, or else `maxspeed`
+    and `highway` (of lists, as OSMnx makes them, the lowest limit and the first class count);
+    `oneway`. The graph is not changed.
 
-    An edge of a directed graph may be driven its own way, and the other way only where there is
-    an edge for it too or where it says `oneway` = false; neighbours are successors, then
-    predecessors. An undirected graph may be driven both ways.
+    An edge of a directed graph is open in its own direction, and in the opposite direction only if
+    there is an edge for it too or if `oneway` is false; neighbours are successors, then
+    predecessors. The edges of an undirected graph are open in both directions.
 
     Raises
     ------
     InputError
-        If an attribute is not what it should be, or as `from_arrays`.
+        If an attribute has an unusable value, or as for `from_arrays`.
     """
     nodes = list(graph)
     index = {node: place for place, node in enumerate(nodes)}
@@ -80,18 +84,19 @@ def _arcs_out_of(
     graph: AnyGraph, node: object
 ) -> Iterator[tuple[object, object, Attributes, bool]]:
     """Yield tail, head, attributes of the edge and whether the arc may be driven."""
-    if not isinstance(graph, nx.DiGraph):
+    if not graph.is_directed():
         for _, head, road in graph.edges(node, data=True):
             yield node, head, road, True
         return
-    for _, head, road in graph.out_edges(node, data=True):
+    directed = cast("nx.DiGraph[Any]", graph)
+    for _, head, road in directed.out_edges(node, data=True):
         yield node, head, road, True
-    for head, _, road in graph.in_edges(node, data=True):
+    for head, _, road in directed.in_edges(node, data=True):
         yield node, head, road, str(road.get("oneway")).lower() in {"false", "no", "0"}
 
 
 def _numbers(owners: Sequence[Attributes], name: str) -> FloatArray:
-    """Return an attribute of each node or edge, NaN where it has none."""
+    """Return an attribute of each node or edge; NaN where it is missing."""
     try:
         return np.array([owner.get(name, np.nan) for owner in owners]).astype(np.float64)
     except (ValueError, TypeError) as error:
@@ -106,7 +111,7 @@ def _speed_mps(road: Attributes) -> float:
 
 
 def _texts(value: object) -> list[str]:
-    """Return the values of a tag: one, none, a list of them, or a list that was saved as text."""
+    """Return the values of a tag that is missing, single, a list, or a list saved as text."""
     if value is None:
         return []
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Networks as two tables, PREFIX_nodes and PREFIX_edges, in parquet or csv."""
+"""Networks in two tables, PREFIX_nodes and PREFIX_edges, as parquet or csv."""
 
 from pathlib import Path
 from typing import Any
@@ -24,33 +24,24 @@ _EDGES = {
     "maxspeed": False,
     "speed_kmh": False,
 }
-"""The columns that are read, and whether they must be there. Others are not looked at."""
+"""The columns that are read, and whether they are required. Others are ignored."""
 
 
-def find_table(prefix: str, kind: str) -> Path | None:
-    """Return the file of one of the tables of a prefix, or None."""
-    paths = (Path(f"{prefix}_{kind}{ending}") for ending in _READ)
-    return next((path for path in paths if path.is_file()), None)
+def load_tables(edges_path: Path, nodes_path: Path | None) -> RoadNetwork:
+    """Load a network from its table of edges and, if there is one, its table of nodes.
 
-
-def load_tables(prefix: str) -> RoadNetwork:
-    """Load the tables of a prefix; parquet goes before csv where both are there.
-
-    Nodes have `node_id`, `lat`, `lon`. Edges have `u`, `v` and may have `length_m`, `oneway`
-    (as in OpenStreetMap, or boolean, in the direction u to v), `speed_kmh`, or else `maxspeed`
-    and `highway`. All rows are roads, whatever their class. Without `oneway` every road may be
-    driven both ways. Without a table of nodes, these are what the edges name, sorted, and the
-    network has no coordinates; for missing lengths see `from_arrays`.
+    Nodes have `node_id`, `lat`, `lon`. Edges have `u`, `v` and may have `length_m`, `oneway` (as in
+    OpenStreetMap, or boolean, in the direction u to v), `speed_kmh`, or else `maxspeed` and
+    `highway`. Every row is a road, whatever its class. Without `oneway`, every road is two-way.
+    Without a table of nodes, the nodes are those that edges name, sorted, and the network has no
+    coordinates. For missing lengths see `from_arrays`.
 
     Raises
     ------
     InputError
-        If a file cannot be read, a column is missing or holds something else, or as
+        If a file cannot be read, a column is missing or has values of another kind, or as for
         `from_arrays`.
     """
-    edges_path, nodes_path = find_table(prefix, "edges"), find_table(prefix, "nodes")
-    if edges_path is None:
-        raise InputError("has a table of nodes, but no table of edges beside it")
     edges = _read(edges_path, _EDGES)
     u, v = _ids(edges["u"]), _ids(edges["v"])
     node_id, lat, lon = _nodes(nodes_path, np.concatenate((u, v)))
@@ -69,7 +60,7 @@ def load_tables(prefix: str) -> RoadNetwork:
 
 
 def _nodes(path: Path | None, named: NDArray[Any]) -> tuple[NodeNames, FloatArray, FloatArray]:
-    """Return ids, latitudes and longitudes: of the table, else of the nodes that roads name."""
+    """Return ids, latitudes and longitudes of the table, else of the nodes that roads name."""
     if path is None:
         node_id = np.unique(named)
         nowhere = np.full(len(node_id), np.nan)
@@ -79,7 +70,7 @@ def _nodes(path: Path | None, named: NDArray[Any]) -> tuple[NodeNames, FloatArra
 
 
 def _read(path: Path, columns: dict[str, bool]) -> pl.DataFrame:
-    """Return exactly the columns asked for, the optional ones that are missing as nulls."""
+    """Return exactly the requested columns; missing optional ones are filled with nulls."""
     try:
         table = _READ[path.suffix](path)
         present = table.collect_schema().names()

@@ -5,18 +5,16 @@ import math
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
-from pydantic import ValidationError
 
 from anonymizer.errors import SettingsError
-from anonymizer.settings import BrokerSettings
-from simulator.displays import summary
-from simulator.playing import Outlet, play
-from simulator.publishing import Tally, positions_to
-from simulator.reports import Source
+
+if TYPE_CHECKING:
+    from anonymizer.settings import BrokerSettings
+    from simulator.playing import Outlet
+    from simulator.reports import Source
 
 
 class Version(StrEnum):
@@ -99,8 +97,14 @@ Duration = Annotated[
 ]
 
 
-def play_reports(source: Source, outlet: Outlet, *, quiet: bool) -> None:
+def play_reports(source: "Source", outlet: "Outlet", *, quiet: bool) -> None:
     """Publish positions, and print what came of it."""
+    import numpy as np
+
+    from simulator.displays import summary
+    from simulator.playing import play
+    from simulator.publishing import Tally, positions_to
+
     tally = Tally(was_heard=np.zeros(len(source.device_id), np.bool_))
     encode = positions_to(outlet.topic, source.device_id)
     asyncio.run(play(source, outlet, tally, encode=encode, quiet=quiet))
@@ -115,8 +119,12 @@ def broker_settings(
     ca_file: Path | None,
     *,
     allow_plaintext: bool,
-) -> BrokerSettings:
+) -> "BrokerSettings":
     """Return the settings of the broker; a password comes from a file or the environment."""
+    from pydantic import ValidationError
+
+    from anonymizer.settings import BrokerSettings
+
     try:
         return BrokerSettings.model_validate(
             {

@@ -3,7 +3,6 @@
 import asyncio
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from simulator.cli.options import (
@@ -23,10 +22,6 @@ from simulator.cli.options import (
     above_zero,
     broker_settings,
 )
-from simulator.displays import summary
-from simulator.playing import Outlet, play
-from simulator.publishing import Tally
-from simulator.record_fleet import SETTINGS, RecordFleet
 
 EXAMPLES = """Examples:
 
@@ -67,6 +62,13 @@ def records(
     of a vehicle one is its registration and one its driver's profile. The attributes hang
     together: trucks are slow, old vehicles have faults. What is told depends on the seed alone.
     """
+    import numpy as np
+
+    from simulator.displays import summary
+    from simulator.playing import Outlet, play
+    from simulator.publishing import Tally
+    from simulator.record_fleet import SETTINGS, RecordFleet
+
     if print_settings:
         typer.echo(SETTINGS, nl=False)
         return

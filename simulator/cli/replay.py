@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from anonymizer.errors import SettingsError
-from anonymizer.files.traces import read_trace
-from anonymizer.networks import load_network
+from anonymizer.extras import extra
 from simulator.cli.options import (
     AllowPlaintext,
     Broker,
@@ -27,8 +26,6 @@ from simulator.cli.options import (
     broker_settings,
     play_reports,
 )
-from simulator.playing import Outlet
-from simulator.trace_replay import ReplaySource, locate_nodes
 
 EXAMPLES = """Examples:
 
@@ -79,6 +76,13 @@ def replay(
     quiet: Quiet = False,
 ) -> None:
     """Publish a recorded trace, as fast as it was or faster."""
+    from anonymizer.networks import load_network
+    from simulator.playing import Outlet
+    from simulator.trace_replay import ReplaySource, locate_nodes
+
+    with extra("tables"):
+        from anonymizer.files.traces import read_trace
+
     outlet = Outlet(
         broker=broker_settings(
             broker, mqtt, username, password_file, ca_file, allow_plaintext=allow_plaintext

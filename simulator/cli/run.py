@@ -5,10 +5,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from anonymizer.files.traces import TraceWriter
-from anonymizer.networks import load_network
+from anonymizer.extras import extra
 from simulator.cli.options import (
     AllowPlaintext,
     Broker,
@@ -33,10 +31,6 @@ from simulator.cli.options import (
     broker_settings,
     play_reports,
 )
-from simulator.fleet import FleetSource
-from simulator.playing import Outlet
-from simulator.reports import Recording
-from simulator.traffic import Traffic
 
 RUN_EXAMPLES = """Examples:
 
@@ -82,6 +76,16 @@ def run(
     Each takes the fastest way from one destination to the next, slows down at junctions, stops
     at some, and dwells where it arrives. The movement depends on the seed alone.
     """
+    from anonymizer.networks import load_network
+    from simulator.fleet import FleetSource
+    from simulator.playing import Outlet
+    from simulator.reports import Recording
+    from simulator.traffic import Traffic
+
+    if record is not None:
+        with extra("tables"):
+            from anonymizer.files.traces import TraceWriter
+
     outlet = Outlet(
         broker=broker_settings(
             broker, mqtt, username, password_file, ca_file, allow_plaintext=allow_plaintext
@@ -115,6 +119,16 @@ def trace(
     gps_noise: GpsNoise = 3.0,
 ) -> None:
     """Write the traffic of `run` to a file, as fast as it can be made; no broker is needed."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from anonymizer.networks import load_network
+    from simulator.fleet import FleetSource
+    from simulator.reports import Recording
+    from simulator.traffic import Traffic
+
+    with extra("tables"):
+        from anonymizer.files.traces import TraceWriter
+
     traffic = Traffic(load_network(network), devices, seed=seed, parked_share=parked)
     source = FleetSource(traffic, rate_hz=rate, duration_s=duration, noise_m=gps_noise, seed=seed)
     with TraceWriter(out, device_id=source.device_id) as writer:

@@ -5,7 +5,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from simulator.cli.options import (
@@ -23,20 +22,6 @@ from simulator.cli.options import (
     Version,
     above_zero,
     broker_settings,
-)
-from simulator.displays import summary
-from simulator.playing import Outlet, play
-from simulator.publishing import Tally
-from simulator.toll_exits import (
-    MADE,
-    TollSource,
-    encoder,
-    made_exits,
-    n_made,
-    read_exits,
-    read_marginals,
-    settings_for,
-    write_exits,
 )
 
 EXAMPLES = """Examples:
@@ -105,6 +90,23 @@ def tolls(
     Sections and classes of trucks are as frequent as in the marginals. Exits state the time at
     which they were, whatever the rate that they are sent at; what is made depends on the seed.
     """
+    import numpy as np
+
+    from simulator.displays import summary
+    from simulator.playing import Outlet, play
+    from simulator.publishing import Tally
+    from simulator.toll_exits import (
+        MADE,
+        TollSource,
+        encoder,
+        made_exits,
+        n_made,
+        read_exits,
+        read_marginals,
+        settings_for,
+        write_exits,
+    )
+
     given = MADE if marginals is None else read_marginals(marginals)
     if print_settings:
         typer.echo(settings_for(list(given.section)), nl=False)

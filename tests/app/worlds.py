@@ -10,7 +10,7 @@ import numpy as np
 
 from anonymizer.domain.arrays import BoolArray, IntArray
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.files.traces import Trace
+from anonymizer.domain.trace import Trace
 from anonymizer.networks import load_network
 
 K = 5

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.domain.arrays import FloatArray
+from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError
-from anonymizer.files.traces import Trace, TraceWriter, read_trace, write_trace
+from anonymizer.files.traces import TraceWriter, read_trace, write_trace
 
 HEADER = "device_id,ts,lat,lon\n"
 

@@ -89,7 +89,7 @@ def test_a_trace_that_cannot_be_played_is_one_line(simulator: Simulator, tmp_pat
     trace.write_text("device_id,ts,node\na,1,0\na,2,99\n")
     assert "--network: is needed" in simulator.refused("replay", trace)
     said = simulator.refused("replay", trace, "--network", "grid:3x3")
-    assert said == "1 of 2 rows name a node the network has not"
+    assert said == "the network lacks the node of 1 rows of the trace"
     trace.write_text("device_id,ts,lat,lon\na,1,2,3\n")
     loop = ("--loop", "--time", "recorded")
     assert "--loop: needs --time now" in simulator.refused("replay", trace, *loop)

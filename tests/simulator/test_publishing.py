@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from anonymizer.files.traces import Trace, read_trace
+from anonymizer.domain.trace import Trace
+from anonymizer.files.traces import read_trace
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.transport import MemoryBroker, MemoryLink
 from simulator.publishing import (

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.geodesy import haversine_m
+from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError, SettingsError
-from anonymizer.files.traces import Trace, TraceWriter, read_trace
+from anonymizer.files.traces import TraceWriter, read_trace
 from anonymizer.networks import load_network
 from simulator.fleet import FleetSource
 from simulator.reports import Recording, Reports, Source

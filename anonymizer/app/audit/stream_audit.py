@@ -18,8 +18,8 @@ from anonymizer.domain.arrays import BoolArray, IntArray
 from anonymizer.domain.fixes import check_coordinates
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.domain.trace import Trace, named_nodes
 from anonymizer.files.release_lines import Released
-from anonymizer.files.traces import Trace, named_nodes
 from anonymizer.settings import Settings
 
 _BFS = frozenset({"soundness", "k"})

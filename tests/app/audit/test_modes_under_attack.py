@@ -10,8 +10,9 @@ import pytest
 from anonymizer.app.audit import AuditReport, Mode, audit_release
 from anonymizer.app.cloak import cloak_trace
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import read_auditor_map, read_release
-from anonymizer.files.traces import Trace, read_trace
+from anonymizer.files.traces import read_trace
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
 from simulator.fleet import FleetSource

@@ -14,8 +14,9 @@ from anonymizer.app.audit.stream_audit import _values
 from anonymizer.app.cloak import cloak_trace
 from anonymizer.domain.arrays import FloatArray
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import read_auditor_map, read_release
-from anonymizer.files.traces import Trace, read_trace
+from anonymizer.files.traces import read_trace
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
 from tests.app.worlds import wandering

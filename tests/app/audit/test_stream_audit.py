@@ -12,9 +12,10 @@ from anonymizer.app.audit import PROMISED, AuditReport, Finding, Mode, audit_rel
 from anonymizer.app.audit.case import Case
 from anonymizer.app.cloak import cloak_trace
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError
 from anonymizer.files.release_lines import read_auditor_map, read_release
-from anonymizer.files.traces import Trace, read_trace
+from anonymizer.files.traces import read_trace
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
 from tests.algorithms.attacks.made import random_release

@@ -1,0 +1,78 @@
+"""Recorded traces: which device was where, and when."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.network import NodeIndex, NodeNames, RoadNetwork
+from anonymizer.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """The usable rows of a recorded trace, by time; rows of one instant keep the file's order.
+
+    Attributes
+    ----------
+    device_id
+        Distinct device ids, in order of first appearance.
+    device_of
+        Index into `device_id` of each row, shape (n,).
+    ts
+        Unix seconds, finite, never falling, shape (n,).
+    lat, lon
+        Degrees as recorded, finite but not judged further, shape (n,); NaN throughout in a
+        trace that names nodes.
+    node
+        Node names, shape (n,): int64 where all are integers, else text; None in a trace of
+        coordinates.
+    n_unusable
+        Rows of the file that are not here because a value is missing, NaN or infinite.
+    readings
+        What the devices sensed, by the name of the column: finite, NaN for no reading, each of
+        shape (n,). Those that were asked for.
+    """
+
+    device_id: tuple[str, ...]
+    device_of: IntArray
+    ts: FloatArray
+    lat: FloatArray
+    lon: FloatArray
+    node: NodeNames | None = None
+    n_unusable: int = 0
+    readings: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of usable rows."""
+        return len(self.ts)
+
+    @property
+    def n_devices(self) -> int:
+        """Number of distinct devices."""
+        return len(self.device_id)
+
+    def __repr__(self) -> str:
+        """Say nothing of who or where."""
+        return f"Trace({self.n_rows} rows, {self.n_devices} devices)"
+
+
+def named_nodes(trace: Trace, network: RoadNetwork) -> Int32Array | None:
+    """Return the node of each row of a trace that names nodes; None for one of coordinates.
+
+    Raises
+    ------
+    InputError
+        If the network lacks a node that the trace names, or if the trace has coordinates and
+        the network has none.
+    """
+    if trace.node is None:
+        if not network.has_coordinates:
+            raise InputError("the network has no coordinates: the trace must name nodes")
+        return None
+    node = NodeIndex(network.node_id).find(trace.node)
+    if n_unknown := int((node < 0).sum()):
+        raise InputError(f"the network lacks the node of {n_unknown} rows of the trace")
+    return node.astype(np.int32)

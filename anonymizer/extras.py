@@ -1,0 +1,78 @@
+"""Optional dependencies: the extras of the package, and the error when one is not installed.
+
+A module of an extra is imported where it is used, never when the gateway starts. A command that
+works for long checks with `require` before it begins.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import NamedTuple
+
+from anonymizer.errors import SettingsError
+
+
+class MissingExtraError(SettingsError, ImportError):
+    """An extra is needed that is not installed; the message is one line that says how to."""
+
+
+class Extra(NamedTuple):
+    """One entry of `optional-dependencies` in pyproject.toml.
+
+    Attributes
+    ----------
+    needed_by
+        What needs it, in the plural.
+    modules
+        The modules that it brings, as imported.
+    """
+
+    needed_by: str
+    modules: tuple[str, ...]
+
+
+EXTRAS: Mapping[str, Extra] = {
+    "demo": Extra("demos without Mosquitto", ("amqtt",)),
+    "learn": Extra("decision trees, K-Means and estimators", ("sklearn", "threadpoolctl")),
+    "mcp": Extra("tools for language models", ("mcp", "mcp_types")),
+    "osm": Extra("networks from OpenStreetMap", ("osmium",)),
+    "plots": Extra("plots", ("matplotlib",)),
+    "sumo": Extra("networks from SUMO", ("sumolib", "pyproj")),
+    "tables": Extra("csv and parquet files", ("polars",)),
+}
+"""By name; `all` is all of them."""
+
+
+@contextmanager
+def extra(name: str) -> Iterator[None]:
+    """Import an extra's modules inside this block.
+
+    Raises
+    ------
+    MissingExtraError
+        If one of them is not installed. Other modules that are missing raise as usual.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in EXTRAS[name].modules:
+            raise
+        install = f"pip install 'anonymizer[{name}]'"
+        raise MissingExtraError(
+            f'{EXTRAS[name].needed_by} need the extra "{name}": {install}'
+        ) from None
+
+
+def require(*names: str) -> None:
+    """Check that extras are installed, without importing them.
+
+    Raises
+    ------
+    MissingExtraError
+        Naming the first that is not.
+    """
+    for name in names:
+        with extra(name):
+            for module in EXTRAS[name].modules:
+                if find_spec(module) is None:
+                    raise ModuleNotFoundError(name=module)
