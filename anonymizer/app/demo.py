@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from anonymizer.app.gateway.gateway import Gateway
-from anonymizer.app.live_map.rates import FlowSummary, summarize_flow
+from anonymizer.app.live_map.rates import FlowSnapshot, take_snapshot
 from anonymizer.errors import TransportError
 from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
@@ -102,11 +102,11 @@ class _Clock:
         self._gateway = gateway
         self._began: float | None = None
 
-    def glance(self) -> FlowSummary:
+    def glance(self) -> FlowSnapshot:
         now = time.monotonic()
         if self._began is None and self._gateway.ledger.n_received:
             self._began = now
-        return summarize_flow(
+        return take_snapshot(
             self._gateway.flow,
             n_waiting=self._gateway.inbox.n_waiting,
             seconds=0.0 if self._began is None else now - self._began,
@@ -118,8 +118,8 @@ async def run_demo(
     stop: asyncio.Event,
     *,
     begin: Callable[[Scene], None],
-    show: Callable[[FlowSummary], None],
-) -> FlowSummary:
+    show: Callable[[FlowSnapshot], None],
+) -> FlowSnapshot:
     """Run the demo until `stop` or its duration; return the last look, after the drain.
 
     Parameters
@@ -185,7 +185,7 @@ async def _all_up(gateways: Sequence[Gateway]) -> str:
 
 async def _look_on(
     clock: _Clock,
-    show: Callable[[FlowSummary], None],
+    show: Callable[[FlowSnapshot], None],
     stop: asyncio.Event,
     simulator: asyncio.subprocess.Process,
     duration_s: float | None,

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from anonymizer.app.demo import DemoPlan, Scene, run_demo
 from anonymizer.app.gateway.service import stop_at_signal
-from anonymizer.app.live_map.rates import FlowSummary
+from anonymizer.app.live_map.rates import FlowSnapshot
 from anonymizer.observe.logs import configure_logs
 from anonymizer.settings import LogSettings
 
@@ -40,14 +40,14 @@ def present(plan: DemoPlan, *, headless: bool) -> None:
     console.print(_summary(asyncio.run(run(plan, console))))
 
 
-async def _in_lines(plan: DemoPlan, console: Console) -> FlowSummary:
+async def _in_lines(plan: DemoPlan, console: Console) -> FlowSnapshot:
     configure_logs(LogSettings(level="warning", format="text"))
     printed_s = 0.0
 
     def begin(scene: Scene) -> None:
         console.print(f"{_where(scene)}\n", soft_wrap=True, highlight=False)
 
-    def show(now: FlowSummary) -> None:
+    def show(now: FlowSnapshot) -> None:
         nonlocal printed_s
         if now.seconds - printed_s >= _LINE_EVERY_S:
             printed_s = now.seconds
@@ -56,16 +56,16 @@ async def _in_lines(plan: DemoPlan, console: Console) -> FlowSummary:
     return await run_demo(plan, stop_at_signal(), begin=begin, show=show)
 
 
-async def _live(plan: DemoPlan, console: Console) -> FlowSummary:
+async def _live(plan: DemoPlan, console: Console) -> FlowSnapshot:
     starting = Text("starting broker, gateway and simulator ...", style="dim")
     with Live(starting, console=console, refresh_per_second=4, transient=True) as live:
         # Now that standard error is the live view's: lines go above it, not through it.
         configure_logs(LogSettings(level="warning", format="text"))
         scenes: list[Scene] = []
         opening: list[asyncio.Future[bool]] = []
-        looks: deque[FlowSummary] = deque(maxlen=_RATE_OVER)
+        looks: deque[FlowSnapshot] = deque(maxlen=_RATE_OVER)
 
-        def show(now: FlowSummary) -> None:
+        def show(now: FlowSnapshot) -> None:
             looks.append(now)
             live.update(_view(scenes[0], now, looks[0]))
 
@@ -96,16 +96,16 @@ def _where(scene: Scene) -> str:
     return f"broker   {scene.broker}\nmap      {scene.http_url}/\nmetrics  {scene.http_url}/metrics"
 
 
-def _line(now: FlowSummary) -> str:
+def _line(now: FlowSnapshot) -> str:
     return (
         f"{now.seconds:4.0f} s  in {now.n_received:,}  out {now.n_published:,} "
-        f"in {now.n_messages:,} messages  not published {sum(now.refused.values()):,}  "
-        f"p50 {_ms(now.latency_p50_s)}  p99 {_ms(now.latency_p99_s)}  "
-        f"{_one_decimal(now.region_mean)} nodes a region"
+        f"in {now.n_messages:,} messages  not published {sum(now.not_published.values()):,}  "
+        f"p50 {_ms(now.latency_s.quantile(0.5))}  p99 {_ms(now.latency_s.quantile(0.99))}  "
+        f"{_one_decimal(now.region_nodes.mean)} nodes a region"
     )
 
 
-def _view(scene: Scene, now: FlowSummary, before: FlowSummary) -> RenderableType:
+def _view(scene: Scene, now: FlowSnapshot, before: FlowSnapshot) -> RenderableType:
     """Draw the live view; rates are taken since `before`."""
     span_s = now.seconds - before.seconds
     flow = _table()
@@ -116,40 +116,45 @@ def _view(scene: Scene, now: FlowSummary, before: FlowSummary) -> RenderableType
     flow.add_row("", _rate(now.n_published - before.n_published, span_s))
     flow.add_row("messages out", f"{now.n_messages:,}")
     quality = _table()
-    quality.add_row("latency, median", _ms(now.latency_p50_s))
-    quality.add_row("latency, 99 %", _ms(now.latency_p99_s))
-    quality.add_row("region, median", f"{_whole(now.region_p50)} nodes")
-    quality.add_row("region, mean", f"{_one_decimal(now.region_mean)} nodes")
-    quality.add_row("in it, median", f"{_whole(now.k_reached_p50)} devices")
+    quality.add_row("latency, median", _ms(now.latency_s.quantile(0.5)))
+    quality.add_row("latency, 99 %", _ms(now.latency_s.quantile(0.99)))
+    quality.add_row("region, median", f"{_whole(now.region_nodes.quantile(0.5))} nodes")
+    quality.add_row("region, mean", f"{_one_decimal(now.region_nodes.mean)} nodes")
+    quality.add_row("in it, median", f"{_whole(now.k_reached.quantile(0.5))} devices")
     panels = Table.grid(expand=True)
     panels.add_row(
         Panel(flow, title=f"{now.seconds:.0f} s", title_align="left"),
         Panel(quality, title="what comes out", title_align="left", height=8),
     )
     refused = _table()
-    for reason, n in now.refused.items():
+    for reason, n in now.not_published.items():
         refused.add_row(reason, f"{n:,}")
     return Group(
         panels,
-        Panel(refused if now.refused else "nothing", title="not published", title_align="left"),
+        Panel(
+            refused if now.not_published else "nothing", title="not published", title_align="left"
+        ),
         Panel(_shortened(scene.device.last), title="what one device says", title_align="left"),
         Panel(_shortened(scene.analyst.last), title="what an analyst sees", title_align="left"),
         Text(f"{_where(scene)}   (Ctrl-C ends it)", style="dim", overflow="fold"),
     )
 
 
-def _summary(now: FlowSummary) -> RenderableType:
+def _summary(now: FlowSnapshot) -> RenderableType:
     table = _table(title=f"{now.seconds:.0f} seconds")
     table.add_row("positions received", f"{now.n_received:,}")
     table.add_row("  published", f"{now.n_published:,}")
-    for reason, n in now.refused.items():
+    for reason, n in now.not_published.items():
         table.add_row(f"  {reason}", f"{n:,}")
     table.add_row("  unaccounted for", f"{now.n_unaccounted:,}")
     table.add_row("positions a second", _rate(now.n_received, now.seconds))
     table.add_row("messages out", f"{now.n_messages:,}")
-    table.add_row("latency p50 / p99", f"{_ms(now.latency_p50_s)} / {_ms(now.latency_p99_s)}")
-    table.add_row("nodes a region, mean", _one_decimal(now.region_mean))
-    table.add_row("devices in it, median", _whole(now.k_reached_p50))
+    table.add_row(
+        "latency p50 / p99",
+        f"{_ms(now.latency_s.quantile(0.5))} / {_ms(now.latency_s.quantile(0.99))}",
+    )
+    table.add_row("nodes a region, mean", _one_decimal(now.region_nodes.mean))
+    table.add_row("devices in it, median", _whole(now.k_reached.quantile(0.5)))
     return table
 
 

@@ -1,17 +1,12 @@
-"""The accounting of the positions flow.
+"""Accounting of both flows: ledgers of outcomes, and histograms.
 
-received = published + suppressed{reason} + invalid{reason} + late + duplicate + held,
-at every moment. `held` is not the difference: it is counted where things are held, so that a
-position lost on the way shows as an imbalance.
-
-Histograms that take whole batches: one observation a message would cost more than decoding.
-
-The accounts of one stream, which outlive the process. The unit is the part: one message.
-
-received = published + suppressed{reason} + invalid{reason} + late + duplicate + held, in what is
-stored after every transaction: what an open window holds and what waits for the broker is held.
+received = published + suppressed{reason} + invalid{reason} + late + duplicate + held holds at
+every moment for positions, and after every transaction of the store for parts of records. `held`
+is counted where things are held, not derived as the difference, so that anything lost shows as
+an imbalance.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -24,18 +19,18 @@ FINAL = tuple(outcome for outcome in Outcome if outcome is not Outcome.HELD)
 
 
 class Ledger:
-    """Counts of positions received and settled; grows only."""
+    """Counts of what was received, and of its final outcomes. Counts only grow."""
 
     def __init__(self) -> None:
         self.n_received = 0
         self._n_of: IntArray = np.zeros(256, np.int64)
 
     def receive(self, n: int) -> None:
-        """Count positions that arrived. An unread message counts as one until it is read."""
+        """Count arrivals. A message counts as one position until it is decoded."""
         self.n_received += n
 
     def settle(self, outcome: Outcome, n: int = 1) -> None:
-        """Count positions that met their final outcome."""
+        """Count `n` with this final outcome."""
         self._n_of[outcome] += n
 
     def settle_all(self, outcome: UInt8Array) -> None:
@@ -43,12 +38,12 @@ class Ledger:
         self._n_of += np.bincount(outcome, minlength=256)
 
     def n(self, outcome: Outcome) -> int:
-        """Return how many positions met an outcome."""
+        """Return the count of an outcome."""
         return int(self._n_of[outcome])
 
     @property
     def n_settled(self) -> int:
-        """How many positions met any final outcome."""
+        """Sum of the counts of all final outcomes."""
         return int(self._n_of.sum())
 
     def counts(self) -> dict[Outcome, int]:
@@ -57,54 +52,80 @@ class Ledger:
 
 
 class BatchHistogram:
-    """Counts of values by upper edge, as Prometheus has them.
+    """Histogram that takes whole batches: counts of values by upper edge, as in Prometheus.
 
     Parameters
     ----------
     edges
         Rising upper edges, inclusive; values beyond the last count towards infinity.
+    interpolate
+        Whether values may lie anywhere between two edges (> 0), as durations do. Quantiles are
+        then interpolated, evenly in the logarithm. Otherwise a quantile is an upper edge, which
+        is exact for whole numbers with edges at each.
     """
 
-    def __init__(self, edges: Sequence[float]) -> None:
+    def __init__(self, edges: Sequence[float], *, interpolate: bool = False) -> None:
         self.edges = tuple(edges)
         self.total = 0.0
-        self._n: IntArray = np.zeros(len(self.edges) + 1, np.int64)
+        self._interpolate = interpolate
+        self.counts: IntArray = np.zeros(len(self.edges) + 1, np.int64)
 
     def observe(self, values: ArrayLike) -> None:
         """Take in a batch of values, any shape."""
         batch = np.asarray(values, np.float64).ravel()
-        self._n += np.bincount(
-            np.searchsorted(self.edges, batch, side="left"), minlength=len(self._n)
+        self.counts += np.bincount(
+            np.searchsorted(self.edges, batch, side="left"), minlength=len(self.counts)
         )
         self.total += float(batch.sum())
 
     @property
     def n(self) -> int:
         """Number of values taken in."""
-        return int(self._n.sum())
+        return int(self.counts.sum())
+
+    @property
+    def mean(self) -> float:
+        """Mean of all values; NaN if there are none."""
+        return self.total / self.n if self.n else math.nan
 
     def cumulative(self) -> list[int]:
         """Return how many values are at or below each edge; the last item is for infinity."""
-        counts: list[int] = np.cumsum(self._n).tolist()
+        counts: list[int] = np.cumsum(self.counts).tolist()
         return counts
 
     def quantile(self, q: float) -> float:
-        """Return the upper edge under which a share `q` of the values lies; NaN when empty.
+        """Return the value at or below which a share `q` of the values lies; NaN if empty.
 
-        As exact as the edges are close; infinity beyond the last.
+        Beyond the last edge it is that edge, as in Prometheus.
         """
         counts = self.cumulative()
-        if counts[-1] == 0:
-            return float("nan")
-        at = next(i for i, count in enumerate(counts) if count >= q * counts[-1])
-        return self.edges[at] if at < len(self.edges) else float("inf")
+        n = counts[-1]
+        if n == 0:
+            return math.nan
+        at = next(i for i, count in enumerate(counts) if count and count >= q * n)
+        if not (self._interpolate and 0 < at < len(self.edges)):
+            return self.edges[min(at, len(self.edges) - 1)]
+        low, high = self.edges[at - 1], self.edges[at]
+        share = (q * n - counts[at - 1]) / (counts[at] - counts[at - 1])
+        return float(low * (high / low) ** share)
+
+    def copy(self) -> "BatchHistogram":
+        """Return a histogram with the same values."""
+        return self.since(BatchHistogram(self.edges))
+
+    def since(self, earlier: "BatchHistogram") -> "BatchHistogram":
+        """Return a histogram of the values taken in after `earlier`, a copy of this one."""
+        rest = BatchHistogram(self.edges, interpolate=self._interpolate)
+        rest.total = self.total - earlier.total
+        rest.counts = self.counts - earlier.counts
+        return rest
 
 
 RECEIVED = "received"
 
 
 def label_of(outcome: Outcome) -> str:
-    """Return an outcome as it stands in the accounts: `late`, `suppressed/overload`."""
+    """Return the label of an outcome in the stored accounts: `late`, `suppressed/overload`."""
     return "/".join(filter(None, outcome.label))
 
 
@@ -112,7 +133,7 @@ _OUTCOME_OF = {label_of(outcome): outcome for outcome in Outcome}
 
 
 class StreamAccounts(Ledger):
-    """A ledger that goes on where the stored accounts end.
+    """The ledger of one stream, which continues the stored accounts; it counts parts of records.
 
     Parameters
     ----------
@@ -129,7 +150,7 @@ class StreamAccounts(Ledger):
         self._booked = self._all()
 
     def news(self) -> dict[str, int]:
-        """Return what was counted since the last time, to be added to what is stored."""
+        """Return the counts since the previous call, to be added to the stored accounts."""
         now, before = self._all(), self._booked
         self._booked = now
         return {

@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 
 from anonymizer.app.demo import DemoPlan, Scene, run_demo
-from anonymizer.app.live_map.rates import FlowSummary
+from anonymizer.app.live_map.rates import FlowSnapshot
 from anonymizer.errors import InputError, SettingsError, TransportError
 from tests.end_to_end import ANONYMIZER, DEADLINE_S
 
 SMALL = DemoPlan(network="grid:8x8", n_devices=80, rate_hz=5.0)
 
 
-async def watch(plan: DemoPlan, *, n_published: int) -> tuple[Scene, list[FlowSummary]]:
+async def watch(plan: DemoPlan, *, n_published: int) -> tuple[Scene, list[FlowSnapshot]]:
     """Run a demo until so many positions are published; return what there was to see."""
     stop = asyncio.Event()
     scenes: list[Scene] = []
-    looks: list[FlowSummary] = []
+    looks: list[FlowSnapshot] = []
 
-    def show(now: FlowSummary) -> None:
+    def show(now: FlowSnapshot) -> None:
         looks.append(now)
         if now.n_published >= n_published:
             stop.set()
@@ -50,7 +50,7 @@ async def test_positions_go_in_and_regions_come_out_and_nothing_is_unaccounted_f
     assert '"lat"' in scene.device.last
     assert '"region"' in scene.analyst.last
     assert "lat" not in scene.analyst.last
-    assert 0 < last.latency_p50_s <= last.latency_p99_s < DEADLINE_S
+    assert 0 < last.latency_s.quantile(0.5) <= last.latency_s.quantile(0.99) < DEADLINE_S
 
 
 async def test_the_duration_counts_from_the_first_position() -> None:

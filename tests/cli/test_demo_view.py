@@ -1,27 +1,49 @@
 """What the demo shows, drawn without a terminal."""
 
 import io
-import math
 from dataclasses import replace
 
 import pytest
 from rich.console import Console, RenderableType
 
 from anonymizer.app.demo import Onlooker, Scene
-from anonymizer.app.live_map.rates import FlowSummary
+from anonymizer.app.live_map.rates import FlowSnapshot
 from anonymizer.cli import demo_view as live
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.accounting import FINAL, BatchHistogram
 
-EARLY = FlowSummary(
-    seconds=0.0, n_received=0, n_published=0, n_messages=0, n_held=0, refused={}, n_devices=0,
-    latency_p50_s=math.nan, latency_p99_s=math.nan, region_p50=math.nan, region_mean=math.nan,
-    k_reached_p50=math.nan,
-)  # fmt: skip
-LATER = FlowSummary(
-    seconds=10.0, n_received=10_020, n_published=9_990, n_messages=4_000, n_held=20,
-    refused={"suppressed too few devices": 7, "late": 3}, n_devices=1_000,
-    latency_p50_s=0.0421, latency_p99_s=0.1333, region_p50=8.0, region_mean=17.8,
-    k_reached_p50=8.0,
-)  # fmt: skip
+
+def histogram(counts: dict[float, int]) -> BatchHistogram:
+    """Return a histogram of values with an edge at each."""
+    made = BatchHistogram(sorted(counts))
+    for value, n in counts.items():
+        made.observe([value] * n)
+    return made
+
+
+EARLY = FlowSnapshot(
+    seconds=0.0,
+    n_received=0,
+    n_messages=0,
+    n_of=dict.fromkeys(FINAL, 0),
+    n_held=0,
+    n_devices=0,
+    latency_s=histogram({}),
+    region_nodes=histogram({}),
+    k_reached=histogram({}),
+)
+LATER = FlowSnapshot(
+    seconds=10.0,
+    n_received=10_020,
+    n_messages=4_000,
+    n_of=EARLY.n_of
+    | {Outcome.PUBLISHED: 9_990, Outcome.SUPPRESSED__TOO_FEW_DEVICES: 7, Outcome.LATE: 3},
+    n_held=20,
+    n_devices=1_000,
+    latency_s=histogram({0.0421: 50, 0.1333: 50}),
+    region_nodes=histogram({8.0: 51, 28.0: 49}),
+    k_reached=histogram({8.0: 1}),
+)
 SCENE = Scene(
     "Mosquitto at mqtt://127.0.0.1:1883",
     "http://127.0.0.1:8080",
@@ -52,7 +74,8 @@ def test_the_view_fits_a_small_terminal_and_shows_rates_latency_and_what_is_refu
 
 @pytest.mark.parametrize(("n_lost", "shown"), [(0, "0"), (5, "5")])
 def test_the_summary_says_how_much_is_unaccounted_for(n_lost: int, shown: str) -> None:
-    last = replace(LATER, n_held=0, n_published=10_010 - n_lost)
+    n_of = LATER.n_of | {Outcome.PUBLISHED: 10_010 - n_lost}
+    last = replace(LATER, n_held=0, n_of=n_of)
     text = drawn(live._summary(last))
     [line] = [line for line in text.splitlines() if "unaccounted for" in line]
     assert line.split()[-1] == shown

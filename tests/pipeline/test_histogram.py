@@ -30,9 +30,39 @@ def test_a_quantile_is_that_of_numpy_where_values_are_edges(batch: list[float], 
     assert histogram.quantile(q) == np.quantile(batch, q, method="inverted_cdf")
 
 
-def test_there_is_no_quantile_of_nothing_and_none_beyond_the_last_edge() -> None:
+def test_an_empty_histogram_has_no_quantile_and_no_mean() -> None:
     histogram = BatchHistogram(EDGES)
     assert math.isnan(histogram.quantile(0.5))
-    histogram.observe([5.0, 1000.0])
-    assert histogram.quantile(0.5) == 10.0
-    assert histogram.quantile(1.0) == math.inf
+    assert math.isnan(histogram.mean)
+
+
+@given(
+    before=st.lists(values),
+    after=st.lists(values, min_size=1),
+    q=st.sampled_from([0.0, 0.01, 0.5, 0.9, 0.99, 1.0]),
+)
+def test_quantiles_of_a_span_are_those_of_the_values_since_its_start(
+    before: list[float], after: list[float], q: float
+) -> None:
+    for interpolate in (False, True):
+        histogram = BatchHistogram(EDGES, interpolate=interpolate)
+        histogram.observe(before)
+        earlier = histogram.copy()
+        histogram.observe(after)
+        span = histogram.since(earlier)
+        assert span.n == len(after)
+        assert span.mean == pytest.approx(np.mean(after), abs=1e-9)
+        true = sorted(after)[max(0, math.ceil(q * len(after)) - 1)]
+        edge = min([edge for edge in EDGES if edge >= true], default=EDGES[-1])
+        if interpolate:
+            below = max([e for e in EDGES if e < edge], default=-math.inf)
+            assert below <= span.quantile(q) <= edge + 1e-9
+        else:
+            assert span.quantile(q) == edge
+        assert earlier.n == len(before), "a copy does not change"
+
+
+def test_an_interpolated_quantile_divides_the_gap_between_edges_by_factors() -> None:
+    histogram = BatchHistogram((1.0, 4.0, 16.0), interpolate=True)
+    histogram.observe([1.0, 2.0, 3.0])
+    assert [histogram.quantile(q) for q in (1 / 3, 2 / 3, 1.0)] == pytest.approx([1.0, 2.0, 4.0])

@@ -1,7 +1,4 @@
-"""What is measured of a positions flow beside its accounting: time, size, and privacy reached.
-
-How long published pseudonyms have been borne, told from the releases alone.
-"""
+"""Measurements of a positions flow: durations, sizes of regions, and the privacy achieved."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,54 +21,60 @@ _SIZE_EDGES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 50, 75, 100, 200, 50
 _K_EDGES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 50, 100, 200, 500, 1000)
 
 
+def _histogram_of_seconds() -> BatchHistogram:
+    return BatchHistogram(_LATENCY_EDGES_S, interpolate=True)
+
+
 @dataclass(slots=True)
 class FlowStats:
-    """What is measured of the flow beside the accounting."""
+    """Measurements of the flow, in addition to its accounts."""
 
     stage_s: dict[str, BatchHistogram] = field(
-        default_factory=lambda: {stage: BatchHistogram(_LATENCY_EDGES_S) for stage in STAGES}
+        default_factory=lambda: {stage: _histogram_of_seconds() for stage in STAGES}
     )
-    end_to_end_s: BatchHistogram = field(default_factory=lambda: BatchHistogram(_LATENCY_EDGES_S))
-    waited_s: BatchHistogram = field(default_factory=lambda: BatchHistogram(_LATENCY_EDGES_S))
+    end_to_end_s: BatchHistogram = field(default_factory=_histogram_of_seconds)
+    waited_s: BatchHistogram = field(default_factory=_histogram_of_seconds)
     region_nodes: BatchHistogram = field(default_factory=lambda: BatchHistogram(_SIZE_EDGES))
     k_asked: BatchHistogram = field(default_factory=lambda: BatchHistogram(_K_EDGES))
     k_reached: BatchHistogram = field(default_factory=lambda: BatchHistogram(_K_EDGES))
-    region_metres: BatchHistogram = field(default_factory=lambda: BatchHistogram(_METRE_EDGES))
+    region_metres: BatchHistogram = field(
+        default_factory=lambda: BatchHistogram(_METRE_EDGES, interpolate=True)
+    )
     n_messages_out: int = 0
     last_tick_s: float = -np.inf
     k_reached_last: tuple[float, float, float] = (np.nan, np.nan, np.nan)
-    """Least, 1st percentile and median over the groups of the last tick that published."""
+    """Minimum, 1st percentile and median over the groups of the last tick that published."""
 
-    def time(self, laps: Sequence[float]) -> None:
-        """Take in the monotonic times between the stages of a tick."""
-        self.last_tick_s = laps[-1]
-        for stage, (start, end) in zip(STAGES, pairwise(laps), strict=False):
+    def time(self, times: Sequence[float]) -> None:
+        """Take in the monotonic times at which the stages of a tick began and ended."""
+        self.last_tick_s = times[-1]
+        for stage, (start, end) in zip(STAGES, pairwise(times), strict=False):
             self.stage_s[stage].observe(end - start)
 
-    def measure(self, release: Release, hidden_among: IntArray, network: RoadNetwork) -> None:
-        """Take in a release, and among how many devices each of its groups hides its own."""
+    def measure(self, release: Release, set_size: IntArray, network: RoadNetwork) -> None:
+        """Take in a release, and the size of each group's anonymity set."""
         if release.n_groups:
             self.region_nodes.observe(np.diff(release.first_node_of))
             self.region_metres.observe(_metres_across(release, network))
             self.k_asked.observe(release.k)
-            self.k_reached.observe(hidden_among)
-            least, first, median = np.percentile(hidden_among, (0, 1, 50)).tolist()
+            self.k_reached.observe(set_size)
+            least, first, median = np.percentile(set_size, (0, 1, 50)).tolist()
             self.k_reached_last = (least, first, median)
 
 
 class LightAudit:
-    """The intersection attack on a sample of devices, as it would stand at this moment."""
+    """The intersection attack on a sample of devices, up to the present moment."""
 
     def __init__(self, n_sampled: int) -> None:
         self._watch = IntersectionWatch(np.arange(n_sampled)) if n_sampled else None
 
     def see(self, release: Release, place_of: Int32Array, *, n_nodes: int) -> None:
-        """Take in what is published, and where everybody counts as being."""
+        """Take in a release, and the node at which each slot is counted."""
         if self._watch is not None:
             self._watch.see(release, place_of, n_nodes=n_nodes)
 
     def hidden_to_k(self) -> FloatArray:
-        """Return the candidates left for each followed pseudonym, as a share of its k."""
+        """Return the number of candidates left for each followed pseudonym, divided by its k."""
         if self._watch is None:
             return np.zeros(0)
         n, k = self._watch.hidden_among()
@@ -91,12 +94,12 @@ def _metres_across(release: Release, network: RoadNetwork) -> FloatArray:
 
 
 class PseudonymAges:
-    """Watches that pseudonyms are renewed, without asking those who renew them.
+    """Ages of published pseudonyms, measured from the releases alone.
 
     Notes
     -----
-    A slot that is given to another device under an equal number keeps the older birth: ages are
-    never understated. O(members) a tick.
+    Independent of the code that renews pseudonyms. If a slot passes to another device with an
+    equal version, the older birth is kept, so ages are never understated. O(members) per tick.
     """
 
     def __init__(self) -> None:

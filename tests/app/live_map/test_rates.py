@@ -2,41 +2,11 @@
 
 from collections import Counter
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from anonymizer.app.live_map.rates import SPAN_S, RateMeter, _between
+from anonymizer.app.live_map.rates import SPAN_S, RateMeter, take_snapshot
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.pipeline.accounting import BatchHistogram
 from tests.pipeline.positions.support import NOW, Rig, delivery
-
-EDGES = (1.0, 2.0, 4.0, 8.0)
-VALUES = st.lists(st.sampled_from([0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 7.0, 8.0, 20.0]))
-
-
-@given(before=VALUES, since=VALUES, q=st.sampled_from([0.0, 0.01, 0.5, 0.9, 0.99, 1.0]))
-def test_a_quantile_is_taken_over_what_came_since_alone(
-    before: list[float], since: list[float], q: float
-) -> None:
-    histogram = BatchHistogram(EDGES)
-    histogram.observe(before)
-    then = histogram.cumulative()
-    histogram.observe(since)
-    spread = _between(histogram, then, histogram.cumulative())
-    if not since:
-        assert spread.at(q) is None
-        assert spread.within(q) is None
-        return
-    ranked = sorted(since)
-    true = ranked[max(0, int(np.ceil(q * len(ranked))) - 1)]
-    edge = min([edge for edge in EDGES if edge >= true], default=EDGES[-1])
-    assert spread.at(q) == edge
-    within = spread.within(q)
-    assert within is not None
-    below = max([e for e in EDGES if e < edge], default=0.0)
-    assert below <= within <= edge
 
 
 def test_rates_are_of_the_last_seconds_and_none_are_told_before_there_are_enough() -> None:
@@ -79,3 +49,21 @@ def test_before_anything_has_happened_nothing_is_measured() -> None:
     assert pulse.region_mean is None
     assert pulse.k_median is None
     assert (pulse.n_devices, pulse.n_newcomers) == (0, 0)
+
+
+def test_a_snapshot_does_not_change_and_accounts_for_every_position() -> None:
+    rig = Rig()
+    before = take_snapshot(rig.flow, seconds=1.0)
+    rig.put(delivery("a", 12, NOW), delivery("b", 12, NOW), delivery("", 12, NOW))
+    waiting = take_snapshot(rig.flow, seconds=2.0, n_waiting=rig.inbox.n_waiting)
+    output = rig.tick()
+    in_hand = take_snapshot(rig.flow, seconds=3.0)
+    rig.settle(output, [True])
+    after = take_snapshot(rig.flow, seconds=4.0)
+    snapshots = [before, waiting, in_hand, after]
+    assert [each.n_held for each in snapshots] == [0, 3, 2, 0]
+    assert [each.n_unaccounted for each in snapshots] == [0] * 4
+    span = after.since(in_hand)
+    assert (span.seconds, span.n_published, span.not_published) == (1.0, 2, {})
+    assert after.not_published == {"invalid no device": 1}
+    assert (before.region_nodes.n, after.region_nodes.n) == (0, 1)
