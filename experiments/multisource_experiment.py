@@ -1,8 +1,8 @@
-"""The paper's experiment: (k,d)-anonymity and (k,l,d)-diversity of a table from two sources.
+"""Multi-source experiment: (k,d)-anonymity and (k,l,d)-diversity of a table from two sources.
 
-The tables of the multi-source experiment: a file of the user's, or a made one.
-
-Made tables in the shape of the two that the paper uses: skewed, correlated, full of repeats.
+"Efficient Multi-Source Anonymity for Aggregated Internet of Vehicles Datasets", Applied Sciences
+14(8), 3230, 2024. The table is the user's file, or a made one in the shape of one of the two tables
+of the paper: skewed, correlated, with many repeated records.
 """
 
 import time
@@ -17,10 +17,8 @@ import numpy as np
 from anonymizer.algorithms.attacks.linkability import Knowledge, Leak, link
 from anonymizer.algorithms.attacks.released_classes import publish
 from anonymizer.algorithms.records.measures import Measures, measure
-from anonymizer.algorithms.records.mondrian import mondrian
-from anonymizer.algorithms.records.ordering import hilbert_order
-from anonymizer.algorithms.records.problem import Problem, make_problem
-from anonymizer.algorithms.records.sweep import sweep
+from anonymizer.algorithms.records.methods import MODELS, Task
+from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import NO_CODE, Attribute, Records, Schema
@@ -34,7 +32,7 @@ CENSUS_ROWS = 2_458_285
 
 _N_PROFILES = 64
 _KEPT = 0.7
-"""Share of the values that a record has from its profile, the rest are its own."""
+"""Share of the values that a record takes from its profile; the rest are drawn for it alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +96,7 @@ def census_like(n: int = CENSUS_ROWS, *, seed: int) -> tuple[Records, Schema]:
 def _made(
     columns: Sequence[_Column], n: int, seed: int, *, markers_are_values: bool
 ) -> tuple[Records, Schema]:
-    """Return records of which each has most of its values from one of a few profiles."""
+    """Return records, each of which takes most of its values from one of a few profiles."""
     rng = np.random.default_rng(seed)
     weight = 1.0 / (1.0 + np.arange(_N_PROFILES))
     profile = rng.choice(_N_PROFILES, n, p=weight / weight.sum())
@@ -120,31 +118,31 @@ KS = (10, 20, 30, 40, 50)
 DS = (1, 2, 3, 4, 5)
 LS = (2, 3, 4, 5)
 K, D = 20, 2
-"""What is kept where another figure varies."""
+"""Fixed values where another parameter varies."""
 
 _TIMED_S = 0.3
 _SHARES = (0.25, 0.5, 0.75, 1.0)
 
 Progress = Callable[[float, str], None]
-"""Told how much is done, 0 to 1, and what is being done now."""
+"""Called with the share that is done, 0 to 1, and the name of the current step."""
 
 
 class Method(StrEnum):
-    """How classes are formed."""
+    """Methods of model `kd` that are compared."""
 
     HILBERT = "hilbert"
-    """The paper's: Algorithm 2, with l Algorithm 3."""
+    """The paper's Algorithm 2; with l, Algorithm 3."""
     MONDRIAN = "mondrian"
-    """What it is compared with."""
+    """The baseline."""
 
 
 class Reading(StrEnum):
-    """What the missing marker is."""
+    """Meaning of the missing marker."""
 
     PAPER = "as published"
-    """One more value, which counts towards d."""
+    """A value like any other, which counts towards d."""
     SAFE = "marker no value"
-    """No value: what this product promises."""
+    """Not a value, as this product promises."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -154,11 +152,11 @@ class Study:
     Attributes
     ----------
     name
-        As it is told in the results.
+        Name in the results.
     adult
-        Whether it is the table of the paper, with the figures of which it can be compared.
+        Whether it is the table of the paper, so that figures can be compared.
     of
-        Records and schema by reading; the same codes, but for what is missing.
+        Records and schema by reading: the same codes, except for the missing marker.
     """
 
     name: str
@@ -184,16 +182,16 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What became of a trial.
+    """Results of a trial.
 
     Attributes
     ----------
     measures
-        Of the classes.
+        Measures of the classes.
     leaks
-        What Algorithm 1 finds from each source on the other, the listing's adversary.
+        Values of one source that Algorithm 1, the adversary of the paper, learns from the other.
     seconds
-        Best time to form the classes; the table is coded and the problem posed.
+        Shortest time to form the classes, without coding the table and stating the problem.
     """
 
     trial: Trial
@@ -204,7 +202,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long a made table of the Census's shape takes along the curve, k and d as usual."""
+    """Time of `hilbert` on a made table in the shape of Census, with the fixed k and d."""
 
     n: int
     l: int  # noqa: E741  the field's name for it
@@ -214,7 +212,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Multisource:
-    """Everything the tables and plots are made of."""
+    """Results that tables and plots are made from."""
 
     study: Study
     runs: tuple[Run, ...]
@@ -222,7 +220,7 @@ class Multisource:
 
 
 def trials(study: Study) -> list[Trial]:
-    """Return all that is tried on a table: over k, over d and, as far as there are values, l."""
+    """Return the trials of a table: over k, over d, and over l as far as there are values."""
     records, schema = study.of[Reading.PAPER]
     paper = partial(Trial, Reading.PAPER)
     found = [paper(method, k, d) for method in Method for k in KS for d in (1, D)]
@@ -242,11 +240,11 @@ def run_multisource(
     Parameters
     ----------
     study
-        Of two sources.
+        A table of two sources.
     census_rows
-        Records of the large table; 0: leave it out.
+        Number of records of the large table; 0: leave it out.
     seed
-        Of the large table. Equal arguments give equal results, but for the times.
+        Seed of the large table. Equal arguments give equal results, except for the times.
     """
     every = trials(study)
     _warm(study)
@@ -264,17 +262,17 @@ def run_multisource(
 
 
 def _warm(study: Study) -> None:
-    """Compile what is going to be timed."""
+    """Compile the methods before they are timed."""
     records, schema = study.of[Reading.PAPER]
-    problem = make_problem(records.only(np.arange(min(records.n, 100))), schema, Promise(k=2))
+    task = _task(records.only(np.arange(min(records.n, 100))), schema, Promise(k=2))
     for method in Method:
-        _classes(method, problem, schema)
+        _classes(method, task)
 
 
 def _run(study: Study, trial: Trial) -> Run:
     records, schema = study.of[trial.reading]
-    problem = make_problem(records, schema, Promise(k=trial.k, d=trial.d, l=trial.l))
-    class_of, seconds = _timed(partial(_classes, trial.method, problem, schema))
+    task = _task(records, schema, Promise(k=trial.k, d=trial.d, l=trial.l))
+    class_of, seconds = _timed(partial(_classes, trial.method, task))
     leaks = link(publish(records, schema, class_of), schema, records, class_of)
     return Run(
         trial=trial,
@@ -284,11 +282,13 @@ def _run(study: Study, trial: Trial) -> Run:
     )
 
 
-def _classes(method: Method, problem: Problem, schema: Schema) -> Int32Array:
-    if method is Method.MONDRIAN:
-        return mondrian(problem)
-    codes = problem.cells[:, : problem.n_qis]
-    return sweep(problem, hilbert_order(codes, [a.size for a in schema.qis]))
+def _task(records: Records, schema: Schema, promise: Promise) -> Task:
+    problem = make_problem(records, schema, promise)
+    return Task(records=records, schema=schema, promise=promise, problem=problem)
+
+
+def _classes(method: Method, task: Task) -> Int32Array:
+    return MODELS["kd"].methods[method](task)
 
 
 def _timings(n: int, seed: int) -> Iterator[Timing]:
@@ -297,13 +297,13 @@ def _timings(n: int, seed: int) -> Iterator[Timing]:
     for share in _SHARES:
         part = table.only(np.arange(round(n * share)))
         for l in (1, 2):  # noqa: E741  the field's name for it
-            problem = make_problem(part, schema, Promise(k=K, d=D, l=l))
-            class_of, seconds = _timed(partial(_classes, Method.HILBERT, problem, schema))
+            task = _task(part, schema, Promise(k=K, d=D, l=l))
+            class_of, seconds = _timed(partial(_classes, Method.HILBERT, task))
             yield Timing(part.n, l, int(class_of.max(initial=-1)) + 1, seconds)
 
 
 def _timed(work: Callable[[], Int32Array]) -> tuple[Int32Array, float]:
-    """Return the result, and the best of as many runs as there is time for, one at least."""
+    """Return the result, and the shortest of as many runs as fit in the time, at least one."""
     took: list[float] = []
     began = time.perf_counter()
     while not took or (len(took) < 4 and time.perf_counter() - began < _TIMED_S):
@@ -327,19 +327,19 @@ ADULT_SENSITIVE = "race"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyFiles:
-    """A table, and what is told of it.
+    """A table and its declaration.
 
     Attributes
     ----------
     table
         csv or parquet.
     taxonomy, order
-        JSON files of hierarchies and of the order of categories; None: there is none, and
-        categories are in the order of their hierarchy or of the alphabet.
+        JSON files of hierarchies and of the order of categories. None: categories are in the
+        order of their hierarchy, or in alphabetical order.
     sources
-        The quasi-identifiers that each of two sources tells.
+        The quasi-identifiers of each of two sources.
     sensitive
-        The sensitive attribute; None: there is none, and no (k,l,d)-diversity.
+        The sensitive attribute. None: there is none, and no (k,l,d)-diversity.
     """
 
     table: Path
@@ -355,12 +355,12 @@ def read_study(files: StudyFiles) -> Study:
     Raises
     ------
     InputError
-        If a file cannot be read, or does not fit another.
+        If a file cannot be read, or contradicts another.
     SettingsError
         If there are not two sources, or an attribute is declared twice.
     """
     if len(files.sources) != 2:
-        raise SettingsError("the experiment is one of two sources")
+        raise SettingsError("the experiment requires two sources")
     qis = tuple(name for source in files.sources for name in source)
     sensitive = () if files.sensitive is None else (files.sensitive,)
     table = read_table(files.table, (*qis, *sensitive))

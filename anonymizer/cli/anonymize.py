@@ -1,4 +1,4 @@
-"""`anonymizer anonymize`."""
+"""Command `anonymizer anonymize`: publish a table."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anonymizer.algorithms.records.methods import MODELS, TIME_BUDGET_S
 from anonymizer.cli.columns import (
     Bands,
     Categories,
@@ -28,8 +29,9 @@ from anonymizer.cli.columns import (
     least_spreads,
     times_of,
 )
-from anonymizer.domain.promises import SAFE_SHARE, SAFE_SOURCE_SHARE, Promise, bounded_shares
+from anonymizer.domain.promises import SAFE_SHARE, SAFE_SOURCE_SHARE
 from anonymizer.errors import SettingsError
+from anonymizer.extras import extras_of_method, require
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,20 +52,24 @@ class _Cost(StrEnum):
 
 
 def anonymize(
-    table: Annotated[Path, typer.Argument(help="csv, csv.gz (`,` or `;` between) or parquet.")],
+    table: Annotated[
+        Path, typer.Argument(help="csv, csv.gz (separated by `,` or `;`) or parquet.")
+    ],
     qi: Qis,
     out: Annotated[Path, typer.Option(help="The release: csv, csv.gz or parquet.")],
-    k: Annotated[int, typer.Option("-k", min=2, help="Distinct persons of a class, at least.")],
+    k: Annotated[int, typer.Option("-k", min=2, help="Fewest distinct persons in a class.")],
     model: Annotated[
         str,
-        typer.Option(help="kd; kld, for sensitive attributes too; kaca, by clusters; or cells."),
+        typer.Option(
+            help="kd; kld, with sensitive attributes; kaca, clusters; or cells, a decision tree."
+        ),
     ] = "kd",
     method: Annotated[
         str | None,
         typer.Option(
-            help="How classes are formed: best, hilbert (as in the paper) or mondrian; "
-            "of kaca fast or kmeans (as published).",
-            show_default="best, fast, tree",
+            help="Of kd and kld: best, hilbert (as in the paper) or mondrian. "
+            "Of kaca: fast or kmeans (as published). Of cells: tree.",
+            show_default="the first; hilbert if the time budget is too short for best",
         ),
     ] = None,
     d: Annotated[
@@ -71,7 +77,7 @@ def anonymize(
         typer.Option(
             "-d",
             min=1,
-            help="Distinct values of every quasi-identifier.",
+            help="Fewest distinct values of every quasi-identifier in a class.",
             show_default="2 in kd and kld, else 1",
         ),
     ] = None,
@@ -80,7 +86,7 @@ def anonymize(
         typer.Option(
             "-l",
             min=1,
-            help="Distinct values of every sensitive attribute.",
+            help="Fewest distinct values of every sensitive attribute in a class.",
             show_default="2 in kld, else 1",
         ),
     ] = None,
@@ -101,20 +107,20 @@ def anonymize(
     ] = False,
     cost: Annotated[
         _Cost,
-        typer.Option(help="Information loss to keep low; `taxonomy` publishes hierarchy labels."),
+        typer.Option(help="Information loss to minimize; `taxonomy` publishes hierarchy labels."),
     ] = _Cost.RANGE,
     dm_weight: Annotated[
-        float, typer.Option(min=0, help="What the discernibility of classes counts beside it.")
+        float, typer.Option(min=0, help="Weight of the discernibility metric relative to it.")
     ] = 0.0,
     time_budget: Annotated[
-        float, typer.Option(min=0, help="Seconds that a method may search.")
-    ] = 20.0,
+        float, typer.Option(min=0, help="Longest search in seconds; 0: none.")
+    ] = TIME_BUDGET_S,
     max_share: Annotated[
         float | None,
         typer.Option(
             min=0,
             max=1,
-            help="Share of a class that may have one value.",
+            help="Largest share of a class with the same value.",
             show_default=f"{SAFE_SHARE}, with -d 1: 1",
         ),
     ] = None,
@@ -123,21 +129,24 @@ def anonymize(
         typer.Option(
             min=0,
             max=1,
-            help="Share that may have all values of one source in common.",
+            help="Largest share with the same values of a whole source.",
             show_default=f"{SAFE_SOURCE_SHARE}, with -d 1: 1",
         ),
     ] = None,
     min_spread: Annotated[
         Many,
-        typer.Option(metavar="A=X", help="Distance of the ends of a number in a class, at least."),
+        typer.Option(
+            metavar="A=X", help="Smallest distance between the ends of a number in a class."
+        ),
     ] = None,
     entropy_l: Annotated[
-        float, typer.Option(min=1, help="exp(entropy) of a sensitive attribute, at least.")
+        float,
+        typer.Option(min=1, help="Smallest exp(entropy) of a sensitive attribute in a class."),
     ] = 1.0,
     t: Annotated[
         float | None,
         typer.Option(
-            "--t", min=0, help="Distance of its distribution from the table's, 0 to 1, at most."
+            "--t", min=0, help="Largest distance of its distribution from the table's, 0 to 1."
         ),
     ] = None,
     bands: Bands = None,
@@ -146,33 +155,33 @@ def anonymize(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="For cells: the classes that a model is to learn, sensitive or kept.",
+            help="For cells: sensitive or kept column of the classes that a model will learn.",
         ),
     ] = None,
     label: Labels = None,
-    lang: Annotated[_Lang, typer.Option(help="Language of the labels of kaca.")] = _Lang.ZH,
+    lang: Annotated[_Lang, typer.Option(help="For kaca: language of the labels.")] = _Lang.ZH,
     measure: Annotated[
         Many,
         typer.Option(
             metavar="COLUMN",
-            help="For kaca: publish its mean over each class, where k persons have one.",
+            help="For kaca: publish its mean over each class in which k persons have a value.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="For what a method leaves to chance.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     report: Annotated[Path | None, typer.Option(help="The figures, as JSON.")] = None,
     page: Annotated[Path | None, typer.Option(help="The figures and plots, as HTML.")] = None,
     auditor_map: Annotated[
         Path | None,
-        typer.Option(help="Which row became which, as csv. For the auditor alone."),
+        typer.Option(help="Which row became which, as csv. For the auditor only."),
     ] = None,
 ) -> None:
-    r"""Publish a table in which every person hides among at least k.
+    r"""Publish a table in which every person is hidden among at least k.
 
-    Rows come out sorted by class, numbers as \[lo-hi], categories as {a|b} or by their hierarchy,
-    sensitive values as they are. Columns that are not named are left out.
+    Rows are sorted by class. Numbers become \[lo-hi], categories {a|b} or a label of their
+    hierarchy; sensitive values are unchanged. Columns that are not named are left out.
 
-    kaca tells quasi-identifiers by their --label, and beside each row the `count` of persons of
-    its class and `mean_COLUMN` of each --measure. No two of its classes are told alike.
+    kaca publishes quasi-identifiers in the form of their --label. It adds the `count` of persons of
+    the class and the `mean_COLUMN` of each --measure. No two of its classes have the same labels.
 
     [bold]Examples[/bold]
 
@@ -185,9 +194,10 @@ def anonymize(
         anonymizer anonymize tolls.csv -k 5 --model kaca --qi section_id,exit_time --id plate
         --label section_id=prefix --label exit_time=hours --measure toll_money --out out.csv
     """
+    require("tables", *extras_of_method(model, method), *["plots"] * (page is not None))
     from rich.console import Console
 
-    from anonymizer.app.anonymize import MODELS, Places, Plan, write_release
+    from anonymizer.app.anonymize import Places, make_plan, write_release
     from anonymizer.app.anonymize import anonymize as run
     from anonymizer.files.tables import read_table
 
@@ -209,23 +219,18 @@ def anonymize(
         keep=keep,
         missing_is_a_value=as_published,
     )
-    chosen = MODELS[model]
-    d = chosen.d if d is None else d
-    shares = bounded_shares(1 if as_published else d, max_share, max_source_share)
-    promise = Promise(
+    plan = make_plan(
+        model=model,
+        method=method,
         k=k,
         d=d,
-        l=chosen.l if l is None else l,
-        max_share=shares[0],
-        max_source_share=shares[1],
+        l=l,
+        max_share=max_share,
+        max_source_share=max_source_share,
         min_spread=least_spreads(min_spread),
         entropy_l=entropy_l,
-        t=float("inf") if t is None else t,
-    )
-    plan = Plan(
-        model=model,
-        method=chosen.default_method if method is None else method,
-        promise=promise,
+        t=t,
+        as_published=as_published,
         cost=cost.value,
         dm_weight=dm_weight,
         time_budget_s=time_budget,
@@ -239,8 +244,8 @@ def anonymize(
     console = Console(stderr=True)
     with console.status("reading the table"):
         read = read_table(table, [*declared.columns, *plan.measures])
-    with _progress(console, time_budget) as tell:
-        made = run(read, declared, plan, progress=tell)
+    with _progress(console, time_budget) as report_progress:
+        made = run(read, declared, plan, progress=report_progress)
     write_release(made, places)
     console.print(_summary(made.report, title=str(out)))
     for warning in made.report.warnings:
@@ -251,7 +256,7 @@ def anonymize(
 def _progress(
     console: "Console", budget_s: float
 ) -> Iterator[Callable[[str, float, float | None], None]]:
-    """Yield what shows the step, the part of the time budget that is used, and the loss so far."""
+    """Yield a function that shows the step, the time budget used so far, and the loss so far."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
@@ -263,12 +268,12 @@ def _progress(
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=budget_s or None, loss="")
 
-        def tell(step: str, used_s: float, loss: float | None) -> None:
+        def report(step: str, used_s: float, loss: float | None) -> None:
             shown = "" if loss is None else f"loss {loss:.4f}"
             part = min(used_s, budget_s) if step == "partition" else None
             bar.update(task, description=step, completed=part, loss=shown)
 
-        yield tell
+        yield report
 
 
 def _summary(report: "AnonymizeReport", *, title: str) -> "Table":
@@ -284,11 +289,13 @@ def _summary(report: "AnonymizeReport", *, title: str) -> "Table":
     for reason, n in report.suppressed.items():
         table.add_row(f"  suppressed, {reason.replace('_', ' ')}", f"{n:,}")
     table.add_row("classes", f"{report.n_classes:,}")
-    table.add_row("  size, least / median / most", f"{size.min:,} / {size.median:g} / {size.max:,}")
-    table.add_row("least persons of a class (k)", f"{report.k:,}")
-    table.add_row("least values of a QI (d)", f"{min(qi.d for qi in report.qis)}")
+    table.add_row(
+        "  size, smallest / median / largest", f"{size.min:,} / {size.median:g} / {size.max:,}"
+    )
+    table.add_row("fewest persons in a class (k)", f"{report.k:,}")
+    table.add_row("fewest values of a QI (d)", f"{min(qi.d for qi in report.qis)}")
     for sensitive in report.sensitive:
-        table.add_row(f"least values of {escape(sensitive.name)} (l)", f"{sensitive.l}")
+        table.add_row(f"fewest values of {escape(sensitive.name)} (l)", f"{sensitive.l}")
     table.add_row("largest share of a value", f"{max(qi.max_share for qi in report.qis):.1%}")
     table.add_row("GCP range", f"{loss.range:.4f}")
     table.add_row("GCP set", f"{loss.set:.4f}")

@@ -1,7 +1,4 @@
-"""`anonymizer tune`.
-
-What `anonymizer tune` shows on the terminal.
-"""
+"""Command `anonymizer tune`: search for an affordable k and l."""
 
 import asyncio
 import os
@@ -14,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from anonymizer.app.tuning.time_shares import TUNE_TIME_BUDGET_S
 from anonymizer.cli.columns import (
     Bands,
     Categories,
@@ -31,6 +29,7 @@ from anonymizer.cli.columns import (
 )
 from anonymizer.cli.serve import blaming, settings_of
 from anonymizer.errors import SettingsError
+from anonymizer.extras import require
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,35 +47,42 @@ _SHOWN = 12
 
 
 @contextmanager
-def progress(console: "Console") -> Iterator[Callable[[int, int], None]]:
-    """Yield what shows how many configurations are done, and when all will be."""
+def _progress(console: "Console", budget_s: float) -> Iterator[Callable[[int, int], None]]:
+    """Yield a function that shows the configurations that are done, and the time that is left."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
         Progress,
+        ProgressColumn,
+        Task,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
+    from rich.text import Text
+
+    class TimeLeft(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(f"{max(budget_s - (task.elapsed or 0.0), 0.0):.0f} s left")
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        TimeLeft() if budget_s else TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("configurations", total=None)
 
-        def tell(done: int, n: int) -> None:
+        def report(done: int, n: int) -> None:
             bar.update(task, completed=done, total=n)
 
-        yield tell
+        yield report
 
 
-def tell_of(console: "Console", tuned: "Tuned") -> None:
-    """Print the best of the trials within the bounds, and what else there is to know."""
+def _print_results(console: "Console", tuned: "Tuned") -> None:
+    """Print the best trials within the bounds, the scores and the notes."""
     report = tuned.report
     within, best = report.within, report.recommended
     shown = list(within[:_SHOWN])
@@ -90,17 +96,24 @@ def tell_of(console: "Console", tuned: "Tuned") -> None:
     )
     if report.original_score is not None and report.min_score is not None:
         console.print(
-            f"score of the records as they are {report.original_score:.4f}, "
-            f"of guessing {report.guessing_score:.4f}, least {report.min_score:.4f}",
+            f"score with the original records {report.original_score:.4f}, "
+            f"of guessing {report.guessing_score:.4f}, required {report.min_score:.4f}",
             highlight=False,
         )
     for reason, n in report.left_out.items():
         console.print(f"note: left out, {reason.replace('_', ' ')}: {n:,}", highlight=False)
+    if n := sum(trial.state == "no_time" for trial in report.trials):
+        console.print(
+            f"note: {n:,} configurations had no time: start the command again to continue, or give "
+            "it a longer --time-budget",
+            highlight=False,
+            soft_wrap=True,
+        )
     if best is None:
-        console.print("note: none is recommended: relax the bounds, or look at results.csv")
+        console.print("note: none is recommended: relax the bounds, or see results.csv")
     if tuned.why_no_setting is not None:
-        said = "note: no settings are written, no stream has such attributes: "
-        console.print(said + tuned.why_no_setting, markup=False, highlight=False, soft_wrap=True)
+        note = "note: no settings are written, no stream can have such attributes: "
+        console.print(note + tuned.why_no_setting, markup=False, highlight=False, soft_wrap=True)
     written = ", ".join(str(path) for path in tuned.files)
     console.print(f"written: {written}", markup=False, highlight=False, soft_wrap=True)
 
@@ -138,7 +151,7 @@ def _share(of: float | None) -> str:
 
 
 _MOST_TRIED = 100_000
-"""Numbers of a range, at most."""
+"""Most numbers in a range."""
 
 
 class _Sort(StrEnum):
@@ -152,22 +165,22 @@ class _Learner(StrEnum):
 
 
 def tune(
-    out: Annotated[Path, typer.Option(help="Folder of the results; a search in it goes on.")],
+    out: Annotated[Path, typer.Option(help="Folder of the results; a search in it is continued.")],
     table: Annotated[
         Path | None,
         typer.Argument(
-            help="csv, csv.gz or parquet; of a stream what its topics carried: JSON lines or a "
-            "table of topic and payload."
+            help="csv, csv.gz or parquet. For a stream: recorded messages, as JSON lines or "
+            "a table of topic and payload."
         ),
     ] = None,
     qi: Annotated[str, typer.Option("--qi", metavar="A,B", help="Quasi-identifiers.")] = "",
     sa: Sensitive = "",
     target: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Classes that a model is to learn from the release."),
+        typer.Option(metavar="COLUMN", help="Classes that a model will learn from the release."),
     ] = None,
     k: Annotated[
-        str, typer.Option("-k", "--k", metavar="LO:HI[:STEP]", help="k to try; or 5,10,20.")
+        str, typer.Option("-k", "--k", metavar="LO:HI[:STEP]", help="k to try, or a list: 5,10,20.")
     ] = "2:20",
     l: Annotated[  # noqa: E741  the field's name for it
         str | None,
@@ -181,8 +194,8 @@ def tune(
         str | None,
         typer.Option(
             metavar="A,B",
-            help="cells, kd, kld or kaca, one or several.",
-            show_default="cells; of a stream its own",
+            help="One or more of cells, kd, kld, kaca.",
+            show_default="cells; for a stream its own",
         ),
     ] = None,
     leave_out: Annotated[
@@ -190,7 +203,7 @@ def tune(
         typer.Option(
             "--leave-out",
             metavar="A,B",
-            help="Try a release without these quasi-identifiers too; give one for each choice.",
+            help="Also try a release without these quasi-identifiers; may be repeated.",
         ),
     ] = None,
     bands: Bands = None,
@@ -199,18 +212,18 @@ def tune(
         typer.Option(
             min=0,
             max=1,
-            help="Score of what is recommended, at least.",
-            show_default="0.02 below that of the records as they are",
+            help="Lowest score of a recommendation.",
+            show_default="0.02 below the score with the original records",
         ),
     ] = None,
     max_deletion: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of suppressed records, at most.")
+        float, typer.Option(min=0, max=1, help="Largest share of suppressed records.")
     ] = 0.05,
     sort: Annotated[
         _Sort | None,
         typer.Option(
-            help="By score, the highest first, or by deletion, the least first.",
-            show_default="score, without a target deletion",
+            help="By score, highest first, or by deletion, lowest first.",
+            show_default="score; deletion without a target",
         ),
     ] = None,
     learner: Annotated[
@@ -218,7 +231,7 @@ def tune(
     ] = _Learner.TREE,
     held_out: Annotated[
         float,
-        typer.Option(min=0.01, max=0.9, help="Share of persons or windows it is judged by."),
+        typer.Option(min=0.01, max=0.9, help="Share of persons or windows that test the model."),
     ] = 0.25,
     id_: Id = None,
     source: Sources = None,
@@ -236,20 +249,32 @@ def tune(
     tap: Annotated[
         float | None,
         typer.Option(
-            min=1, metavar="SECONDS", help="Listen to its topics so long, in place of a file."
+            min=1, metavar="SECONDS", help="Listen to its topics for this long, instead of a file."
         ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes.", show_default="one a core")
+        int | None, typer.Option(min=1, help="Processes.", show_default="one per core")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="For what is left to chance.")] = 0,
+    time_budget: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help="Time for all configurations together; 0: no limit.",
+        ),
+    ] = TUNE_TIME_BUDGET_S,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
 ) -> None:
-    r"""Search for the k and l that can be afforded, and propose a setting.
+    r"""Search for an affordable k and l, and propose settings.
 
-    Each configuration is tried: what it deletes and loses, what a model still learns from it, what
-    an attack finds. Those that do not keep the bounds are shown, and never recommended.
-    Recommended is the largest k times l of the others. Writes results.csv, results.json,
-    front.png, recommended.toml (settings for `anonymizer serve`), and journal.jsonl.
+    Tries every configuration: what share of the records it deletes, how much information it loses,
+    what a model still learns from it, and what an attack finds. Configurations outside the bounds
+    are listed but never recommended. Of the others, the one with the largest k times l is
+    recommended. Writes results.csv, results.json, front.png, recommended.toml (settings for
+    `anonymizer serve`), and journal.jsonl.
+
+    The time budget is shared by all configurations. One that had no time is listed as such, and is
+    tried when the command is started again with the same folder.
 
     [bold]Examples[/bold]
 
@@ -259,6 +284,7 @@ def tune(
 
         anonymizer tune --tap 600 --stream fleet --config gateway.toml --out tuned
     """
+    require("tables", "learn", "plots")
     from rich.console import Console
 
     from anonymizer.app.tuning.bench import Trained, bench_of_table
@@ -271,9 +297,9 @@ def tune(
     if (stream is None) is not (config is None):
         raise SettingsError("stream and config belong together")
     if tap is not None and stream is None:
-        raise SettingsError("tap: needs a stream")
+        raise SettingsError("tap: requires a stream")
     if (table is None) is (tap is None):
-        raise SettingsError("there must be either a file or, of a stream, --tap")
+        raise SettingsError("there must be either a file or, for a stream, --tap")
     settings, declared = _declared(stream, config)
     asked = Search(
         name=stream or (table.name if table else ""),
@@ -289,21 +315,22 @@ def tune(
         max_deletion=max_deletion,
         sort=("deletion" if target is None else "score") if sort is None else sort.value,
         jobs=jobs or os.cpu_count() or 1,
+        time_budget_s=time_budget,
         stream=declared.settings if declared else None,
         banded=tuple(bands_of(bands)),
     )
     console = Console(stderr=True)
     if settings is not None and declared is not None:
         if qi or sa or bands:
-            raise SettingsError("qi, sa, bands: a stream declares its attributes itself")
-        # Before somebody listens for an hour.
+            raise SettingsError("qi, sa, bands: not allowed, a stream declares its attributes")
+        # Before the user listens for an hour.
         asked.space.configurations(sensitive=bool(declared.schema.sensitive))
         bench, left_out = _stream_bench(
             settings, declared, table, tap, trained, seed=seed, console=console
         )
         asked = replace(asked, left_out=left_out)
     else:
-        assert table is not None  # noqa: S101  or there would be a tap, and a stream
+        assert table is not None  # noqa: S101  otherwise there is a stream, with --tap
         columns = declared_columns(
             qi=qi,
             sa=sa,
@@ -319,15 +346,15 @@ def tune(
         with console.status("reading the table"):
             read = read_table(table, columns.columns)
             bench = bench_of_table(read, columns, trained, bands=bands_of(bands), seed=seed)
-    with progress(console) as tell:
-        tuned = run(bench, asked, out, progress=tell)
-    tell_of(console, tuned)
+    with _progress(console, time_budget) as report_progress:
+        tuned = run(bench, asked, out, progress=report_progress)
+    _print_results(console, tuned)
 
 
 def _declared(
     stream: str | None, config: Path | None
 ) -> "tuple[Settings, Stream] | tuple[None, None]":
-    """Return the settings and the stream that is asked for; None: none is."""
+    """Return the settings and the stream that are requested, or None."""
     if stream is None or config is None:
         return None, None
     settings = settings_of(config)
@@ -341,7 +368,7 @@ def _stream(settings: "Settings", name: str) -> "Stream":
     for stream in declared_streams(settings):
         if stream.settings.name == name:
             return stream
-    raise SettingsError("streams: none has the name that is asked for")
+    raise SettingsError("streams: there is none of the requested name")
 
 
 def _stream_bench(
@@ -368,7 +395,7 @@ def _stream_bench(
     else:
         from anonymizer.app.tuning.recording import tap
 
-        assert tap_s is not None  # noqa: S101  the caller has seen to it
+        assert tap_s is not None  # noqa: S101  the caller checked it
         with console.status(f"listening for {tap_s:g} s"):
             messages = asyncio.run(tap(settings.broker, stream, seconds=tap_s))
     with console.status("joining the records"):
@@ -377,16 +404,16 @@ def _stream_bench(
         return bench_of_stream(stream, recorded, trained, seed=seed), recorded.left_out
 
 
-def _numbers(option: str, said: str) -> list[int]:
+def _numbers(option: str, text: str) -> list[int]:
     """Return the numbers of LO:HI, LO:HI:STEP or A,B,C."""
     try:
-        if ":" not in said:
-            return sorted({int(each) for each in said.split(",")})
-        parts = [int(each) for each in said.split(":")]
+        if ":" not in text:
+            return sorted({int(each) for each in text.split(",")})
+        parts = [int(each) for each in text.split(":")]
     except ValueError:
         parts = []
     if not 2 <= len(parts) <= 3 or parts[0] > parts[1] or (parts[2:] and parts[2] < 1):
-        raise SettingsError(f"{option}: must be LO:HI, LO:HI:STEP, or numbers with commas between")
+        raise SettingsError(f"{option}: must be LO:HI, LO:HI:STEP, or numbers separated by commas")
     found = range(parts[0], parts[1] + 1, *parts[2:])
     if len(found) > _MOST_TRIED:
         raise SettingsError(f"{option}: more than {_MOST_TRIED:,} numbers")

@@ -1,5 +1,6 @@
-"""Equivalence classes as a scikit-learn transformer."""
+"""Anonymizer: equivalence classes as a scikit-learn transformer."""
 
+import time
 from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any, Self
@@ -15,7 +16,15 @@ from anonymizer.algorithms.cells.tree_features import encode
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
 from anonymizer.algorithms.records.criteria import why_impossible
 from anonymizer.algorithms.records.measures import measure
-from anonymizer.algorithms.records.problem import make_problem
+from anonymizer.algorithms.records.methods import (
+    AUTO,
+    MODELS,
+    TIME_BUDGET_S,
+    Task,
+    TimeBudget,
+    warm_up,
+)
+from anonymizer.algorithms.records.problem import Problem, make_problem
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.promises import Promise, bounded_shares, check_cells_promise
@@ -32,56 +41,57 @@ from anonymizer.estimators.data_frames import (
     seed_of,
     target_of,
 )
-from anonymizer.estimators.models import MODELS, Task
 
 
 class Anonymizer(RowTransformer):
-    """Replaces the quasi-identifiers of rows by representatives of their equivalence classes.
+    """Replaces quasi-identifiers with representatives of their equivalence classes.
 
-    Every column is a quasi-identifier unless it is said to be something else.
+    Every column is a quasi-identifier unless it is declared otherwise.
 
     Parameters
     ----------
     model
         `kd`, `kld`, `kaca` or `cells`. Cells follow the target: they keep what a model learns.
     k
-        Distinct persons of a class.
+        Fewest distinct persons in a class.
     d, l
-        Distinct values of every quasi-identifier and every sensitive attribute in a class; None:
-        2 and 1 for `kd`, 2 and 2 for `kld`, else 1 and 1.
+        Fewest distinct values of every quasi-identifier and of every sensitive attribute in a
+        class. None: 2 and 1 for `kd`, 2 and 2 for `kld`, otherwise 1 and 1.
     entropy_l, t
         See `anonymizer.domain.promises.Promise`.
     max_share
-        Share of a class that may have one value of a quasi-identifier; None: 0.995 where d is 2 or
-        more. No two columns are of one source here, so that there is no tuple to be bounded.
+        Largest share of a class with the same value of a quasi-identifier. None: 0.995 where d
+        is 2 or more. Every column is a source of its own here, so there is no bound on tuples.
     method
-        `hilbert`, `mondrian` or `best` for `kd` and `kld`, `fast` or `kmeans` for `kaca`; None:
-        the first. Cells have but one.
+        `best`, `hilbert` or `mondrian` for `kd` and `kld`, `fast` or `kmeans` for `kaca`, `tree`
+        for `cells`. None: the first of these; `hilbert` where the time budget is too short for
+        `best` to gain anything.
     time_budget
-        Seconds that `best` may search for classes that lose less.
+        Longest time in seconds that `best` may search for classes with less information loss.
     categorical
-        Columns of categories, by index or name; all others are numbers.
+        Columns of categories, by index or name. All others are numbers.
     sensitive
-        Columns that are to be diverse within a class. They are left as they are.
+        Columns that must be diverse within a class. They are left unchanged.
     bands
-        By sensitive column, the rising edges of bands: numbers of one band are one value. Without,
-        14.1 and 14.2 are two values, which is seldom what is meant.
+        Increasing edges of bands, by sensitive column. Numbers in the same band count as one
+        value; without bands, 14.1 and 14.2 are two values, which is rarely intended.
     untouched
-        Columns that are neither.
+        Columns that are neither quasi-identifiers nor sensitive.
     missing
-        The category that means "missing" and is no value where values are counted.
+        Category that marks a missing value; it is not counted as a value.
     random_state
-        Of the tree of `cells` and the search of `best`; the other methods leave nothing to
-        chance. A search that its time ends is no longer the same at each run.
+        Seed of the tree of `cells`, of K-Means and of the search of `best`. From 2,000 rows on,
+        `best` searches until its time ends: results then differ between runs. Choose `hilbert`
+        where they must not.
 
     Attributes
     ----------
     class_of_
-        Class of each row that was fitted, -1 where it is suppressed, shape (n,).
+        Class of each fitted row, -1 where it is suppressed, shape (n,).
     n_classes_
         Number of classes.
     valid_rows_
-        Indices of the rows that are published.
+        Indices of the published rows.
     deletion_ratio_
         Share of the rows that are suppressed.
     measures_
@@ -89,14 +99,14 @@ class Anonymizer(RowTransformer):
 
     Notes
     -----
-    `fit_transform` publishes the table: every row by the class it was put in, one that is
-    suppressed as nothing but NaN. The promise holds for its result, and was verified by
-    independent code. `transform` answers for rows one by one, whatever the table: by the cell they
-    lie in, else as the first equal row that was fitted, else by the nearest representative. It
-    serves to ask a model that has learned from what was published.
+    `fit_transform` publishes the table: each row becomes the representative of its class, and a
+    suppressed row becomes NaN. The promise holds for its result, and is verified independently.
+    `transform` maps single rows of any table: to the cell that contains them, otherwise to the
+    class of the first equal row that was fitted, otherwise to the nearest representative. Use it
+    to query a model that was trained on the published table.
 
-    But for `cells`, a fitted one remembers the quasi-identifiers of its rows, to know them again:
-    it is as confidential as the table.
+    Except for `cells`, a fitted estimator stores the quasi-identifiers of its rows in order to
+    recognize them: it is as confidential as the table.
     """
 
     def __init__(
@@ -110,7 +120,7 @@ class Anonymizer(RowTransformer):
         t: float = inf,
         max_share: float | None = None,
         method: str | None = None,
-        time_budget: float = 20.0,
+        time_budget: float = TIME_BUDGET_S,
         categorical: Sequence[Column] = (),
         sensitive: Sequence[Column] = (),
         bands: Mapping[Column, Sequence[float]] | None = None,
@@ -147,16 +157,16 @@ class Anonymizer(RowTransformer):
         X
             Rows, shape (n, columns).
         y
-            What a model is to learn from them, for `cells`: labels, numbers, or predictions. None:
-            cells are only to be small.
+            For `cells`: labels, numbers or predictions that a model will learn. None: there is no
+            target, and cells are only made small.
         person
-            Whose row each is: k counts persons. None: each is a person's only one.
+            Person of each row: k counts persons. None: every row is of a different person.
 
         Raises
         ------
         ValueError
-            If a parameter or column is not as it should be, or the table as a whole cannot keep
-            the promise: the message says why.
+            If a parameter or column is invalid, or no partition of the table meets the criteria;
+            the message says why.
         GuaranteeError
             If independent verification finds the promise broken.
         """
@@ -169,12 +179,12 @@ class Anonymizer(RowTransformer):
         y: ArrayLike | None = None,
         person: ArrayLike | None = None,
     ) -> ColumnArray:
-        """Form the classes of rows and return what is published of them; see `fit`."""
+        """Form the classes of rows and return the published rows; see `fit`."""
         rows = self._form(X, y, person)
         return self.columns_.published(rows, self.class_of_, self.representatives_)
 
     def transform(self, X: ArrayLike) -> ColumnArray:  # noqa: N803
-        """Return rows, of any table, with representatives for quasi-identifiers."""
+        """Return rows of any table with representatives in place of quasi-identifiers."""
         check_is_fitted(self)
         rows = rows_to_transform(self, X)
         class_of = self._class_of(self.columns_.values(rows))
@@ -201,9 +211,10 @@ class Anonymizer(RowTransformer):
         if promise.l > 1 and not schema.sensitive:
             raise ValueError(f"l = {promise.l}, but no column is sensitive")
         records = self.columns_.records(rows, person)
-        if reason := why_impossible(make_problem(records, schema, promise), schema):
+        problem = make_problem(records, schema, promise)
+        if reason := why_impossible(problem, schema):
             raise ValueError(f"the promise cannot be kept: {reason}")
-        self.class_of_ = self._classes(records, promise, y, rows)
+        self.class_of_ = self._classes(records, promise, problem, y, rows)
         if verify_classes(records, schema, promise, self.class_of_):
             raise GuaranteeError("the classes do not keep the promise")
         self.n_classes_ = int(self.class_of_.max()) + 1
@@ -214,22 +225,18 @@ class Anonymizer(RowTransformer):
         return rows
 
     def _promise(self) -> Promise:
-        if self.model == "cells":
-            d, l, methods = 1, 1, ["tree"]  # noqa: E741
-        elif self.model in MODELS:
-            model = MODELS[self.model]
-            d, l, methods = model.d, model.l, list(model.methods)  # noqa: E741
-        else:
-            raise ValueError(f"model must be one of cells, {', '.join(MODELS)}")
-        if self.method not in (None, *methods):
-            raise ValueError(f"method of {self.model} must be one of {', '.join(methods)}")
+        if self.model not in MODELS:
+            raise ValueError(f"model must be one of {', '.join(MODELS)}")
+        model = MODELS[self.model]
+        if self.method not in {None, AUTO, *model.methods}:
+            raise ValueError(f"method of {self.model} must be one of {', '.join(model.methods)}")
         if not 0 <= self.time_budget < inf:
             raise ValueError("time_budget must be a number of seconds, 0 or more")
-        d = d if self.d is None else self.d
+        d = model.d if self.d is None else self.d
         promise = Promise(
             k=self.k,
             d=d,
-            l=l if self.l is None else self.l,
+            l=model.l if self.l is None else self.l,
             max_share=bounded_shares(d, self.max_share)[0],
             entropy_l=self.entropy_l,
             t=self.t,
@@ -238,7 +245,12 @@ class Anonymizer(RowTransformer):
         return promise
 
     def _classes(
-        self, records: Records, promise: Promise, y: ArrayLike | None, rows: ColumnArray
+        self,
+        records: Records,
+        promise: Promise,
+        problem: Problem,
+        y: ArrayLike | None,
+        rows: ColumnArray,
     ) -> Int32Array:
         schema = self.columns_.schema
         self.cells_: Cells | None = None
@@ -248,10 +260,18 @@ class Anonymizer(RowTransformer):
             target, numeric = (None, False) if y is None else target_of(y, rows)
             self.cells_ = cells(records, schema, promise, target=target, numeric=numeric, seed=seed)
             return self.cells_.class_of
-        methods = MODELS[self.model].methods
-        class_of = methods[self.method or next(iter(methods))](
-            Task(records, schema, promise, seed, self.time_budget)
+        model = MODELS[self.model]
+        name = model.method_name(self.method, n=records.n, time_budget_s=self.time_budget)
+        warm_up(name, schema, promise)
+        task = Task(
+            records=records,
+            schema=schema,
+            promise=promise,
+            problem=problem,
+            time_left=TimeBudget(self.time_budget, time.monotonic),
+            seed=seed,
         )
+        class_of = model.methods[name](task)
         for value, c in zip(self.columns_.values(rows), class_of.tolist(), strict=True):
             self.known_.setdefault(value.tobytes(), c)
         return class_of

@@ -16,17 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.methods import MODELS, Model, Task
 from anonymizer.app.anonymize import (
-    MODELS,
     Anonymized,
-    Model,
     Places,
     Plan,
     anonymize,
     write_release,
 )
 from anonymizer.app.anonymize.class_labels import labelling_of, n_faulty
-from anonymizer.app.anonymize.models import Task
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
@@ -127,13 +125,14 @@ def choosy(task: Task) -> Int32Array:
 
 
 def endless(task: Task) -> Int32Array:
-    while task.keep_going():
+    assert task.time_left is not None
+    while task.time_left() > 0:
         task.progress(0.5)
     return np.zeros(task.records.n, np.int32)
 
 
 METHODS = {"careless": careless, "choosy": choosy, "endless": endless}
-OWN = {"kd": Model(d=2, l=1, needs_sensitive=False, methods=METHODS)}
+OWN = {"kd": Model(d=2, l=1, methods=METHODS)}
 
 
 def test_what_breaks_its_promise_is_not_published() -> None:
@@ -199,7 +198,7 @@ def test_a_promise_that_no_table_like_this_can_keep_is_refused_with_the_attribut
         ({"model": "none"}, {}, "must be one of kd, kld"),
         ({"method": "none"}, {}, "method must be one of"),
         ({"model": "kld"}, {"sensitive": []}, "needs a sensitive attribute"),
-        ({"promise": Promise(k=2, min_spread={"job": 1.0})}, {}, "job is no numeric"),
+        ({"promise": Promise(k=2, min_spread={"job": 1.0})}, {}, "job is not a numeric"),
     ],
 )
 def test_a_plan_that_does_not_fit_is_refused(
@@ -390,8 +389,12 @@ def test_a_label_that_leaves_a_member_out_or_a_class_too_small_is_found() -> Non
 @pytest.mark.parametrize(
     ("plan", "declared", "fault"),
     [
-        ({"model": "kd", "method": "hilbert"}, {}, "label: model kd has none"),
-        ({"model": "kd", "method": "hilbert", "labels": {}}, {}, "measure: model kd has none"),
+        ({"model": "kd", "method": "hilbert"}, {}, "label: not available for model kd"),
+        (
+            {"model": "kd", "method": "hilbert", "labels": {}},
+            {},
+            "measure: not available for model kd",
+        ),
         ({"labels": {"plate": "prefix"}}, {}, "label: plate is no quasi-identifier"),
         ({"labels": {"at": "prefix"}}, {}, "label: at: a prefix is for categories"),
         ({"labels": {"at": "hours"}}, {"times": ()}, "label: at: hours are for"),

@@ -148,12 +148,12 @@ def test_cells_follow_what_a_model_is_to_learn(table: Path, tmp_path: Path) -> N
     ("options", "message"),
     [
         (["--model", "cells", "--target", "age"], "target: must be a sensitive attribute or a k"),
-        (["--target", "illness"], "target: model kd does not look at one"),
+        (["--target", "illness"], "target: not available for model kd"),
         (
             ["--model", "cells", "--sa", "illness", "-k", "2", "-l", "3"],
             "cells: l = 3 is more than k",
         ),
-        (["--sa", "illness", "--bands", "illness=1:2"], "bands: illness is no sensitive attribute"),
+        (["--sa", "illness", "--bands", "illness=1:2"], "bands: illness is not a numeric"),
         (["--sa", "name", "--bands", "illness"], "bands: must be a name, = and numbers"),
     ],
 )

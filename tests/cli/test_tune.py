@@ -136,7 +136,7 @@ async def test_a_stream_is_tuned_by_what_its_topics_carry_now(
     [
         (["--qi", "age", "-k", "9:2"], "k: must be LO:HI"),
         (["--qi", "age", "--stream", "fleet"], "stream and config belong together"),
-        (["--qi", "age", "--min-score", "0.5"], "min-score: needs a target"),
+        (["--qi", "age", "--min-score", "0.5"], "min-score: requires a target"),
         (["--qi", "age", "--target", "age"], "column age is declared twice"),
         ([], "at least one quasi-identifier is needed"),
     ],

@@ -105,19 +105,19 @@ def test_an_attribute_has_one_domain(values: dict[str, Any], said: str) -> None:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"topic": "records/{source}"}, "{vehicle} is needed"),
+        ({"topic": "records/{source}"}, "{vehicle} is required"),
         ({"topic": "a+/{vehicle}"}, "level 1 is neither plain"),
         ({"topic": "#/{vehicle}"}, "level 1 is neither plain"),
         ({"tells": ["type", "region", "height"]}, "not declared"),
-        ({"tells": ["type"]}, "every attribute must be told"),
-        ({"tells": ["type", "region", "age"]}, "name each once"),
-        ({"name": "profile"}, "name each once"),
-        ({"time": "type"}, "type is the time of a part, no attribute"),
+        ({"tells": ["type"]}, "every attribute must have a source"),
+        ({"tells": ["type", "region", "age"]}, "names must be unique"),
+        ({"name": "profile"}, "names must be unique"),
+        ({"time": "type"}, "type is the time of a part, not an attribute"),
         ({"qos": 2}, "0 or 1"),
-        ({"topic": "records/profile/{vehicle}"}, "topic: must name each once"),
+        ({"topic": "records/profile/{vehicle}"}, "topic: names must be unique"),
     ],
 )
-def test_a_source_is_a_topic_that_tells_attributes(values: dict[str, Any], said: str) -> None:
+def test_a_source_is_a_topic_that_carries_attributes(values: dict[str, Any], said: str) -> None:
     assert said in source(**values)
 
 
@@ -125,25 +125,28 @@ def test_a_source_is_a_topic_that_tells_attributes(values: dict[str, Any], said:
     ("changes", "said"),
     [
         ({"promise": {"k": 1}}, "greater than or equal to 2"),
-        ({"model": "kld"}, "needs promise.l of 2"),
+        ({"model": "kld"}, "requires promise.l of 2"),
         ({"promise": {"min_spread": {"type": 1.0}}}, "numeric quasi-identifiers"),
         ({"offset_s": 60}, "offset_s must be below window_s"),
-        ({"per": "record"}, "is for one source"),
-        ({"count_as": "age"}, "published_as: must name each once"),
-        ({"method": "fast"}, "kmeans and fast for kaca"),
-        ({"model": "kaca"}, "kmeans and fast for kaca"),
-        ({"model": "kaca", "method": "auto", "promise": {"max_share": 0.5}}, "no other bound"),
+        ({"per": "record"}, "requires a single source"),
+        ({"count_as": "age"}, "published_as: names must be unique"),
+        ({"method": "fast"}, 'method: must be auto or hilbert or best for "kd"'),
+        ({"model": "kaca"}, 'method: must be auto or kmeans or fast for "kaca"'),
+        (
+            {"model": "kaca", "method": "auto", "promise": {"max_share": 0.5}},
+            "supports k, d and l only",
+        ),
         ({"model": "kaca", "method": "auto", "cumulative": "enforce"}, "is for kd, kld and cells"),
-        ({"target": "fault"}, 'target: "kd" does not look at one'),
-        ({"labels": "range"}, 'labels: "kd" has its own'),
-        (CELLS | {"method": "best"}, "tree for cells"),
+        ({"target": "fault"}, 'target: not available for "kd"'),
+        ({"labels": "range"}, 'labels: not available for "kd"'),
+        (CELLS | {"method": "best"}, 'auto or tree for "cells"'),
         (CELLS | {"promise": {"k": 4, "l": 5}}, "promise: l = 5 is more than k = 4"),
         (CELLS | {"promise": {"k": 4, "entropy_l": 4.5}}, "entropy-l = 4.5 is more than k = 4"),
         (CELLS | {"target": "age"}, "target: must be a sensitive attribute or a measure"),
         (CELLS | {"target": "height"}, "target: must be a sensitive attribute or a measure"),
-        (CELLS | {"target": "fault"}, "target: is sensitive: needs promise.l of 2 or more"),
+        (CELLS | {"target": "fault"}, "target: is sensitive: requires promise.l of 2 or more"),
         (CELLS | {"labels": "median"}, "'representative' or 'range'"),
-        (CELLS | {"cumulative": "enforce"}, "needs promise.d of 2 or more"),
+        (CELLS | {"cumulative": "enforce"}, "requires promise.d of 2 or more"),
         ({"topic": "anonymized/#"}, "should match pattern"),
         ({"name": "a/b"}, "should match pattern"),
         ({"attributes": [{**a, "role": "sensitive"} for a in FLEET["attributes"]]}, "at least one"),
@@ -152,7 +155,7 @@ def test_a_source_is_a_topic_that_tells_attributes(values: dict[str, Any], said:
                 "attributes": [{**a, "role": "qi"} for a in FLEET["attributes"]],
                 "promise": {"l": 2},
             },
-            "need a sensitive attribute",
+            "require a sensitive attribute",
         ),
     ],
 )
@@ -193,7 +196,7 @@ def test_windows_begin_with_local_days_unless_told_otherwise(
 
 def test_two_streams_are_apart() -> None:
     other = {**FLEET, "name": "other"}
-    with pytest.raises(ValidationError, match="sources: topic: must name each once"):
+    with pytest.raises(ValidationError, match="sources: topic: names must be unique"):
         Settings.model_validate({"streams": [FLEET, other]})
-    with pytest.raises(ValidationError, match="streams: must name each once"):
+    with pytest.raises(ValidationError, match="streams: names must be unique"):
         Settings.model_validate({"streams": [FLEET, FLEET]})

@@ -61,7 +61,7 @@ class Search:
     @property
     def loss(self) -> float:
         """Information loss of all records now."""
-        _, head, _, _ = self.tally
+        head = self.tally.head
         classes = self.partition[1][: int(head[0]["n_classes"])]
         return float((classes["size"] * classes["loss"]).sum())
 
@@ -80,7 +80,7 @@ def search_from(
     lie near each other. O(n columns log n); 8 bytes a record for each of its columns, and 60 bytes
     besides.
     """
-    (cells, rule, _, _), head, _, _ = tally
+    cells, rule, head = tally.problem.cells, tally.problem.rule, tally.head
     partition = partition_of(class_of, tally)
     told_apart = np.flatnonzero((np.arange(len(rule)) < head["n_qis"]) | (rule["distinct"] > 1))
     order = np.empty((len(told_apart) + 1, len(cells)), np.int32)
@@ -94,17 +94,17 @@ def search_from(
     left_out, n = class_of == SUPPRESSED, len(class_of)
     at = 0 if left_out.any() and not left_out.all() else n
     while at < n:
-        at = admit(at, (order, rank), tally, partition, scratch)
+        at = admit(at, Orders(order, rank), tally, partition, scratch)
         if at < n and not keep_going():
             break
-    return Search((order, rank), tally, partition, scratch)
+    return Search(Orders(order, rank), tally, partition, scratch)
 
 
 def improve(
     search: Search,
     *,
     keep_going: Callable[[], bool],
-    left: Callable[[], float] | None,
+    time_left: Callable[[], float] | None,
     rng: np.random.Generator,
     progress: Callable[[float], None],
 ) -> Int32Array:
@@ -118,13 +118,13 @@ def improve(
     ever longer ones that are heated again, until one gains less than a thousandth.
     """
     cheapest, least = search.class_of, search.cost
-    _, head, _, _ = search.tally
+    head = search.tally.head
     n, k = len(cheapest), int(head[0]["k"])
     hottest = _HEAT * k * least / max(n, 1)
-    if left is not None:
+    if time_left is not None:
         used = 0
         while keep_going():
-            gone = 1 - left()
+            gone = 1 - time_left()
             full = _FULL_WORK * n * gone
             warmth = (1 - gone) ** 2 * min(1.0, used / full if full > 0 else 0.0)
             used += _moves(search, hottest * warmth, _WORK_A_CALL, rng, progress)
@@ -156,7 +156,7 @@ def _moves(
     tally, partition = search.tally, search.partition
     draws = draw(rng, _DRAWS_A_CALL)
     left = make_moves(heat, given, draws, search.orders, tally, partition, search.scratch)
-    (_, rule, _, _), _, _, _ = tally
+    rule = tally.problem.rule
     if (rule["share"] < 1).any() and rng.random() < _REDRAWN:
         redraw_all(tally, partition)  # bounds on frequent values get loose
     progress(search.loss)
@@ -175,7 +175,7 @@ def best(
     *,
     dm_weight: float = 0.0,
     keep_going: Callable[[], bool],
-    left: Callable[[], float] | None = None,
+    time_left: Callable[[], float] | None = None,
     seed: int,
     progress: Callable[[float], None] = lambda _loss: None,
 ) -> Int32Array:
@@ -193,12 +193,13 @@ def best(
         0.01, classes of 3 k must be better by 0.02 of GCP than classes of k.
     keep_going
         Asked every 50 ms or so; once False, the best so far is returned.
-    left
+    time_left
         Share of the time that is left, 1 at first and 0 at last, by which the search cools; None:
         not known. The same time gives better classes where it is. Not asked where records are so
         few that the search ends by itself.
     seed
-        Equal seeds give equal classes where `keep_going` is always True and `left` is not asked.
+        Equal seeds give equal classes where `keep_going` is always True and `time_left` is not
+        called.
     progress
         Told the GCP so far.
 
@@ -229,7 +230,7 @@ def best(
     found = improve(
         search_from(class_of, tally, keep_going=keep_going),
         keep_going=keep_going,
-        left=left if problem.n >= _LONG_SEARCH else None,
+        time_left=time_left if problem.n >= _LONG_SEARCH else None,
         rng=np.random.default_rng(seed),
         progress=lambda loss: progress(loss / (problem.n * q)),
     )

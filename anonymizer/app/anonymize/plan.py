@@ -1,56 +1,61 @@
-"""What is asked of a release.
-
-Bands of sensitive numbers: values of one band count as one.
-"""
+"""Plan of a release: its promise, model and settings; and bands of sensitive numbers."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from math import inf
+from operator import index
+from typing import TypeVar, get_args
 
 from anonymizer.algorithms.records.attributes import in_bands
+from anonymizer.algorithms.records.methods import AUTO, MODELS, TIME_BUDGET_S
 from anonymizer.app.anonymize.class_labels import LabelForm, LanguageName
 from anonymizer.app.anonymize.release_report import CostName
-from anonymizer.domain.promises import Promise
+from anonymizer.domain.promises import Promise, bounded_shares
 from anonymizer.domain.records import Records, Schema
 from anonymizer.errors import SettingsError
 from anonymizer.files.coded_table import CodedTable
 
+Choice = TypeVar("Choice", bound=str)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is asked for, besides what the columns are.
+    """Settings of a release, apart from the roles of the columns.
 
     Attributes
     ----------
     model, method
-        Names in `MODELS` and in its `methods`.
+        Names in `MODELS` and in its `methods`. For `auto` see `Model.method_name`.
     promise
-        What every class must keep.
+        The criteria of every class.
     cost
-        Which information loss is kept low, and whether hierarchies are published.
+        The information loss that is minimized; `taxonomy` publishes labels of hierarchies.
     dm_weight
-        What the discernibility of classes counts beside it.
+        Weight of the discernibility metric relative to the information loss.
     time_budget_s
-        How long a method that could go on for ever may take.
+        Longest time that a search may take.
     seed
-        For what a method leaves to chance.
+        Seed of everything random.
     target
-        Column, sensitive or kept, of the classes that a model is to learn from the release; None:
-        there is none. For `cells`.
+        For `cells`: the sensitive or kept column of the classes that a model will learn from the
+        release. None: there is no target.
     labels, language
-        For `kaca`: in which form each quasi-identifier is told (not named: `plain`), and in which
-        language. What is told in `hours` must be declared as a time.
+        For `kaca`: the form of each quasi-identifier's labels (default `plain`), and their
+        language. A column in the form `hours` must be declared as a time.
     measures
-        For `kaca`: columns of numbers whose mean over each class is published.
+        For `kaca`: numeric columns whose mean over each class is published.
     bands
-        Rising edges of the bands of sensitive numbers, by name: values of one band count as one.
+        Increasing edges of the bands of sensitive numbers, by name. Values in the same band
+        count as one.
     """
 
     model: str
-    method: str
     promise: Promise
+    method: str = AUTO
     cost: CostName = "range"
     dm_weight: float = 0.0
-    time_budget_s: float = 20.0
+    time_budget_s: float = TIME_BUDGET_S
     seed: int = 0
     target: str | None = None
     labels: Mapping[str, LabelForm] = field(default_factory=dict)
@@ -59,25 +64,159 @@ class Plan:
     bands: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
-def with_bands(coded: CodedTable, bands: Mapping[str, Sequence[float]]) -> CodedTable:
-    """Return a table whose sensitive numbers are their bands; what is published stays as it is.
+def make_plan(
+    *,
+    model: str,
+    k: int,
+    d: int | None = None,
+    l: int | None = None,  # noqa: E741  the field's name for it
+    method: str | None = None,
+    cost: CostName = "range",
+    dm_weight: float = 0.0,
+    time_budget_s: float = TIME_BUDGET_S,
+    max_share: float | None = None,
+    max_source_share: float | None = None,
+    min_spread: Mapping[str, float] | None = None,
+    entropy_l: float = 1.0,
+    t: float | None = None,
+    as_published: bool = False,
+    seed: int = 0,
+    target: str | None = None,
+    labels: Mapping[str, LabelForm] | None = None,
+    language: LanguageName = "zh",
+    measures: Sequence[str] = (),
+    bands: Mapping[str, Sequence[float]] | None = None,
+) -> Plan:
+    """Return the plan that options ask for, with the defaults of the model.
 
     Parameters
     ----------
-    bands
-        Rising edges, by name.
+    d, l, method, max_share, max_source_share, t
+        See `Plan` and `Promise`. None: the default of the model; no bound on t.
+    as_published
+        Whether shares have no bound unless one is given, as in the paper.
 
     Raises
     ------
     SettingsError
-        If one is no sensitive attribute with numbers, or its edges do not rise.
+        If there is no such model, or a number is out of its range.
+    """
+    if model not in MODELS:
+        raise SettingsError(f"model: must be one of {', '.join(MODELS)}")
+    chosen = MODELS[model]
+    d = whole_number("d", chosen.d if d is None else d, 1)
+    shares = bounded_shares(1 if as_published else d, max_share, max_source_share)
+    return Plan(
+        model=model,
+        method=AUTO if method is None else method,
+        promise=make_promise(
+            k=whole_number("k", k, 2),
+            d=d,
+            l=whole_number("l", chosen.l if l is None else l, 1),
+            max_share=shares[0],
+            max_source_share=shares[1],
+            min_spread=min_spread,
+            entropy_l=entropy_l,
+            t=t,
+        ),
+        cost=_one_of("cost", cost, CostName),
+        dm_weight=real_number("dm_weight", dm_weight, 0),
+        time_budget_s=real_number("time_budget_s", time_budget_s, 0),
+        seed=whole_number("seed", seed, 0),
+        target=target,
+        labels={name: _one_of("labels", f, LabelForm) for name, f in (labels or {}).items()},
+        language=_one_of("language", language, LanguageName),
+        measures=measures,
+        bands=bands or {},
+    )
+
+
+def make_promise(
+    *,
+    k: int,
+    d: int,
+    l: int,  # noqa: E741  the field's name for it
+    max_share: float,
+    max_source_share: float,
+    min_spread: Mapping[str, float] | None,
+    entropy_l: float,
+    t: float | None,
+) -> Promise:
+    """Return a promise; None: no bound.
+
+    Raises
+    ------
+    SettingsError
+        If a number is out of its range.
+    """
+    spreads = min_spread or {}
+    return Promise(
+        k=whole_number("k", k, 1),
+        d=whole_number("d", d, 0),
+        l=whole_number("l", l, 0),
+        max_share=real_number("max_share", max_share, 0, 1),
+        max_source_share=real_number("max_source_share", max_source_share, 0, 1),
+        min_spread={name: real_number("min_spread", x, 0) for name, x in spreads.items()},
+        entropy_l=real_number("entropy_l", entropy_l, 1),
+        t=inf if t is None else real_number("t", t, 0),
+    )
+
+
+def whole_number(name: str, value: int, least: int) -> int:
+    """Return a whole number that is not below the least one.
+
+    Raises
+    ------
+    SettingsError
+        If it is below, or is no whole number.
+    """
+    with suppress(TypeError):
+        if index(value) >= least:
+            return index(value)
+    raise SettingsError(f"{name}: must be a whole number of {least} or more")
+
+
+def real_number(name: str, value: float, least: float, most: float = inf) -> float:
+    """Return a number that lies between two others.
+
+    Raises
+    ------
+    SettingsError
+        If it does not, or is no number.
+    """
+    with suppress(TypeError, ValueError):
+        if least <= float(value) <= most:
+            return float(value)
+    bounds = f"of {least:g} or more" if most == inf else f"from {least:g} to {most:g}"
+    raise SettingsError(f"{name}: must be a number {bounds}")
+
+
+def _one_of(name: str, choice: Choice, choices: object) -> Choice:
+    known = get_args(choices)
+    if choice not in known:
+        raise SettingsError(f"{name}: must be one of {', '.join(known)}")
+    return choice
+
+
+def with_bands(coded: CodedTable, bands: Mapping[str, Sequence[float]]) -> CodedTable:
+    """Return a table with bands in place of sensitive numbers; published values do not change.
+
+    Parameters
+    ----------
+    bands
+        Increasing edges, by name.
+
+    Raises
+    ------
+    SettingsError
+        If a name is not that of a numeric sensitive attribute, or edges do not increase.
     """
     attributes = list(coded.schema.sensitive)
     columns = coded.records.sensitive.copy()
     for name, edges in bands.items():
         places = [j for j, attribute in enumerate(attributes) if attribute.name == name]
         if not places or not attributes[places[0]].numeric:
-            raise SettingsError(f"bands: {name} is no sensitive attribute with numbers")
+            raise SettingsError(f"bands: {name} is not a numeric sensitive attribute")
         j = places[0]
         try:
             attributes[j], band_of = in_bands(attributes[j], edges)

@@ -1,4 +1,4 @@
-"""A table through coding, classes, verification and generalization."""
+"""Anonymization of a table: coding, classes, verification, generalization, report."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,32 +10,40 @@ import numpy as np
 from anonymizer.algorithms.kaca.features import Feature
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import why_impossible
-from anonymizer.algorithms.records.local_search import warm_up
+from anonymizer.algorithms.records.methods import (
+    AUTO,
+    MODELS,
+    Model,
+    Task,
+    TimeBudget,
+    searches,
+    warm_up,
+)
 from anonymizer.algorithms.records.ordering import arranged
 from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.app.anonymize.class_labels import Labelling, joined, labelling_of, n_faulty
-from anonymizer.app.anonymize.models import MODELS, Method, Model, Task
 from anonymizer.app.anonymize.plan import Plan, with_bands
 from anonymizer.app.anonymize.publication import CLASS_COLUMN, Publication, publish
 from anonymizer.app.anonymize.release_report import AnonymizeReport, CostName
 from anonymizer.app.anonymize.report_figures import report_of, settings_of, warnings_of
 from anonymizer.app.anonymize.statistics import measured, with_summaries
 from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.promises import check_cells_promise
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
 from anonymizer.files.coded_table import CodedTable, Declared, code_table
 from anonymizer.files.tables import Table
 
 Progress: TypeAlias = Callable[[str, float, float | None], None]
-"""Told the step, the seconds that it has taken, and the information loss so far."""
+"""Called with the step, the seconds it has taken so far, and the information loss so far."""
 MOST_CLASSES = 100
-"""Values of a target: with more it is no class."""
+"""Largest number of values of a target."""
 COSTS: dict[CostName, Cost] = {"range": Cost.RANGE, "set": Cost.SET, "taxonomy": Cost.TAXONOMY}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Anonymized:
-    """A release that has been verified, and the report on it."""
+    """A verified release, and the report on it."""
 
     publication: Publication
     report: AnonymizeReport
@@ -55,34 +63,35 @@ def anonymize(
     Parameters
     ----------
     models
-        What `plan.model` names.
+        Models by name.
     clock
-        Tells seconds that never go back.
+        Returns seconds that never go back.
     progress
-        Told now and then the step, the seconds that it has taken, and the information loss so
-        far where there is one.
+        Called regularly; the information loss is None in steps that have none.
 
     Raises
     ------
     InputError
-        If the table is not as declared, or cannot keep the promise.
+        If the table does not match its declaration, or cannot meet the criteria.
     SettingsError
-        If the plan and what is declared do not go together.
+        If the plan does not match the declaration.
     GuaranteeError
-        If a class does not keep the promise when independent code looks at it.
+        If independent verification finds that a class does not meet the criteria.
     """
     steps = _Steps(clock, progress)
     with steps.timed("code"):
         coded = with_bands(code_table(table, declared), plan.bands)
         model = _model(plan, coded, models)
+        plan = _with_method(plan, model, coded.records.n)
         labelling = labelling_of(coded.schema, declared, plan.labels, plan.language)
         measure = measured(table, declared, plan.measures)[coded.row]
-    if plan.method == "best":
+    if searches(plan.method):
         with steps.timed("compile"):
-            warm_up(coded.schema, plan.promise)
+            warm_up(plan.method, coded.schema, plan.promise)
     with steps.timed("partition"):
-        method = model.methods[plan.method]
-        class_of, in_time = _partition(table, coded, plan, method, steps, how=labelling.features)
+        class_of, in_time = _partition(
+            table, coded, plan, model, steps, features=labelling.features
+        )
         if model.has_labels:
             class_of = joined(coded, class_of, COSTS[plan.cost], labelling)
     with steps.timed("verify"):
@@ -112,7 +121,7 @@ def anonymize(
 
 
 class _Steps:
-    """Times each step, and tells how it goes."""
+    """Times the steps and reports progress."""
 
     def __init__(
         self,
@@ -120,7 +129,7 @@ class _Steps:
         progress: Progress,
     ) -> None:
         self.seconds: dict[str, float] = {}
-        self._clock, self._progress = clock, progress
+        self.clock, self._progress = clock, progress
         self._name, self._began = "", 0.0
         self._loss: float | None = None
 
@@ -129,71 +138,81 @@ class _Steps:
         return self
 
     def __enter__(self) -> None:
-        self._began = self._clock()
-        self.tell()
+        self._began = self.clock()
+        self.report()
 
     def __exit__(self, *exc_info: object) -> None:
         self.seconds[self._name] = round(self.used_s(), 3)
 
     def used_s(self) -> float:
-        return self._clock() - self._began
+        return self.clock() - self._began
 
-    def tell(self, loss: float | None = None) -> None:
+    def report(self, loss: float | None = None) -> None:
         self._loss = self._loss if loss is None else loss
         self._progress(self._name, self.used_s(), self._loss)
 
 
 def _model(plan: Plan, coded: CodedTable, models: Mapping[str, Model]) -> Model:
-    """Return the model of a plan that fits it and the table."""
+    """Return the model of a plan, after checking that plan, model and table go together."""
     if plan.model not in models:
         raise SettingsError(f"model: must be one of {', '.join(models)}")
     model = models[plan.model]
-    if plan.method not in model.methods:
+    if plan.method not in {AUTO, *model.methods}:
         raise SettingsError(f"model {plan.model}: method must be one of {', '.join(model.methods)}")
     if model.needs_sensitive and not coded.schema.sensitive:
         raise SettingsError(f"model {plan.model} needs a sensitive attribute")
     numeric = [qi.name for qi in coded.schema.qis if qi.numeric]
     if astray := [name for name in plan.promise.min_spread if name not in numeric]:
-        raise SettingsError(f"min-spread: {astray[0]} is no numeric quasi-identifier")
+        raise SettingsError(f"min-spread: {astray[0]} is not a numeric quasi-identifier")
     if not model.has_labels and (plan.labels or plan.measures):
         option = "label" if plan.labels else "measure"
-        raise SettingsError(f"{option}: model {plan.model} has none")
+        raise SettingsError(f"{option}: not available for model {plan.model}")
+    if plan.model == "cells":
+        _check_cells(plan, coded)
+    elif plan.target is not None:
+        raise SettingsError(f"target: not available for model {plan.model}")
+    return model
+
+
+def _check_cells(plan: Plan, coded: CodedTable) -> None:
+    try:
+        check_cells_promise(plan.promise)
+    except ValueError as error:
+        raise SettingsError(f"model cells: {error}") from error
     if plan.target is not None:
-        if plan.model != "cells":
-            raise SettingsError(f"target: model {plan.model} does not look at one")
         if plan.target not in coded.open.columns:
             raise SettingsError("target: must be a sensitive attribute or a kept column")
         if coded.open[plan.target].n_unique() > MOST_CLASSES:
             raise SettingsError(f"target: has more than {MOST_CLASSES} values")
-    return model
+
+
+def _with_method(plan: Plan, model: Model, n: int) -> Plan:
+    """Return the plan with the name of the method that `auto` stands for."""
+    name = model.method_name(plan.method, n=n, time_budget_s=plan.time_budget_s)
+    return replace(plan, method=name)
 
 
 def _partition(
     table: Table,
     coded: CodedTable,
     plan: Plan,
-    method: Method,
+    model: Model,
     steps: _Steps,
     *,
-    how: Sequence[Feature],
+    features: Sequence[Feature],
 ) -> tuple[Int32Array, bool]:
-    """Return the class of each record, and whether the method came to an end by itself."""
+    """Return the class of each record, and whether the method ended within its time budget."""
+    time_left = TimeBudget(plan.time_budget_s, steps.clock)
     order = arranged(coded.records, coded.open_code)
     records = coded.records.only(order)
     problem = make_problem(records, coded.schema, plan.promise, cost=COSTS[plan.cost])
     reason = why_impossible(problem, coded.schema)
     if reason is not None:
         raise InputError(f"{table.path}: the promise cannot be kept: {reason}")
-    in_time, began_s = True, steps.used_s()
 
-    def left() -> float:
-        return max(plan.time_budget_s - steps.used_s(), 0) / max(plan.time_budget_s - began_s, 1e-9)
-
-    def keep_going() -> bool:
-        nonlocal in_time
-        steps.tell()
-        in_time &= steps.used_s() < plan.time_budget_s
-        return in_time
+    def reported_time_left() -> float:
+        steps.report()
+        return time_left()
 
     task = Task(
         records=records,
@@ -201,27 +220,26 @@ def _partition(
         promise=plan.promise,
         problem=problem,
         dm_weight=plan.dm_weight,
-        keep_going=keep_going,
-        left=left,
-        progress=steps.tell,
+        time_left=reported_time_left,
+        progress=steps.report,
         seed=plan.seed,
         target=None
         if plan.target is None
         else coded.open_code[order, coded.open.columns.index(plan.target)],
-        how=how,
+        features=features,
     )
-    found = method(task)
+    found = model.methods[plan.method](task)
     if not (found != SUPPRESSED).any():
-        raise InputError(f"{table.path}: no class that was found keeps the promise")
+        raise InputError(f"{table.path}: no class that keeps the promise was found")
     class_of = np.empty(coded.records.n, np.int32)
     class_of[order] = found
-    return class_of, in_time
+    return class_of, not time_left.ended_search
 
 
 def _check_labels(
     table: Table, coded: CodedTable, publication: Publication, plan: Plan, labelling: Labelling
 ) -> None:
-    """Read the labels of each class back from the rows that are to leave."""
+    """Read the labels of each class back from the rows to be published, and verify them."""
     first = np.unique(publication.frame[CLASS_COLUMN].to_numpy(), return_index=True)[1]
     columns = [publication.frame[qi.name].gather(first).to_list() for qi in coded.schema.qis]
     faults = n_faulty(coded, publication.class_of, columns, plan.promise.k, labelling)

@@ -23,7 +23,7 @@ from anonymizer.files.tables import Table
 from anonymizer.pipeline.records.declaration import Stream
 
 Learner: TypeAlias = Literal["tree", "forest"]
-_FORMAT = 1
+_FORMAT = 2
 """Of the journal; another one where the same configuration would be found otherwise."""
 
 

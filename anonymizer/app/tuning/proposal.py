@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
+from anonymizer.algorithms.records.methods import MODELS
 from anonymizer.app.tuning.space import Configuration
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import NO_CODE, Attribute, Schema
 from anonymizer.errors import SettingsError
 from anonymizer.settings import StreamSettings
 from anonymizer.settings.stream_attributes import RESERVED
-from anonymizer.settings.streams import METHODS
 
 _MOST_STEPS = 1000
 """Values that a number is told apart by, where it is not whole."""
@@ -40,7 +40,7 @@ def proposal_for_stream(
         If it is none that a stream can have.
     """
     said = settings.model_dump(mode="json", exclude_unset=True)
-    if METHODS[settings.model] != METHODS[configuration.model]:
+    if MODELS[settings.model].methods != MODELS[configuration.model].methods:
         for key in ("method", "target", "labels"):
             said.pop(key, None)  # it is none of the other's
     if configuration.model == "cells" and target is not None:

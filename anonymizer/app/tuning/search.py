@@ -1,12 +1,11 @@
-"""The search: every configuration of a grid, on every core.
+"""Search over the configurations of a grid, on every core and within a time budget."""
 
-A search from its bench to its files.
-"""
-
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from math import inf
 from multiprocessing import get_context
 from pathlib import Path
 from signal import SIG_IGN, SIGINT, signal
@@ -15,7 +14,8 @@ from anonymizer.app.tuning.bench import Bench
 from anonymizer.app.tuning.journal import Journal
 from anonymizer.app.tuning.proposal import proposal_for_stream, proposal_for_table
 from anonymizer.app.tuning.space import Configuration, Space
-from anonymizer.app.tuning.trial import Row, Trial, try_row, without
+from anonymizer.app.tuning.time_shares import TUNE_TIME_BUDGET_S, RowTime, TimeShares
+from anonymizer.app.tuning.trial import Row, Trial, has_search, no_time, prepare, try_row, without
 from anonymizer.app.tuning.tune_files import JOURNAL, folder, write_results
 from anonymizer.app.tuning.tune_report import Sort, TuneReport, report_of
 from anonymizer.errors import InputError, SettingsError
@@ -29,20 +29,24 @@ def search(
     *,
     max_deletion: float = 1.0,
     jobs: int = 1,
+    deadline_s: float = inf,
     progress: Callable[[int], None] = lambda _n: None,
 ) -> list[Trial]:
-    """Return what comes of each configuration, in the order given.
+    """Return the trial of each configuration, in the order given.
 
     Parameters
     ----------
     journal
-        What it knows is not tried again; what is found is written down at once.
+        Configurations in it are not tried again; new trials are added at once.
     max_deletion
-        Configurations that suppress more are pruned early.
+        Configurations that suppress a larger share are pruned early.
     jobs
-        Processes. What is found is the same for any number of them.
+        Number of processes. Without searches that end with their time, trials do not depend on it.
+    deadline_s
+        No configuration begins after it, by `time.monotonic`. Those that remain have the state
+        `no_time` and are not written to the journal.
     progress
-        Told now and then how many configurations are done.
+        Called with the number of configurations that are done.
 
     Raises
     ------
@@ -58,85 +62,142 @@ def search(
         and not (trial.state == "pruned" and trial.deletion <= max_deletion)
     }
     progress(len(found))
-    rows = _rows(each for each in configurations if each not in found)
-    for trials in _tried(bench, rows, max_deletion, min(jobs, len(rows))):
-        journal.add(trials)
-        found |= {trial.configuration: trial for trial in trials}
+    rows = _rows(bench, [each for each in configurations if each not in found])
+    for trials in _tried(bench, rows, max_deletion, jobs, deadline_s):
+        tried = [trial for trial in trials if trial.state != "no_time"]
+        journal.add(tried)
+        found |= {trial.configuration: trial for trial in tried}
         progress(len(found))
-    return [_pruned(found[each], max_deletion) for each in configurations]
+    return [
+        _pruned(found[each], max_deletion) if each in found else no_time(each)
+        for each in configurations
+    ]
 
 
 def _pruned(trial: Trial, max_deletion: float) -> Trial:
-    """Return a trial as it were if it had been found under this bound."""
+    """Return a trial as it would be under this bound."""
     if trial.state != "tried" or trial.deletion <= max_deletion:
         return trial
     unknown = {"score": None, "linked": None, "homogeneous": None}
     return trial.model_copy(update={"state": "pruned"} | unknown)
 
 
-def _rows(configurations: Iterable[Configuration]) -> list[Row]:
-    together: dict[tuple[str, int, int, tuple[str, ...]], list[int]] = {}
-    for each in configurations:
-        together.setdefault((each.model, each.k, each.d, each.without), []).append(each.l)
-    return [Row(*of, l=tuple(diverse)) for of, diverse in together.items()]
+def _rows(bench: Bench, configurations: Sequence[Configuration]) -> list[Row]:
+    """Return rows of configurations, those that search last: only they use any time that is left.
+
+    A configuration that searches is a row of its own.
+    """
+    long = {each.model: has_search(bench, each.model) for each in configurations}
+    together: dict[tuple[str, int, int, tuple[str, ...], int], list[int]] = {}
+    for each in sorted(configurations, key=lambda each: long[each.model]):
+        row = each.model, each.k, each.d, each.without, each.l if long[each.model] else 0
+        together.setdefault(row, []).append(each.l)
+    return [Row(*of[:4], l=tuple(ls)) for of, ls in together.items()]
 
 
 def _tried(
-    bench: Bench, rows: Sequence[Row], max_deletion: float, jobs: int
+    bench: Bench, rows: Sequence[Row], max_deletion: float, jobs: int, deadline_s: float
 ) -> Iterator[list[Trial]]:
-    """Yield what comes of each row, as it comes."""
-    if jobs <= 1:
-        for row in rows:
-            yield try_row(bench, row, max_deletion=max_deletion)
+    """Yield the trials of each row when they are done."""
+    models = sorted({row.model for row in rows})
+    jobs = min(jobs, len(rows))
+    shares = TimeShares(deadline_s, n_waiting=sum(len(row.l) for row in rows), n_processes=jobs)
+    if jobs > 1:
+        yield from _tried_by_processes(bench, rows, max_deletion, shares, (jobs, models))
         return
+    prepare(bench, models)
+    rest_s = 0.0
+    for i, row in enumerate(rows):
+        row_time = shares.begin(i, len(row.l), rest_s=rest_s)
+        trials, rest_s = _try_row(bench, row, max_deletion, row_time)
+        shares.end(i)
+        yield trials
+
+
+def _tried_by_processes(
+    bench: Bench,
+    rows: Sequence[Row],
+    max_deletion: float,
+    shares: TimeShares,
+    processes: tuple[int, Sequence[str]],
+) -> Iterator[list[Trial]]:
+    jobs, models = processes
     # Not forked: the libraries have threads of their own.
     pool = ProcessPoolExecutor(
-        jobs, mp_context=get_context("spawn"), initializer=_hold, initargs=(bench,)
+        jobs, mp_context=get_context("spawn"), initializer=_hold, initargs=(bench, models)
     )
     try:
-        waiting = [pool.submit(_try_held, row, max_deletion) for row in rows]
-        for done in as_completed(waiting):
-            yield done.result()
+        wait([pool.submit(_ready) for _ in range(jobs)])  # its time is no configuration's
+        running: dict[Future[tuple[list[Trial], float]], int] = {}
+        rest_s, waiting = 0.0, iter(enumerate(rows))
+        while True:
+            while len(running) < jobs and (following := next(waiting, None)) is not None:
+                i, row = following
+                row_time = shares.begin(i, len(row.l), rest_s=rest_s)
+                running[pool.submit(_try_held, row, max_deletion, row_time)] = i
+            if not running:
+                return
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                shares.end(running.pop(done))
+                trials, rest_s = done.result()
+                yield trials
     except BrokenProcessPool:
         raise InputError(
-            "a process of the search was ended from outside, for want of memory perhaps: "
-            "started once more it goes on, with fewer --jobs"
+            "a process of the search was ended from outside, perhaps for lack of memory: "
+            "start the command again to continue, with fewer --jobs"
         ) from None
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)  # results are in: no need to wait for exits
 
 
 _held: list[Bench] = []
-"""In a process of the pool, the bench: sent once and not with every row."""
+"""In a process of the pool, the bench: sent once instead of with every row."""
 
 
-def _hold(bench: Bench) -> None:
-    signal(SIGINT, SIG_IGN)  # of Ctrl-C the process that waits for us takes care
+def _hold(bench: Bench, models: Sequence[str]) -> None:
+    signal(SIGINT, SIG_IGN)  # the parent process handles Ctrl-C
     _held[:] = [bench]
+    prepare(bench, models)
 
 
-def _try_held(row: Row, max_deletion: float) -> list[Trial]:
-    return try_row(_held[0], row, max_deletion=max_deletion)
+def _ready() -> None:
+    """Return once the process has started."""
+
+
+def _try_held(row: Row, max_deletion: float, row_time: RowTime) -> tuple[list[Trial], float]:
+    return _try_row(_held[0], row, max_deletion, row_time)
+
+
+def _try_row(
+    bench: Bench, row: Row, max_deletion: float, row_time: RowTime
+) -> tuple[list[Trial], float]:
+    """Return the trials of a row, and the time of each apart from its searches."""
+    began_s = time.monotonic()
+    trials = try_row(bench, row, max_deletion=max_deletion, row_time=row_time)
+    rest_s = time.monotonic() - began_s - row_time.searched_s
+    return trials, max(rest_s, 0.0) / len(trials)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What is searched for, and where.
+    """Settings of a search.
 
     Attributes
     ----------
     name
         File name of the table, or name of the stream.
     space
-        What is tried.
+        The configurations to try.
     target
-        Name of what is learned.
+        Name of the target, or None.
     min_score, max_deletion, sort
         See `TuneReport`.
     jobs
-        Processes.
+        Number of processes.
+    time_budget_s
+        Time for all configurations together; 0: no limit.
     stream
-        The stream that the setting is for; None: a table.
+        The stream that the proposal is for; None: a table.
     left_out
         See `TuneReport`.
     banded
@@ -150,20 +211,21 @@ class Search:
     max_deletion: float
     sort: Sort
     jobs: int = 1
+    time_budget_s: float = TUNE_TIME_BUDGET_S
     stream: StreamSettings | None = None
     left_out: Mapping[str, int] = field(default_factory=dict)
     banded: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.target is None and self.min_score is not None:
-            raise SettingsError("min-score: needs a target")
+            raise SettingsError("min-score: requires a target")
         if self.target is None and self.sort == "score":
-            raise SettingsError("sort: by score needs a target")
+            raise SettingsError("sort: score requires a target")
 
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """The report, the files, and why no setting was written though one is recommended."""
+    """The report, the files, and why no settings were written for a recommendation."""
 
     report: TuneReport
     files: list[Path]
@@ -177,20 +239,21 @@ def tune(
     *,
     progress: Callable[[int, int], None] = lambda _done, _n: None,
 ) -> Tuned:
-    """Search, and write what is found to a folder; one that was ended goes on.
+    """Search, and write the results to a folder; an earlier search in it is continued.
 
     Parameters
     ----------
     progress
-        Told how many configurations are done, and of how many.
+        Called with the number of configurations that are done, and the number of all.
 
     Raises
     ------
     GuaranteeError, InputError, SettingsError
         As `search`, `Space.configurations` and `write_results`.
     """
+    deadline_s = time.monotonic() + (asked.time_budget_s or inf)
     configurations = asked.space.configurations(sensitive=bool(bench.schema.sensitive))
-    _known(bench, configurations)
+    _check_left_out(bench, configurations)
     journal = Journal(folder(out) / JOURNAL, bench.digest())
     trials = search(
         bench,
@@ -198,6 +261,7 @@ def tune(
         journal,
         max_deletion=asked.max_deletion,
         jobs=asked.jobs,
+        deadline_s=deadline_s,
         progress=lambda done: progress(done, len(configurations)),
     )
     report = report_of(
@@ -214,18 +278,18 @@ def tune(
     return Tuned(report, write_results(report, proposal, out), why)
 
 
-def _known(bench: Bench, configurations: Sequence[Configuration]) -> None:
-    """Refuse to leave out what is not there, or everything."""
+def _check_left_out(bench: Bench, configurations: Sequence[Configuration]) -> None:
+    """Raise `SettingsError` for unknown quasi-identifiers, or if all are left out."""
     names = {qi.name for qi in bench.schema.qis}
     for left_out in {each.without for each in configurations}:
         if astray := [name for name in left_out if name not in names]:
-            raise SettingsError(f"leave-out: {astray[0]} is no quasi-identifier")
+            raise SettingsError(f"leave-out: {astray[0]} is not a quasi-identifier")
         if names <= set(left_out):
-            raise SettingsError("leave-out: at least one quasi-identifier must be left")
+            raise SettingsError("leave-out: at least one quasi-identifier must remain")
 
 
 def _proposal(bench: Bench, asked: Search, report: TuneReport) -> tuple[str | None, str | None]:
-    """Return the recommended setting, and why there is none though one is recommended."""
+    """Return the settings of the recommended configuration, or why they cannot be written."""
     if report.recommended is None:
         return None, None
     configuration = report.recommended.configuration

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
-from anonymizer.app.anonymize.models import MODELS
+from anonymizer.algorithms.records.methods import MODELS
 from anonymizer.errors import SettingsError
 
 Names: TypeAlias = tuple[str, ...]

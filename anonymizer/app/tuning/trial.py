@@ -1,9 +1,6 @@
-"""What comes of one configuration: classes, verified, measured, attacked and learned from.
+"""Trials: the classes of a configuration, verified, measured, attacked and used for training."""
 
-What a release is worth: its figures.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -18,54 +15,58 @@ from anonymizer.algorithms.cells.tree import Grown, grow
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, without_gaps
 from anonymizer.algorithms.records.criteria import why_impossible
 from anonymizer.algorithms.records.measures import Measures, measure
-from anonymizer.algorithms.records.problem import Cost, make_problem
+from anonymizer.algorithms.records.methods import AUTO, MODELS, Model, Task, searches, warm_up
+from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
 from anonymizer.algorithms.records.verification import verify_classes
-from anonymizer.app.anonymize.models import MODELS, Model, Task
 from anonymizer.app.tuning.bench import Bench, Window
 from anonymizer.app.tuning.model_score import score_of_release
 from anonymizer.app.tuning.space import Configuration, Names
+from anonymizer.app.tuning.time_shares import RowTime
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
 from anonymizer.errors import GuaranteeError
 from anonymizer.pipeline.records.cells_model import target_of
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.multisource_model import MODELS as WINDOW_MODELS
-from anonymizer.settings.streams import METHODS
+from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
 
 
 class Trial(BaseModel):
-    """What came of a configuration.
+    """Figures of a configuration.
 
     Attributes
     ----------
     state
-        `tried`; `impossible`: no release keeps the promise, and `why`; `pruned`: more is deleted
-        than may be, so that no model was trained and no attack mounted.
+        `tried`. `impossible`: no release keeps the promise, see `why`. `pruned`: too many records
+        are suppressed, so no model was trained and no attack was run. `no_time`: the time budget
+        ended before it was tried.
     n_classes
-        Equivalence classes.
+        Number of equivalence classes.
     deletion
         Share of the records that are suppressed.
     lossless
-        Whether none is.
+        Whether no record is suppressed.
     gcp
-        Global certainty penalty (range), of which a record left out counts 1, and so does a
-        quasi-identifier that is not published.
+        Global certainty penalty (range). A suppressed record counts as 1, and so does a
+        quasi-identifier that is left out.
     reached_k, reached_d, reached_l
-        Of the worst class.
+        Smallest values of any class.
     score
-        Accuracy of a model that learned from the release; None: there is no target.
+        Accuracy of a model trained on the release; None: there is no target.
     linked
-        Share of the published persons of whom one source tells a value of another, or a sensitive
-        one, to the adversary who learns most.
+        Share of the published persons for whom the strongest adversary, who knows one source,
+        learns a value of another source or a sensitive value.
     homogeneous
-        Share of the published persons whose class has one value of a sensitive attribute.
+        Share of the published persons whose class has a single value of a sensitive attribute.
+    cut_short
+        Whether a search ended because its time did. More time may find better classes, and another
+        run may find different ones.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     configuration: Configuration
-    state: Literal["tried", "impossible", "pruned"]
+    state: Literal["tried", "impossible", "pruned", "no_time"]
     why: str | None = None
     n_classes: int = 0
     deletion: float = 1.0
@@ -77,6 +78,7 @@ class Trial(BaseModel):
     score: float | None = None
     linked: float | None = None
     homogeneous: float | None = None
+    cut_short: bool = False
 
 
 def figures(
@@ -87,14 +89,14 @@ def figures(
     n_qis: int,
     most: float,
 ) -> Trial:
-    """Measure, attack and learn from the classes of each window.
+    """Return the figures of the classes of each window.
 
     Parameters
     ----------
     n_qis
-        Of the records, those included that are not published.
+        Number of quasi-identifiers, including those that are not published.
     most
-        What deletes more is neither attacked nor learned from.
+        Largest share of suppressed records. Beyond it, no attack is run and no model is trained.
     """
     found = [
         measure(window.records, bench.schema, of)
@@ -121,7 +123,7 @@ def figures(
 
 
 def _loss(found: Measures, n_qis: int) -> float:
-    """Return the GCP where quasi-identifiers that are not published are lost whole."""
+    """Return the GCP, counting 1 for quasi-identifiers that are not published."""
     ncp = found.ncp[Cost.RANGE]
     return (sum(ncp) + n_qis - len(ncp)) / n_qis
 
@@ -144,13 +146,9 @@ def _learned_by_attacks(bench: Bench, class_of: Sequence[Int32Array]) -> Mapping
     }
 
 
-_AT_ONCE_S = 1e-9
-"""Budget of a search that ends where it begins: equal on every machine."""
-
-
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Configurations that differ in l alone: they share a tree."""
+    """Configurations that differ only in l: those of `cells` share a tree."""
 
     model: str
     k: int
@@ -159,58 +157,98 @@ class Row:
     l: tuple[int, ...]  # noqa: E741  the field's name for it
 
     def configurations(self) -> Iterator[Configuration]:
-        """Yield each of them, the smallest l first."""
+        """Yield the configurations, the smallest l first."""
         for diverse in sorted(self.l):
             yield Configuration(
                 model=self.model, k=self.k, d=self.d, l=diverse, without=self.without
             )
 
 
+def has_search(bench: Bench, model: str) -> bool:
+    """Return whether the configurations of a model search, and so can use more time."""
+    n = min((window.records.n for window in bench.windows), default=0)
+    return searches(_method(bench, MODELS[model], n))
+
+
+def prepare(bench: Bench, models: Iterable[str]) -> None:
+    """Compile the kernels of searches, so that this is not counted as time of a configuration."""
+    promise = bench.promise(k=2, d=2, l=1, qis=[])
+    for model in models:
+        if has_search(bench, model):
+            warm_up(_method(bench, MODELS[model], 0), bench.schema, promise)
+
+
+def _method(bench: Bench, model: Model, n: int) -> str:
+    """Return the method for a window of n records."""
+    if bench.stream is None:
+        return model.method_name(AUTO, n=n, time_budget_s=model.time_budget_s)
+    settings = bench.stream.settings
+    same = MODELS[settings.model].methods == model.methods
+    method = settings.method if same else AUTO
+    return model.method_name(method, n=n, time_budget_s=settings.budget_s)
+
+
 def try_row(
-    bench: Bench, row: Row, *, max_deletion: float, models: Mapping[str, Model] = MODELS
+    bench: Bench,
+    row: Row,
+    *,
+    max_deletion: float,
+    models: Mapping[str, Model] = MODELS,
+    row_time: RowTime | None = None,
 ) -> list[Trial]:
-    """Return what comes of each configuration of a row, the smallest l first.
+    """Return the trial of each configuration of a row, the smallest l first.
 
     Parameters
     ----------
     max_deletion
-        Configurations that suppress more are pruned early.
+        Configurations that suppress a larger share are pruned early.
     models
-        What `row.model` names, but for `cells`.
+        Models by name.
+    row_time
+        Time of the row. None: each search has the time budget of its model, or of its stream.
 
     Raises
     ------
     GuaranteeError
-        If a class does not keep the promise when independent code looks at it.
+        If independent verification finds that a class does not keep the promise.
 
     Notes
     -----
-    Classes of a stream are formed as the gateway forms them, without a search; its models are in
-    `pipeline.records.models`.
+    The classes of a stream are formed as the gateway forms them, see `form_classes`.
 
-    A tree is grown once, for k, and cut back for each l; of a stream once more where the tree
-    learns what is sensitive as soon as that is bounded. Where an l leaves the classes as they
-    were, so are all figures. What comes of a configuration does not depend on the others.
+    A tree is grown once, for k, and pruned again for each l. In a stream it is grown again where
+    it learns a sensitive attribute as soon as that is bounded. Where the classes for two values of
+    l are the same, so are all figures. A trial does not depend on the others, except for the time
+    that its searches have.
     """
     shown = without(bench, row.without)
+    row_time = RowTime() if row_time is None else row_time
     grown: dict[str | None, list[Grown]] = {}
-    of_model = row.model if bench.stream else models.get(row.model, row.model)
     known: dict[bytes, Trial] = {}
-    trials = []
-    for configuration in row.configurations():
+    trials: list[Trial] = []
+    configurations = list(row.configurations())
+    for configuration in configurations:
+        if row_time.is_over:
+            trials.append(no_time(configuration))
+            continue
         promise = shown.promise(
             k=row.k, d=row.d, l=configuration.l, qis=[qi.name for qi in shown.schema.qis]
         )
-        made_by: Sequence[Grown | Model | str] = [of_model] * len(shown.windows)
+        trees: Sequence[Grown | None] = [None] * len(shown.windows)
         if row.model == "cells":
             learned = _learned(shown, promise)
             if learned not in grown:
                 grown[learned] = [_grown(shown, window, row.k, learned) for window in shown.windows]
-            made_by = grown[learned]
-        found = [
-            _classes(shown, window, promise, how)
-            for window, how in zip(shown.windows, made_by, strict=True)
-        ]
+            trees = grown[learned]
+        former = _Former(
+            shown,
+            promise,
+            row.model,
+            models[row.model],
+            row_time,
+            len(configurations) - len(trials),
+        )
+        found = [former.classes(i, tree) for i, tree in enumerate(trees)]
         reasons = [why for _, why in found]
         if None not in reasons:
             trial = Trial(configuration=configuration, state="impossible", why=reasons[0])
@@ -221,13 +259,21 @@ def try_row(
                 known[same] = figures(
                     shown, class_of, configuration, n_qis=len(bench.schema.qis), most=max_deletion
                 )
-            trial = known[same].model_copy(update={"configuration": configuration})
+            trial = known[same].model_copy(
+                update={"configuration": configuration, "cut_short": former.cut_short}
+            )
         trials.append(trial)
     return trials
 
 
+def no_time(configuration: Configuration) -> Trial:
+    """Return the trial of a configuration that the time budget did not suffice for."""
+    why = "the time budget ended before it was tried"
+    return Trial(configuration=configuration, state="no_time", why=why)
+
+
 def without(bench: Bench, names: Names) -> Bench:
-    """Return a bench whose records lack some quasi-identifiers."""
+    """Return the bench without some quasi-identifiers."""
     schema = bench.schema
     kept = [j for j, qi in enumerate(schema.qis) if qi.name not in names]
     place = {j: i for i, j in enumerate(kept)}
@@ -253,7 +299,7 @@ def without(bench: Bench, names: Names) -> Bench:
 
 
 def _learned(bench: Bench, promise: Promise) -> str | None:
-    """Return the attribute that the tree of a stream learns under a promise; of a table none."""
+    """Return the attribute that the tree of a stream learns under a promise; None for a table."""
     return None if bench.stream is None else _served(bench, promise, "cells").settings.learned
 
 
@@ -261,13 +307,13 @@ def _grown(bench: Bench, window: Window, k: int, learned: str | None) -> Grown:
     target: ArrayLike | None = window.target if bench.judged else None
     numeric = False
     if bench.stream is not None:
-        target, numeric = target_of(bench.stream, learned, _told(bench.stream, window))
+        target, numeric = target_of(bench.stream, learned, _codes(bench.stream, window))
     records, seed = window.records, bench.seed
     return grow(records, bench.schema, target, min_leaf=k, numeric=numeric, seed=seed)
 
 
-def _told(stream: Stream, window: Window) -> Int32Array:
-    """Return the codes of the sensitive attributes and measures; of measures the target's alone."""
+def _codes(stream: Stream, window: Window) -> Int32Array:
+    """Return the codes of sensitive attributes and measures, 0 in measures but the target."""
     measures = [
         window.target if measure.name == stream.settings.target else np.zeros_like(window.target)
         for measure in stream.measures
@@ -275,52 +321,85 @@ def _told(stream: Stream, window: Window) -> Int32Array:
     return np.column_stack([window.records.sensitive, *measures])
 
 
-def _classes(
-    bench: Bench, window: Window, promise: Promise, made_by: Grown | Model | str
-) -> tuple[Int32Array, str | None]:
-    """Return the class of each record, and why there is none; verified."""
-    records, schema = window.records, bench.schema
-    problem = make_problem(records, schema, promise)
-    why = why_impossible(problem, schema) or _why_not_served(bench, promise, made_by)
-    if why is not None:
-        return np.full(records.n, SUPPRESSED, np.int32), why
-    if isinstance(made_by, Grown):
-        class_of = prune(made_by, problem).class_of
-    elif isinstance(made_by, str):
-        class_of = _as_the_gateway(bench, window, promise, made_by)
-    else:
-        task = Task(records, schema, promise, problem, seed=bench.seed)
-        class_of = made_by.methods[made_by.default_method](task)
-    if broken := verify_classes(records, schema, promise, class_of):
-        raise GuaranteeError(
-            f"k = {promise.k}, d = {promise.d}, l = {promise.l}: "
-            f"{len(broken)} breaches of the promise were found in the classes"
+@dataclass(slots=True)
+class _Former:
+    """Forms the classes of one configuration, window by window."""
+
+    bench: Bench
+    promise: Promise
+    model_name: str
+    model: Model
+    row_time: RowTime
+    n_configurations: int
+    cut_short: bool = False
+
+    def classes(self, i: int, tree: Grown | None) -> tuple[Int32Array, str | None]:
+        """Return the verified class of each record of window i, or why there are none."""
+        bench, promise, records = self.bench, self.promise, self.bench.windows[i].records
+        problem = make_problem(records, bench.schema, promise)
+        why = why_impossible(problem, bench.schema) or _why_not_served(
+            bench, promise, self.model_name
         )
-    return class_of, None
+        if why is not None:
+            return np.full(records.n, SUPPRESSED, np.int32), why
+        class_of = prune(tree, problem).class_of if tree else self._formed(i, problem)
+        if broken := verify_classes(records, bench.schema, promise, class_of):
+            raise GuaranteeError(
+                f"k = {promise.k}, d = {promise.d}, l = {promise.l}: "
+                f"{len(broken)} violations of the promise were found in the classes"
+            )
+        return class_of, None
+
+    def _formed(self, i: int, problem: Problem) -> Int32Array:
+        bench, window = self.bench, self.bench.windows[i]
+        began_s, n_windows = self.row_time.clock(), len(bench.windows)
+        stream = bench.stream
+        time_left = self.row_time.search_budget(
+            self.model.time_budget_s if stream is None else stream.settings.budget_s,
+            n_configurations=self.n_configurations,
+            n_searches=self.n_configurations * n_windows - i,
+        )
+        method = _method(bench, self.model, window.records.n)
+        if stream is not None:
+            served = _served(bench, self.promise, self.model_name)
+            class_of = _as_the_gateway(served, window, time_left, bench.seed)
+        else:
+            task = Task(
+                records=window.records,
+                schema=bench.schema,
+                promise=self.promise,
+                problem=problem,
+                time_left=time_left,
+                seed=bench.seed,
+            )
+            class_of = self.model.methods[method](task)
+        if searches(method):
+            self.row_time.searched_s += self.row_time.clock() - began_s
+        self.cut_short |= time_left.ended_search
+        return class_of
 
 
-def _why_not_served(bench: Bench, promise: Promise, made_by: Grown | Model | str) -> str | None:
-    """Return why no stream can have a promise, None if one can; see `StreamSettings`."""
-    if bench.stream is None or not isinstance(made_by, Grown):
+def _why_not_served(bench: Bench, promise: Promise, model: str) -> str | None:
+    """Return why no stream can have a promise, or None if one can; see `StreamSettings`."""
+    if bench.stream is None or model != "cells":
         return None
     settings = _served(bench, promise, "cells").settings
     sensitive = {attribute.name for attribute in bench.schema.sensitive}
     if settings.learned in sensitive and not settings.promise.bounds_sensitive:
-        return f"{settings.learned} is sensitive and what the tree learns: l must be 2 or more"
+        return f"{settings.learned} is sensitive and the target of the tree: l must be 2 or more"
     return None
 
 
 def _served(bench: Bench, promise: Promise, model: str) -> Stream:
-    """Return the stream of a bench as it would be with another promise and model."""
+    """Return the stream of a bench with another promise and model."""
     stream = bench.stream
     assert stream is not None  # noqa: S101  the caller has seen to it
     names = {attribute.name for attribute in (*bench.schema.qis, *bench.schema.sensitive)}
-    same = METHODS[stream.settings.model] == METHODS[model]
+    same = MODELS[stream.settings.model].methods == MODELS[model].methods
     asked = {"k": promise.k, "d": promise.d, "l": promise.l}
     changes = {
         "model": model,
-        "method": stream.settings.method if same else "auto",
-        "budget_s": _AT_ONCE_S,
+        "method": stream.settings.method if same else AUTO,
         "attributes": tuple(a for a in stream.settings.attributes if a.name in names),
         "promise": stream.settings.promise.model_copy(update=asked),
     }
@@ -328,11 +407,13 @@ def _served(bench: Bench, promise: Promise, model: str) -> Stream:
     return replace(stream, settings=settings, schema=bench.schema, promise=promise)
 
 
-def _as_the_gateway(bench: Bench, window: Window, promise: Promise, model: str) -> Int32Array:
-    stream, records = _served(bench, promise, model), window.records
-    chosen = WINDOW_MODELS[model](stream)
-    measures = _told(stream, window)[:, len(stream.schema.sensitive) :]
-    class_of = chosen.classes(records, measures, left=lambda: 0.0, seed=bench.seed)
-    told = chosen.generalized(records, classes_of(class_of), seed=bench.seed)
-    refused = [*chosen.rejected(records, class_of, told, seed=bench.seed)]
-    return without_gaps(np.where(np.isin(class_of, refused), np.int32(SUPPRESSED), class_of))
+def _as_the_gateway(
+    stream: Stream, window: Window, time_left: Callable[[], float], seed: int
+) -> Int32Array:
+    """Return the class of each record as the gateway would publish them."""
+    model, records = WINDOW_MODELS[stream.settings.model](stream), window.records
+    measures = _codes(stream, window)[:, len(stream.schema.sensitive) :]
+    class_of = model.classes(records, measures, time_left=time_left, seed=seed)
+    values = model.generalized(records, classes_of(class_of), seed=seed)
+    rejected = [*model.rejected(records, class_of, values, seed=seed)]
+    return without_gaps(np.where(np.isin(class_of, rejected), np.int32(SUPPRESSED), class_of))

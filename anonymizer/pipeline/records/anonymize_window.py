@@ -107,7 +107,7 @@ def anonymize(
     span: tuple[float, float],
     first_message: int,
     seed: int,
-    left: Callable[[], float],
+    time_left: Callable[[], float],
     clock: Callable[[], float],
 ) -> Closing:
     """Return what becomes of the records of a window.
@@ -122,7 +122,7 @@ def anonymize(
         Beginning and end of the window, unix seconds.
     first_message
         Number of the stream's next message.
-    seed, left
+    seed, time_left
         For the model.
     clock
         Seconds.
@@ -142,7 +142,7 @@ def anonymize(
     past = remembered(stream, memories, vehicles)
 
     def form(some: Records, at: IntArray) -> Int32Array:
-        return model.classes(some, measures[at], left=left, seed=seed)
+        return model.classes(some, measures[at], time_left=time_left, seed=seed)
 
     class_of = np.full(records.n, SUPPRESSED, np.int32)
     if records.n >= stream.promise.k:
@@ -258,6 +258,6 @@ def warm_up(stream: Stream, model: WindowModel) -> None:
         span=(0.0, 1.0),
         first_message=1,
         seed=0,
-        left=lambda: next(turns, 0) / _WARM_TURNS,
+        time_left=lambda: next(turns, 0) / _WARM_TURNS,
         clock=lambda: 0.0,
     )

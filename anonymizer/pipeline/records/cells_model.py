@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from anonymizer.algorithms.cells.pruning import cells
 from anonymizer.algorithms.cells.representatives import is_missing, representatives
 from anonymizer.algorithms.records.classes import SUPPRESSED, Classes, classes_of
 from anonymizer.algorithms.records.generalized_values import whole
@@ -16,6 +15,7 @@ from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.kaca_model import own_records
 from anonymizer.pipeline.records.window_model import (
     WindowModel,
+    form_classes,
     generalized_values,
     uncovered_classes,
 )
@@ -40,17 +40,25 @@ class DecisionTree(WindowModel):
         records: Records,
         measures: Int32Array,
         *,
-        left: Callable[[], float],  # noqa: ARG002  it takes the time that it takes
+        time_left: Callable[[], float],
         seed: int,
     ) -> Int32Array:
         """Return the class of each record; see `WindowModel`."""
         codes = np.column_stack([records.sensitive, measures])
         target, numeric = target_of(self.stream, self.stream.settings.learned, codes)
-        schema, promise = self.stream.schema, self.stream.promise
-        found = cells(records, schema, promise, target=target, numeric=numeric, seed=seed)
-        # By chance, which of two that are told alike comes first: in a tree it is the lower one.
-        number = np.random.default_rng(seed).permutation(found.n_classes).astype(np.int32)
-        return np.append(number, np.int32(SUPPRESSED))[found.class_of]
+        class_of = form_classes(
+            self.stream,
+            records,
+            time_left=time_left,
+            seed=seed,
+            target=target,
+            numeric_target=numeric,
+        )
+        # Of two cells with the same values, the one that comes first is random: in the tree it is
+        # the one with the smaller values.
+        n_classes = int(class_of.max(initial=SUPPRESSED)) + 1
+        number = np.random.default_rng(seed).permutation(n_classes).astype(np.int32)
+        return np.append(number, np.int32(SUPPRESSED))[class_of]
 
     def generalized(
         self, records: Records, classes: Classes, *, seed: int

@@ -138,7 +138,7 @@ class RecordFlow:
         due: Due,
         memories: Mapping[bytes, bytes],
         *,
-        left: Callable[[], float],
+        time_left: Callable[[], float],
         clock: Callable[[], float],
     ) -> Closing:
         """Return what is to become of a window. Takes long; changes nothing, in any thread."""
@@ -151,7 +151,7 @@ class RecordFlow:
             span=state.stream.rule.span(due.window),
             first_message=state.next_message,
             seed=seed_of(self._store.secret, state.stream.settings.name, due.window),
-            left=left,
+            time_left=time_left,
             clock=clock,
         )
 

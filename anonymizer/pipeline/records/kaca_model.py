@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from anonymizer.algorithms.kaca.clustering import Method, kaca
 from anonymizer.algorithms.kaca.coarsening import Total
 from anonymizer.algorithms.kaca.features import Feature, Scale, features, means, nearest
 from anonymizer.algorithms.records.classes import (
@@ -31,7 +30,7 @@ from anonymizer.algorithms.records.published_values import ValueReader, uncovere
 from anonymizer.domain.arrays import BoolArray, Int32Array
 from anonymizer.domain.records import Records
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.window_model import WindowModel
+from anonymizer.pipeline.records.window_model import WindowModel, form_classes
 from anonymizer.settings import AttributeSettings
 
 _SCALE_OF = {
@@ -60,21 +59,20 @@ class Clustering(WindowModel):
         records: Records,
         measures: Int32Array,  # noqa: ARG002  it does not look at them
         *,
-        left: Callable[[], float],  # noqa: ARG002  it takes the time that it takes
+        time_left: Callable[[], float],
         seed: int,
     ) -> Int32Array:
         """Return the class of each record; see `WindowModel`."""
-        schema, how = self.stream.schema, self._how
         own = own_records(records.person, seed)
         first = records.only(own)
         one_each = Records(first.qi, first.sensitive, np.arange(first.n, dtype=np.int32))
         class_of = np.full(records.n, SUPPRESSED, np.int32)
-        class_of[own] = kaca(
-            one_each, schema, self.stream.promise, method=self._method, how=how, seed=seed
+        class_of[own] = form_classes(
+            self.stream, one_each, time_left=time_left, seed=seed, features=self._features
         )
         published = own & (class_of != SUPPRESSED)
         if not own.all() and published.any():
-            feature = features(records, schema, how)
+            feature = features(records, self.stream.schema, self._features)
             mean = means(feature[published], class_of[published])
             class_of[~own] = nearest(mean, feature[~own], 1)[1][:, 0]
         classes = classes_of(class_of)
@@ -174,11 +172,7 @@ class Clustering(WindowModel):
         ]
 
     @property
-    def _method(self) -> Method:
-        return Method.KMEANS if self.stream.settings.method == "kmeans" else Method.FAST
-
-    @property
-    def _how(self) -> list[Feature]:
+    def _features(self) -> list[Feature]:
         return [_feature(attribute) for attribute in _qis(self.stream)]
 
 

@@ -158,13 +158,13 @@ async def _anonymized(means: Means, due: Due, drain: asyncio.Event) -> Closing:
     budget_s = means.flow.states[due.stream].stream.settings.budget_s
     deadline_s = means.clock() + budget_s
 
-    def left() -> float:
+    def time_left() -> float:
         return 0.0 if drain.is_set() else max(deadline_s - means.clock(), 0.0) / budget_s
 
     return await means.in_worker(
         means.flow.anonymize,
         due,
         memories,
-        left=left,
+        time_left=time_left,
         clock=means.clock,
     )

@@ -12,7 +12,7 @@ from anonymizer.pipeline.accounting import BatchHistogram, StreamAccounts
 from anonymizer.pipeline.records.anonymize_window import Closing
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.join import Joined, OpenRecords
-from anonymizer.pipeline.records.multisource_model import MODELS
+from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
 from anonymizer.pipeline.records.store_port import PartRow, Recalled, Store, Taken
 from anonymizer.pipeline.records.topics import Route
 from anonymizer.settings import LimitSettings
@@ -56,7 +56,7 @@ class StreamState:
         settings = stream.settings
         stored = store.recall(settings.name, shape=stream.shape, n_sources=len(settings.sources))
         self.stream = stream
-        self.model = MODELS[settings.model](stream)
+        self.model = WINDOW_MODELS[settings.model](stream)
         self.accounts = StreamAccounts(stored.counts)
         self.stats = StreamStats()
         self.next_message = stored.next_message

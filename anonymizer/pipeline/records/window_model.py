@@ -1,17 +1,23 @@
 """Window models: how a stream forms the classes of a window and generalizes them."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from anonymizer.algorithms.kaca.coarsening import Total
 from anonymizer.algorithms.records.classes import Classes
 from anonymizer.algorithms.records.generalization import generalize
 from anonymizer.algorithms.records.generalized_values import to_json
-from anonymizer.algorithms.records.problem import Cost
+from anonymizer.algorithms.records.methods import MODELS, Task
+from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.algorithms.records.published_values import ValueReader, uncovered
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.records import Records
 from anonymizer.pipeline.records.declaration import Stream
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from anonymizer.algorithms.kaca.features import Feature
 
 
 class WindowModel(Protocol):
@@ -22,13 +28,14 @@ class WindowModel(Protocol):
         records: Records,
         measures: Int32Array,
         *,
-        left: Callable[[], float],
+        time_left: Callable[[], float],
         seed: int,
     ) -> Int32Array:
         """Return the class of each record, `SUPPRESSED` where it has none, shape (n,).
 
-        Every class keeps the stream's promise; it is verified all the same. `measures` are their
-        codes, shape (n, measures). `left` tells the share of the time to search that is left.
+        Every class meets the stream's criteria; they are verified independently all the same.
+        `measures` are the codes of the measures, shape (n, measures). `time_left` returns the
+        share of the search time that is left.
         """
 
     def generalized(
@@ -51,17 +58,46 @@ class WindowModel(Protocol):
 
     def extra_fields(
         self,
-        records: Records,  # noqa: ARG002  likewise
+        records: Records,  # noqa: ARG002  unused by default
         classes: Classes,
-        totals: Sequence[Mapping[str, Total | None]],  # noqa: ARG002
+        totals: Sequence[Mapping[str, Total | None]],  # noqa: ARG002  likewise
         *,
-        seed: int,  # noqa: ARG002
+        seed: int,  # noqa: ARG002  likewise
     ) -> Sequence[Mapping[str, Any]]:
         """Return additional fields for the message of each class, by name, as JSON.
 
         `totals` are those of each class's measures.
         """
         return [{}] * len(classes)
+
+
+def form_classes(
+    stream: Stream,
+    records: Records,
+    *,
+    time_left: Callable[[], float],
+    seed: int,
+    target: "ArrayLike | None" = None,
+    numeric_target: bool = False,
+    features: "Sequence[Feature]" = (),
+) -> Int32Array:
+    """Return the class of each record, formed by the model and method of a stream; see `Task`."""
+    settings, schema, promise = stream.settings, stream.schema, stream.promise
+    model = MODELS[settings.model]
+    name = model.method_name(settings.method, n=records.n, time_budget_s=settings.budget_s)
+    return model.methods[name](
+        Task(
+            records=records,
+            schema=schema,
+            promise=promise,
+            problem=make_problem(records, schema, promise, cost=cost_of(stream)),
+            time_left=time_left,
+            seed=seed,
+            target=target,
+            numeric_target=numeric_target,
+            features=features,
+        )
+    )
 
 
 def cost_of(stream: Stream) -> Cost:

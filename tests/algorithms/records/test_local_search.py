@@ -59,7 +59,7 @@ _WARMED = """
 import sys
 import numpy as np
 from anonymizer.algorithms.records.local_search import best, warm_up
-from anonymizer.algorithms.records.problem import pose
+from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records
 from tests.algorithms.records.made import SCHEMA
@@ -76,8 +76,8 @@ rng = np.random.default_rng(1)
 draw = lambda some: np.column_stack([rng.integers(0, a.size, 300) for a in some]).astype(np.int32)
 table = Records(draw(SCHEMA.qis), draw(SCHEMA.sensitive), np.arange(300, dtype=np.int32))
 turns = iter(range(40))
-best(pose(table, SCHEMA, promise), np.arange(300), keep_going=lambda: next(turns, None) is not None,
-     left=lambda: 0.5, seed=1)
+best(make_problem(table, SCHEMA, promise), np.arange(300),
+     keep_going=lambda: next(turns, None) is not None, time_left=lambda: 0.5, seed=1)
 assert 0 < before == compiled(), (before, compiled())
 """
 
@@ -235,11 +235,16 @@ def released(problem: Problem, order: IntArray, dm_weight: float = 0.0) -> tuple
 
     began = time.process_time()
 
-    def left() -> float:
+    def time_left() -> float:
         return max(0.0, 1 - (time.process_time() - began) / TIME_S)
 
     class_of = best(
-        problem, order, dm_weight=dm_weight, keep_going=lambda: left() > 0, left=left, seed=1
+        problem,
+        order,
+        dm_weight=dm_weight,
+        keep_going=lambda: time_left() > 0,
+        time_left=time_left,
+        seed=1,
     )
     assert (class_of != SUPPRESSED).all()
     classes = classes_of(class_of)

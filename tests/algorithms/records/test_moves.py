@@ -66,20 +66,20 @@ def test_what_is_known_of_a_class_is_what_its_members_say(
 ) -> None:
     _, search = begun(table, promise, cost, 0.0)
     move(search, heat=1.0, seed=0)
-    (_, rule, _, _), head, _, _ = search.tally
-    n_classes = int(head[0]["n_classes"])
+    rule = search.tally.problem.rule
+    n_classes = int(search.tally.head[0]["n_classes"])
     fresh = partition_of(search.class_of, search.tally)
     for name in ("size", "loss"):
-        known, true = search.partition[1][name][:n_classes], fresh[1][name][:n_classes]
+        known, true = search.partition.of_class[name][:n_classes], fresh.of_class[name][:n_classes]
         assert known == pytest.approx(true)
-    known, true = search.partition[2][:n_classes], fresh[2][:n_classes]
+    known, true = search.partition.outline[:n_classes], fresh.outline[:n_classes]
     for name in ("lo", "hi", "loss"):
         assert known[name][:, :3] == pytest.approx(true[name][:, :3])
     bound = np.maximum(known["most"], known["next_most"])
     bounded = rule["share"] < 1
     assert (bound >= true["most"])[:, bounded].all()
-    assert (search.partition[3][:n_classes] == fresh[3][:n_classes]).all()
-    prices, afresh = search.partition[4][:, :n_classes], fresh[4][:, :n_classes]
+    assert (search.partition.bits[:n_classes] == fresh.bits[:n_classes]).all()
+    prices, afresh = search.partition.prices[:, :n_classes], fresh.prices[:, :n_classes]
     assert prices == pytest.approx(afresh, abs=1e-5)
 
 
@@ -116,7 +116,7 @@ def test_a_search_that_is_stopped_while_hot_gives_no_worse_than_its_start() -> N
     found = improve(
         search,
         keep_going=lambda: next(asked),
-        left=lambda: 1.0,
+        time_left=lambda: 1.0,
         rng=rng,
         progress=lambda _loss: None,
     )

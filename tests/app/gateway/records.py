@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from anonymizer.pipeline.records.anonymize_window import warm_up
-from anonymizer.pipeline.records.multisource_model import MODELS
+from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
 from tests.pipeline.records.made import FLEET, Sent, stream
 
 
@@ -17,7 +17,7 @@ from tests.pipeline.records.made import FLEET, Sent, stream
 def compiled() -> None:
     """Have the kernels on disk: a gateway that compiles them all takes its time to start."""
     fleet = stream()
-    warm_up(fleet, MODELS["kd"](fleet))
+    warm_up(fleet, WINDOW_MODELS["kd"](fleet))
 
 
 def write_records_settings(

@@ -23,7 +23,7 @@ from anonymizer.app.tuning.trial import Row, try_row
 from anonymizer.errors import InputError, SettingsError, TransportError
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.records.anonymize_window import anonymize
-from anonymizer.pipeline.records.multisource_model import MODELS
+from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
 from anonymizer.settings import BrokerSettings, LimitSettings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker
@@ -113,13 +113,13 @@ def test_classes_are_those_that_the_gateway_publishes(model: str, diverse: int) 
     (joined,) = joined_windows(declared, messages(sent(n_windows=1)), limits=LIMITS).windows
     published = anonymize(
         declared,
-        MODELS[model](declared),
+        WINDOW_MODELS[model](declared),
         joined,
         {},
         span=(0.0, LENGTH_S),
         first_message=1,
         seed=0,
-        left=lambda: 0.0,
+        time_left=lambda: 0.0,
         clock=lambda: 0.0,
     )
     recorded = Recorded((0,), (joined,), {})
@@ -152,13 +152,13 @@ def test_cells_that_learn_a_measure_are_those_that_the_gateway_publishes() -> No
         recorded = joined_windows(declared, messages(parts), limits=LIMITS)
         published = anonymize(
             declared,
-            MODELS["cells"](declared),
+            WINDOW_MODELS["cells"](declared),
             recorded.windows[0],
             {},
             span=(0.0, LENGTH_S),
             first_message=1,
             seed=0,
-            left=lambda: 0.0,
+            time_left=lambda: 0.0,
             clock=lambda: 0.0,
         )
         made = bench_of_stream(declared, recorded, Trained(), seed=0)

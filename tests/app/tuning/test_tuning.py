@@ -20,8 +20,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from anonymizer.algorithms.cells.pruning import cells
 from anonymizer.algorithms.cells.tree_features import encode, values_of
+from anonymizer.algorithms.records.methods import Model, Task
 from anonymizer.algorithms.records.verification import verify_classes
-from anonymizer.app.anonymize.models import Model, Task
 from anonymizer.app.tuning import trial as trying
 from anonymizer.app.tuning.bench import (
     Bench,
@@ -152,8 +152,8 @@ def test_a_promise_that_no_table_keeps_is_shown_with_its_reason() -> None:
 
 
 def test_a_class_that_breaks_its_promise_ends_the_search() -> None:
-    wrong = Model(1, 1, needs_sensitive=False, methods={"each alone": _each_alone})
-    with pytest.raises(GuaranteeError, match="breaches"):
+    wrong = Model(d=1, l=1, methods={"each alone": _each_alone})
+    with pytest.raises(GuaranteeError, match="violations"):
         try_row(bench(), Row("kd", 3, 1, (), (1,)), max_deletion=1.0, models={"kd": wrong})
 
 

@@ -73,7 +73,7 @@ class Rig:
             closing = self.flow.anonymize(
                 due,
                 self.flow.memories(due),
-                left=lambda: 0.0,
+                time_left=lambda: 0.0,
                 clock=lambda: 0.0,
             )
             if crash_before_commit:

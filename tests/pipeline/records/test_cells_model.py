@@ -40,10 +40,10 @@ class Spy(DecisionTree):
         records: Records,
         measures: Int32Array,
         *,
-        left: Callable[[], float],
+        time_left: Callable[[], float],
         seed: int,
     ) -> Int32Array:
-        class_of = super().classes(records, measures, left=left, seed=seed)
+        class_of = super().classes(records, measures, time_left=time_left, seed=seed)
         SEEN.append((records, class_of))
         return class_of
 
@@ -354,7 +354,7 @@ def test_cells_keep_their_promise_and_nothing_that_is_told_of_them_is_refused(
     records = Records(cells[:, :4].copy(), cells[:, 4:5].copy(), person)
     model = DecisionTree(made)
     class_of = model.classes(
-        records, np.zeros((len(rows), 0), np.int32), left=lambda: 0.0, seed=seed
+        records, np.zeros((len(rows), 0), np.int32), time_left=lambda: 0.0, seed=seed
     )
     assert verify_classes(records, made.schema, made.promise, class_of) == ()
     told = model.generalized(records, classes_of(class_of), seed=seed)

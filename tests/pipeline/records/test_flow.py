@@ -217,12 +217,12 @@ class Careless(WindowModel):
         records: Records,
         measures: Int32Array,
         *,
-        left: Callable[[], float],
+        time_left: Callable[[], float],
         seed: int,
     ) -> Int32Array:
         assert measures.shape == (records.n, 0)
         assert seed
-        assert not left()
+        assert not time_left()
         return np.maximum(np.arange(records.n, dtype=np.int32) - 4, 0).astype(np.int32)
 
     def generalized(

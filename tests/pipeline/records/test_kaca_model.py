@@ -31,10 +31,10 @@ class Spy(Clustering):
         records: Records,
         measures: Int32Array,
         *,
-        left: Callable[[], float],
+        time_left: Callable[[], float],
         seed: int,
     ) -> Int32Array:
-        class_of = super().classes(records, measures, left=left, seed=seed)
+        class_of = super().classes(records, measures, time_left=time_left, seed=seed)
         SEEN.append((records, class_of, seed))
         return class_of
 
@@ -60,7 +60,7 @@ def test_each_class_is_true_of_the_exits_it_is_made_of(rig: Rig) -> None:
     take(rig, sent)
     [due] = rig.flow.due(at_s=1e6)
     toll_of = due.joined.cells[:, 2]
-    closing = rig.flow.anonymize(due, {}, left=lambda: 0.0, clock=lambda: 0.0)
+    closing = rig.flow.anonymize(due, {}, time_left=lambda: 0.0, clock=lambda: 0.0)
     [(records, class_of, seed)] = SEEN
     assert_same_exits(due, sent)
     told = rig.state.model.generalized(records, classes_of(class_of), seed=seed)
@@ -194,7 +194,7 @@ def test_a_class_whose_words_do_not_cover_it_is_refused(rig: Rig) -> None:
     take(rig, day)
     [due] = rig.flow.due(at_s=1e6)
     rig.state.model = Lying(rig.stream)
-    closing = rig.flow.anonymize(due, {}, left=lambda: 0.0, clock=lambda: 0.0)
+    closing = rig.flow.anonymize(due, {}, time_left=lambda: 0.0, clock=lambda: 0.0)
     assert closing.n_unverified <= 1
     assert sum(closing.outcome == Outcome.PUBLISHED) + 5 * closing.n_unverified == 10
 

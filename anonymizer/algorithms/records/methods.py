@@ -1,0 +1,243 @@
+"""Registry of the models and of the methods that form equivalence classes for them.
+
+The command line, the estimators, the streams and `tune` all choose a method here. The names and
+defaults are cheap to import: each method imports its algorithm when it is called.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from anonymizer.algorithms.kaca.clustering import Method as KacaMethod
+    from anonymizer.algorithms.kaca.features import Feature
+    from anonymizer.algorithms.records.problem import Problem
+    from anonymizer.domain.arrays import Int32Array, IntArray
+    from anonymizer.domain.promises import Promise
+    from anonymizer.domain.records import Records, Schema
+
+TIME_BUDGET_S = 20.0
+"""Time budget of a search, unless the caller sets one."""
+AUTO = "auto"
+"""Stands for the default method; so does None."""
+
+_RECORDS_PER_S = 50_000
+_ALWAYS_PAYS_S, _ALWAYS_PAYS_PER_RECORD_S = 4.0, 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Task:
+    """Input of a method.
+
+    Attributes
+    ----------
+    records, schema
+        The records to partition.
+    promise, problem
+        The criteria of a class, as numbers and as arrays.
+    dm_weight
+        Weight of the discernibility metric relative to the information loss.
+    time_left
+        Returns the share of the time budget that is left, from 1 down to 0. A search stops at 0.
+        None: there is no limit, and the search ends by itself.
+    progress
+        Called with the information loss so far.
+    seed
+        Seed of everything random.
+    target, numeric_target
+        What a model will learn from the release, one label or number per record, and which of
+        the two it is. None: there is no target. Only `cells` uses it.
+    features
+        Distance between records, one entry per quasi-identifier. Empty: the defaults. Only
+        `kaca` uses it.
+    """
+
+    records: "Records"
+    schema: "Schema"
+    promise: "Promise"
+    problem: "Problem"
+    dm_weight: float = 0.0
+    time_left: Callable[[], float] | None = None
+    progress: Callable[[float], None] = lambda _loss: None
+    seed: int = 0
+    target: "ArrayLike | None" = None
+    numeric_target: bool = False
+    features: "Sequence[Feature]" = ()
+
+
+Method: TypeAlias = "Callable[[Task], Int32Array]"
+"""Returns the class of each record, `SUPPRESSED` where it has none, shape (n,)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A kind of promise: its defaults, and the methods that keep it.
+
+    Attributes
+    ----------
+    d, l
+        Default number of distinct values of a quasi-identifier and of a sensitive attribute.
+    needs_sensitive
+        Whether a sensitive attribute is required.
+    has_labels
+        Whether the user chooses labels for quasi-identifiers, and the release has counts and
+        means. No two classes then have the same labels.
+    methods
+        By name, the default first.
+    time_budget_s
+        Default time budget of a search.
+    """
+
+    d: int
+    l: int  # noqa: E741  the field's name for it
+    needs_sensitive: bool = False
+    has_labels: bool = False
+    methods: Mapping[str, Method]
+    time_budget_s: float = TIME_BUDGET_S
+
+    def method_name(self, name: str | None, *, n: int, time_budget_s: float) -> str:
+        """Return the method to use: `name`, or for None and `auto` the default one.
+
+        Parameters
+        ----------
+        n
+            Number of records.
+        time_budget_s
+            Time that a search may take.
+
+        Notes
+        -----
+        A search is the default only where it has time to improve on the first method that does
+        not search: 1 s per 50,000 records, but never more than 4 s and 1 s per million. Before
+        that it is still cutting the whole table, see docs/decisions.md.
+        """
+        if name is not None and name != AUTO:
+            return name
+        needed_s = min(n / _RECORDS_PER_S, _ALWAYS_PAYS_S + n * _ALWAYS_PAYS_PER_RECORD_S)
+        pays = time_budget_s > 0 and time_budget_s >= needed_s
+        return next(each for each in self.methods if pays or not searches(each))
+
+
+class TimeBudget:
+    """Time budget of one search, by a clock that is passed in; serves as `Task.time_left`.
+
+    Parameters
+    ----------
+    budget_s
+        Seconds from now on.
+    clock
+        Returns seconds that never go back.
+    """
+
+    def __init__(self, budget_s: float, clock: Callable[[], float]) -> None:
+        self._budget_s, self._clock, self._began_s = budget_s, clock, clock()
+        self.ended_search = False
+        """Whether a search asked for more time than there was."""
+
+    def __call__(self) -> float:
+        """Return the share of the budget that is left."""
+        used_s = self._clock() - self._began_s
+        if used_s >= self._budget_s:
+            self.ended_search = True
+            return 0.0
+        return 1 - used_s / self._budget_s
+
+
+def searches(method: str) -> bool:
+    """Return whether a method takes all the time that it is given, and loses less with more."""
+    return method == "best"
+
+
+def warm_up(method: str, schema: "Schema", promise: "Promise") -> None:
+    """Compile the kernels of a search before its time is counted; of other methods nothing."""
+    if searches(method):
+        from anonymizer.algorithms.records import local_search  # noqa: PLC0415  see the top
+
+        local_search.warm_up(schema, promise)
+
+
+def _best(task: Task) -> "Int32Array":
+    from anonymizer.algorithms.records.local_search import best  # noqa: PLC0415
+
+    time_left = task.time_left
+    return best(
+        task.problem,
+        _order(task),
+        dm_weight=task.dm_weight,
+        keep_going=lambda: time_left is None or time_left() > 0,
+        time_left=time_left,
+        seed=task.seed,
+        progress=task.progress,
+    )
+
+
+def _hilbert(task: Task) -> "Int32Array":
+    from anonymizer.algorithms.records.sweep import sweep  # noqa: PLC0415
+
+    return sweep(task.problem, _order(task))
+
+
+def _order(task: Task) -> "IntArray":
+    from anonymizer.algorithms.records.ordering import hilbert_order  # noqa: PLC0415
+
+    return hilbert_order(task.records.qi, [qi.size for qi in task.schema.qis])
+
+
+def _mondrian(task: Task) -> "Int32Array":
+    from anonymizer.algorithms.records.mondrian import mondrian  # noqa: PLC0415
+
+    return mondrian(task.problem)
+
+
+def _fast(task: Task) -> "Int32Array":
+    from anonymizer.algorithms.kaca.clustering import Method as KacaMethod  # noqa: PLC0415
+
+    return _kaca(task, KacaMethod.FAST)
+
+
+def _kmeans(task: Task) -> "Int32Array":
+    from anonymizer.algorithms.kaca.clustering import Method as KacaMethod  # noqa: PLC0415
+
+    return _kaca(task, KacaMethod.KMEANS)
+
+
+def _kaca(task: Task, method: "KacaMethod") -> "Int32Array":
+    from anonymizer.algorithms.kaca.clustering import kaca  # noqa: PLC0415
+
+    return kaca(
+        task.records,
+        task.schema,
+        task.promise,
+        method=method,
+        how=task.features,
+        seed=task.seed,
+    )
+
+
+def _tree(task: Task) -> "Int32Array":
+    from anonymizer.algorithms.cells.pruning import prune  # noqa: PLC0415
+    from anonymizer.algorithms.cells.tree import grow  # noqa: PLC0415
+
+    grown = grow(
+        task.records,
+        task.schema,
+        task.target,
+        min_leaf=task.promise.k,
+        numeric=task.numeric_target,
+        seed=task.seed,
+    )
+    return prune(grown, task.problem).class_of
+
+
+_CLASSES: Mapping[str, Method] = {"best": _best, "hilbert": _hilbert, "mondrian": _mondrian}
+_CLUSTERS: Mapping[str, Method] = {"fast": _fast, "kmeans": _kmeans}
+
+MODELS: Mapping[str, Model] = {
+    "kd": Model(d=2, l=1, methods=_CLASSES),
+    "kld": Model(d=2, l=2, needs_sensitive=True, methods=_CLASSES),
+    "kaca": Model(d=1, l=1, has_labels=True, methods=_CLUSTERS),
+    "cells": Model(d=1, l=1, methods={"tree": _tree}),
+}
+"""By the name in options and settings."""

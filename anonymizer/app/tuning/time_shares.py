@@ -1,0 +1,109 @@
+"""Time shares: one time budget, divided among the configurations that are still to try."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+
+from anonymizer.algorithms.records.methods import TimeBudget
+
+TUNE_TIME_BUDGET_S = 600.0
+"""Default time budget of `tune`, for all configurations together."""
+
+
+@dataclass(slots=True)
+class RowTime:
+    """Time of the configurations of one row, in the process that tries them.
+
+    Attributes
+    ----------
+    deadline_s
+        No configuration begins after it.
+    end_s
+        Time by which the row should end.
+    rest_s
+        Expected time of a configuration apart from its searches.
+    clock
+        Returns seconds that never go back, the same in all processes.
+    searched_s
+        Time spent searching so far.
+    """
+
+    deadline_s: float = inf
+    end_s: float = inf
+    rest_s: float = 0.0
+    clock: Callable[[], float] = time.monotonic
+    searched_s: float = 0.0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no configuration may begin any more."""
+        return self.clock() >= self.deadline_s
+
+    def search_budget(
+        self, longest_s: float, *, n_configurations: int, n_searches: int
+    ) -> TimeBudget:
+        """Return the time budget of the next search.
+
+        Parameters
+        ----------
+        longest_s
+            Its time budget where time is not short.
+        n_configurations, n_searches
+            Number of them left in the row, this one included.
+        """
+        left_s = self.end_s - self.clock() - n_configurations * self.rest_s
+        return TimeBudget(min(longest_s, max(left_s, 0.0) / n_searches), self.clock)
+
+
+class TimeShares:
+    """Divides the time until a deadline among the configurations that have not begun.
+
+    A configuration gets an equal share of the time that the processes still have, so that time
+    which earlier ones did not use goes to later ones.
+
+    Parameters
+    ----------
+    deadline_s
+        End of the time budget by the clock; infinite if there is none.
+    n_waiting
+        Number of configurations that have not begun.
+    n_processes
+        Number of rows of configurations that are tried at the same time.
+    clock
+        Returns seconds that never go back, the same in all processes.
+    """
+
+    def __init__(
+        self,
+        deadline_s: float,
+        *,
+        n_waiting: int,
+        n_processes: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._deadline_s, self._clock = deadline_s, clock
+        self._n_waiting, self._n_processes = n_waiting, n_processes
+        self._end_s_of: dict[int, float] = {}
+
+    def begin(self, row: int, n: int, *, rest_s: float) -> RowTime:
+        """Return the time of a row of n configurations that begins now.
+
+        Parameters
+        ----------
+        rest_s
+            Expected time of a configuration apart from its searches.
+        """
+        now, end_s = self._clock(), inf
+        if self._deadline_s < inf:
+            n_free = self._n_processes - len(self._end_s_of)
+            free_from = [now] * n_free + [max(each, now) for each in self._end_s_of.values()]
+            time_s = sum(max(self._deadline_s - each, 0.0) for each in free_from)
+            end_s = min(now + n * time_s / self._n_waiting, self._deadline_s)
+        self._n_waiting -= n
+        self._end_s_of[row] = end_s
+        return RowTime(self._deadline_s, end_s, rest_s, self._clock)
+
+    def end(self, row: int) -> None:
+        """Free the process of a row."""
+        del self._end_s_of[row]
