@@ -1,9 +1,4 @@
-"""`anonymizer audit`.
-
-`anonymizer audit table`.
-
-What an audit found, in the terminal and in a file.
-"""
+"""Commands `anonymizer audit stream` and `anonymizer audit table`: attack a release."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -37,59 +32,137 @@ from anonymizer.cli.columns import (
 )
 from anonymizer.cli.serve import ConfigFile, settings_of
 from anonymizer.errors import GuaranteeError, InputError
+from anonymizer.extras import require
 
 if TYPE_CHECKING:
     from anonymizer.app.audit import AuditReport, Finding
     from anonymizer.app.audit.findings import TableAuditReport
 
 
-def findings_table(findings: Iterable["Finding"]) -> Table:
-    """Return a row for each finding: what was looked at, what was found, and the verdict."""
-    table = Table("attack", Column("figure", no_wrap=True), "bar", "verdict")
-    for finding in findings:
-        shown = [
-            f"{name} {value:,}" if isinstance(value, int) else f"{name} {value:,.4g}"
-            for name, value in finding.figures.items()
-            if value is not None
-        ]
-        attack = finding.attack
-        if finding.attribute is not None:
-            attack += f" of {escape(finding.attribute)}"
-        if finding.adversary is not None:
-            attack += f" ({finding.adversary.replace('_', ' ')})"
-        table.add_row(attack, "\n".join(shown), finding.bar or "", _verdict(finding))
-    return table
+app = typer.Typer(
+    help="Attack a release, to check whether it keeps its promise.", no_args_is_help=True
+)
 
 
-def _verdict(finding: "Finding") -> str:
-    if finding.fails:
-        return "[bold red]FAILS[/]"
-    if finding.required and finding.holds:
-        return "[green]holds[/]"
-    if finding.holds is None:
-        return "reported" if finding.bar is None else "no case"
-    return "would hold" if finding.holds else "would fail"
+class _Mode(StrEnum):
+    BFS = "bfs"
+    SNAPSHOT = "snapshot"
+    SESSION = "session"
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a report.
+@app.callback()
+def _audits() -> None:
+    """Attack a release, to check whether it keeps its promise."""
 
-    Raises
-    ------
-    InputError
-        If it cannot be written.
+
+@app.command()
+def stream(
+    trace: Annotated[
+        Path,
+        typer.Argument(
+            help="True positions: csv or parquet with device_id, ts, lat, lon, and a column for "
+            "each declared reading that the release contains per pseudonym."
+        ),
+    ],
+    release: Annotated[
+        Path, typer.Argument(metavar="PUB", help="The release: PUB.jsonl of `cloak`.")
+    ],
+    network: Annotated[str, typer.Option(help="Road network of both; see `anonymizer cloak`.")],
+    auditor_map: Annotated[
+        Path | None,
+        typer.Option(
+            help="Auditor's map of `cloak`. Without it, attacks that need the devices of "
+            "pseudonyms are left out."
+        ),
+    ] = None,
+    mode: Annotated[
+        _Mode,
+        typer.Option(help="Mode whose promises are required; everything else is reported."),
+    ] = _Mode.SESSION,
+    tick: Annotated[float, typer.Option(min=0.001, help="Length of a tick in seconds.")] = 1.0,
+    json_out: Annotated[
+        Path | None, typer.Option("--json", help="File for the report as JSON; -: print it.")
+    ] = None,
+    sample: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Number of pseudonyms for the centre, prefix and velocity attacks; 0: all.",
+        ),
+    ] = 1000,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed; equal input and seed give equal reports.")
+    ] = 0,
+    config: ConfigFile = None,
+) -> None:
+    """Attack a release of cloaked positions; exit 1 if a promise of the mode is broken.
+
+    [bold]Example[/bold]
+
+        anonymizer audit stream taxis.parquet cloaked.jsonl --network sf --auditor-map map.jsonl
     """
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+    require("tables")
+    from anonymizer.app.audit import ATTACKS, audit_release
+    from anonymizer.files.release_lines import read_auditor_map, read_release
+    from anonymizer.files.traces import read_trace
+    from anonymizer.networks import load_network
+
+    settings = settings_of(config)
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("reading the network and the release", total=len(ATTACKS) + 3)
+
+        def step(name: str) -> None:
+            bar.update(task, description=name, advance=1)
+
+        roads = load_network(network)
+        released = read_release(release, roads)
+        step("reading the trace")
+        published = [each.name for each in settings.readings if each.name in released.values]
+        recorded = read_trace(trace, readings=published)
+        device_of = None
+        if auditor_map is not None:
+            device_of = read_auditor_map(
+                auditor_map, pseudonym=released.pseudonym, device_id=recorded.device_id
+            )
+        report = audit_release(
+            recorded,
+            released,
+            roads,
+            settings,
+            device_of=device_of,
+            mode=mode.value,
+            tick_s=tick,
+            sample=sample,
+            seed=seed,
+            progress=step,
+        )
+    as_json = report.model_dump_json(indent=2) + "\n"
+    printed = json_out == Path("-")
+    if printed:
+        typer.echo(as_json, nl=False)
+    elif json_out is not None:
+        write_text(json_out, as_json)
+    reason = "no auditor's map" if auditor_map is None else "readings that are not declared"
+    (console if printed else Console()).print(
+        _summary(report, str(release), why_left_out=reason), findings_table(report.findings)
+    )
+    if not report.holds:
+        failed = ", ".join(dict.fromkeys(finding.attack for finding in report.failures))
+        raise GuaranteeError(f"{release}: does not keep the promise of {mode.value}: {failed}")
 
 
+@app.command()
 def table(
-    original: Annotated[Path, typer.Argument(metavar="TABLE", help="What `anonymize` read.")],
-    release: Annotated[Path, typer.Argument(metavar="RELEASE", help="What it published.")],
+    original: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="The table that `anonymize` read.")
+    ],
+    release: Annotated[
+        Path, typer.Argument(metavar="RELEASE", help="The release that it published.")
+    ],
     qi: Qis,
-    auditor_map: Annotated[Path, typer.Option(help="MAP.csv of `anonymize`.")],
+    auditor_map: Annotated[Path, typer.Option(help="Auditor's map of `anonymize`.")],
     sa: Sensitive = "",
     id_: Id = None,
     source: Sources = None,
@@ -100,45 +173,47 @@ def table(
     label: Labels = None,
     missing: Markers = None,
     as_published: Annotated[  # noqa: FBT002  typer's
-        bool, typer.Option("--as-published", help="A missing value is a value, as in the paper.")
+        bool,
+        typer.Option("--as-published", help="Count a missing value as a value, as in the paper."),
     ] = False,
-    k: Annotated[int, typer.Option("-k", min=1, help="Persons of a class, at least.")] = 1,
-    d: Annotated[int, typer.Option("-d", min=0, help="Values of every QI, at least.")] = 0,
+    k: Annotated[int, typer.Option("-k", min=1, help="Least number of persons in a class.")] = 1,
+    d: Annotated[int, typer.Option("-d", min=0, help="Least number of values of every QI.")] = 0,
     l: Annotated[  # noqa: E741  the field's name for it
-        int, typer.Option("-l", min=0, help="Values of every sensitive attribute, at least.")
+        int, typer.Option("-l", min=0, help="Least number of values of every sensitive attribute.")
     ] = 0,
     max_share: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of a class that may have one value.")
+        float, typer.Option(min=0, max=1, help="Largest share of a class with one value.")
     ] = 1.0,
     max_source_share: Annotated[
-        float, typer.Option(min=0, max=1, help="Share that may have one source's values in common.")
+        float, typer.Option(min=0, max=1, help="Largest share with equal values of one source.")
     ] = 1.0,
     min_spread: Annotated[
         Many,
-        typer.Option(metavar="A=X", help="Distance of the ends of a number in a class, at least."),
+        typer.Option(metavar="A=X", help="Least distance between the ends of a number in a class."),
     ] = None,
     entropy_l: Annotated[
-        float, typer.Option(min=1, help="exp(entropy) of a sensitive attribute, at least.")
+        float, typer.Option(min=1, help="Least exp(entropy) of a sensitive attribute.")
     ] = 1.0,
     t: Annotated[
         float | None,
-        typer.Option("--t", min=0, help="Distance of its distribution from the table's, at most."),
+        typer.Option("--t", min=0, help="Largest distance of its distribution from the table's."),
     ] = None,
     bands: Bands = None,
     json_out: Annotated[
-        Path | None, typer.Option("--json", help="Where the report goes as JSON; -: print it.")
+        Path | None, typer.Option("--json", help="File for the report as JSON; -: print it.")
     ] = None,
 ) -> None:
-    """Check a release of a table against its original, and attack it; exit 1 if it fails.
+    """Check a release of a table against its original and attack it; exit 1 if it fails.
 
-    What is asked for (-k, -d, ...) is required; the rest is reported. With -d 2 the linkability
-    attack must find nothing between sources, with -l 2 nothing sensitive.
+    The criteria given (-k, -d, ...) are required; everything else is reported. With -d 2, the
+    linkability attack must find nothing between sources; with -l 2, nothing sensitive.
 
     [bold]Example[/bold]
 
         anonymizer audit table people.csv out.csv --auditor-map map.csv --qi age,job,zip
         --sa illness --id name --source age,job --source zip -k 20 -d 2
     """
+    require("tables")
     from anonymizer.app.audit.table_audit import audit_table
     from anonymizer.domain.promises import Promise
     from anonymizer.files.tables import read_table
@@ -183,134 +258,7 @@ def table(
     )
     if not report.holds:
         failed = ", ".join(dict.fromkeys(finding.attack for finding in report.failures))
-        raise GuaranteeError(f"{release}: does not keep what was asked for: {failed}")
-
-
-def _table_summary(report: "TableAuditReport", title: str) -> Table:
-    summary = Table(title=escape(title), show_header=False)
-    summary.add_row("rows", f"{report.n_rows:,}, {report.suppressed_share:.1%} suppressed")
-    summary.add_row("persons", f"{report.n_persons:,}")
-    summary.add_row(
-        "classes",
-        f"{report.n_classes:,}: rows min {report.size_min:,}, median {report.size_median:g}, "
-        f"max {report.size_max:,}",
-    )
-    loss = report.gcp
-    summary.add_row(
-        "GCP", f"range {loss.range:.4f}, set {loss.set:.4f}, taxonomy {loss.taxonomy:.4f}"
-    )
-    summary.add_row("DM", f"{report.dm:,}")
-    return summary
-
-
-app = typer.Typer(
-    help="Attack a release, and see whether it keeps its promise.", no_args_is_help=True
-)
-
-
-class _Mode(StrEnum):
-    BFS = "bfs"
-    SNAPSHOT = "snapshot"
-    SESSION = "session"
-
-
-@app.callback()
-def _audits() -> None:
-    """Attack a release, and see whether it keeps its promise."""
-
-
-@app.command()
-def stream(
-    trace: Annotated[
-        Path,
-        typer.Argument(
-            help="True positions: csv or parquet with device_id, ts, lat, lon, and a column for "
-            "each declared reading that the release tells per pseudonym."
-        ),
-    ],
-    release: Annotated[
-        Path, typer.Argument(metavar="PUB", help="What was published: PUB.jsonl of `cloak`.")
-    ],
-    network: Annotated[str, typer.Option(help="The road network of both; see `cloak`.")],
-    auditor_map: Annotated[
-        Path | None,
-        typer.Option(
-            help="MAP.jsonl of `cloak`. Without it, what needs to know who a pseudonym is is "
-            "left out."
-        ),
-    ] = None,
-    mode: Annotated[
-        _Mode, typer.Option(help="Whose promises are required; the rest is reported.")
-    ] = _Mode.SESSION,
-    tick: Annotated[float, typer.Option(min=0.001, help="Seconds of a tick.")] = 1.0,
-    json_out: Annotated[
-        Path | None, typer.Option("--json", help="Where the report goes as JSON; -: print it.")
-    ] = None,
-    sample: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Pseudonyms that the centre, prefix and velocity attacks look at; 0: all.",
-        ),
-    ] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Equal input and seed give equal reports.")] = 0,
-    config: ConfigFile = None,
-) -> None:
-    """Attack a release of cloaked positions; exit 1 if a promise of the mode is broken.
-
-    [bold]Example[/bold]
-
-        anonymizer audit stream taxis.parquet cloaked.jsonl --network sf --auditor-map map.jsonl
-    """
-    from anonymizer.app.audit import ATTACKS, audit_release
-    from anonymizer.files.release_lines import read_auditor_map, read_release
-    from anonymizer.files.traces import read_trace
-    from anonymizer.networks import load_network
-
-    settings = settings_of(config)
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("reading the network and the release", total=len(ATTACKS) + 3)
-
-        def step(name: str) -> None:
-            bar.update(task, description=name, advance=1)
-
-        roads = load_network(network)
-        released = read_release(release, roads)
-        step("reading the trace")
-        told = [each.name for each in settings.readings if each.name in released.values]
-        recorded = read_trace(trace, readings=told)
-        device_of = None
-        if auditor_map is not None:
-            device_of = read_auditor_map(
-                auditor_map, pseudonym=released.pseudonym, device_id=recorded.device_id
-            )
-        report = audit_release(
-            recorded,
-            released,
-            roads,
-            settings,
-            device_of=device_of,
-            mode=mode.value,
-            tick_s=tick,
-            sample=sample,
-            seed=seed,
-            progress=step,
-        )
-    as_json = report.model_dump_json(indent=2) + "\n"
-    printed = json_out == Path("-")
-    if printed:
-        typer.echo(as_json, nl=False)
-    elif json_out is not None:
-        write_text(json_out, as_json)
-    why = "no auditor's map" if auditor_map is None else "readings that are not declared"
-    (console if printed else Console()).print(
-        _summary(report, str(release), why_left_out=why), findings_table(report.findings)
-    )
-    if not report.holds:
-        failed = ", ".join(dict.fromkeys(finding.attack for finding in report.failures))
-        raise GuaranteeError(f"{release}: does not keep the promise of {mode.value}: {failed}")
+        raise GuaranteeError(f"{release}: does not meet the criteria: {failed}")
 
 
 def _summary(report: "AuditReport", title: str, *, why_left_out: str) -> Table:
@@ -335,4 +283,60 @@ def _summary(report: "AuditReport", title: str, *, why_left_out: str) -> Table:
     return table
 
 
-app.command()(table)
+def _table_summary(report: "TableAuditReport", title: str) -> Table:
+    summary = Table(title=escape(title), show_header=False)
+    summary.add_row("rows", f"{report.n_rows:,}, {report.suppressed_share:.1%} suppressed")
+    summary.add_row("persons", f"{report.n_persons:,}")
+    summary.add_row(
+        "classes",
+        f"{report.n_classes:,}: rows min {report.size_min:,}, median {report.size_median:g}, "
+        f"max {report.size_max:,}",
+    )
+    loss = report.gcp
+    summary.add_row(
+        "GCP", f"range {loss.range:.4f}, set {loss.set:.4f}, taxonomy {loss.taxonomy:.4f}"
+    )
+    summary.add_row("DM", f"{report.dm:,}")
+    return summary
+
+
+def findings_table(findings: Iterable["Finding"]) -> Table:
+    """Return a table with a row for each finding: the attack, its figures, the bar, the verdict."""
+    table = Table("attack", Column("figure", no_wrap=True), "bar", "verdict")
+    for finding in findings:
+        shown = [
+            f"{name} {value:,}" if isinstance(value, int) else f"{name} {value:,.4g}"
+            for name, value in finding.figures.items()
+            if value is not None
+        ]
+        attack = finding.attack
+        if finding.attribute is not None:
+            attack += f" of {escape(finding.attribute)}"
+        if finding.adversary is not None:
+            attack += f" ({finding.adversary.replace('_', ' ')})"
+        table.add_row(attack, "\n".join(shown), finding.bar or "", _verdict(finding))
+    return table
+
+
+def _verdict(finding: "Finding") -> str:
+    if finding.fails:
+        return "[bold red]FAILS[/]"
+    if finding.required and finding.holds:
+        return "[green]holds[/]"
+    if finding.holds is None:
+        return "reported" if finding.bar is None else "no case"
+    return "would hold" if finding.holds else "would fail"
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a report to a file.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None

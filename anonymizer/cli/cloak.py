@@ -1,4 +1,4 @@
-"""`anonymizer cloak`."""
+"""Command `anonymizer cloak`: a recorded trace becomes a release, without MQTT."""
 
 import time
 from pathlib import Path
@@ -9,6 +9,7 @@ import typer
 from anonymizer.cli.serve import ConfigFile, settings_of
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import GuaranteeError
+from anonymizer.extras import require
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -32,16 +33,18 @@ def cloak(
             "grid:ROWSxCOLUMNS or city:NODES.",
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Where the release goes: one JSON line a pseudonym.")],
+    out: Annotated[
+        Path, typer.Option(help="The release: a JSON line for each pseudonym and tick.")
+    ],
     region: Annotated[
-        str, typer.Option(help="How regions are formed: bfs, snapshot or session.")
+        str, typer.Option(help="Mode of the regions: bfs, snapshot or session.")
     ] = "session",
     auditor_map: Annotated[
         Path | None,
-        typer.Option(help="Write down which device each pseudonym was. For the auditor alone."),
+        typer.Option(help="Map from pseudonyms to devices, to write; for the auditor alone."),
     ] = None,
-    tick: Annotated[float, typer.Option(min=0.001, help="Seconds of the trace in a tick.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Equal input and seed give equal files.")] = 0,
+    tick: Annotated[float, typer.Option(min=0.001, help="Length of a tick in seconds.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Seed; equal input and seed give equal files.")] = 0,
     config: ConfigFile = None,
 ) -> None:
     """Cloak a recorded trace with the operators of the live service, without MQTT.
@@ -50,6 +53,7 @@ def cloak(
 
         anonymizer cloak taxis.parquet --network sf --region bfs --out cloaked.jsonl
     """
+    require("tables")
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -107,7 +111,7 @@ def _table(summary: "CloakSummary", *, title: str, seconds: float) -> "Table":
         table.add_row("nodes a region, mean", f"{sizes.mean():,.1f}")
     for name, n in summary.n_clamped.items():
         table.add_row(f"clamped, {escape(name)}", f"{n:,}")
-        table.add_row("  groups told nothing of it", f"{summary.n_left_out[name]:,}")
+        table.add_row("  groups published without it", f"{summary.n_left_out[name]:,}")
     table.add_row("positions a second", f"{ledger.n_received / seconds:,.0f}")
     table.add_row("time", f"{seconds:.1f} s")
     return table

@@ -1,4 +1,4 @@
-"""Options that say what the columns of a table are."""
+"""Command-line options that declare the columns of a table, and their parsing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ import typer
 from anonymizer.errors import SettingsError
 
 if TYPE_CHECKING:
-    from anonymizer.algorithms.records.attributes import Branch, Interval
+    from anonymizer.algorithms.records.attributes import Branch
     from anonymizer.app.anonymize.class_labels import LabelForm
     from anonymizer.files.coded_table import Declared
 
@@ -19,14 +19,16 @@ Qis = Annotated[str, typer.Option("--qi", metavar="A,B", help="Quasi-identifiers
 Sensitive = Annotated[str, typer.Option("--sa", metavar="S,T", help="Sensitive attributes.")]
 Id = Annotated[
     str | None,
-    typer.Option("--id", metavar="COLUMN", help="Whose row it is: k counts these, not rows."),
+    typer.Option(
+        "--id", metavar="COLUMN", help="Column that identifies the person; k counts persons."
+    ),
 ]
 Sources = Annotated[
     Many,
     typer.Option(
         "--source",
         metavar="A,B",
-        help="Quasi-identifiers that one source tells; give one for each source.",
+        help="Quasi-identifiers of one source; repeat the option for each source.",
     ),
 ]
 Hierarchies = Annotated[
@@ -34,7 +36,8 @@ Hierarchies = Annotated[
     typer.Option(
         "--hierarchy",
         metavar="A=FILE",
-        help="Generalization hierarchy: lines of `;`, leaf first; or a FILE.json of several.",
+        help="Generalization hierarchy: lines separated by `;`, leaf first; or a FILE.json of"
+        " several.",
     ),
 ]
 Orders = Annotated[
@@ -49,30 +52,34 @@ Domains = Annotated[
 ]
 Categories = Annotated[
     Many,
-    typer.Option("--category", metavar="COLUMN", help="Holds no numbers, though it looks like it."),
+    typer.Option(
+        "--category", metavar="COLUMN", help="Column of categories that look like numbers."
+    ),
 ]
 Markers = Annotated[
     Many,
     typer.Option(
-        "--missing", metavar="MARKER", help="Means `no value`, as an empty cell and `?` do."
+        "--missing", metavar="MARKER", help="Text that means `no value`, like an empty cell or `?`."
     ),
 ]
 Bands = Annotated[
     Many,
-    typer.Option(metavar="S=X:Y:Z", help="Edges of bands of a sensitive number: l counts bands."),
+    typer.Option(
+        metavar="S=X:Y:Z", help="Edges of bands of a sensitive number; l then counts bands."
+    ),
 ]
 Labels = Annotated[
     Many,
     typer.Option(
         "--label",
         metavar="A=FORM",
-        help="How kaca tells it: plain; prefix, what all begin with; hours, of local times.",
+        help="Form of the label with kaca: plain; prefix (the common one); hours (of local times).",
     ),
 ]
 Kept = Annotated[
     Many,
     typer.Option(
-        "--keep", metavar="COLUMN", help="Publish this column as it is, outside every promise."
+        "--keep", metavar="COLUMN", help="Publish this column unchanged; no promise covers it."
     ),
 ]
 
@@ -92,14 +99,14 @@ def declared_columns(
     keep: Many = None,
     missing_is_a_value: bool = False,
 ) -> "Declared":
-    """Return what the options above say, and read the files that they name.
+    """Return the declaration given by the options above; read the files that they name.
 
     Raises
     ------
     InputError, SettingsError
-        If a file cannot be read, or an option makes no sense.
+        If a file cannot be read, or an option is invalid.
     """
-    from anonymizer.files.coded_table import Declared
+    from anonymizer.files.coded_table import Declared, intervals_of
     from anonymizer.files.hierarchies import (
         read_hierarchies,
         read_hierarchy,
@@ -126,7 +133,7 @@ def declared_columns(
         sources=[names(each) for each in source or ()],
         hierarchies=hierarchies,
         orders=orders,
-        ranges=dict(_intervals(domain or ())),
+        ranges=intervals_of(dict(assigned_numbers("domain", domain or ()))),
         categories=category or (),
         times=times,
         markers=missing or (),
@@ -136,17 +143,17 @@ def declared_columns(
 
 
 def names(listed: str) -> list[str]:
-    """Return the names of a list with commas."""
+    """Return the names in a comma-separated list."""
     return [name.strip() for name in listed.split(",") if name.strip()]
 
 
 def label_forms(given: Many) -> dict[str, "LabelForm"]:
-    """Return the form of label of each quasi-identifier that is named, as A=FORM.
+    """Return the label form of each named quasi-identifier, given as A=FORM.
 
     Raises
     ------
     SettingsError
-        If one is something else, or a name is there twice.
+        If an option has another form, or a name is given twice.
     """
     forms: dict[str, LabelForm] = {"plain": "plain", "prefix": "prefix", "hours": "hours"}
     found: dict[str, LabelForm] = {}
@@ -155,13 +162,13 @@ def label_forms(given: Many) -> dict[str, "LabelForm"]:
         if not name or form not in forms:
             raise SettingsError(f"label: must be a name, = and one of {', '.join(forms)}")
         if name in found:
-            raise SettingsError(f"label: {name} is there twice")
+            raise SettingsError(f"label: {name} is given twice")
         found[name] = forms[form]
     return found
 
 
 def times_of(forms: "Mapping[str, LabelForm]") -> list[str]:
-    """Return the columns that hold times."""
+    """Return the columns of times."""
     return [name for name, form in forms.items() if form == "hours"]
 
 
@@ -171,7 +178,7 @@ def assigned_numbers(option: str, given: Sequence[str]) -> Iterator[tuple[str, l
     Raises
     ------
     SettingsError
-        If it is something else, or a name is there twice.
+        If an option has another form, or a name is given twice.
     """
     seen = set()
     for each in given:
@@ -183,43 +190,31 @@ def assigned_numbers(option: str, given: Sequence[str]) -> Iterator[tuple[str, l
         if not name or not parts:
             raise SettingsError(f"{option}: must be a name, = and numbers")
         if name in seen:
-            raise SettingsError(f"{option}: {name} is there twice")
+            raise SettingsError(f"{option}: {name} is given twice")
         seen.add(name)
         yield name, parts
 
 
 def bands_of(given: Many) -> dict[str, list[float]]:
-    """Return the edges of the bands of each number that is named, as S=X:Y:Z.
+    """Return the edges of the bands of each named number, given as S=X:Y:Z.
 
     Raises
     ------
     SettingsError
-        If one is something else.
+        If an option has another form.
     """
     return dict(assigned_numbers("bands", given or ()))
 
 
 def least_spreads(given: Many) -> dict[str, float]:
-    """Return the smallest spread of each number that is named, as A=X.
+    """Return the smallest spread of each named number, given as A=X.
 
     Raises
     ------
     SettingsError
-        If one is something else.
+        If an option has another form.
     """
     found = dict(assigned_numbers("min-spread", given or ()))
     if any(len(numbers) > 1 or not numbers[0] >= 0 for numbers in found.values()):
-        raise SettingsError("min-spread: must be a name, = and a number that is not below 0")
+        raise SettingsError("min-spread: must be a name, = and a number of at least 0")
     return {name: numbers[0] for name, numbers in found.items()}
-
-
-def _intervals(given: Sequence[str]) -> Iterator[tuple[str, "Interval"]]:
-    from anonymizer.algorithms.records.attributes import Interval
-
-    for name, parts in assigned_numbers("domain", given):
-        if not 2 <= len(parts) <= 3:
-            raise SettingsError(f"domain: {name}: must be LO:HI or LO:HI:STEP")
-        try:
-            yield name, Interval(*parts)
-        except ValueError as error:
-            raise SettingsError(f"domain: {name}: {error}") from None

@@ -1,4 +1,4 @@
-"""`anonymizer demo`: the whole of it in one terminal."""
+"""Command `anonymizer demo`: broker, simulator, gateway and live map in one terminal."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -18,26 +18,28 @@ def demo(
     duration: Annotated[
         float | None, typer.Option(min=1, metavar="S", help="Seconds.", show_default="until Ctrl-C")
     ] = None,
-    headless: Annotated[bool, typer.Option("--headless", help="Lines, no browser.")] = False,  # noqa: FBT002  typer's
-    devices: Annotated[int, typer.Option(min=1, help="Devices that move.")] = 1000,
+    headless: Annotated[  # noqa: FBT002  typer's
+        bool, typer.Option("--headless", help="Print lines instead of a live view; no browser.")
+    ] = False,
+    devices: Annotated[int, typer.Option(min=1, help="Number of simulated devices.")] = 1000,
     rate: Annotated[
-        float, typer.Option(min=0.01, metavar="HZ", help="Reports a second of each device.")
+        float, typer.Option(min=0.01, metavar="HZ", help="Reports of each device per second.")
     ] = 1.0,
     network: Annotated[
-        str, typer.Option(metavar="NET", help="Where they move; see `cloak`.")
+        str, typer.Option(metavar="NET", help="Road network; see `anonymizer cloak`.")
     ] = "city:2500",
     broker: Annotated[
-        Broker, typer.Option(help="auto: Mosquitto if there is one, else the embedded one.")
+        Broker, typer.Option(help="auto: Mosquitto if it is installed, else embedded.")
     ] = Broker.AUTO,
-    seed: Annotated[int, typer.Option(min=0, help="Of the traffic.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the traffic.")] = 1,
     port: Annotated[int, typer.Option(min=0, max=65535, help="HTTP port; 0: any free one.")] = 0,
     compare: Annotated[  # noqa: FBT002  typer's
-        bool, typer.Option(help="Run all three ways of cloaking, for the map to switch between.")
+        bool, typer.Option(help="Run all three modes, between which the map can switch.")
     ] = True,
 ) -> None:
-    """See it work: broker, simulated devices, gateway and an analyst, no other software needed.
+    """Run a broker, simulated devices, the gateway and an analyst, without further software.
 
-    The live map is in the browser: what is published, beside where everybody truly is.
+    The live map in the browser shows what is published next to the true positions.
 
     [bold]Examples[/bold]
 

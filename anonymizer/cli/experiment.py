@@ -1,7 +1,4 @@
-"""`anonymizer experiment`.
-
-The tables of `anonymizer experiment multisource`, as the terminal shows them.
-"""
+"""Command `anonymizer experiment`: the published experiments, with their tables and plots."""
 
 import json
 from collections import Counter
@@ -20,6 +17,7 @@ from rich.table import Table
 
 from anonymizer.cli.serve import ConfigFile, settings_of
 from anonymizer.errors import InputError, SettingsError
+from anonymizer.extras import require
 
 Row: TypeAlias = dict[str, Any]
 _UTILITY = ("classes", "suppressed", "gcp_range", "gcp_set", "gcp_taxonomy", "dm")
@@ -27,61 +25,15 @@ _PAPER = ("paper_classes", "paper_gcp_range", "paper_gcp_set", "paper_gcp_taxono
 _LEAKS = ("cells_1_to_2", "people_1_to_2", "cells_2_to_1", "people_2_to_1")
 _TIMES = ("records", "method", "k", "d", "l", "classes", "seconds", "paper_seconds")
 
-
-def print_multisource(console: Console, report: Row, times: Sequence[Row]) -> None:
-    """Print utility over k, over d and over l, what leaks, and the times."""
-    runs = report["runs"]
-    usual = runs[0]["reading"]
-
-    def some(test: Callable[[Row], bool]) -> list[Row]:
-        return [row for row in runs if test(row)]
-
-    def over_k(row: Row) -> bool:
-        return (row["reading"], row["l"]) == (usual, 1) and row["d"] in {1, 2}
-
-    console.print(f"{report['table']}: {report['records']:,} records", style="bold")
-    _print(console, "Over k", some(over_k), ("method", "k", "d", *_UTILITY))
-    over_d = some(lambda row: row["k"] == 20 and row["l"] == 1)
-    _print(console, "Over d, k = 20", over_d, ("reading", "method", "d", *_UTILITY))
-    known = [row for row in over_d if any(row[name] is not None for name in _PAPER)]
-    _print(console, "Known of the paper, k = 20", known, ("method", "d", *_PAPER))
-    over_l = some(lambda row: row["l"] > 1)
-    _print(console, "Over l, k = 20, d = 2", over_l, ("method", "l", *_UTILITY))
-    title = "Leaks of one source to the other, by Algorithm 1"
-    _print(console, title, some(over_k), ("method", "k", "d", *_LEAKS))
-    _print(console, "Times", times, _TIMES)
-    console.print(report["note"])
-
-
-def _print(console: Console, title: str, rows: Sequence[Row], columns: Sequence[str]) -> None:
-    """Print rows, if there are any, without the columns that are empty in all of them."""
-    filled = [name for name in columns if any(row[name] is not None for row in rows)]
-    if not filled:
-        return
-    table = Table(title=title, title_justify="left", box=SIMPLE)
-    for name in filled:
-        left = isinstance(rows[0][name], str)
-        table.add_column(name.replace("_", " "), justify="left" if left else "right")
-    for row in rows:
-        table.add_row(*(_shown(row[name]) for name in filled))
-    console.print(table)
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.4f}"
-    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
-
-
 _USERS_PER_NODE = 5 / 3
-"""So that the seed's grid shows every k."""
+"""With this density, the published grid shows every k."""
 
 _MOST_LISTED = 100
-"""Nodes that are listed one by one; of larger networks only how many hold how many users."""
+"""Largest network whose nodes are listed one by one; of larger ones, nodes are counted by users."""
 _MOST_NAMED = 12
-"""Nodes of a region that are named in a line of the table of runs."""
+"""Largest number of nodes of a region in a row of the table of runs."""
 
-app = typer.Typer(help="The seeds' experiments, with their plots.", no_args_is_help=True)
+app = typer.Typer(help="Repeat the published experiments, with plots.", no_args_is_help=True)
 
 
 @app.command()
@@ -97,11 +49,14 @@ def adka(
     users: Annotated[
         int | None,
         typer.Option(
-            min=0, max=10_000_000, help="Users on random nodes.", show_default="5 for every 3 nodes"
+            min=0,
+            max=10_000_000,
+            help="Number of users on random nodes.",
+            show_default="5 for every 3 nodes",
         ),
     ] = None,
-    runs: Annotated[int, typer.Option(min=1, max=10_000, help="Random targets.")] = 20,
-    seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal files.")] = 1,
+    runs: Annotated[int, typer.Option(min=1, max=10_000, help="Number of random targets.")] = 20,
+    seed: Annotated[int, typer.Option(min=0, help="Seed; equal seeds give equal files.")] = 1,
     config: ConfigFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all runs as JSON.")] = False,  # noqa: FBT002  typer's
 ) -> None:
@@ -115,6 +70,7 @@ def adka(
 
         anonymizer experiment adka --network city:10000 --runs 200 --out adka-city
     """
+    require("plots")
     from anonymizer.networks import load_network
     from experiments.adka_experiment import run_experiment
     from experiments.adka_results import run_rows, summary, write_results
@@ -150,7 +106,7 @@ def multisource(
         Path | None,
         typer.Option(
             help="csv or parquet, such as Adult of the UCI repository.",
-            show_default="a made table in the shape of Adult",
+            show_default="a generated table in the shape of Adult",
         ),
     ] = None,
     taxonomy: Annotated[
@@ -163,7 +119,7 @@ def multisource(
         list[str] | None,
         typer.Option(
             metavar="A,B",
-            help="Quasi-identifiers that one source tells; given twice.",
+            help="Quasi-identifiers of one source; give the option twice.",
             show_default="those of the paper on Adult",
         ),
     ] = None,
@@ -171,21 +127,23 @@ def multisource(
         str | None, typer.Option(help="Sensitive attribute.", show_default="race, of Adult")
     ] = None,
     rows: Annotated[
-        int, typer.Option(min=1, max=10_000_000, help="Records of the made table.")
+        int, typer.Option(min=1, max=10_000_000, help="Records of the generated table.")
     ] = 32_561,
     census_rows: Annotated[
         int,
         typer.Option(
             min=0,
             max=10_000_000,
-            help="Records of the table that is timed, made in the shape of the Census of 1990; "
+            help="Records of the generated table that is timed, in the shape of the Census of 1990; "
             "0: none.",
         ),
     ] = 2_458_285,
-    seed: Annotated[int, typer.Option(min=0, help="Equal seeds give equal files but times.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed; equal seeds give equal files but times.")
+    ] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print all runs as JSON.")] = False,  # noqa: FBT002  typer's
 ) -> None:
-    """Anonymize a table of two sources as the paper does, over k, d and l, beside Mondrian.
+    """Anonymize a table of two sources as in the paper, over k, d and l, and compare Mondrian.
 
     Writes runs.csv, times.csv, summary.json, over_k.png, over_d.png, over_l.png, leaks.png and
     times.png. Leaks are what Algorithm 1 of the paper finds.
@@ -197,6 +155,7 @@ def multisource(
         anonymizer experiment multisource --table adult.csv --taxonomy taxonomy.json
             --order order.json --out multisource-adult
     """
+    require("tables", "plots")
     from experiments.multisource_experiment import (
         StudyFiles,
         made_study,
@@ -208,15 +167,15 @@ def multisource(
     _make(out)
     if table is None:
         if taxonomy or order or source or sa:
-            raise SettingsError("--taxonomy, --order, --source and --sa tell of a --table")
+            raise SettingsError("--taxonomy, --order, --source and --sa need a --table")
         study = made_study(rows, seed=seed)
     elif source is None:
         adult = StudyFiles(table=table, taxonomy=taxonomy, order=order)
         study = read_study(adult if sa is None else replace(adult, sensitive=sa))
     else:
-        told = [[name.strip() for name in each.split(",")] for each in source]
+        sources = [[name.strip() for name in each.split(",")] for each in source]
         study = read_study(
-            StudyFiles(table=table, taxonomy=taxonomy, order=order, sources=told, sensitive=sa)
+            StudyFiles(table=table, taxonomy=taxonomy, order=order, sources=sources, sensitive=sa)
         )
     with _progress() as progress:
         experiment = run_multisource(study, census_rows=census_rows, seed=seed, progress=progress)
@@ -231,7 +190,7 @@ def multisource(
 
 
 def _make(folder: Path) -> None:
-    """Make a folder, before any work is done for it."""
+    """Make the folder for the results before any work is done."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -240,7 +199,7 @@ def _make(folder: Path) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[float, str], None]]:
-    """Show a bar on stderr while it lasts, and yield what moves it."""
+    """Show a progress bar on standard error, and yield the function that advances it."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(
@@ -302,7 +261,7 @@ def _print_by_k(console: Console, report: Row) -> None:
 
 
 def _named(row: Row, *, at_most: int) -> str:
-    """Return the nodes of a run's region, or why it has none."""
+    """Return the nodes of a run's region, or the reason why it has none."""
     if row["outcome"] != "cloaked":
         return f"suppressed: {row['outcome'].replace('_', ' ')}"
     names = " ".join(map(str, row["region"][:at_most]))
@@ -312,3 +271,48 @@ def _named(row: Row, *, at_most: int) -> str:
 
 def _decimal(mean: float | None) -> str:
     return "-" if mean is None else f"{mean:.1f}"
+
+
+def print_multisource(console: Console, report: Row, times: Sequence[Row]) -> None:
+    """Print the utility over k, d and l, the leaks, and the times."""
+    runs = report["runs"]
+    usual = runs[0]["reading"]
+
+    def some(test: Callable[[Row], bool]) -> list[Row]:
+        return [row for row in runs if test(row)]
+
+    def over_k(row: Row) -> bool:
+        return (row["reading"], row["l"]) == (usual, 1) and row["d"] in {1, 2}
+
+    console.print(f"{report['table']}: {report['records']:,} records", style="bold")
+    _print(console, "Over k", some(over_k), ("method", "k", "d", *_UTILITY))
+    over_d = some(lambda row: row["k"] == 20 and row["l"] == 1)
+    _print(console, "Over d, k = 20", over_d, ("reading", "method", "d", *_UTILITY))
+    known = [row for row in over_d if any(row[name] is not None for name in _PAPER)]
+    _print(console, "Known of the paper, k = 20", known, ("method", "d", *_PAPER))
+    over_l = some(lambda row: row["l"] > 1)
+    _print(console, "Over l, k = 20, d = 2", over_l, ("method", "l", *_UTILITY))
+    title = "Leaks of one source to the other, by Algorithm 1"
+    _print(console, title, some(over_k), ("method", "k", "d", *_LEAKS))
+    _print(console, "Times", times, _TIMES)
+    console.print(report["note"])
+
+
+def _print(console: Console, title: str, rows: Sequence[Row], columns: Sequence[str]) -> None:
+    """Print a table without the columns that are empty in all rows; print nothing if all are."""
+    filled = [name for name in columns if any(row[name] is not None for row in rows)]
+    if not filled:
+        return
+    table = Table(title=title, title_justify="left", box=SIMPLE)
+    for name in filled:
+        left = isinstance(rows[0][name], str)
+        table.add_column(name.replace("_", " "), justify="left" if left else "right")
+    for row in rows:
+        table.add_row(*(_shown(row[name]) for name in filled))
+    console.print(table)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,4 +1,4 @@
-"""`anonymizer init` and `anonymizer schema`."""
+"""Commands `anonymizer init` and `anonymizer schema`: a first settings file, and its schema."""
 
 import json
 import sys
@@ -18,45 +18,47 @@ _QUESTIONS: Mapping[tuple[str, str], str] = {
     ("inputs", "codec"): "Format of the payloads",
     ("region", "mode"): "Regions: session, snapshot or bfs",
 }
-"""What is asked where it is not given and somebody is there to answer."""
+"""Questions on a terminal, for options that are not given."""
 
 
 def init(
-    out: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where it is written; -: print it.")
-    ] = Path("gateway.toml"),
+    out: Annotated[Path, typer.Option(metavar="FILE", help="File to write; -: print it.")] = Path(
+        "gateway.toml"
+    ),
     network: Annotated[
-        str | None, typer.Option(metavar="NET", help="Road network; see `cloak`.")
+        str | None, typer.Option(metavar="NET", help="Road network; see `anonymizer cloak`.")
     ] = None,
     broker: Annotated[
         str | None,
         typer.Option(metavar="URL", help="mqtts://host[:port], or mqtt:// on this machine."),
     ] = None,
-    username: Annotated[str | None, typer.Option(help="Name that the broker knows it by.")] = None,
+    username: Annotated[
+        str | None, typer.Option(help="User name of the gateway at the broker.")
+    ] = None,
     password_file: Annotated[
         Path | None, typer.Option(help="File whose first line is the password.")
     ] = None,
     ca_file: Annotated[
-        Path | None, typer.Option(help="Authority of the broker's certificate.")
+        Path | None, typer.Option(help="Certificate authority of the broker.")
     ] = None,
     topic: Annotated[
-        str | None, typer.Option(help="Of raw positions; {device} names the device.")
+        str | None, typer.Option(help="Topic of raw positions; {device} names the device.")
     ] = None,
     codec: Annotated[str | None, typer.Option(help="Format of the payloads.")] = None,
     mode: Annotated[str | None, typer.Option(help="Regions: session, snapshot or bfs.")] = None,
     http_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Of the map and the metrics; 0: any.")
+        int | None, typer.Option(min=0, max=65535, help="Port of the map and metrics; 0: any.")
     ] = None,
     yes: Annotated[  # noqa: FBT002  typer's
-        bool, typer.Option("--yes", "-y", help="Ask nothing; the defaults for what is not given.")
+        bool, typer.Option("--yes", "-y", help="Ask nothing; use defaults for all other options.")
     ] = False,
     force: Annotated[  # noqa: FBT002  likewise
         bool, typer.Option("--force", help="Overwrite the file.")
     ] = False,
 ) -> None:
-    """Write a settings file to begin with: every key, what it means, and its default.
+    """Write a first settings file with every key, its meaning and its default.
 
-    On a terminal it asks for what is not given.
+    On a terminal, it asks for options that are not given.
 
     [bold]Examples[/bold]
 
@@ -67,7 +69,7 @@ def init(
         anonymizer init --yes --out -
     """
     if out != _STDOUT and out.exists() and not force:
-        raise SettingsError(f"{out}: is there already; --force overwrites it")
+        raise SettingsError(f"{out}: already exists; --force overwrites it")
     given: dict[tuple[str, str], Any] = {
         ("network", "source"): network,
         ("broker", "url"): broker,
@@ -94,7 +96,7 @@ def init(
 
 
 def schema() -> None:
-    """Print the JSON Schema of the settings file, for editors that complete and check it.
+    """Print the JSON Schema of the settings file, with which editors complete and check it.
 
     [bold]Example[/bold]
 
@@ -108,7 +110,7 @@ def schema() -> None:
 def _answers(
     given: Mapping[tuple[str, str], Any], ask: Callable[[str, str], str]
 ) -> dict[tuple[str, str], str]:
-    """Return the answers to what is not given; a default that is kept is no answer."""
+    """Return the answers to the open questions; a default that is accepted is left out."""
     from anonymizer.settings import InputSettings, Settings
 
     settings = Settings()
@@ -140,7 +142,7 @@ def _why_wrong(table: str, key: str, answer: str) -> str | None:
 
 
 def _checked(chosen: Mapping[tuple[str, str], Any], *, source: str = "command line") -> str:
-    """Return the file; SettingsError if it would be refused."""
+    """Return the settings file; SettingsError if the gateway would reject it."""
     from anonymizer.settings.example import settings_text
     from anonymizer.settings.toml_file import validated
 

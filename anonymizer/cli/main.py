@@ -1,4 +1,4 @@
-"""The commands, and what every one of them has in common: exit codes and one-line errors."""
+"""The command line `anonymizer`: its commands, exit codes and one-line errors."""
 
 import sys
 from typing import NoReturn
@@ -20,7 +20,7 @@ app = typer.Typer(
 )
 
 
-def _say_version(wanted: bool) -> None:  # noqa: FBT001  typer's callback
+def _print_version(wanted: bool) -> None:  # noqa: FBT001  typer's callback
     if wanted:
         typer.echo(f"anonymizer {__version__}")
         raise typer.Exit
@@ -29,7 +29,11 @@ def _say_version(wanted: bool) -> None:  # noqa: FBT001  typer's callback
 @app.callback()
 def _common(
     version: bool = typer.Option(  # noqa: FBT001  read by its callback
-        False, "--version", help="Say the version and go.", callback=_say_version, is_eager=True
+        False,
+        "--version",
+        help="Print the version and exit.",
+        callback=_print_version,
+        is_eager=True,
     ),
 ) -> None:
     pass
@@ -52,7 +56,7 @@ app.add_typer(experiment.app, name="experiment")
 def main() -> None:
     """Run the command line.
 
-    Exit 0 done, 1 a promise or bar failed, 2 bad input or settings, 130 interrupted.
+    Exit codes: 0 done, 1 a promise or bar failed, 2 bad input or settings, 130 interrupted.
     """
     try:
         sys.exit(app(prog_name="anonymizer", standalone_mode=False))
@@ -61,10 +65,10 @@ def main() -> None:
     except AnonymizerError as error:
         _fail(str(error), code=2)
     except typer.TyperException as error:
-        message = error.format_message()  # none where the help has been shown already
+        message = error.format_message()  # empty if the help has already been shown
         _fail(f"{message} (see --help)" if message else "", code=2)
     except (KeyboardInterrupt, typer.Abort):
-        sys.exit(130)  # as a shell says it of a program that SIGINT ended
+        sys.exit(130)  # the shell's code for a program that SIGINT ended
 
 
 def _fail(message: str, *, code: int) -> NoReturn:

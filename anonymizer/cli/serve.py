@@ -1,7 +1,4 @@
-"""`anonymizer serve` and `anonymizer check`.
-
-`anonymizer mcp` and `anonymizer backup`.
-"""
+"""Commands `anonymizer serve`, `check`, `mcp` and `backup`, which take a settings file."""
 
 import asyncio
 import os
@@ -13,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anonymizer.errors import SettingsError
+from anonymizer.extras import require
 
 if TYPE_CHECKING:
     from anonymizer.settings import Settings
@@ -30,9 +28,9 @@ ConfigFile = Annotated[
 
 
 def settings_of(config: Path | None, options: Mapping[str, Any] | None = None) -> "Settings":
-    """Return the settings of a file (None: the defaults) under this process's environment.
+    """Return the settings of a file (None: the defaults), overridden by the environment.
 
-    `options`, tables of the command line, outrank both.
+    `options`, tables of the command line, override both.
     """
     from anonymizer.settings import load_settings
 
@@ -40,10 +38,10 @@ def settings_of(config: Path | None, options: Mapping[str, Any] | None = None) -
 
 
 def serve(config: ConfigFile = None) -> None:
-    """Run the gateway until SIGTERM or Ctrl-C, then drain and go.
+    """Run the gateway until SIGTERM or Ctrl-C; then drain and exit.
 
-    SIGHUP reads the settings again: log level, limits, k by density and the like change at once,
-    the log names what needs a restart.
+    SIGHUP reads the settings again: log level, limits, k by density and some others change at once;
+    the log names those that need a restart.
 
     [bold]Examples[/bold]
 
@@ -59,9 +57,9 @@ def serve(config: ConfigFile = None) -> None:
 
 
 def check(config: ConfigFile = None) -> None:
-    """Check a settings file: exit 0 and say so, or exit 2 with the file and key at fault.
+    """Check a settings file: exit 0 if it is valid, or exit 2 and name the file and the key.
 
-    Reads the network and every file that the settings name, and connects to nothing.
+    Reads the network and every file that the settings name; connects to nothing.
 
     [bold]Example[/bold]
 
@@ -80,7 +78,7 @@ def check(config: ConfigFile = None) -> None:
 
 @contextmanager
 def blaming(config: Path | None) -> Iterator[None]:
-    """Put the settings file in front of what is found wrong with settings that were read."""
+    """Name the settings file in the SettingsErrors that are raised inside the block."""
     try:
         yield
     except SettingsError as error:
@@ -90,12 +88,13 @@ def blaming(config: Path | None) -> Iterator[None]:
 def mcp(config: ConfigFile = None) -> None:
     """Answer questions about toll releases as an MCP server, on standard input and output.
 
-    Reads the store of the settings, also while a gateway writes it, and changes nothing.
+    Reads the store that the settings name, even while a gateway writes to it; changes nothing.
 
     [bold]Example[/bold]
 
         anonymizer mcp --config gateway.toml
     """
+    require("mcp")
     settings = settings_of(config)
     from anonymizer.app.gateway.api import serve_tools
 
@@ -105,22 +104,22 @@ def mcp(config: ConfigFile = None) -> None:
 
 def backup(
     out: Annotated[
-        Path, typer.Option("--out", metavar="COPY", help="A file that is not there yet.")
+        Path, typer.Option("--out", metavar="COPY", help="File to write; it must not exist yet.")
     ],
     config: ConfigFile = None,
     everything: Annotated[  # noqa: FBT002  typer's flag
         bool,
         typer.Option(
             "--everything",
-            help="Also the raw parts of open windows, and the key of the vehicles' digests.",
+            help="Also copy the raw parts of open windows, and the key of the vehicles' digests.",
         ),
     ] = False,
 ) -> None:
-    """Copy the store, also while a gateway writes it: what was published, alone.
+    """Copy the published releases of the store, even while a gateway writes to it.
 
-    The copy is a store itself: a gateway that starts on it publishes no window once more. Windows
-    that were open are not in it, and what vehicles had in common over earlier ones is forgotten,
-    unless --everything is said.
+    The copy is a store itself; a gateway that starts on it publishes no window a second time.
+    Without --everything, it contains neither open windows nor the memory of vehicles over earlier
+    windows.
 
     [bold]Example[/bold]
 
@@ -131,4 +130,4 @@ def backup(
 
     with blaming(config):
         back_up(settings.store.path, out, everything=everything)
-    typer.echo(f"{out}: {'the whole store' if everything else 'all that was published'}")
+    typer.echo(f"{out}: {'the whole store' if everything else 'the published releases'}")

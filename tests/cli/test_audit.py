@@ -169,7 +169,7 @@ def test_a_table_that_keeps_what_is_asked_is_told_and_written_as_json(tmp_path: 
 def test_a_table_that_breaks_what_is_asked_ends_in_an_error_that_names_it(tmp_path: Path) -> None:
     result = audit_of_table(*published(tmp_path, "{x|y}"), "-k", "7", "--json", "-")
     assert isinstance(result.exception, GuaranteeError)
-    assert str(result.exception).endswith("out.csv: does not keep what was asked for: k")
+    assert str(result.exception).endswith("out.csv: does not meet the criteria: k")
     assert json.loads(result.stdout)["holds"] is False
     assert "FAILS" in result.stderr
 

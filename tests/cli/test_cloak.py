@@ -70,7 +70,7 @@ def test_readings_come_from_the_columns_that_the_settings_declare(
     assert told.returncode == 0, told.stderr
     table = figures(told.stderr)
     assert table["clamped, load[kg]"] == str(2 * DEVICES - 51)
-    assert table["groups told nothing of it"] == "0"
+    assert table["groups published without it"] == "0"
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     loads = sorted(line["values"]["load[kg]"] for line in lines if line["region"])
     # Of the last device, far away in the second round, nothing is told.

@@ -43,7 +43,7 @@ def test_options_say_what_the_columns_are(tmp_path: Path) -> None:
         ({"domain": ["age=1"]}, "domain: age: must be LO:HI or LO:HI:STEP"),
         ({"domain": ["age=1:2:3:4"]}, "domain: age: must be LO:HI or LO:HI:STEP"),
         ({"domain": ["age=30:20"]}, "domain: age: the ends are finite"),
-        ({"domain": ["age=1:9", "age=1:9"]}, "domain: age is there twice"),
+        ({"domain": ["age=1:9", "age=1:9"]}, "domain: age is given twice"),
         ({"hierarchy": ["sexes.csv"]}, "hierarchy: must be ATTRIBUTE=FILE"),
         ({"sa": "sex"}, "column sex is declared twice"),
     ],

@@ -32,7 +32,7 @@ def test_a_file_that_is_there_stays_unless_it_is_forced(tmp_path: Path) -> None:
     out.write_text("mine")
     told = anonymizer("init", "--yes", "--out", out)
     assert told.returncode == 2
-    assert told.stderr == f"anonymizer: {out}: is there already; --force overwrites it\n"
+    assert told.stderr == f"anonymizer: {out}: already exists; --force overwrites it\n"
     assert out.read_text() == "mine"
     assert anonymizer("init", "--yes", "--force", "--out", out).returncode == 0
     assert out.read_text() != "mine"
