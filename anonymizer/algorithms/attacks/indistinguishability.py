@@ -1,4 +1,8 @@
-"""Inversion and session: with how many others a record, and a whole life, is identical."""
+"""Indistinguishability: how many others publish the same region, or share the same whole life.
+
+The first bounds an adversary who inverts the cloaking algorithm for one record, the second one who
+follows a pseudonym from beginning to end.
+"""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,9 +20,9 @@ class Instants:
     Attributes
     ----------
     tick, region
-        Of each instant, shape (instants,).
+        Tick and region of each instant, shape (instants,).
     k
-        Largest k that a record of the instant states, shape (instants,).
+        Largest k stated by a record of the instant, shape (instants,).
     instant_of
         Instant of each record, shape (records,).
     """
@@ -34,13 +38,13 @@ class Instants:
         Parameters
         ----------
         identity_of
-            Device of each record where known, else its pseudonym, shape (records,).
+            Device of each record if known, else its pseudonym, shape (records,).
 
         Returns
         -------
         n
             Shape (records,). An adversary who inverts the cloaking algorithm is left with at
-            least these: whatever he computes from the record, he computes from each of theirs.
+            least this many: he computes the same result from the record of each of them.
         """
         return n_distinct_in(self.instant_of, identity_of, len(self.tick))[self.instant_of]
 
@@ -56,14 +60,14 @@ def instants_of(observed: Observed) -> Instants:
 
 
 def indistinguishable_classes(observed: Observed) -> IntArray:
-    """Return the class of each pseudonym; equal classes share the whole life, shape (pseudonyms,).
+    """Return the class of each pseudonym, shape (pseudonyms,).
 
-    The whole life is every time, region and k from the first second to the last. Classes are
-    numbered in the order of their first pseudonym.
+    Pseudonyms of a class share their whole lives: every time, region and k from first to last.
+    Classes are numbered in the order of their first pseudonym.
 
     Notes
     -----
-    Compares the sequences themselves, not a hash of them. O(records).
+    It compares the sequences themselves, not hashes of them. O(records).
     """
     life = np.stack((observed.tick_of, observed.region_of, observed.k), axis=1)
     edges = observed.first_record_of.tolist()

@@ -1,8 +1,8 @@
-"""Intersection over time: the devices that were inside every region of a pseudonym so far.
+"""The intersection attack: which devices were inside every region of a pseudonym so far.
 
-The adversary knows where everyone is. Two of them: one assumes that a publishing device is on
-the air, so a candidate was there, and inside, every time; one does not assume it, and
-keeps a device as long as nobody has seen it outside.
+The adversary knows where all devices are. There are two variants. The bold one assumes that a
+device is on the air whenever its pseudonym publishes, so a candidate was present and inside every
+time. The careful one does not, and keeps a device as a candidate until it is seen outside.
 """
 
 from dataclasses import dataclass
@@ -23,15 +23,15 @@ NEVER = -1
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Intersection:
-    """What is left of the devices after each pseudonym's whole life.
+    """The candidates that remain after each pseudonym's whole life.
 
     Attributes
     ----------
     below_k_at
-        First tick at which fewer candidates were left than the largest k stated so far, or
+        First tick at which fewer candidates remained than the largest k stated so far, or
         `NEVER`, shape (pseudonyms,).
     alone_at
-        First tick at which at most one was left, or `NEVER`, shape (pseudonyms,).
+        First tick at which at most one candidate remained, or `NEVER`, shape (pseudonyms,).
     candidates
         Sets of devices that were inside to the end: bit d % 64 of word d // 64 is device d,
         shape (pseudonyms, words).
@@ -45,18 +45,18 @@ class Intersection:
 def intersect(
     observed: Observed, truth: Truth, *, n_nodes: int, assume_on_air: bool
 ) -> Intersection:
-    """Intersect the devices inside the regions of each pseudonym.
+    """Intersect the sets of devices inside the regions of each pseudonym.
 
     Parameters
     ----------
     observed
-        Pseudonyms with equal lives have equal results: give one of each.
+        The release. Pseudonyms with equal lives have equal results, so one of each is enough.
     truth
-        Where everyone was. A ghost counts as being at its last known node.
+        Where all devices were. A ghost is at its last known node.
     n_nodes
-        Nodes of the network.
+        Number of nodes in the network.
     assume_on_air
-        Whether a device that is not on the air is ruled out. It else stays a candidate.
+        Whether a device that is not on the air is ruled out; otherwise it stays a candidate.
 
     Notes
     -----
@@ -81,7 +81,7 @@ def intersect(
 
 
 def members(candidates: Bits, chosen: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the chosen sets as pairs: position in `chosen` (rising), and device."""
+    """Return the chosen sets as pairs of index into `chosen` (rising) and device."""
     octets = candidates[chosen].astype("<u8").view(np.uint8)
     row, device = np.nonzero(np.unpackbits(octets, axis=1, bitorder="little"))
     return row, device
@@ -109,18 +109,18 @@ def _intersect(
     largest_k = np.zeros(n_pseudonyms, np.int64)
     first_device_at = np.full(n_nodes, -1, np.int32)  # devices at a node: a linked list
     next_device = np.full(n_devices, -1, np.int32)
-    excused = np.zeros(n_words, np.uint64)
+    off_air = np.zeros(n_words, np.uint64)  # devices that the careful adversary cannot rule out
     possible = np.zeros(n_words, np.uint64)
     now = -1
     for i in range(len(tick)):
         if tick[i] != now:
             now = tick[i]
             _list_devices(place[now], first_device_at, next_device)
-            excused[:] = 0
+            off_air[:] = 0
             if not assume_on_air:
-                _add_all(excused, ~on_air[now])
+                _add_all(off_air, ~on_air[now])
         p = pseudonym[i]
-        possible[:] = excused
+        possible[:] = off_air
         for v in node[first_node_of[region[i]] : first_node_of[region[i] + 1]]:
             d = first_device_at[v]
             while d >= 0:
@@ -161,7 +161,7 @@ def _add(bits: Bits, d: int) -> None:
 
 @kernel
 def _n_bits(word: np.uint64) -> int:
-    """Count the bits set: sums of pairs, of fours, of bytes, then of the bytes themselves."""
+    """Count the set bits: sum pairs, groups of four and bytes, then the bytes."""
     x = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
     x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)

@@ -1,14 +1,21 @@
-"""Multi-source linkability: what one source's values of a record tell of another's (Algorithm 1).
+"""The multi-source linkability attack: what one source's values reveal about another source's.
 
-Two adversaries, both of whom know every label of the release, and which rows share a class:
+Algorithm 1 of [1]_, for two adversaries. Both know every label of the release and which rows share
+a class.
 
-- `Knows.VALUES` holds the true values that one source tells of his victim. His candidates are
-  all classes whose labels cover them.
-- `Knows.LABELS` knows besides which labels they became, as the listing has it: his candidates
-  are the classes of these labels. He sees at least as much, so that his count is the bound.
+- `Knowledge.VALUES`: he knows the true values that one source reported about his victim. His
+  candidates are all classes whose labels cover these values.
+- `Knowledge.LABELS`: he also knows which labels the values became, as in the paper's listing. His
+  candidates are the classes with these labels. He learns at least as much as the first, so his
+  count is the upper bound.
 
-Where all candidates leave one value of another attribute, that is a leak: one cell of the table.
-Both take a single value beside the missing marker for the value.
+If all candidates allow only one value of another attribute, that is a leak: one cell of the
+table. Both adversaries ignore the missing marker next to a single value.
+
+References
+----------
+.. [1] "Efficient Multi-Source Anonymity for Aggregated Internet of Vehicles Datasets",
+   Applied Sciences 14(8), 3230, 2024.
 """
 
 from dataclasses import dataclass
@@ -31,7 +38,7 @@ from anonymizer.domain.records import Records, Schema
 
 
 class Knowledge(StrEnum):
-    """What the adversary holds of his victim; see the module."""
+    """What the adversary knows about his victim; see the module."""
 
     VALUES = "values"
     LABELS = "labels"
@@ -39,20 +46,20 @@ class Knowledge(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """What one adversary learns who holds one source.
+    """What an adversary who knows one source learns about another.
 
     Attributes
     ----------
     knows
         Which adversary.
     known
-        The source he holds, an index into `Schema.sources`.
+        The source that he knows, an index into `Schema.sources`.
     learned
-        The source he learns of; None: the sensitive attributes.
+        The source that he learns about; None: the sensitive attributes.
     n_cells_of
-        Cells (a record's value) of each attribute of `learned` that he learns for certain.
+        Cells (values of a record) of each attribute of `learned` that he learns for certain.
     n_people
-        Distinct persons of whom he learns one at least.
+        Distinct persons about whom he learns at least one cell.
     """
 
     knows: Knowledge
@@ -63,13 +70,13 @@ class Leak:
 
     @property
     def n_cells(self) -> int:
-        """Cells learned, over all attributes."""
+        """Number of cells learned, over all attributes."""
         return sum(self.n_cells_of)
 
 
 @dataclass(frozen=True, slots=True)
 class Homogeneity:
-    """Classes whose members share one value of a sensitive attribute, and who is in them."""
+    """Numbers of classes that allow one value of a sensitive attribute, and of their persons."""
 
     n_classes: int
     n_people: int
@@ -78,42 +85,39 @@ class Homogeneity:
 def link(
     published: Published, schema: Schema, records: Records, class_of: Int32Array
 ) -> tuple[Leak, ...]:
-    """Mount the attack from each source on each other one, and on the sensitive attributes.
+    """Run the attack from each source against every other source and the sensitive attributes.
 
     Parameters
     ----------
     published
         The release, as the adversary sees it.
     schema, records
-        The truth: the victims, and what he holds of them.
+        The truth: the victims, and what the adversary knows about them.
     class_of
-        Published class of each record, negative where it was left out: those are no victims, for
-        what the release tells is not told of them. Shape (n,).
+        Published class of each record, negative if it was left out, shape (n,). Records that
+        were left out are not victims, because the release is not about them.
 
     Notes
     -----
-    The paper's map from the labels of one source to those of the other holds one entry a key, so
-    that of classes with equal labels the last one wins; here a key holds them all. A cell whose
-    value is missing cannot leak.
+    Deviation from the paper: its map from the labels of one source to those of the other has one
+    entry for each key, so among classes with equal labels the last one wins. Here a key has all
+    of them. A cell whose value is missing cannot leak.
 
-    Linear in the records and in the labels, but for `Knows.VALUES`: that takes in addition a
-    64th of (classes times the distinct tuples of the source that are not yet excluded); most are
-    by the first few classes.
-
-    References
-    ----------
-    .. [1] "Efficient Multi-Source Anonymity for Aggregated Internet of Vehicles Datasets",
-       Applied Sciences 14(8), 3230, 2024, Algorithm 1.
+    Linear in the records and labels. `Knowledge.VALUES` takes in addition a 64th of (classes
+    times distinct tuples of the source that are still undecided); the first few classes decide
+    most tuples.
     """
     kept = class_of >= 0
     victims, of = records.only(kept), class_of[kept]
-    told = [
+    only_value = [
         only_values(labels, attribute.missing)
         for labels, attribute in zip(
             (*published.qi, *published.sensitive), (*schema.qis, *schema.sensitive), strict=True
         )
     ]
-    told_of = np.stack(told, axis=1) if told else np.zeros((published.n_classes, 0), np.int64)
+    revealed_by = (
+        np.stack(only_value, axis=1) if only_value else np.zeros((published.n_classes, 0), np.int64)
+    )
     truth = np.concatenate([victims.qi, victims.sensitive], axis=1)
     missing = np.array([a.missing for a in (*schema.qis, *schema.sensitive)], np.int64)
     targets: list[tuple[int | None, list[int]]] = [
@@ -126,7 +130,7 @@ def link(
     for known, source in enumerate(schema.sources):
         others = [(learned, columns) for learned, columns in targets if learned != known]
         for knows in Knowledge:
-            learns = _learns(knows, published, list(source), told_of, victims.qi, of)
+            learns = _learns(knows, published, list(source), revealed_by, victims.qi, of)
             learns &= truth != missing
             leaks += [
                 _leak(knows, known, learned, learns[:, columns], victims.person)
@@ -138,7 +142,7 @@ def link(
 def homogeneity(
     published: Published, schema: Schema, records: Records, class_of: Int32Array
 ) -> tuple[Homogeneity, ...]:
-    """Count the classes that tell one value of each sensitive attribute. Linear."""
+    """Count the classes that reveal a single value of each sensitive attribute. Linear."""
     kept = class_of >= 0
     of, person = class_of[kept], records.person[kept]
     found = []
@@ -159,30 +163,30 @@ def _learns(
     knows: Knowledge,
     published: Published,
     source: list[int],
-    told_of: IntArray,
+    revealed_by: IntArray,
     qi: Int32Array,
     class_of: Int32Array,
 ) -> BoolArray:
-    """Return of which cells of each victim a value is learned, shape (victims, columns)."""
+    """Return which cells of each victim are learned, shape (victims, columns)."""
     known = [published.qi[q] for q in source]
     if knows is Knowledge.LABELS:
         key_of, n_keys = identities(known)
-        by_key = _told_by_key(key_of, n_keys, told_of)
-        return np.asarray(by_key[key_of[class_of]] >= 0)
+        revealed = _revealed_by_key(key_of, n_keys, revealed_by)
+        return np.asarray(revealed[key_of[class_of]] >= 0)
     tuples, tuple_of = _distinct(qi[:, source])
-    return np.asarray(_told_by_values(tuples, known, told_of)[tuple_of] >= 0)
+    return np.asarray(_revealed_by_values(tuples, known, revealed_by)[tuple_of] >= 0)
 
 
 def _distinct(rows: Int32Array) -> tuple[Int32Array, IntArray]:
-    """Return the distinct rows, in any order, and which one each row is."""
+    """Return the distinct rows, in any order, and the index of each row among them."""
     n = len(rows)
     number = np.zeros(n, np.int64)
     for column in rows.T:
         paired = number * (int(column.max(initial=0)) + 1) + column
-        if paired.max(initial=0) <= 8 * n + 1024:  # a table is faster than to sort
-            there = np.zeros(int(paired.max(initial=0)) + 1, bool)
-            there[paired] = True
-            number = (np.cumsum(there) - 1)[paired]
+        if paired.max(initial=0) <= 8 * n + 1024:  # a lookup table is faster than sorting
+            occurs = np.zeros(int(paired.max(initial=0)) + 1, bool)
+            occurs[paired] = True
+            number = (np.cumsum(occurs) - 1)[paired]
         else:
             number = np.unique(paired, return_inverse=True)[1]
     tuples = np.zeros((int(number.max(initial=-1)) + 1, rows.shape[1]), np.int32)
@@ -191,8 +195,8 @@ def _distinct(rows: Int32Array) -> tuple[Int32Array, IntArray]:
 
 
 @kernel
-def _joined(a: int, b: int) -> int:
-    """Return what two candidates leave together."""
+def _union(a: int, b: int) -> int:
+    """Return what two candidates together allow: one value, `SEVERAL` or `NOTHING`."""
     if a == NOTHING:
         return b
     if b in (NOTHING, a):
@@ -201,101 +205,102 @@ def _joined(a: int, b: int) -> int:
 
 
 @kernel
-def _told_by_key(key_of: IntArray, n_keys: int, told_of: IntArray) -> IntArray:
-    told = np.full((n_keys, told_of.shape[1]), NOTHING)
+def _revealed_by_key(key_of: IntArray, n_keys: int, revealed_by: IntArray) -> IntArray:
+    """Return what the classes of each key together allow, shape (keys, columns)."""
+    revealed = np.full((n_keys, revealed_by.shape[1]), NOTHING)
     for c in range(len(key_of)):
-        for a in range(told_of.shape[1]):
-            told[key_of[c], a] = _joined(told[key_of[c], a], told_of[c, a])
-    return told
+        for a in range(revealed_by.shape[1]):
+            revealed[key_of[c], a] = _union(revealed[key_of[c], a], revealed_by[c, a])
+    return revealed
 
 
-def _told_by_values(tuples: Int32Array, known: list[Labels], told_of: IntArray) -> IntArray:
-    """Return what all classes that cover a tuple leave of each column."""
-    place = np.empty(tuples.shape, np.int64)
-    first_place, first_run, first_of, lo, hi = [0], 0, [], [], []
+def _revealed_by_values(tuples: Int32Array, known: list[Labels], revealed_by: IntArray) -> IntArray:
+    """Return what the classes that cover each tuple together allow, shape (tuples, columns)."""
+    rank = np.empty(tuples.shape, np.int64)
+    first_rank, first_run, first_of, lo, hi = [0], 0, [], [], []
     for a, labels in enumerate(known):
-        codes, place[:, a] = np.unique(tuples[:, a], return_inverse=True)
+        codes, rank[:, a] = np.unique(tuples[:, a], return_inverse=True)
         first_of.append(labels.first_of + first_run)
         lo.append(np.searchsorted(codes, labels.lo, side="left"))
         hi.append(np.searchsorted(codes, labels.hi, side="right"))
         first_run += len(labels.lo)
-        first_place.append(first_place[-1] + len(codes) + 1)
-    return _covering(
-        place,
-        np.array(first_place),
+        first_rank.append(first_rank[-1] + len(codes) + 1)
+    return _revealed_by_covering(
+        rank,
+        np.array(first_rank),
         np.stack(first_of),
         np.concatenate(lo),
         np.concatenate(hi),
-        told_of,
+        revealed_by,
     )
 
 
 @kernel
-def _covering(
-    place: IntArray,
-    first_place: IntArray,
+def _revealed_by_covering(
+    rank: IntArray,
+    first_rank: IntArray,
     first_of: IntArray,
     lo: IntArray,
     hi: IntArray,
-    told_of: IntArray,
+    revealed_by: IntArray,
 ) -> IntArray:
-    """Join what the classes tell that cover each tuple, 64 classes at a time."""
-    n_classes, n_columns = told_of.shape
-    told = np.full((len(place), n_columns), NOTHING)
-    undecided = np.arange(len(place))
-    n_undecided = len(place)
-    covers = np.zeros(first_place[-1], np.uint64)
+    """Combine the classes that cover each tuple, 64 classes at a time."""
+    n_classes, n_columns = revealed_by.shape
+    revealed = np.full((len(rank), n_columns), NOTHING)
+    undecided = np.arange(len(rank))
+    n_undecided = len(rank)
+    covers = np.zeros(first_rank[-1], np.uint64)
     for first in range(0, n_classes, 64):
-        _fill(covers, first, min(first + 64, n_classes), first_place, first_of, lo, hi)
+        _set_covers(covers, first, min(first + 64, n_classes), first_rank, first_of, lo, hi)
         n_left = 0
         for t in undecided[:n_undecided]:
-            batch = covers[first_place[0] + place[t, 0]]
+            batch = covers[first_rank[0] + rank[t, 0]]
             for a in range(1, len(first_of)):
-                batch &= covers[first_place[a] + place[t, a]]
-            if _join(told[t], batch, told_of[first:]):
+                batch &= covers[first_rank[a] + rank[t, a]]
+            if _combine(revealed[t], batch, revealed_by[first:]):
                 undecided[n_left] = t
                 n_left += 1
         n_undecided = n_left
-    return told
+    return revealed
 
 
 @kernel
-def _fill(
+def _set_covers(
     covers: NDArray[np.uint64],
     first: int,
     end: int,
-    first_place: IntArray,
+    first_rank: IntArray,
     first_of: IntArray,
     lo: IntArray,
     hi: IntArray,
 ) -> None:
-    """Set the bit of each class, `first` and up, at the values that its labels cover.
+    """Set the bit of each class from `first` to `end` at the values that its labels cover.
 
-    It is flipped where each run begins and behind its end, and carried along between.
+    The bit is flipped at the start of each run and after its end; a running XOR fills the run.
     """
     covers[:] = 0
     for a in range(len(first_of)):
-        base = first_place[a]
+        base = first_rank[a]
         for c in range(first, end):
             bit = np.uint64(1) << np.uint64(c - first)
             for r in range(first_of[a, c], first_of[a, c + 1]):
                 covers[base + lo[r]] ^= bit
                 covers[base + hi[r]] ^= bit
-        for v in range(base + 1, first_place[a + 1]):
+        for v in range(base + 1, first_rank[a + 1]):
             covers[v] ^= covers[v - 1]
 
 
 @kernel
-def _join(told: IntArray, batch: np.uint64, told_of: IntArray) -> bool:
-    """Join what the classes of the set bits tell; say whether a column is still undecided."""
+def _combine(revealed: IntArray, batch: np.uint64, revealed_by: IntArray) -> bool:
+    """Add the classes of the set bits in place; return whether a column is still undecided."""
     one = np.uint64(1)
     c, undecided = 0, True
     while batch != 0 and undecided:
         if batch & one:
             undecided = False
-            for a in range(len(told)):
-                told[a] = _joined(told[a], told_of[c, a])
-                undecided |= told[a] != SEVERAL
+            for a in range(len(revealed)):
+                revealed[a] = _union(revealed[a], revealed_by[c, a])
+                undecided |= revealed[a] != SEVERAL
         batch >>= one
         c += 1
     return undecided

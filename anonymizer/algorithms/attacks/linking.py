@@ -1,4 +1,4 @@
-"""Linking: which of the pseudonyms that appear goes on where one has ended."""
+"""The linking attack: which new pseudonym continues one that has ended."""
 
 from dataclasses import dataclass
 
@@ -18,17 +18,17 @@ from anonymizer.domain.network import RoadNetwork
 
 NO_SUCCESSOR = -1
 _REACH_WEIGHT = 1e-3
-"""Reach decides only between equal overlaps."""
+"""Weight of reachability in the score: it decides only between equal overlaps."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Links:
-    """Ended pseudonyms whose device went on under another, and the adversary's guess.
+    """Ended pseudonyms whose device continued under another one, and the adversary's guess.
 
     Attributes
     ----------
     ended, successor, guess
-        Pseudonyms, shape (ended,).
+        The ended pseudonym, its true successor and the guessed one, shape (ended,).
     """
 
     ended: IntArray
@@ -39,16 +39,16 @@ class Links:
 def successors(observed: Observed, device_of: IntArray, *, within_s: float) -> IntArray:
     """Return the next pseudonym of the same device, shape (pseudonyms,).
 
-    `NO_SUCCESSOR` where none starts after the pseudonym's end and within a time of it.
+    `NO_SUCCESSOR` if none starts within `within_s` after the end of the pseudonym.
     """
     order = np.lexsort((observed.first_tick_of, device_of))
     before, after = order[:-1], order[1:]
     gap_s = (
         observed.time[observed.first_tick_of[after]] - observed.time[observed.last_tick_of[before]]
     )
-    goes_on = (device_of[before] == device_of[after]) & (gap_s > 0) & (gap_s <= within_s)
+    continues = (device_of[before] == device_of[after]) & (gap_s > 0) & (gap_s <= within_s)
     successor = np.full(observed.n_pseudonyms, NO_SUCCESSOR, np.int64)
-    successor[before[goes_on]] = after[goes_on]
+    successor[before[continues]] = after[continues]
     return successor
 
 
@@ -62,14 +62,15 @@ def link(
 ) -> Links:
     """Guess the successor of each pseudonym that has one.
 
-    Every pseudonym that starts after an end and within `within_s` of it is suspected. The best
-    has the first region most like the last one of the ended (Jaccard); equals are ranked by
-    how much of the first region can be reached in the time between; ties break at random.
+    Every pseudonym that starts within `within_s` after the end is a candidate. The best one has
+    the first region most similar to the last region of the ended pseudonym (Jaccard index).
+    Among equals, the one with the largest share of its first region reachable in the time
+    between wins; remaining ties are broken at random.
 
     Notes
     -----
-    Pseudonyms with one and the same end or start are judged once. O(ends * starts in the time
-    * nodes of a region), and a search of `within_s` an end.
+    Pseudonyms with the same end or the same start are compared once. O(ends * starts in the time
+    * nodes of a region), and one search of `within_s` for each end.
     """
     successor = successors(observed, device_of, within_s=within_s)
     ended = np.flatnonzero(successor != NO_SUCCESSOR)
@@ -102,7 +103,7 @@ def link(
 
 
 def _distinct(observed: Observed, records: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the distinct (tick, region) of records by rising tick, and which each record has."""
+    """Return the distinct (tick, region) of records by rising tick, and the index of each."""
     pair = observed.tick_of[records].astype(np.int64) * observed.n_regions
     distinct, index = np.unique(pair + observed.region_of[records], return_inverse=True)
     tick, region = np.divmod(distinct, observed.n_regions)

@@ -1,12 +1,11 @@
-"""Matching: who is who, given that a device bears only one pseudonym at a time.
+"""The matching attack: which device each pseudonym is, if a device has one pseudonym at a time.
 
-Intersection looks at one pseudonym alone. Here all pseudonyms that are alive together compete
-for the devices, and the adversary weighs every way to give them out equally.
+Intersection considers each pseudonym by itself. Here all pseudonyms that are alive together
+compete for the devices, and the adversary considers every assignment equally likely.
 
-Which pseudonyms compete. Two whose lives do not overlap may be one device, so only those alive
-at a common instant are matched. The instants are chosen so that every life contains one, with as
-few of them as possible: sessions of one epoch meet in one instant, whole. Candidates are always
-those of the whole life.
+Pseudonyms whose lives do not overlap may belong to the same device, so only those alive at a
+common instant are matched. The fewest instants are chosen such that every life contains one: all
+sessions of an epoch meet in a single instant. The candidates are always those of the whole life.
 """
 
 from dataclasses import dataclass
@@ -23,25 +22,24 @@ from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 
 NOBODY = -1
 _MAX_LOG_WORK = np.log(200_000)
-"""Of states times devices: beyond it a block is balanced, not counted."""
+"""Logarithm of states times devices: a larger block is balanced instead of counted."""
 _TIE = 1e-6
-"""Posteriors this close, relatively, are equal but for the balancing."""
+"""Relative difference below which two posteriors count as equal, because of the balancing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Matching:
-    """What the adversary believes of each pseudonym.
+    """The adversary's belief about each pseudonym.
 
     Attributes
     ----------
     largest
-        Probability of the device he thinks likeliest, shape (pseudonyms,); NaN where
-        he is misled: the true device is not among the candidates (an unsound release), or
-        bears two pseudonyms at once.
+        Probability of the most likely device, shape (pseudonyms,). NaN if he is misled: the true
+        device is not among the candidates (an unsound release), or has two pseudonyms at once.
     of_truth
-        Probability he gives to the true device, likewise.
+        Probability of the true device, likewise.
     guess
-        A likeliest device, ties broken at random; `NOBODY` where misled.
+        A most likely device, ties broken at random; `NOBODY` if he is misled.
     """
 
     largest: FloatArray
@@ -51,7 +49,7 @@ class Matching:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Shares:
-    """Probability that a device belongs to a row, for every pair where it is not 0."""
+    """Probability that a device belongs to a row, for every pair with a probability above 0."""
 
     row: IntArray
     device: IntArray
@@ -66,25 +64,25 @@ def match(
     device_of: IntArray,
     rng: np.random.Generator,
 ) -> Matching:
-    """Match the pseudonyms alive together with the devices they may be.
+    """Match the pseudonyms that are alive together with the devices that they may be.
 
     Parameters
     ----------
     observed
         All pseudonyms.
     class_of
-        Twin class of each, see `twin_classes`: twins are interchangeable.
+        Class of each pseudonym, see `indistinguishable_classes`: its members are interchangeable.
     candidates
-        Devices inside throughout, for each class, see `intersect`.
+        Devices that were always inside, for each class, see `intersect`.
     device_of
-        Who each pseudonym is.
+        True device of each pseudonym.
     rng
         Breaks ties of the best guess.
 
     Notes
     -----
-    A pseudonym that is alive at several of the instants is judged by the one that tells most.
-    An instant takes O(candidate pairs) and the rounds of `balanced_shares` over them.
+    For a pseudonym that is alive at several instants, the one that reveals most counts. An
+    instant costs O(candidate pairs), and the rounds of `balanced_shares` over them.
     """
     result = Matching(
         np.full(observed.n_pseudonyms, np.nan),
@@ -99,7 +97,7 @@ def match(
 
 
 def meeting_ticks(first: IntArray, last: IntArray) -> list[int]:
-    """Return the fewest ticks such that each life [first, last] contains one, rising."""
+    """Return the fewest ticks, rising, such that each life [first, last] contains one."""
     ticks: list[int] = []
     order = np.argsort(last, kind="stable")
     for start, end in zip(first[order].tolist(), last[order].tolist(), strict=True):
@@ -109,24 +107,24 @@ def meeting_ticks(first: IntArray, last: IntArray) -> list[int]:
 
 
 def shares_of(row: IntArray, device: IntArray, home: IntArray) -> Shares:
-    """Return the marginals over all ways to fill the rows with devices.
+    """Return the marginal probabilities over all assignments of devices to rows.
 
     Parameters
     ----------
     row, device
-        Pairs that are possible, shape (pairs,).
+        The possible pairs, shape (pairs,).
     home
-        One way to fill them: the row of each device, `NOBODY` for one left over. It serves
-        to find the pairs that can be part of any; which way it is changes nothing. Row r
-        takes as many devices as have it as their home.
+        Any one assignment: the row of each device, `NOBODY` for a device left over. It defines
+        the capacity of each row and helps to find the pairs that occur in some assignment; the
+        result does not depend on which assignment it is.
 
     Notes
     -----
-    Leftover devices of a connected part fill one row more, which any device may go to: then
-    every device has a row. A pair is part of some full assignment if and only if it lies on an
-    alternating cycle of a given one, that is inside a strongly connected block of the graph
-    "device -> its home -> every device the home may take". Blocks share nothing, so each is solved
-    by itself: exactly where that is small, balanced where it is not.
+    The leftover devices of a connected part fill an additional row that accepts any device, so
+    that every device has a row. A pair occurs in some full assignment if and only if it is on an
+    alternating cycle of a given one, that is, inside a strongly connected block of the graph
+    "device -> its home -> every device that the home may take". Blocks are independent and are
+    solved one by one: exactly if small, by balancing otherwise.
     """
     row, device, home = _with_leftovers(row, device, home)
     n_rows = int(row.max()) + 1
@@ -139,7 +137,7 @@ def shares_of(row: IntArray, device: IntArray, home: IntArray) -> Shares:
     row, device, block = row[possible], device[possible], block[possible]
     capacity = np.bincount(home[known], minlength=n_rows)
 
-    share = np.ones(len(row))  # of a block with one row, which takes all its devices
+    share = np.ones(len(row))  # correct for a block with one row, which takes all its devices
     rows_in = np.bincount(block_of[:n_rows], minlength=int(block_of.max()) + 1)
     crowded = np.flatnonzero(rows_in[block] > 1)
     by_block = crowded[np.argsort(block[crowded], kind="stable")]
@@ -168,7 +166,7 @@ def _match_alive(
     device_of: IntArray,
     rng: np.random.Generator,
 ) -> None:
-    """Match the pseudonyms of one instant, and keep what tells more than is known."""
+    """Match the pseudonyms of one instant; keep results that reveal more than earlier ones."""
     classes, row_of = np.unique(class_of, return_inverse=True)
     row, device = members(candidates, classes)
     misled = ~_first_of_each(device_of) | ~_contains(row, device, row_of, device_of)
@@ -188,9 +186,9 @@ def _match_alive(
     n_best = np.bincount(s_row[s_share >= top[s_row] * (1 - _TIE)], minlength=len(n_members))
 
     largest = top[row_of] / n_members[row_of]
-    tells_more = ~(result.largest[alive] >= largest)  # NaN: nothing is known yet
-    alive, row_of, device_of = alive[tells_more], row_of[tells_more], device_of[tells_more]
-    result.largest[alive] = largest[tells_more]
+    better = ~(result.largest[alive] >= largest)  # NaN: no result yet
+    alive, row_of, device_of = alive[better], row_of[better], device_of[better]
+    result.largest[alive] = largest[better]
     result.guess[alive] = s_device[first[row_of] + rng.integers(n_best[row_of])]
     share_of_home = np.zeros(len(home))
     at_home = home[s_device] == s_row
@@ -206,7 +204,7 @@ def _first_of_each(device_of: IntArray) -> BoolArray:
 
 
 def _contains(row: IntArray, device: IntArray, row_of: IntArray, device_of: IntArray) -> BoolArray:
-    """Return whether the pair (row_of, device_of) is among those of row and device."""
+    """Return whether each pair (row_of, device_of) is among the pairs (row, device)."""
     width = int(max(device.max(initial=0), device_of.max())) + 1
     contained: BoolArray = np.isin(row_of * width + device_of, row * width + device)
     return contained
@@ -221,7 +219,7 @@ def _components(tail: IntArray, head: IntArray, n: int, *, strong: bool) -> IntA
 def _with_leftovers(
     row: IntArray, device: IntArray, home: IntArray
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Add a row for the leftover devices of each connected part that has any."""
+    """Add a row to each connected part with leftover devices, which are assigned to it."""
     n_rows = int(row.max()) + 1
     part = _components(row, n_rows + device, n_rows + len(home), strong=False)[n_rows:]
     named = np.zeros(len(home), bool)
@@ -230,16 +228,16 @@ def _with_leftovers(
     parts, extra = np.unique(part[left_over], return_inverse=True)
     home = home.copy()
     home[left_over] = n_rows + extra
-    anyone = np.flatnonzero(named & np.isin(part, parts))
+    in_part = np.flatnonzero(named & np.isin(part, parts))
     return (
-        np.concatenate([row, n_rows + np.searchsorted(parts, part[anyone])]),
-        np.concatenate([device, anyone]),
+        np.concatenate([row, n_rows + np.searchsorted(parts, part[in_part])]),
+        np.concatenate([device, in_part]),
         home,
     )
 
 
 def _exact_block(row: IntArray, device: IntArray, capacity: IntArray) -> FloatArray | None:
-    """Return the shares of a block's pairs, None if it is too large to count."""
+    """Return the exact shares of a block's pairs, None if it is too large to count."""
     rows, r = np.unique(row, return_inverse=True)
     devices, d = np.unique(device, return_inverse=True)
     if log_states(capacity[rows]) + np.log(len(devices)) > _MAX_LOG_WORK:

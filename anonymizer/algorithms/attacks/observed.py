@@ -1,6 +1,7 @@
-"""What a subscriber saw: records of pseudonyms, by region and tick. No truth in here.
+"""The release as a subscriber observes it: published regions by pseudonym and tick.
 
-How large regions are on the ground.
+It contains nothing that only the auditor knows; see `truth`. A *record* here is one region
+published under one pseudonym.
 """
 
 from dataclasses import dataclass
@@ -14,20 +15,20 @@ from anonymizer.domain.network import RoadNetwork
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Observed:
-    """Published records, by pseudonym and within a pseudonym by time; at least one record.
+    """Published records, sorted by pseudonym and time; there is at least one.
 
     Attributes
     ----------
     time
         Distinct unix seconds at which anything was published, rising, shape (ticks,).
     first_record_of
-        Records of pseudonym p: `first_record_of[p]` up to `first_record_of[p + 1]`, never
-        none, shape (pseudonyms + 1,).
+        Records of pseudonym p: `first_record_of[p]` to `first_record_of[p + 1]`, exclusive and
+        never empty, shape (pseudonyms + 1,).
     tick_of, region_of, k
         Index into `time`, distinct region, and stated k of each record, shape (records,).
     first_node_of, node
         Region r: `node[first_node_of[r]:first_node_of[r + 1]]`, distinct node indices, never
-        none. Regions are distinct *as published*: the same nodes in another order are another
+        empty. Regions are distinct *as published*: the same nodes in another order are another
         region, because an adversary sees the order too.
     """
 
@@ -61,7 +62,7 @@ class Observed:
 
     @property
     def region_size(self) -> IntArray:
-        """Nodes of each region, shape (regions,)."""
+        """Number of nodes in each region, shape (regions,)."""
         return np.diff(self.first_node_of)
 
     @property
@@ -76,13 +77,13 @@ class Observed:
 
     @property
     def largest_k_of(self) -> IntArray:
-        """Largest k that each pseudonym ever stated, shape (pseudonyms,)."""
+        """Largest k ever stated with each pseudonym, shape (pseudonyms,)."""
         return np.maximum.reduceat(self.k, self.first_record_of[:-1])
 
     def of_pseudonyms(self, chosen: IntArray) -> "Observed":
-        """Return the records of some pseudonyms (distinct), in the order given.
+        """Return the records of some distinct pseudonyms, in the given order.
 
-        Ticks and regions keep their numbers, so that truth and regions stay as they are.
+        Ticks and regions keep their numbers, so that the truth and the regions still apply.
         """
         sizes = np.diff(self.first_record_of)[chosen]
         first = starts(sizes)
@@ -99,14 +100,14 @@ class Observed:
 
 
 def starts(sizes: IntArray) -> IntArray:
-    """Return where each of n rows begins, and where the last ends, shape (n + 1,)."""
+    """Return the start of each of n rows, and the end of the last one, shape (n + 1,)."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
 def n_distinct_in(group_of: IntArray, identity_of: IntArray, n_groups: int) -> IntArray:
-    """Return how many distinct identities (>= 0) each group holds, shape (groups,).
+    """Return the number of distinct identities (>= 0) in each group, shape (groups,).
 
-    O(n log n). Whoever appears twice in a group hides nobody a second time.
+    O(n log n). An identity that appears twice in a group counts once.
     """
     n_identities = int(identity_of.max(initial=-1)) + 1
     distinct = np.unique(group_of.astype(np.int64) * n_identities + identity_of)
@@ -119,13 +120,13 @@ _N_DIRECTIONS = 16
 def extent_m(observed: Observed, network: RoadNetwork) -> FloatArray:
     """Return the largest distance between two nodes of each region, metres, shape (regions,).
 
-    NaN where the network has no coordinates.
+    NaN if the network has no coordinates.
 
     Notes
     -----
-    The widest of 16 projections of the tangent plane in the network's middle: at most 0.5 %
-    short of the largest distance, in O(nodes) a region. The plane itself is true within 0.1 % up to
-    280 km from its middle.
+    It is the largest of 16 projections in the tangent plane at the middle of the network, which
+    is at most 0.5 % below the largest distance, in O(nodes) a region. The plane itself is
+    accurate to 0.1 % within 280 km of its middle.
     """
     x_m, y_m = _tangent_plane(network)
     first = observed.first_node_of[:-1]
@@ -138,10 +139,10 @@ def extent_m(observed: Observed, network: RoadNetwork) -> FloatArray:
 
 
 def _tangent_plane(network: RoadNetwork) -> tuple[FloatArray, FloatArray]:
-    """Return metres along two perpendicular axes of the plane, shape (nodes,) each."""
+    """Return the coordinates of the nodes in metres along two axes, shape (nodes,) each."""
     vectors = unit_vectors(network.lat, network.lon)
     middle = vectors.mean(axis=0)
-    # The axis of the sphere least along the middle is never parallel to it.
+    # The coordinate axis with the smallest component of the middle is never parallel to it.
     east = np.cross(np.eye(3)[np.abs(middle).argmin()], middle)
     north = np.cross(middle, east)
     scale = EARTH_RADIUS_M

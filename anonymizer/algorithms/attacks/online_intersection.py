@@ -1,7 +1,8 @@
-"""The intersection attack, light enough to run beside the live service on a sample.
+"""The intersection attack online: cheap enough to run on a sample within the live service.
 
-The adversary knows where everybody is and follows one pseudonym: who was inside every region it
-has published so far? The smaller that set against k, the less the pseudonym hides.
+The adversary knows where all devices are and follows one pseudonym: which devices were inside
+every region published under it so far? The smaller that set compared with k, the less the
+pseudonym hides.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from anonymizer.domain.release import Release
 
 @dataclass(slots=True, eq=False)
 class _Watched:
-    """One pseudonym, and who can still be behind it."""
+    """A followed pseudonym, and the devices that it can still belong to."""
 
     version: int
     k: int
@@ -27,13 +28,13 @@ class IntersectionWatch:
     Parameters
     ----------
     slots
-        The devices whose pseudonyms are followed, whichever they bear.
+        The devices whose pseudonyms are followed.
 
     Notes
     -----
-    A tick costs O(slots) for each watched pseudonym that publishes. A device that takes a slot
-    anew is nobody's candidate any more only once it was outside: that is on the adversary's
-    side and makes the figures look better by no more than such devices are many.
+    A tick costs O(slots) for each followed pseudonym that publishes. A new device in a reused
+    slot stays a candidate until it is outside a region, so the figures are too high by at most
+    the number of such devices.
     """
 
     def __init__(self, slots: IntArray) -> None:
@@ -41,21 +42,21 @@ class IntersectionWatch:
         self._watched: dict[int, _Watched] = {}
 
     def see(self, release: Release, place_of: Int32Array, *, n_nodes: int) -> None:
-        """Take in a release.
+        """Process a release.
 
         Parameters
         ----------
         release
-            As it was published.
+            The release as published.
         place_of
-            Node that each slot counts as being at, negative for nowhere.
+            Node at which each slot is counted, negative for none.
         n_nodes
-            Of the network.
+            Number of nodes in the network.
         """
         group_of = np.repeat(np.arange(release.n_groups), np.diff(release.first_member_of))
         for i in np.flatnonzero(np.isin(release.member, list(self._slots))).tolist():
             g, slot, version = int(group_of[i]), int(release.member[i]), int(release.version[i])
-            inside = np.zeros(n_nodes + 1, bool)  # the last stands for nowhere
+            inside = np.zeros(n_nodes + 1, bool)  # the last entry stands for no node
             inside[release.node[release.first_node_of[g] : release.first_node_of[g + 1]]] = True
             candidates = inside[np.where(place_of < 0, n_nodes, place_of)]
             known = self._watched.get(slot)
@@ -69,7 +70,7 @@ class IntersectionWatch:
             self._watched[slot] = _Watched(version, k, candidates)
 
     def hidden_among(self) -> tuple[IntArray, IntArray]:
-        """Return how many candidates each watched pseudonym has left, and its k."""
+        """Return the number of remaining candidates of each followed pseudonym, and its k."""
         watched = self._watched.values()
         n = np.array([int(w.candidates.sum()) for w in watched], np.int64)
         return n, np.array([w.k for w in watched], np.int64)

@@ -1,9 +1,8 @@
-"""Marginals of a uniform distribution over one-to-one assignments.
+"""Posterior probabilities: marginals of a uniform distribution over one-to-one assignments.
 
-Rows are groups of interchangeable pseudonyms, each of which takes as many devices as it has
-members; columns are devices, each of which goes to one row. A device's share in a row is the
-probability that it goes there. Within a row pseudonyms are interchangeable, so each of its m
-members has the device with a probability of share / m.
+A row is a group of interchangeable pseudonyms and takes as many devices as it has members. Each
+device goes to one row. A device's share in a row is the probability that it goes there; each of
+the row's m members has the device with a probability of share / m.
 """
 
 import numpy as np
@@ -23,21 +22,21 @@ def exact_shares(allowed: BoolArray, capacity: IntArray) -> FloatArray:
     allowed
         Whether a device may go to a row, shape (devices, rows).
     capacity
-        Devices that each row takes, all of them together, shape (rows,). Some assignment must
-        exist.
+        Number of devices that each row takes, shape (rows,); the sum is the number of devices.
+        At least one assignment must exist.
 
     Notes
     -----
-    A dynamic programme over devices whose state is how full each row is, forwards and
-    backwards: O(devices * rows * product of (capacity + 1)). This is the permanent of the
-    pseudonym-device matrix with its equal rows merged, where Ryser's formula would take
+    A dynamic program over the devices, forwards and backwards, whose state is the fill level of
+    each row: O(devices * rows * product of (capacity + 1)). It computes the permanent of the
+    pseudonym-device matrix with equal rows merged, for which Ryser's formula would take
     O(2^pseudonyms).
     """
     return _exact_shares(allowed, capacity)
 
 
 def log_states(capacity: IntArray) -> float:
-    """Return the logarithm of how many states `exact_shares` goes through for each device."""
+    """Return the logarithm of the number of states that `exact_shares` visits for each device."""
     return float(np.log1p(capacity).sum())
 
 
@@ -47,21 +46,21 @@ def balanced_shares(row: IntArray, device: IntArray, capacity: IntArray) -> Floa
     Parameters
     ----------
     row, device
-        The allowed pairs, each of which is part of some full assignment, shape (edges,).
+        The allowed pairs, each of which occurs in some full assignment, shape (edges,).
     capacity
-        Devices that each row takes, shape (rows,); their sum is the number of devices.
+        Number of devices that each row takes, shape (rows,); the sum is the number of devices.
 
     Returns
     -------
     share
-        A device's shares sum to 1, a row's to its capacity within about 1e-7 of it (or what
-        500 rounds reach). No member of a row of m is told from the others by more than 1 / m.
+        The shares of a device sum to 1. Those of a row sum to its capacity, within a relative
+        error of about 1e-7 (or what 500 rounds achieve).
 
     Notes
     -----
-    Sinkhorn and Knopp's alternating scaling finds the matrix of maximum entropy with these
+    The alternating scaling of Sinkhorn and Knopp finds the matrix of maximum entropy with these
     sums [1]_. It is the mean-field counterpart of the Bethe approximation of the permanent
-    [2]_; the counts themselves are #P-hard. O(edges) a round.
+    [2]_; exact counting is #P-hard. O(edges) a round.
 
     References
     ----------
@@ -81,16 +80,16 @@ def _exact_shares(allowed: BoolArray, capacity: IntArray) -> FloatArray:
     for r in range(1, n_rows):
         stride[r] = stride[r - 1] * (capacity[r - 1] + 1)
     n = stride[-1] * (capacity[-1] + 1)
-    # ways_to[d, s]: of giving the first d devices away so that the rows are as full as s says;
-    # ways_on[d, s]: of giving the others away from there.
+    # ways_to[d, s]: number of ways to assign the first d devices so that the fill levels are s;
+    # ways_on[d, s]: number of ways to assign the other devices from there.
     ways_to = np.zeros((n_devices + 1, n))
     ways_on = np.zeros((n_devices + 1, n))
     ways_to[0, 0] = 1.0
     ways_on[n_devices, n - 1] = 1.0
     for d in range(n_devices):
-        _give(ways_to[d], ways_to[d + 1], allowed[d], capacity, stride, False)
+        _assign(ways_to[d], ways_to[d + 1], allowed[d], capacity, stride, False)
     for d in range(n_devices - 1, -1, -1):
-        _give(ways_on[d + 1], ways_on[d], allowed[d], capacity, stride, True)
+        _assign(ways_on[d + 1], ways_on[d], allowed[d], capacity, stride, True)
     share = np.zeros((n_devices, n_rows))
     for d in range(n_devices):
         for r in range(n_rows):
@@ -102,23 +101,23 @@ def _exact_shares(allowed: BoolArray, capacity: IntArray) -> FloatArray:
 
 
 @kernel
-def _give(
+def _assign(
     ways: FloatArray,
-    ways_then: FloatArray,
+    ways_next: FloatArray,
     allowed: BoolArray,
     capacity: IntArray,
     stride: IntArray,
     back: bool,  # noqa: FBT001  a kernel takes no keywords
 ) -> None:
-    """Add up the ways after one device more (`back`: before one more)."""
+    """Add up the ways with one more device assigned (`back`: with one fewer)."""
     for r in range(len(capacity)):
         for s in range(len(ways) - stride[r]):
             if allowed[r] and (s // stride[r]) % (capacity[r] + 1) < capacity[r]:
                 fuller = s + stride[r]
                 if back:
-                    ways_then[s] += ways[fuller]
+                    ways_next[s] += ways[fuller]
                 else:
-                    ways_then[fuller] += ways[s]
+                    ways_next[fuller] += ways[s]
 
 
 @kernel

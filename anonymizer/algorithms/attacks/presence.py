@@ -1,4 +1,4 @@
-"""Who is inside a region: soundness of each record, and the devices it hides among."""
+"""Presence in regions: whether a region contains a node, and how many devices are inside."""
 
 import numpy as np
 
@@ -12,16 +12,16 @@ OUTSIDE = -1
 
 
 def slot_in_region(observed: Observed, node: Int32Array, *, region: IntArray) -> IntArray:
-    """Return where in `observed.node` a region holds a node, or `OUTSIDE`, shape (n,).
+    """Return the index in `observed.node` at which a region has a node, or `OUTSIDE`, shape (n,).
 
     Parameters
     ----------
     node, region
-        What is looked for and where, shape (n,).
+        The node to find, and the region to search, shape (n,).
 
     Notes
     -----
-    O(n * nodes of a region). A release is sound when no true node lies outside its region.
+    O(n * nodes of a region). A release is sound if every true node is inside its region.
     """
     return _slot_in_region(region, observed.first_node_of, observed.node, node)
 
@@ -34,9 +34,9 @@ def devices_inside(
     Parameters
     ----------
     tick, region
-        What is asked, shape (n,), by rising tick.
+        The pairs to count for, by rising tick, shape (n,).
     n_nodes
-        Nodes of the network.
+        Number of nodes in the network.
 
     Notes
     -----
@@ -50,9 +50,9 @@ def devices_inside(
 def devices_near(
     network: RoadNetwork, truth: Truth, *, tick: IntArray, node: Int32Array
 ) -> IntArray:
-    """Return ADKA's density: devices at a node and its neighbours at a tick, shape (n,).
+    """Return the density of ADKA: devices at a node and its neighbours at a tick, shape (n,).
 
-    `tick` rises. O(devices * ticks + n * degree).
+    `tick` must be rising. O(devices * ticks + n * degree).
     """
     return _devices_near(truth.place, tick, node, network.first_arc_of, network.neighbour_of)
 
@@ -72,7 +72,7 @@ def _slot_in_region(
 
 @kernel
 def _recount(devices_at: IntArray, place: Int32Array, old: int, new: int) -> None:
-    """Turn the devices at each node from those of the old tick (-1: none) into the new's."""
+    """Update the number of devices at each node from the old tick (-1: none) to the new one."""
     for d in range(place.shape[1]):
         if old >= 0 and place[old, d] >= 0:
             devices_at[place[old, d]] -= 1

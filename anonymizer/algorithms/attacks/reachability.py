@@ -1,11 +1,12 @@
-"""How far a device can have come: travel times over the network from a set of nodes.
+"""Reachability: travel times over the network, and the velocity attack that uses them.
 
-A device is known by its nearest node, so at any time it is somewhere between the midpoints of
-the roads around that node. From one node to the next it may have come in no time at all; to
-the one after, it takes at least half of each road. One-way roads are taken both ways, since the
-nearest node may be on the other carriageway; this also makes reach symmetric.
+A device is known by its nearest node, so it is somewhere between the midpoints of the roads
+around that node. It may reach the next node in no time; the node after that takes at least half
+of each road. One-way roads are used in both directions, because the nearest node may be on the
+other carriageway. This also makes reachability symmetric.
 
-Velocity: how much of a region survives what can be driven from the last and to the next.
+The velocity attack (maximum movement boundary) rules out nodes of a region that cannot be reached
+from the previous region, or from which the next region cannot be reached.
 """
 
 from typing import NamedTuple
@@ -19,7 +20,7 @@ from anonymizer.domain.network import RoadNetwork
 
 
 class Roads(NamedTuple):
-    """The network's graph with driving times at free flow, as kernels take it."""
+    """The graph of a network with driving times at free-flow speed, in the form kernels need."""
 
     first_arc_of: Int32Array
     neighbour_of: Int32Array
@@ -27,16 +28,19 @@ class Roads(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """A search that is used many times over: its marks are undone, never made anew.
+    """State of a search that is reused many times: marks are reset, not reallocated.
 
     Attributes
     ----------
     reach_s
-        Least seconds until a device is nearest to each node, infinite outside, shape (nodes,).
+        Fewest seconds until a device can have each node as its nearest one, infinite if
+        unreachable, shape (nodes,).
     pass_s
-        Least seconds until it can be at the node itself.
-    touched
-        Nodes with marks, the first `n_touched[0]` of them.
+        Fewest seconds until it can be at the node itself, shape (nodes,).
+    touched, n_touched
+        Nodes with marks: the first `n_touched[0]` entries.
+    queue, queued
+        Ring buffer of the nodes to visit, and whether a node is in it.
     """
 
     reach_s: FloatArray
@@ -54,7 +58,7 @@ def roads_of(network: RoadNetwork) -> Roads:
 
 
 def new_spread(n_nodes: int) -> Spread:
-    """Return a search that has reached nothing yet."""
+    """Return the state of a search that has not reached any node."""
     return Spread(
         np.full(n_nodes, np.inf),
         np.full(n_nodes, np.inf),
@@ -67,14 +71,14 @@ def new_spread(n_nodes: int) -> Spread:
 
 @kernel
 def spread_from(roads: Roads, search: Spread, sources: Int32Array, budget_s: float) -> None:
-    """Reach all that can be reached from any of the sources (distinct) within a budget.
+    """Find all nodes that can be reached from any of the distinct sources within a budget.
 
-    Afterwards `search.reach_s` tells where and when, until the next call.
+    The result is in `search.reach_s` until the next call.
 
     Notes
     -----
-    Label correcting with a queue: O(roads within the budget) times how often a label is
-    corrected, which over street networks is about twice.
+    Label correcting with a queue: O(roads within the budget) times the number of corrections of
+    a label, which is about two on street networks.
     """
     n = len(search.queue)
     _clear(search)
@@ -118,7 +122,7 @@ def _reach(search: Spread, v: int, at_s: float) -> None:
 
 @kernel
 def _pass(search: Spread, v: int, at_s: float, budget_s: float, head: int, waiting: int) -> int:
-    """Note that the node itself is reached, and queue it; return how many are queued."""
+    """Mark the node itself as reached and queue it; return the new length of the queue."""
     if at_s <= budget_s and at_s < search.pass_s[v]:
         search.pass_s[v] = at_s
         if not search.queued[v]:
@@ -129,16 +133,15 @@ def _pass(search: Spread, v: int, at_s: float, budget_s: float, head: int, waiti
 
 
 def surviving_share(observed: Observed, network: RoadNetwork) -> FloatArray:
-    """Return the share of each record's region that a device could be in, shape (records,).
+    """Return the share of each record's region where its device could be, shape (records,).
 
-    A node survives if it can be reached at free-flow speed from a surviving node of the same
-    pseudonym's region before, and a surviving node of the one after can be reached from it.
+    A node survives if it can be reached at free-flow speed from a surviving node of the previous
+    region of the pseudonym, and a surviving node of the next region can be reached from it.
 
     Notes
     -----
-    Where no node survives, the device broke the speed limit and nothing follows from speeds:
-    the whole region counts as surviving, and the search goes on from there. Two searches a
-    record, see `anonymizer.algorithms.attacks.reachability`.
+    If no node survives, the device broke the speed limit and speeds prove nothing: the whole
+    region counts as surviving, and the search continues from there. Two searches a record.
     """
     return _surviving_share(
         observed.first_record_of,

@@ -1,8 +1,8 @@
-"""Centre and prefix attack: find the node that a region was grown from.
+"""Attacks on single regions: the centre and prefix attacks, and the density leak.
 
-Region by region, with nothing but the region and the network. `bfs` regions fall to both.
-
-Density leak: the size of a region may tell how dense it is where its device is.
+The centre and prefix attacks find the node that a region was grown from, using only the region
+and the network; `bfs` regions fall to both. The density leak measures how well the size of a
+region reveals the density around its device.
 """
 
 import numpy as np
@@ -17,15 +17,15 @@ from anonymizer.domain.network import RoadNetwork
 def guess_success(
     observed: Observed, suspect: BoolArray, *, region: IntArray, node: Int32Array
 ) -> FloatArray:
-    """Return the chance that a guess among the suspects of a region is the true node.
+    """Return the probability that a guess among the suspects of a region is the true node.
 
     Parameters
     ----------
     suspect
-        Whether each slot of `observed.node` is suspected; a region without suspects is guessed
-        uniformly.
+        Whether each entry of `observed.node` is suspected. In a region without suspects all
+        nodes are guessed with equal probability.
     region, node
-        What is guessed, and the truth, shape (n,). No guess is right when it lies outside.
+        The region, and the true node, shape (n,). The probability is 0 if the node is outside.
     """
     n_suspects = np.add.reduceat(suspect, observed.first_node_of[:-1], dtype=np.int64)[region]
     slot = slot_in_region(observed, node, region=region)
@@ -35,24 +35,24 @@ def guess_success(
 
 
 def centres(observed: Observed, network: RoadNetwork, *, regions: IntArray) -> BoolArray:
-    """Suspect the nodes of least eccentricity inside the region's induced subgraph.
+    """Suspect the nodes with the smallest eccentricity in the induced subgraph of a region.
 
     Parameters
     ----------
     regions
-        Which regions to look at; the others have no suspects.
+        The regions to attack; the others have no suspects.
 
     Returns
     -------
     suspect
-        For each slot of `observed.node`.
+        Whether each entry of `observed.node` is suspected.
 
     Notes
     -----
-    What cannot be reached is one step beyond everything. A search from a node bounds the
-    eccentricity of all others from below [1]_; those whose bound is above the least found need
-    none of their own. O(nodes of a region) a search; in regions of 600 street nodes about one
-    node in seven needs one.
+    Unreachable nodes count as one step farther than all others. A search from one node gives
+    lower bounds on the eccentricity of all others [1]_; nodes whose bound is above the smallest
+    eccentricity found need no search. O(nodes of a region) a search; in regions of 600 street
+    nodes about one node in seven needs one.
 
     References
     ----------
@@ -70,10 +70,10 @@ def centres(observed: Observed, network: RoadNetwork, *, regions: IntArray) -> B
 
 
 def prefix_roots(observed: Observed, network: RoadNetwork, *, regions: IntArray) -> BoolArray:
-    """Suspect the nodes whose breadth-first order begins with exactly the region's nodes.
+    """Suspect the nodes whose breadth-first order begins with exactly the nodes of the region.
 
-    First in, first out, neighbours in the order of the adjacency, as ADKA grows its regions.
-    Parameters, result and cost as of `centres`; a search ends at its first step outside.
+    The order is first in, first out, with neighbours in adjacency order, as in ADKA. Parameters,
+    result and cost are those of `centres`; a search ends at its first step outside the region.
     """
     return _prefix_roots(
         observed.first_node_of,
@@ -134,7 +134,10 @@ def _walk(
     first_arc_of: Int32Array,
     neighbour_of: Int32Array,
 ) -> int:
-    """Count the steps from a node to those inside (-1: not reached); return how many are."""
+    """Count the steps from a node to all nodes inside; return how many were reached.
+
+    `steps` must be -1 at the start and stays -1 for nodes that are not reached.
+    """
     queue[0] = source
     steps[source] = 0
     end, head = 1, 0
@@ -190,22 +193,24 @@ def _prefix_roots(
 
 
 def band_accuracy(size: IntArray, band: IntArray, half: IntArray) -> float | None:
-    """Return how often the band of density most frequent for its size is a record's own.
+    """Return how often the most frequent density band of a region size is the true one.
 
     Parameters
     ----------
     size
-        Nodes of each record's region, shape (records,). All equal: the result is the base rate.
+        Number of nodes in each record's region, shape (records,). If all are equal, the result
+        is the base rate.
     band
-        Its band of density, >= 0, shape (records,).
+        True density band of each record, >= 0, shape (records,).
     half
-        0 or 1 for each record: what is guessed for one half is learned from the other. Records
-        of one pseudonym belong in one half, they are too alike.
+        0 or 1 for each record: each half is guessed from what is learned from the other. All
+        records of a pseudonym must be in the same half, because they are too similar.
 
     Returns
     -------
     accuracy
-        None without records. A size not learned is guessed as the most frequent band of all.
+        None if there are no records. For a size that was not learned, the guess is the most
+        frequent band overall.
     """
     if not len(band):
         return None

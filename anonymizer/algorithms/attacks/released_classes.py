@@ -1,4 +1,7 @@
-"""A release of records as its reader sees it: of each class, the values its labels allow."""
+"""A release of records as its reader sees it: the values that the labels of each class allow.
+
+Written independently of the generalizer, so that an auditor does not repeat its mistakes.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,22 +13,22 @@ from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.records import Attribute, Hierarchy, Records, Schema
 
 NOTHING = -1
-"""No value is told."""
+"""No value is allowed except the missing marker."""
 SEVERAL = -2
-"""More than one value is left."""
+"""More than one value is allowed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Labels:
-    """What each class says of one attribute, as runs of codes in compressed sparse rows.
+    """The label of each class in one attribute, as runs of codes in compressed sparse rows.
 
-    A range is one run, a set one for each value, a node of a hierarchy the run of its leaves; the
-    missing marker is a run of its own. Runs of a class do not overlap.
+    A range is one run, a set has one run for each value, and a node of a hierarchy is the run of
+    its leaves. The missing marker is a run of its own. Runs of a class do not overlap.
 
     Attributes
     ----------
     first_of
-        Runs of class c are `first_of[c]` up to `first_of[c + 1]`, shape (classes + 1,).
+        Runs of class c: `first_of[c]` to `first_of[c + 1]`, exclusive, shape (classes + 1,).
     lo, hi
         First and last code of each run, shape (runs,).
     """
@@ -35,14 +38,14 @@ class Labels:
     hi: IntArray
 
     def covers(self, class_of: Int32Array, code: Int32Array) -> BoolArray:
-        """Return whether the label of each class holds the code beside it, shape (n,).
+        """Return whether the label of `class_of[i]` allows `code[i]`, shape (n,).
 
         O(n times the runs of a label).
         """
         return _covers(self.first_of, self.lo, self.hi, class_of, code)
 
     def only(self, which: IntArray | Int32Array) -> "Labels":
-        """Return the labels of some classes, in the order and as often as they are named."""
+        """Return the labels of the given classes, in the given order and with repeats."""
         sizes = np.diff(self.first_of)[which]
         first_of = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         run = np.arange(first_of[-1]) + np.repeat(self.first_of[which] - first_of[:-1], sizes)
@@ -51,15 +54,15 @@ class Labels:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Published:
-    """The labels of a release: of each quasi-identifier, and values of each sensitive attribute.
+    """The labels of a release, for each quasi-identifier and sensitive attribute.
 
     Attributes
     ----------
     n_classes
-        Equivalence classes, 0 and up.
+        Number of equivalence classes.
     qi, sensitive
-        As in the schema. The sensitive values of a class stand beside its rows: their label is
-        the set of them.
+        Labels of each attribute, in the order of the schema. Sensitive values are published
+        unchanged, so the label of a class is the set of its values.
     """
 
     n_classes: int
@@ -67,7 +70,7 @@ class Published:
     sensitive: tuple[Labels, ...]
 
     def only(self, which: IntArray | Int32Array) -> "Published":
-        """Return what is seen of some classes, numbered anew in that order."""
+        """Return the labels of the given classes, which are renumbered in the given order."""
         return Published(
             len(which),
             tuple(labels.only(which) for labels in self.qi),
@@ -78,21 +81,20 @@ class Published:
 def publish(
     records: Records, schema: Schema, class_of: Int32Array, *, by_hierarchy: bool = False
 ) -> Published:
-    """Return what a release of these classes shows: ranges of numbers, sets of categories.
+    """Return the labels of a release of these classes: ranges of numbers, sets of categories.
 
     Parameters
     ----------
     records, schema
-        The truth.
+        The original table.
     class_of
-        Class of each record, 0 and up without a gap, negative where it is left out, shape (n,).
+        Class of each record, from 0 without gaps, negative if it is left out, shape (n,).
     by_hierarchy
-        A generalized value is the lowest node above all values, where there is a hierarchy.
+        Whether the label in an attribute with a hierarchy is the lowest common ancestor.
 
     Notes
     -----
-    Written anew and not taken from the generalizer: an auditor who shares its code shares its
-    mistakes. O(n), or O(n log n) of an attribute with more values than records a class.
+    O(n), or O(n log n) for an attribute with more values than there are records in a class.
     """
     kept = class_of >= 0
     of = class_of[kept].astype(np.int64)
@@ -118,7 +120,7 @@ def publish(
 
 
 def only_values(labels: Labels, missing: int) -> IntArray:
-    """Return the one value that each label allows, `SEVERAL`, or `NOTHING` but the marker."""
+    """Return the only value that each label allows, else `SEVERAL` or `NOTHING`."""
     real = labels.lo != missing
     owner = np.repeat(np.arange(len(labels.first_of) - 1), np.diff(labels.first_of))[real]
     lo, hi = labels.lo[real], labels.hi[real]
@@ -130,9 +132,9 @@ def only_values(labels: Labels, missing: int) -> IntArray:
 
 
 def identities(labels: Sequence[Labels]) -> tuple[IntArray, int]:
-    """Return a number for each class, equal where all labels are, and how many numbers there are.
+    """Return a number for each class, equal if all labels are equal, and how many numbers exist.
 
-    Runs must rise within a class, as they do wherever they are made.
+    The runs of a class must be rising.
     """
     n_classes = len(labels[0].first_of) - 1
     numbers: dict[tuple[bytes, ...], int] = {}
@@ -150,12 +152,12 @@ def identities(labels: Sequence[Labels]) -> tuple[IntArray, int]:
 def _present(
     of: IntArray, code: Int32Array, n_classes: int, size: int
 ) -> tuple[IntArray, IntArray]:
-    """Return the codes that are in each class, rising: whose each one is, and which."""
+    """Return the distinct codes of each class, rising: the class of each one, and the code."""
     cell = of * size + code
-    if n_classes * size <= 8 * len(of) + 1024:  # a table is faster than to sort
-        there = np.zeros(n_classes * size, bool)
-        there[cell] = True
-        cell = np.flatnonzero(there)
+    if n_classes * size <= 8 * len(of) + 1024:  # a lookup table is faster than sorting
+        occurs = np.zeros(n_classes * size, bool)
+        occurs[cell] = True
+        cell = np.flatnonzero(occurs)
     else:
         cell = np.unique(cell)
     return cell // size, cell % size
@@ -167,8 +169,8 @@ def _rows(owner: IntArray, lo: IntArray, hi: IntArray, n_classes: int) -> Labels
 
 
 def _ranges(owner: IntArray, code: IntArray, n_classes: int, missing: int) -> Labels:
-    """Return one run from the least to the greatest code, and one for the marker."""
-    marker = code == missing  # the last code, so that it comes last in its class
+    """Return a run from the smallest to the largest code of each class, and one for the marker."""
+    marker = code == missing  # the last code, so it is also the last of its class
     starts = np.ones(len(owner), bool)
     starts[1:] = (owner[1:] != owner[:-1]) | (marker[1:] & ~marker[:-1])
     ends = np.ones(len(owner), bool)
@@ -179,7 +181,7 @@ def _ranges(owner: IntArray, code: IntArray, n_classes: int, missing: int) -> La
 def _nodes(
     owner: IntArray, code: IntArray, n_classes: int, missing: int, tree: Hierarchy
 ) -> Labels:
-    """Return the leaves of the lowest node above all codes of a class; the marker stays apart."""
+    """Return the leaves of the lowest common ancestor in each class; the marker is a run apart."""
     runs = _ranges(owner, code, n_classes, missing)
     lo, hi = runs.lo, runs.hi
     level = np.argmax(tree.ancestor[lo] == tree.ancestor[hi], axis=1)
@@ -188,7 +190,7 @@ def _nodes(
     first = np.full(len(tree.n_leaves), len(leaves))
     last = np.full(len(tree.n_leaves), -1)
     for nodes in tree.ancestor.T:
-        real = leaves != missing  # above some is the marker, but it is said on its own
+        real = leaves != missing  # the marker has ancestors too, but it is a run of its own
         np.minimum.at(first, nodes[real], leaves[real])
         np.maximum.at(last, nodes[real], leaves[real])
     alone = lo == hi

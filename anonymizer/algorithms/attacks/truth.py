@@ -1,4 +1,4 @@
-"""Where every device truly was at each tick at which something was published."""
+"""The truth behind a release: where every device was at each tick, known only to the auditor."""
 
 from dataclasses import dataclass
 
@@ -10,24 +10,24 @@ from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 NOWHERE = -1
 TIME_SLACK_S = 1e-6
-"""A published time is a decimal fraction; its nearest float may lie beside the tick's own."""
+"""Published times are decimal fractions; the nearest float may differ from the tick's own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Truth:
-    """What the auditor knows and the adversary wants.
+    """Positions of the devices, and the device behind each pseudonym.
 
     Attributes
     ----------
     place
-        Node of each device at each tick, `NOWHERE` when it is not there, shape (ticks,
-        devices). There is who is on the air, and who is silent but still published (a
-        *ghost*): at its last known node.
+        Node of each device at each tick, `NOWHERE` if it is not present, shape (ticks, devices).
+        Present are the devices on the air, and *ghosts*, which are silent but still published,
+        at their last known node.
     on_air
-        Whether the device reported within the time to live, and on the graph, same shape.
+        Whether the device reported on the graph within the time to live, same shape.
     device_of
-        Who each pseudonym is, shape (pseudonyms,); None without the auditor's map. Ghosts
-        longer silent than the time to live are then unknown, and count nowhere.
+        Device of each pseudonym, shape (pseudonyms,); None without the auditor's map. Ghosts
+        that are silent for longer than the time to live are then not present.
     """
 
     place: Int32Array
@@ -36,7 +36,7 @@ class Truth:
 
     @property
     def n_devices(self) -> int:
-        """Devices in the trace."""
+        """Number of devices in the trace."""
         return int(self.place.shape[1])
 
 
@@ -50,20 +50,23 @@ def follow_devices(
     ttl_s: float,
     device_of: IntArray | None = None,
 ) -> Truth:
-    """Return the truth behind what was observed.
+    """Return the truth behind a release.
 
     Parameters
     ----------
     observed
-        Gives the ticks; a position counts from the first tick whose time is not before it.
+        The release, which has the ticks. A position counts from the first tick that is not
+        before it.
     device, ts, node
-        Device (below `n_devices`), unix seconds and node of each reported position, negative
-        when off the graph, shape (n,), in any order. Of positions of one time the larger node
-        counts.
+        Device (below `n_devices`), unix seconds and node (negative if off the graph) of each
+        reported position, shape (n,), in any order. Among positions of a device at the same time
+        the larger node counts.
+    n_devices
+        Number of devices in the trace.
     ttl_s
-        A device not heard of for longer is off the air.
+        A device that is silent for longer is off the air.
     device_of
-        Who each pseudonym is, if known.
+        Device of each pseudonym, if known.
 
     Notes
     -----

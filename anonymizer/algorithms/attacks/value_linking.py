@@ -1,10 +1,9 @@
-"""Value linking: which pseudonym of a group reports what a device is known to have sensed.
+"""The value linking attack: which pseudonym of a group publishes the known readings of a device.
 
-Pseudonyms that share their whole life are interchangeable by region and time. Values published
-beside each of them need not be: an adversary who knows one device's own readings (his parcel's
-tracker, a neighbour's battery) compares them with the values of every pseudonym of the group.
-
-What the device behind each record had sensed: the readings that its values can be made of.
+Pseudonyms that share their whole lives are interchangeable by region and time. Individual values
+published next to each of them may not be: an adversary who knows the readings of one device (the
+tracker of his parcel, the battery of a neighbour) compares them with the values of every
+pseudonym of the group.
 """
 
 from collections.abc import Sequence
@@ -20,22 +19,22 @@ from anonymizer.algorithms.positions.readings import ReadingAttribute, ReadingsS
 from anonymizer.domain.arrays import FloatArray, IntArray
 
 _ONE_SIDED = 1.0
-"""Distance of a value from none, in ranges: as far as two values can be apart."""
+"""Distance between a value and a missing one, in ranges: the largest of any two values."""
 _TIE = 1e-9
-"""Of a range, at each comparison: closer than this, two pseudonyms are equally far."""
+"""Pseudonyms whose distances differ by less than this, in ranges a comparison, are tied."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ValueLinks:
-    """How well each pseudonym is found by the readings of the device behind it.
+    """How well each pseudonym is found by the readings of its device.
 
     Attributes
     ----------
     success
-        Chance that the adversary picks it: 1 over the equally near ones where it is among
-        the nearest, else 0, shape (pseudonyms,).
+        Probability that the adversary picks it, shape (pseudonyms,): 1 over the number of tied
+        pseudonyms if it is among the nearest, else 0.
     by_chance
-        What guessing among its twins gives, 1/k for k of them, shape (pseudonyms,).
+        Probability of a random guess within its class, 1/k for k members, shape (pseudonyms,).
     """
 
     success: FloatArray
@@ -55,16 +54,17 @@ def link_values(
     Parameters
     ----------
     observed
-        What was published.
+        The release.
     class_of
-        Twin class of each pseudonym, see `twin_classes`; classes are numbered from 0.
+        Class of each pseudonym, numbered from 0, see `indistinguishable_classes`.
     published
-        Value beside the pseudonym of each record, NaN for none, shape (records, attributes).
+        Value published next to the pseudonym of each record, NaN if none, shape (records,
+        attributes).
     true
-        What the device behind the record had sensed by then, likewise: as the adversary
-        knows it. He is strongest if it is clamped and rounded as the settings say.
+        Newest readings of the device at each record, as the adversary knows them, same shape.
+        He is strongest if they are clamped and rounded like the published values.
     span
-        Range of each attribute, > 0, shape (attributes,): it makes distances comparable.
+        Range of each attribute, > 0, shape (attributes,), which makes distances comparable.
 
     Raises
     ------
@@ -73,12 +73,13 @@ def link_values(
 
     Notes
     -----
-    The distance is the sum over all records and attributes of |published - true| / span, at
-    most 1 each; a value against none counts 1, none against none 0: absence tells too. Cost:
-    O(records * k * attributes).
+    The distance is the sum over all records and attributes of |published - true| / span, at most
+    1 each. A value compared with a missing one counts 1, two missing ones count 0, because
+    absence is informative too. O(records * k * attributes).
 
-    One who knows the readings of *all* members can match them one to one and does at least as
-    well. A class of one is found with certainty, values or not: that is 1/k as well.
+    An adversary who knows the readings of *all* members can match them one to one and does at
+    least as well. The only member of a class is found with certainty even without values, which
+    is also 1/k.
     """
     first = observed.first_record_of
     order = np.argsort(class_of, kind="stable")
@@ -91,7 +92,7 @@ def link_values(
 
 
 def _leader_of(order: IntArray, first_twin_of: IntArray) -> IntArray:
-    """Return the first pseudonym of the class of each pseudonym in order."""
+    """Return for each pseudonym in `order` the first pseudonym of its class."""
     return np.repeat(order[first_twin_of[:-1]], np.diff(first_twin_of))
 
 
@@ -120,7 +121,7 @@ def _successes(
 
 @kernel
 def _distance(published: FloatArray, known: FloatArray) -> float:
-    """Return how far two rows of values are apart, in ranges."""
+    """Return the distance between two sequences of values, in ranges."""
     total = 0.0
     for i in range(known.shape[0]):
         for a in range(known.shape[1]):
@@ -147,26 +148,26 @@ def last_sensed(
     Parameters
     ----------
     observed
-        Gives the records and their times; a reading counts from its own time on.
+        The release, with the records and their times; a reading counts from its own time on.
     attributes
-        As declared.
+        The declared readings.
     device, ts, value
-        Device, unix seconds (never falling) and readings of each reported position, NaN for
-        none, shapes (n,), (n,) and (n, attributes).
+        Device, unix seconds (not decreasing) and readings of each reported position, NaN if
+        missing, shapes (n,), (n,) and (n, attributes).
     device_of
-        Who each pseudonym is, shape (pseudonyms,).
+        Device of each pseudonym, shape (pseudonyms,).
     ttl_s
-        A reading older than this counts as none.
+        An older reading counts as missing.
 
     Returns
     -------
     sensed
-        NaN for none, shape (records, attributes).
+        Newest readings, NaN if missing, shape (records, attributes).
 
     Notes
     -----
-    Knows a device's readings no finer than the gateway does: finer would only mislead. Cost:
-    O((n + records) * attributes), and some 20 µs a tick.
+    The readings are clamped and rounded as in the gateway; more precise ones would only mislead
+    the adversary. O((n + records) * attributes), and about 20 µs a tick.
     """
     state = ReadingsState(attributes, ttl_s=ttl_s)
     slot = device.astype(np.int32)

@@ -1,4 +1,4 @@
-"""Observations and truths made by hand or at random, small enough to check by eye."""
+"""Releases and truths made by hand or at random, small enough to check by eye."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Line: TypeAlias = tuple[int, int, tuple[int, ...], int]
 
 
 def observed_of(lines: Sequence[Line]) -> Observed:
-    """Return the observation of lines in any order; pseudonyms are 0 to n - 1."""
+    """Return the release with these lines, in any order; pseudonyms are 0 to n - 1."""
     lines = sorted(lines)
     time = sorted({second for _, second, _, _ in lines})
     regions = list(dict.fromkeys(region for _, _, region, _ in lines))
@@ -35,13 +35,15 @@ def observed_of(lines: Sequence[Line]) -> Observed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Made:
+    """A release as lines and as arrays, with its truth."""
+
     lines: list[Line]
     observed: Observed
     truth: Truth
 
 
 def random_release(seed: int, *, n_devices: int = 6, n_ticks: int = 5) -> Made:
-    """Return regions and places on the grid that need have nothing to do with one another."""
+    """Return a release with random regions on the grid, and an unrelated truth."""
     rng = np.random.default_rng(seed)
     lines: list[Line] = []
     for pseudonym in range(int(rng.integers(1, 5))):

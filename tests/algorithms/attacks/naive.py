@@ -1,4 +1,4 @@
-"""The attacks as one would write them down, for comparison."""
+"""Naive twins of the attacks on regions: sets, loops and networkx."""
 
 from collections import deque
 from itertools import permutations
@@ -26,7 +26,7 @@ def graph_of(network: RoadNetwork) -> "nx.Graph[int]":
 
 
 def where(reports: list[Report], device: int, now: float, ttl_s: float) -> tuple[int, int]:
-    """Return the node where a device is at a time, and the last one it was known at."""
+    """Return the node where a device is at a time, and its last known node."""
     mine = sorted((ts, node) for d, ts, node in reports if d == device and ts <= now)
     known = [node for _, node in mine if node >= 0]
     there = bool(mine) and mine[-1][1] >= 0 and mine[-1][0] >= now - ttl_s
@@ -60,7 +60,7 @@ def breadth_first(network: RoadNetwork, root: int) -> list[int]:
 def candidates(
     lines: list[Line], time: list[float], truth: Truth, pseudonym: int, *, on_air: bool
 ) -> list[tuple[int, set[int], int]]:
-    """Return tick, devices left and largest k so far, for each record of a pseudonym."""
+    """Return tick, remaining devices and largest k so far, for each record of a pseudonym."""
     left = set(range(truth.n_devices))
     largest_k, steps = 0, []
     for _, second, region, k in sorted(line for line in lines if line[0] == pseudonym):
@@ -76,7 +76,7 @@ def candidates(
 
 
 def shares(allowed: BoolArray, capacity: IntArray) -> FloatArray:
-    """Try every way to give the devices out."""
+    """Return the shares by trying every assignment of devices to rows."""
     n_devices, n_rows = allowed.shape
     seats = np.repeat(np.arange(n_rows), capacity).tolist()
     count, total = np.zeros(allowed.shape), 0
@@ -88,9 +88,9 @@ def shares(allowed: BoolArray, capacity: IntArray) -> FloatArray:
 
 
 def reach_s(graph: "nx.Graph[int]", sources: list[int]) -> dict[int, float]:
-    """Return the least seconds to be nearer to each node than to any before it.
+    """Return the fewest seconds until each node can be the nearest one.
 
-    Each road is cut at its middle: one may start at any middle next to a source.
+    Each road is cut at its middle: a drive may start at any middle next to a source.
     """
     cut: nx.Graph[object] = nx.Graph()
     for u, v, road in graph.edges(data=True):

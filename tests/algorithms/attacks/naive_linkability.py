@@ -1,4 +1,4 @@
-"""The linkability attack as one would do it by hand."""
+"""Naive twin of the linkability attack, with labels as sets."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ Allowed = frozenset[int]
 
 
 def allowed(codes: set[int], attribute: Attribute, *, sensitive: bool, tree: bool) -> Allowed:
-    """Return what the label of a class says of its members, who have these codes."""
+    """Return the codes that the label of a class allows, given the codes of its members."""
     real = codes - {attribute.missing}
     marker = codes & {attribute.missing}
     if sensitive or not real:
@@ -34,7 +34,7 @@ def allowed(codes: set[int], attribute: Attribute, *, sensitive: bool, tree: boo
 def labels_of(
     records: Records, schema: Schema, class_of: Int32Array, *, tree: bool
 ) -> dict[int, list[Allowed]]:
-    """Return what the label of each class allows, column by column."""
+    """Return the codes that the label of each class allows, column by column."""
     member = defaultdict(list)
     for i, c in enumerate(class_of.tolist()):
         if c >= 0:
@@ -63,7 +63,7 @@ def learned(
     source: Sequence[int],
     tree: bool,
 ) -> set[tuple[int, int]]:
-    """Return the cells, record and column, that who holds one source learns."""
+    """Return the cells (record and column) that an adversary who knows one source learns."""
     attributes = (*schema.qis, *schema.sensitive)
     labels = labels_of(records, schema, class_of, tree=tree)
     cells = set()

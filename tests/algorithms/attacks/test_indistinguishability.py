@@ -1,3 +1,5 @@
+"""Identical regions at an instant, and identical whole lives."""
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +19,7 @@ lines = st.lists(
 
 
 @given(lines)
-def test_sharing_counts_who_publishes_the_identical_region_at_the_identical_time(
+def test_sharing_counts_those_who_publish_the_same_region_at_the_same_time(
     drawn: list[tuple[int, int, tuple[int, ...], int]],
 ) -> None:
     drawn = renumbered(drawn)
@@ -28,7 +30,7 @@ def test_sharing_counts_who_publishes_the_identical_region_at_the_identical_time
 
 
 @given(lines)
-def test_twins_share_every_time_region_and_k_and_nothing_less(
+def test_pseudonyms_of_a_class_share_every_time_region_and_k(
     drawn: list[tuple[int, int, tuple[int, ...], int]],
 ) -> None:
     drawn = renumbered(drawn)
@@ -43,17 +45,17 @@ def test_twins_share_every_time_region_and_k_and_nothing_less(
     assert list(dict.fromkeys(class_of)) == list(range(len(set(class_of))))
 
 
-def test_the_order_of_nodes_tells_records_apart_because_an_adversary_sees_it() -> None:
+def test_the_order_of_nodes_distinguishes_regions_because_an_adversary_sees_it() -> None:
     observed = observed_of([(0, 0, (1, 2), 2), (1, 0, (2, 1), 2)])
     assert instants_of(observed).n_sharing(observed.pseudonym_of).tolist() == [1, 1]
 
 
-def test_a_device_with_two_pseudonyms_hides_nobody_a_second_time() -> None:
+def test_a_device_with_two_pseudonyms_counts_once() -> None:
     observed = observed_of([(0, 0, (1,), 2), (1, 0, (1,), 2), (2, 0, (1,), 2)])
     assert instants_of(observed).n_sharing(np.array([7, 7, 4])).tolist() == [2, 2, 2]
 
 
-def test_an_instant_promises_the_largest_k_that_any_of_its_records_states() -> None:
+def test_the_k_of_an_instant_is_the_largest_that_any_of_its_records_states() -> None:
     observed = observed_of([(0, 0, (1,), 2), (1, 0, (1,), 9), (0, 1, (1,), 3)])
     assert instants_of(observed).k.tolist() == [9, 3]
 
@@ -61,6 +63,6 @@ def test_an_instant_promises_the_largest_k_that_any_of_its_records_states() -> N
 def renumbered(
     drawn: list[tuple[int, int, tuple[int, ...], int]],
 ) -> list[tuple[int, int, tuple[int, ...], int]]:
-    """Call the pseudonyms 0 to n - 1."""
+    """Renumber the pseudonyms from 0 to n - 1."""
     names = sorted({line[0] for line in drawn})
     return [(names.index(p), second, region, k) for p, second, region, k in drawn]

@@ -1,3 +1,5 @@
+"""The intersection attack against its naive twin, for both adversaries."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from tests.algorithms.attacks.made import GRID, observed_of, random_release
 
 
 @given(seed=st.integers(0, 10_000), on_air=st.booleans(), n_devices=st.sampled_from([6, 64, 70]))
-def test_what_is_left_is_who_was_inside_every_time(
+def test_the_candidates_are_the_devices_that_were_inside_every_time(
     *, seed: int, on_air: bool, n_devices: int
 ) -> None:
     made = random_release(seed, n_devices=n_devices)
@@ -27,7 +29,7 @@ def test_what_is_left_is_who_was_inside_every_time(
         assert found.alone_at[p] == (alone[0] if alone else NEVER)
 
 
-def test_only_the_bolder_adversary_rules_out_who_is_off_the_air() -> None:
+def test_only_the_bold_adversary_rules_out_devices_that_are_off_the_air() -> None:
     # Device 0 stays inside, 1 is silent at second 1, 2 is seen outside there.
     place = np.array([[0, 0, 0], [0, -1, 9]], np.int32)
     truth = Truth(place, place >= 0, None)

@@ -1,3 +1,5 @@
+"""The linkability attack against its naive twin, and on tables made by hand."""
+
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +28,7 @@ def one(found: tuple[Leak, ...], knows: Knowledge, known: int, learned: int | No
 
 
 def table_of(*rows: tuple[int, ...]) -> Records:
-    """Rows of age, work, home and illness, each another person's."""
+    """Return a table with columns age, work, home and illness, one row per person."""
     cells = np.array(rows, np.int32).reshape(len(rows), 4)
     person = np.arange(len(rows), dtype=np.int32)
     return Records(np.ascontiguousarray(cells[:, :3]), np.ascontiguousarray(cells[:, 3:]), person)
@@ -34,7 +36,7 @@ def table_of(*rows: tuple[int, ...]) -> Records:
 
 @pytest.mark.parametrize("tree", [False, True])
 @given(release=partitions())
-def test_a_label_allows_what_it_says_and_nothing_else(
+def test_a_label_allows_exactly_the_codes_of_the_naive_twin(
     *, tree: bool, release: tuple[Records, Int32Array]
 ) -> None:
     table, class_of = release
@@ -51,12 +53,12 @@ def test_a_label_allows_what_it_says_and_nothing_else(
 
 @pytest.mark.parametrize("tree", [False, True])
 @given(release=partitions())
-def test_the_attack_learns_exactly_what_one_would_by_hand(
+def test_the_attack_learns_exactly_the_cells_of_the_naive_twin(
     *, tree: bool, release: tuple[Records, Int32Array]
 ) -> None:
     table, class_of = release
     found = leaks(table, class_of, tree=tree)
-    assert len(found) == 2 * 2 * 2  # two sources, two adversaries, two things to learn
+    assert len(found) == 2 * 2 * 2  # two sources, two adversaries, two targets
     for leak in found:
         cells = learned(
             table,
@@ -74,7 +76,9 @@ def test_the_attack_learns_exactly_what_one_would_by_hand(
 
 
 @given(release=partitions())
-def test_who_knows_the_labels_besides_learns_no_less(release: tuple[Records, Int32Array]) -> None:
+def test_an_adversary_who_also_knows_the_labels_learns_no_less(
+    release: tuple[Records, Int32Array],
+) -> None:
     found = leaks(*release)
     for leak in found:
         if leak.knows is Knowledge.VALUES:
@@ -82,8 +86,8 @@ def test_who_knows_the_labels_besides_learns_no_less(release: tuple[Records, Int
             assert all(a <= b for a, b in zip(leak.n_cells_of, stronger.n_cells_of, strict=True))
 
 
-def test_classes_of_equal_labels_are_all_candidates_and_not_the_last_alone() -> None:
-    # Both classes are of ages 0 to 1; the first has home 0 alone, the second home 1 alone.
+def test_all_classes_with_equal_labels_are_candidates_not_only_the_last() -> None:
+    # Both classes have ages 0 to 1; the first has only home 0, the second only home 1.
     table = table_of((0, 0, 0, 0), (1, 1, 0, 1), (0, 0, 1, 0), (1, 1, 1, 1))
     found = leaks(table, np.array([0, 0, 1, 1], np.int32))
     assert one(found, Knowledge.LABELS, 0, 1).n_cells == 0
@@ -92,24 +96,24 @@ def test_classes_of_equal_labels_are_all_candidates_and_not_the_last_alone() -> 
     assert one(found, Knowledge.LABELS, 0, 1).n_people == 2
 
 
-def test_a_range_covers_what_lies_between_and_so_makes_candidates() -> None:
-    # Age 1 is in the first class alone, but the second one's range, 0 to 2, covers it.
+def test_a_class_is_a_candidate_if_its_range_covers_a_value_that_it_does_not_contain() -> None:
+    # Only the first class contains age 1, but the range of the second, 0 to 2, covers it.
     table = table_of((1, 0, 0, 0), (1, 1, 0, 0), (0, 0, 1, 1), (2, 1, 1, 1))
     found = leaks(table, np.array([0, 0, 1, 1], np.int32))
-    # Nobody tells the first class's members from the second's by their true values …
-    assert one(found, Knowledge.VALUES, 0, 1).n_cells_of == (2,)  # … but ages 0 and 2 are alone
+    # True values leave both classes as candidates for age 1, but only one for ages 0 and 2.
+    assert one(found, Knowledge.VALUES, 0, 1).n_cells_of == (2,)
     assert one(found, Knowledge.LABELS, 0, 1).n_cells_of == (4,)
 
 
-def test_a_missing_value_is_nothing_to_learn_and_hides_nobody_beside_it() -> None:
+def test_a_missing_value_cannot_leak_and_does_not_protect_the_other_value_of_its_class() -> None:
     marker = SCHEMA.qis[1].missing
     table = table_of((0, marker, 0, 0), (1, 2, 0, 1), (2, marker, 1, 0), (3, marker, 1, 1))
     found = leaks(table, np.array([0, 0, 1, 1], np.int32))
     assert one(found, Knowledge.LABELS, 1, 0).n_cells_of == (0, 1)
 
 
-def test_more_classes_than_a_word_has_bits_are_all_looked_at() -> None:
-    # One class alone, the last of 130, refutes what the 129 others say of everybody.
+def test_all_classes_are_candidates_even_if_there_are_more_than_a_word_has_bits() -> None:
+    # Only the last of 130 classes contradicts what the 129 others reveal about everybody.
     n = 130
     schema = Schema(
         qis=(numbers("a", *range(3)), numbers("b", *range(3))), sensitive=(), sources=((0,), (1,))
@@ -125,7 +129,7 @@ def test_more_classes_than_a_word_has_bits_are_all_looked_at() -> None:
 
 
 @given(release=partitions())
-def test_two_values_a_class_of_every_attribute_leave_nothing_to_learn(
+def test_nothing_leaks_if_every_class_has_two_values_of_every_attribute(
     release: tuple[Records, Int32Array],
 ) -> None:
     table, class_of = release
@@ -149,14 +153,14 @@ def test_homogeneous_classes_are_counted_with_their_people() -> None:
     assert (found.n_classes, found.n_people) == (1, 2)
 
 
-def test_labels_of_several_runs_hold_what_is_in_any() -> None:
+def test_a_label_of_several_runs_covers_the_codes_of_all_of_them() -> None:
     labels = Labels(np.array([0, 2]), np.array([0, 4]), np.array([1, 4]))
     inside = labels.covers(np.zeros(5, np.int32), np.arange(5, dtype=np.int32))
     assert inside.tolist() == [True, True, False, False, True]
 
 
 @given(partitions())
-def test_a_domain_of_many_values_leaks_what_one_of_few_does(
+def test_the_size_of_the_domain_does_not_change_what_leaks(
     made: tuple[Records, Int32Array],
 ) -> None:
     table, class_of = made

@@ -1,3 +1,5 @@
+"""The linking attack: true successors, and the adversary's guesses."""
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,7 +43,7 @@ def test_the_successor_is_the_next_pseudonym_of_the_same_device_if_it_starts_soo
         assert found[p] == (min(later)[1] if later else NO_SUCCESSOR)
 
 
-def test_the_first_region_most_like_the_last_one_is_guessed() -> None:
+def test_the_pseudonym_whose_first_region_is_most_similar_to_the_last_one_is_guessed() -> None:
     lines: list[Line] = [
         (0, 0, (0, 1, 2), 2),
         (1, 1, (1, 2, 3), 2),
@@ -51,18 +53,18 @@ def test_the_first_region_most_like_the_last_one_is_guessed() -> None:
     assert (links.ended.tolist(), links.successor.tolist(), links.guess.tolist()) == ([0], [1], [1])
 
 
-def test_between_equals_the_one_that_can_be_reached_is_guessed() -> None:
+def test_among_equally_similar_pseudonyms_the_reachable_one_is_guessed() -> None:
     lines: list[Line] = [(0, 0, (0,), 2), (1, 1, (19,), 2), (2, 1, (1,), 2)]
     for seed in range(20):
         assert linked(lines, [7, 7, 8], within_s=1, seed=seed).guess.tolist() == [2]
 
 
-def test_what_starts_too_late_is_not_suspected() -> None:
+def test_a_pseudonym_that_starts_too_late_is_not_a_candidate() -> None:
     lines: list[Line] = [(0, 0, (0,), 2), (1, 2, (19,), 2), (2, 3, (0,), 2), (3, 0, (0,), 2)]
     assert linked(lines, [7, 7, 8, 9], within_s=2).guess.tolist() == [1]
 
 
-def test_within_a_group_the_guess_is_even() -> None:
+def test_all_members_of_a_group_are_guessed_equally_often() -> None:
     lines: list[Line] = [(0, 0, (0,), 2), *((p, 1, (0, 1), 2) for p in (1, 2, 3))]
     guesses = {
         int(linked(lines, [7, 8, 7, 9], within_s=1, seed=seed).guess[0]) for seed in range(40)
@@ -70,6 +72,6 @@ def test_within_a_group_the_guess_is_even() -> None:
     assert guesses == {1, 2, 3}
 
 
-def test_where_no_device_goes_on_there_is_nothing_to_link() -> None:
+def test_if_no_device_continues_there_is_nothing_to_link() -> None:
     links = linked([(0, 0, (0,), 2), (1, 1, (0,), 2)], [7, 8], within_s=5)
     assert len(links.ended) == len(links.successor) == len(links.guess) == 0

@@ -1,3 +1,5 @@
+"""The matching attack: marginals against brute force, and beliefs on releases made by hand."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,14 +21,14 @@ lives = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), min_size=1, ma
 
 
 @given(lives)
-def test_every_life_contains_a_meeting_and_no_fewer_meetings_would_do(
+def test_every_life_contains_a_meeting_tick_and_no_fewer_ticks_would_do(
     drawn: list[tuple[int, int]],
 ) -> None:
     first = np.array([start for start, _ in drawn])
     last = first + np.array([length for _, length in drawn])
     ticks = np.array(meeting_ticks(first, last))
     assert ((first[:, None] <= ticks) & (ticks <= last[:, None])).any(axis=1).all()
-    # As many lives, of which no two overlap, need as many meetings.
+    # Lives that do not overlap need a meeting tick each.
     apart, free_from = 0, -1
     for start, end in sorted(zip(first.tolist(), last.tolist(), strict=True), key=lambda x: x[1]):
         if start > free_from:
@@ -35,14 +37,14 @@ def test_every_life_contains_a_meeting_and_no_fewer_meetings_would_do(
 
 
 @given(st.integers(0, 10_000))
-def test_shares_are_the_marginals_of_all_ways_to_fill_the_rows(seed: int) -> None:
+def test_shares_are_the_marginals_over_all_assignments(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n_rows, n_devices = int(rng.integers(1, 4)), int(rng.integers(3, 7))
     home = rng.integers(-1, n_rows, n_devices)
-    home[rng.permutation(n_devices)[:n_rows]] = np.arange(n_rows)  # every row has someone
+    home[rng.permutation(n_devices)[:n_rows]] = np.arange(n_rows)  # every row has a device
     allowed = rng.random((n_devices, n_rows + 1)) < 0.4
     allowed[np.arange(n_devices), home] = True
-    allowed[:, -1] = True  # a last row for whoever is left over
+    allowed[:, -1] = True  # a last row for the devices left over
     capacity = np.bincount(home % (n_rows + 1), minlength=n_rows + 1)
     named = allowed[:, :-1].any(axis=1)
     expected = naive.shares(allowed, capacity)[:, :-1]
@@ -55,14 +57,14 @@ def test_shares_are_the_marginals_of_all_ways_to_fill_the_rows(seed: int) -> Non
 
 
 def test_a_block_too_large_to_count_is_balanced() -> None:
-    n = 60  # everyone may be anyone: 60! ways, each share 1 / 60
+    n = 60  # every pair is possible: 60! assignments, each share 1 / 60
     device, row = np.nonzero(np.ones((n, n), bool))
     found = shares_of(row, device, np.arange(n))
     np.testing.assert_allclose(found.share, 1 / n, atol=1e-6)
 
 
-def test_blocks_are_told_apart_although_pairs_join_them() -> None:
-    # Row 0 may be 0 or 1, row 1 only 1: so 0 is certain, and the pair (0, 1) impossible.
+def test_blocks_are_separated_even_if_possible_pairs_connect_them() -> None:
+    # Row 0 may be device 0 or 1, row 1 only device 1: so row 0 is certainly device 0.
     found = shares_of(np.array([0, 0, 1]), np.array([0, 1, 1]), np.array([0, 1]))
     assert sorted(zip(found.row.tolist(), found.device.tolist(), strict=True)) == [(0, 0), (1, 1)]
     assert found.share.tolist() == [1.0, 1.0]
@@ -90,33 +92,33 @@ def alive(*spans: tuple[int, int]) -> Observed:
     return observed_of([(p, second, (0,), 2) for p, span in enumerate(spans) for second in span])
 
 
-def test_pseudonyms_that_live_together_compete_for_devices() -> None:
+def test_pseudonyms_that_are_alive_together_compete_for_devices() -> None:
     found = believed(alive((0, 5), (0, 5)), [{0, 1}, {1}], [0, 1])
     assert found.largest.tolist() == [1.0, 1.0]
     assert found.of_truth.tolist() == [1.0, 1.0]
     assert found.guess.tolist() == [0, 1]
 
 
-def test_pseudonyms_that_live_one_after_the_other_do_not() -> None:
+def test_pseudonyms_that_are_never_alive_together_do_not_compete() -> None:
     found = believed(alive((0, 2), (3, 5)), [{0, 1}, {0, 1}], [0, 0])
     assert found.largest.tolist() == [0.5, 0.5]
 
 
-def test_twins_are_told_apart_by_nothing() -> None:
+def test_pseudonyms_of_a_class_have_equal_posteriors() -> None:
     found = believed(alive(*[(0, 5)] * 4), [{0, 1, 2, 3, 4}], [3, 0, 2, 1])
     assert found.largest == pytest.approx(0.2)
     assert found.of_truth == pytest.approx(0.2)
 
 
-def test_a_pseudonym_is_judged_by_the_meeting_that_tells_most() -> None:
-    # Alive throughout, it meets one who may be 0 only, and later one who may be 2 only.
+def test_the_meeting_that_reveals_most_about_a_pseudonym_counts() -> None:
+    # Pseudonym 0 is alive throughout. It meets one that may be 0 or 3, later one that must be 2.
     observed = alive((0, 9), (0, 1), (8, 9))
     found = believed(observed, [{0, 1, 2}, {0, 3}, {2}], [1, 0, 2])
     assert found.largest[0] == 0.5
     assert found.largest[2] == 1.0
 
 
-def test_ties_break_at_random_over_all_that_are_likeliest() -> None:
+def test_ties_are_broken_at_random_among_all_most_likely_devices() -> None:
     guesses = {
         int(believed(alive((0, 1)), [{0, 5, 63}], [5], seed=seed).guess[0]) for seed in range(40)
     }
@@ -130,9 +132,9 @@ def test_ties_break_at_random_over_all_that_are_likeliest() -> None:
         ([set(), set()], [0, 1], [True, True]),
         ([{0, 1}, {0, 1}], [0, 0], [False, True]),
     ],
-    ids=["the truth is not a candidate", "nobody is", "one device bears both"],
+    ids=["the true device is not a candidate", "no candidates", "one device has both pseudonyms"],
 )
-def test_who_is_misled_believes_nothing(
+def test_a_misled_adversary_has_no_belief(
     candidates: list[set[int]], device_of: list[int], misled: list[bool]
 ) -> None:
     found = believed(alive((0, 1), (0, 1)), candidates, device_of)

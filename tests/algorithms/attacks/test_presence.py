@@ -1,3 +1,5 @@
+"""Presence in regions: nodes found, and devices counted."""
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +17,7 @@ seeds = st.integers(0, 10_000)
 
 
 @given(seeds)
-def test_a_node_is_found_where_its_region_names_it_and_nowhere_else(seed: int) -> None:
+def test_a_node_is_found_exactly_if_its_region_contains_it(seed: int) -> None:
     observed = random_release(seed).observed
     node = np.random.default_rng(seed).integers(0, GRID.n_nodes, observed.n_records, np.int32)
     slot = slot_in_region(observed, node, region=observed.region_of)
@@ -29,7 +31,7 @@ def test_a_node_is_found_where_its_region_names_it_and_nowhere_else(seed: int) -
 
 
 @given(seeds)
-def test_devices_inside_a_region_are_those_whose_place_it_names(seed: int) -> None:
+def test_the_devices_inside_a_region_are_those_at_its_nodes(seed: int) -> None:
     made = random_release(seed)
     observed = made.observed
     instants = instants_of(observed)

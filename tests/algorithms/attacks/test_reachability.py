@@ -1,3 +1,5 @@
+"""Reachability against a naive twin, and the velocity attack on releases made by hand."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,7 +16,7 @@ from tests.algorithms.attacks.made import CITY, GRID, observed_of
 from tests.graphs import two_islands
 
 BLOCK_S = float(roads_of(GRID).seconds[0])
-"""Of every road of the grid."""
+"""Driving time of every road of the grid."""
 
 
 @given(
@@ -26,7 +28,7 @@ def test_reach_is_the_shortest_drive_between_the_middles_of_roads(
 ) -> None:
     search = new_spread(CITY.n_nodes)
     roads, expected = roads_of(CITY), naive.reach_s(naive.graph_of(CITY), sources)
-    spread_from(roads, search, np.arange(3, dtype=np.int32), 100.0)  # leaves no trace
+    spread_from(roads, search, np.arange(3, dtype=np.int32), 100.0)  # must leave no marks
     spread_from(roads, search, np.array(sources, np.int32), budget_s)
     for v in range(CITY.n_nodes):
         if expected[v] <= budget_s - 1e-9:
@@ -35,7 +37,7 @@ def test_reach_is_the_shortest_drive_between_the_middles_of_roads(
             assert search.reach_s[v] == np.inf
 
 
-def test_nothing_leads_to_another_island() -> None:
+def test_no_road_leads_to_another_component() -> None:
     network = two_islands()
     search = new_spread(network.n_nodes)
     spread_from(roads_of(network), search, np.array([0], np.int32), 1e9)
@@ -43,30 +45,30 @@ def test_nothing_leads_to_another_island() -> None:
     np.testing.assert_array_equal(np.isfinite(search.reach_s), same)
 
 
-def test_a_node_survives_if_it_can_be_reached_from_before_and_what_comes_after_from_it() -> None:
-    # The first row of the grid; in no time at all one can only have come next door.
+def test_a_node_survives_if_it_is_reachable_from_the_previous_and_to_the_next_region() -> None:
+    # The first row of the grid; within a second a device can only reach the next node.
     lines = [(0, 0, (0, 1, 2, 3, 4), 2), (0, 1, (1,), 2), (0, 2, (0, 1, 2, 3), 2)]
     share = surviving_share(observed_of(lines), GRID)
     assert BLOCK_S > 1
     assert share.tolist() == [3 / 5, 1, 3 / 4]
 
 
-def test_with_time_enough_everything_survives() -> None:
+def test_with_enough_time_every_node_survives() -> None:
     lines = [(0, 0, (0, 19), 2), (0, 1_000, (4, 15), 2)]
     assert surviving_share(observed_of(lines), GRID).tolist() == [1, 1]
 
 
-def test_who_broke_the_speed_limit_is_lost_and_then_found_again() -> None:
+def test_after_a_device_broke_the_speed_limit_the_whole_region_survives() -> None:
     lines = [(0, 0, (0,), 2), (0, 1, (18, 19), 2), (0, 2, (18, 13), 2)]
     assert surviving_share(observed_of(lines), GRID).tolist() == [1, 1, 1]
 
 
-def test_where_forward_and_backward_contradict_each_other_nothing_is_ruled_out() -> None:
-    # From 0 only to 1, from 3 only to 2: the middle region has no node that is both.
+def test_if_forward_and_backward_search_contradict_each_other_nothing_is_ruled_out() -> None:
+    # Only 1 can be reached from 0, only 3 leads to 4: no node of the middle region does both.
     lines = [(0, 0, (0,), 2), (0, 1, (1, 3), 2), (0, 2, (4,), 2)]
     assert surviving_share(observed_of(lines), GRID).tolist() == [1, 1, 1]
 
 
-def test_pseudonyms_are_followed_one_by_one() -> None:
+def test_pseudonyms_are_followed_separately() -> None:
     lines = [(0, 0, (0,), 2), (1, 1, (19, 4), 2)]
     assert surviving_share(observed_of(lines), GRID).tolist() == [1, 1]

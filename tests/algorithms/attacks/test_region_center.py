@@ -1,16 +1,25 @@
+"""The centre and prefix attacks against naive twins, and the density leak."""
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.attacks.region_center import centres, guess_success, prefix_roots
+from anonymizer.algorithms.attacks.region_center import (
+    band_accuracy,
+    centres,
+    guess_success,
+    prefix_roots,
+)
 from anonymizer.domain.network import RoadNetwork
 from tests.algorithms.attacks import naive
 from tests.algorithms.attacks.made import CITY, GRID, observed_of, random_release
 
 
 @given(st.integers(0, 10_000))
-def test_the_centres_are_the_nodes_of_least_eccentricity_within_the_region(seed: int) -> None:
+def test_the_centres_are_the_nodes_with_the_smallest_eccentricity_within_the_region(
+    seed: int,
+) -> None:
     observed = random_release(seed).observed
     suspect = centres(observed, GRID, regions=np.arange(observed.n_regions))
     graph = naive.graph_of(GRID)
@@ -22,7 +31,7 @@ def test_the_centres_are_the_nodes_of_least_eccentricity_within_the_region(seed:
 
 @pytest.mark.parametrize("network", [GRID, CITY], ids=["grid", "city"])
 @given(seed=st.integers(0, 10_000))
-def test_the_centres_of_grown_regions_are_found_without_a_search_from_each_node(
+def test_the_centres_of_grown_regions_are_found_despite_skipped_searches(
     network: RoadNetwork, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -58,7 +67,7 @@ def test_a_region_that_is_the_whole_network_may_have_grown_from_any_node() -> No
     assert prefix_roots(whole, GRID, regions=np.array([0])).all()
 
 
-def test_regions_that_are_not_looked_at_have_no_suspects() -> None:
+def test_regions_that_are_not_attacked_have_no_suspects() -> None:
     observed = observed_of([(0, 0, (1, 2), 2), (0, 1, (0, 5), 2)])
     for attack in (centres, prefix_roots):
         suspect = attack(observed, GRID, regions=np.array([1]))
@@ -77,7 +86,7 @@ def test_regions_that_are_not_looked_at_have_no_suspects() -> None:
         ([False, False, False, False], 9, 0.0),
     ],
 )
-def test_suspects_are_guessed_evenly_and_all_nodes_where_there_is_none(
+def test_suspects_are_guessed_with_equal_probability_and_all_nodes_if_there_are_none(
     suspect: list[bool], node: int, chance: float
 ) -> None:
     observed = observed_of([(0, 0, (3, 4, 5, 6), 2)])
@@ -85,3 +94,28 @@ def test_suspects_are_guessed_evenly_and_all_nodes_where_there_is_none(
         observed, np.array(suspect), region=np.array([0]), node=np.array([node], np.int32)
     )
     assert guessed.tolist() == [chance]
+
+
+HALF = np.tile([0, 1], 50)
+
+
+def test_a_different_size_for_each_band_reveals_the_band() -> None:
+    band = np.repeat([0, 1, 2, 2], 25)
+    assert band_accuracy(10 + band, band, HALF) == 1.0
+    assert band_accuracy(np.zeros(100, np.int64), band, HALF) == pytest.approx(0.5)
+
+
+def test_the_band_of_a_record_is_not_guessed_from_the_record_itself() -> None:
+    # Every record has its own size: memorized it would reveal all, across the halves nothing.
+    band = np.repeat([0, 1], 50)
+    assert band_accuracy(np.arange(100), band, HALF) == pytest.approx(0.5)
+
+
+def test_a_size_that_was_not_learned_is_guessed_as_the_most_frequent_band() -> None:
+    size, band = np.array([1, 1, 1, 2]), np.array([1, 1, 1, 1])
+    assert band_accuracy(size, band, np.array([0, 1, 0, 1])) == 1.0
+
+
+def test_without_records_there_is_no_accuracy() -> None:
+    nothing = np.zeros(0, np.int64)
+    assert band_accuracy(nothing, nothing, nothing) is None

@@ -1,3 +1,5 @@
+"""The truth behind a release: where devices and ghosts are at each tick."""
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,12 +16,12 @@ reports = st.lists(
 
 
 def followed(
-    said: list[naive.Report], seconds: list[int], *, device_of: list[int] | None = None
+    sent: list[naive.Report], seconds: list[int], *, device_of: list[int] | None = None
 ) -> Truth:
-    """Return the truth of three devices when pseudonym i publishes at all those seconds."""
+    """Return the truth of three devices if every pseudonym publishes at all those seconds."""
     n_pseudonyms = len(device_of) if device_of else 1
     lines = [(p, second, (0,), 2) for p in range(n_pseudonyms) for second in seconds]
-    device, ts, node = zip(*said, strict=True) if said else ((), (), ())
+    device, ts, node = zip(*sent, strict=True) if sent else ((), (), ())
     return follow_devices(
         observed_of(lines),
         device=np.array(device, np.int64),
@@ -33,26 +35,26 @@ def followed(
 
 @given(reports, st.lists(st.integers(0, 12), min_size=1, unique=True))
 def test_a_device_is_at_its_newest_node_while_it_is_on_the_air(
-    said: list[naive.Report], seconds: list[int]
+    sent: list[naive.Report], seconds: list[int]
 ) -> None:
-    truth = followed(said, seconds)
-    expected = [[naive.where(said, d, s, TTL_S)[0] for d in range(3)] for s in sorted(seconds)]
+    truth = followed(sent, seconds)
+    expected = [[naive.where(sent, d, s, TTL_S)[0] for d in range(3)] for s in sorted(seconds)]
     assert truth.place.tolist() == expected
     assert truth.on_air.tolist() == [[node != NOWHERE for node in row] for row in expected]
 
 
 @given(reports, st.lists(st.integers(0, 12), min_size=1, unique=True))
 def test_a_ghost_is_at_its_last_known_node_and_off_the_air(
-    said: list[naive.Report], seconds: list[int]
+    sent: list[naive.Report], seconds: list[int]
 ) -> None:
-    truth = followed(said, seconds, device_of=[2])
-    places = [naive.where(said, 2, s, TTL_S) for s in sorted(seconds)]
+    truth = followed(sent, seconds, device_of=[2])
+    places = [naive.where(sent, 2, s, TTL_S) for s in sorted(seconds)]
     assert truth.place[:, 2].tolist() == [known for _, known in places]
     assert truth.on_air[:, 2].tolist() == [there != NOWHERE for there, _ in places]
-    np.testing.assert_array_equal(truth.place[:, :2], followed(said, seconds).place[:, :2])
+    np.testing.assert_array_equal(truth.place[:, :2], followed(sent, seconds).place[:, :2])
 
 
-def test_a_position_at_the_closing_time_of_a_tick_belongs_to_it_however_that_is_rounded() -> None:
+def test_a_position_at_the_end_of_a_tick_belongs_to_it_even_if_the_time_is_rounded() -> None:
     closing = 0.1 + 0.2  # 0.30000000000000004, published as 0.3
     lines = [(0, 0, (0,), 2)]
     observed = observed_of(lines)
