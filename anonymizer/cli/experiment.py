@@ -134,8 +134,8 @@ def multisource(
         typer.Option(
             min=0,
             max=10_000_000,
-            help="Records of the generated table that is timed, in the shape of the Census of 1990; "
-            "0: none.",
+            help="Records of the generated table that is timed, in the shape of the Census of "
+            "1990; 0: none.",
         ),
     ] = 2_458_285,
     seed: Annotated[

@@ -1,7 +1,4 @@
-"""What the columns of an array or data frame are to privacy, and how they are coded.
-
-Rows as scikit-learn hands them over.
-"""
+"""Rows of scikit-learn estimators: the privacy roles of columns, and codes for their values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,33 +17,33 @@ from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.records import Attribute, Records, Schema
 
 ColumnArray: TypeAlias = NDArray[Any]
-"""Floats, or objects: numbers and categories, side by side."""
+"""Floats, or objects if there are categories in addition to numbers."""
 
 Column: TypeAlias = int | str
-"""A column by its index, or by its name where there are names."""
+"""A column by its index, or by its name if columns have names."""
 
 NO_PLACE = -1.0
-"""Where a category lies that is not of the domain."""
+"""Position of a category that is not in the domain."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Columns:
-    """Roles of columns, and the domains that were found in the rows that were learned from.
+    """Roles and domains of columns, learned from the training rows.
 
     Attributes
     ----------
     names
-        Of all columns.
+        Names of all columns.
     qi_columns, sensitive_columns
-        Which columns the attributes of `schema` are.
+        Columns of the attributes of `schema`.
     schema
-        Each quasi-identifier is a source of its own.
+        The attributes; each quasi-identifier is a source of its own.
     edges
-        Bands of each sensitive attribute; None: every value is one of its own.
+        Edges of the bands of each sensitive attribute; None: no bands, each value counts.
     originals
-        Of each categorical quasi-identifier the values behind the codes, by column.
+        Original values of the codes of each categorical quasi-identifier, by column.
     as_objects
-        Whether what is published are objects: some column holds no numbers.
+        Whether published rows are objects, because some column is not numeric.
     """
 
     names: tuple[str, ...]
@@ -58,9 +55,9 @@ class Columns:
     as_objects: bool
 
     def records(self, rows: ColumnArray, person: ArrayLike | None = None) -> Records:
-        """Return the rows that the domains were learned from in codes.
+        """Return the training rows as records with codes.
 
-        `person` tells whose row each is; None: each is a person's only one.
+        `person` is the person of each row; None: every row is a person of its own.
         """
         codes = [
             np.searchsorted(qi.position, self._places(rows, j, qi))
@@ -76,7 +73,7 @@ class Columns:
         ]
         who = np.arange(len(rows)) if person is None else np.asarray(person)
         if who.shape != (len(rows),):
-            raise ValueError("person must tell one person for each row")
+            raise ValueError("person must have one person for each row")
         return Records(
             _side_by_side(codes, len(rows)),
             _side_by_side(secrets, len(rows)),
@@ -84,7 +81,7 @@ class Columns:
         )
 
     def values(self, rows: ColumnArray) -> FloatArray:
-        """Return where the quasi-identifiers of any rows lie on their axes, shape (n, qis)."""
+        """Return the positions of the quasi-identifiers of any rows, shape (n, qis)."""
         places = [
             self._places(rows, j, qi)
             for j, qi in zip(self.qi_columns, self.schema.qis, strict=True)
@@ -104,9 +101,8 @@ class Columns:
         Returns
         -------
         published
-            Floats where all columns hold numbers, else objects. Nothing but NaN where a row is
-            suppressed, its other columns included: rows keep their places, so that labels beside
-            them still fit.
+            Floats if all columns are numeric, else objects. A suppressed row is NaN in all
+            columns: it keeps its place, so that labels of rows still fit.
         """
         out = np.array(rows, dtype=object if self.as_objects else np.float64)
         kept = class_of != SUPPRESSED
@@ -146,29 +142,29 @@ def learn_columns(
     categorical
         Columns whose values are categories; all others are numbers.
     sensitive
-        Columns that are to be diverse within a class; they are published as they are.
+        Columns that must be diverse within a class; they are published as they are.
     untouched
-        Columns that are neither sensitive nor a quasi-identifier.
+        Columns that are neither sensitive nor quasi-identifiers.
     bands
-        By sensitive column, the edges of its bands.
+        Edges of bands, by sensitive column.
     marker
-        The category that means "missing": no value, where values are counted.
+        The category that means "missing"; it does not count as a value.
 
     Raises
     ------
     ValueError
-        If a column is unknown, has two roles, or is no number though it should be one.
+        If a column is unknown, has two roles, or is not numeric although it must be.
     """
     secret = [_index(column, names) for column in sensitive]
     kept = [_index(column, names) for column in untouched]
     edges_of = {_index(column, names): edges for column, edges in (bands or {}).items()}
     category = {_index(column, names) for column in categorical}
-    for twice, told in ((set(secret) & set(kept), "sensitive and untouched"),
+    for both, roles in ((set(secret) & set(kept), "sensitive and untouched"),
                         (category & set(edges_of), "categorical and in bands")):  # fmt: skip
-        if twice:
-            raise ValueError(f"column {names[min(twice)]} cannot be both {told}")
-    if lost := set(edges_of) - set(secret):
-        raise ValueError(f"column {names[min(lost)]} has bands but is not sensitive")
+        if both:
+            raise ValueError(f"column {names[min(both)]} cannot be both {roles}")
+    if not_sensitive := set(edges_of) - set(secret):
+        raise ValueError(f"column {names[min(not_sensitive)]} has bands but is not sensitive")
     qis = [j for j in range(len(names)) if j not in {*secret, *kept}]
     if not qis:
         raise ValueError("no column is a quasi-identifier")
@@ -213,7 +209,7 @@ def _numbers(column: ColumnArray, name: str) -> FloatArray:
         numbers = column.astype(np.float64)
     except (TypeError, ValueError):
         # Not chained: numpy's message quotes the value.
-        raise ValueError(f"column {name} has what is no number: is it categorical?") from None
+        raise ValueError(f"column {name} is not numeric: is it categorical?") from None
     if not np.isfinite(numbers).all():
         raise ValueError(f"column {name} has a number that is not finite")
     return numbers + 0.0  # no minus zero
@@ -233,7 +229,7 @@ def _side_by_side(columns: Sequence[NDArray[np.integer[Any]]], n: int) -> Int32A
 
 
 class RowTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # they have no types
-    """A transformer that keeps the columns, some of which may hold categories."""
+    """Base of the estimators: a transformer of rows that may contain categories."""
 
     def __sklearn_tags__(self) -> Any:  # noqa: ANN401  scikit-learn has no types
         tags = super().__sklearn_tags__()
@@ -242,26 +238,26 @@ class RowTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
 
 
 def rows_to_learn_from(estimator: object, X: ArrayLike) -> ColumnArray:  # noqa: N803  as there
-    """Return `X` as an array, shape (n, columns), and let the estimator remember its columns."""
+    """Return `X` as an array, shape (n, columns), and record its columns in the estimator."""
     rows: ColumnArray = validate_data(estimator, X, dtype=None, ensure_min_samples=2)
     return rows
 
 
 def rows_to_transform(estimator: object, X: ArrayLike) -> ColumnArray:  # noqa: N803  as there
-    """Return `X` as an array, shape (n, columns), of the columns that were learned from."""
+    """Return `X` as an array, shape (n, columns), after checking its columns against `fit`."""
     rows: ColumnArray = validate_data(estimator, X, dtype=None, reset=False)
     return rows
 
 
 def as_given(rows: ColumnArray, X: Any) -> Any:  # noqa: ANN401, N803
-    """Return rows as what `X` is, a data frame or an array: a model asks for what it learned."""
+    """Return rows in the type of `X`, data frame or array, as the model expects them."""
     if not hasattr(X, "columns"):
         return rows
     return type(X)({name: rows[:, j].tolist() for j, name in enumerate(X.columns)})
 
 
 def names_of(estimator: Any) -> list[str]:  # noqa: ANN401  scikit-learn has no types
-    """Return the names of the columns learned from; `x0`, `x1` … where there were none."""
+    """Return the names of the columns seen in `fit`; `x0`, `x1`, ... if they have none."""
     return [str(name) for name in estimator.get_feature_names_out()]
 
 

@@ -1,8 +1,9 @@
-"""Data minimization: rows as coarse as a fitted model bears, as a scikit-learn transformer.
+"""Data minimization: generalize rows as far as a fitted model keeps its score.
 
-Levels of generalization: the trees of one pruning path, from the finest to a root alone.
-
-How coarse rows may become: the coarsest generalization that keeps a score.
+A decision tree learns what the model predicts. The trees of its pruning path are the levels of
+generalization; the search finds the coarsest level, and the quasi-identifiers to release from it,
+with which the model still reaches the target score. The idea is Goldsteen et al.'s (2022); see
+`Minimizer` for the differences.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,22 +39,22 @@ from anonymizer.estimators.data_frames import (
     seed_of,
 )
 
-_MOST = 24
-"""Trees looked at: more are too near each other to make a difference."""
+_MAX_LEVELS = 24
+"""Number of trees of the pruning path; more would differ too little."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Level:
-    """One tree's cells.
+    """A level of generalization: the cells of one tree.
 
     Attributes
     ----------
     cells
-        Of the records it was grown on.
+        Cells of the training records.
     representative
-        Positions, shape (classes, qis).
+        Positions of the representatives, shape (classes, qis).
     losses
-        Mean loss of each quasi-identifier over these records, 0 to 1, shape (qis,).
+        Mean information loss of each quasi-identifier, 0 to 1, shape (qis,).
     """
 
     cells: Cells
@@ -63,12 +64,12 @@ class Level:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Levels:
-    """The levels, each grown when it is asked for.
+    """The levels of generalization, finest first; each is grown on demand.
 
     Attributes
     ----------
     target, numeric
-        What the model says of each record, and whether that is a number.
+        Prediction of the model for each record, and whether it is a number.
     """
 
     records: Records
@@ -89,8 +90,8 @@ class Levels:
             numeric=self.numeric,
             seed=self.seed,
         )
-        # Near the root a step changes much, near the leaves little.
-        from_last = np.unique(np.geomspace(1, len(every), _MOST).round().astype(np.int64))
+        # Geometric steps, because steps near the root change more than steps near the leaves.
+        from_last = np.unique(np.geomspace(1, len(every), _MAX_LEVELS).round().astype(np.int64))
         self.alphas = every[len(every) - from_last[::-1]]
 
     def __len__(self) -> int:
@@ -124,19 +125,19 @@ class Levels:
 
 
 Released: TypeAlias = frozenset[int]
-"""Quasi-identifiers that are left as they are."""
+"""Quasi-identifiers that are not generalized."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A level of generalization, 0 the finest, and the quasi-identifiers that are left out of it.
+    """A level of generalization, 0 the finest, and the quasi-identifiers released from it.
 
     Attributes
     ----------
     score
-        What the model scores so.
+        Score of the model on rows generalized in this way.
     loss
-        How much is generalized: the sum of the losses of the others.
+        Sum of the information losses of the generalized quasi-identifiers.
     """
 
     level: int
@@ -147,18 +148,18 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a search asks.
+    """Search for the coarsest generalization that keeps a score.
 
     Attributes
     ----------
     score
-        Of a level with some quasi-identifiers released.
+        Returns the score of a level with some quasi-identifiers released.
     losses
-        Of each quasi-identifier at a level.
+        Returns the information loss of each quasi-identifier at a level.
     n_levels
-        How many there are, 0 the finest.
+        Number of levels; level 0 is the finest.
     target
-        The least score. With everything released it is reached.
+        The least score, which is reached if all quasi-identifiers are released.
     """
 
     score: Callable[[int, Released], float]
@@ -167,11 +168,11 @@ class Search:
     target: float
 
     def coarsest(self) -> Choice:
-        """Return the best choice that is found from several levels.
+        """Return the best choice found from several starting levels.
 
-        From each, quasi-identifiers are released, one by one, until the score is reached; what
-        later releases made needless is taken back; then the level is raised as far as the score
-        stays so. At most levels * qis^2 / 2 scores.
+        From each one, quasi-identifiers are released one by one until the score is reached;
+        releases that later ones made unnecessary are undone; then the level is raised as far as
+        the score allows. At most levels * qis^2 / 2 scores.
         """
         starts = sorted({0, self.n_levels // 4, self.n_levels // 2, 3 * self.n_levels // 4})
         return max((self._from(level) for level in starts), key=lambda c: (c.loss, -c.level))
@@ -187,7 +188,7 @@ class Search:
         return Choice(level, released, self.score(level, released), loss)
 
     def _release(self, level: int) -> Released:
-        """Release what gains most score for the loss it gives up, until the score is reached."""
+        """Release quasi-identifiers, by score gained per loss given up, up to the target."""
         losses = self.losses(level)
         released: Released = frozenset()
         score = self.score(level, released)
@@ -204,7 +205,7 @@ class Search:
         return released
 
     def _raise(self, level: int, released: Released) -> int:
-        """Return a level that reaches the score, when the next but one does not."""
+        """Return, by bisection, a level that reaches the target although the next one does not."""
         low, high = level, self.n_levels
         while high - low > 1:
             middle = (low + high) // 2
@@ -221,50 +222,50 @@ class Minimizer(RowTransformer):
     Parameters
     ----------
     estimator
-        The model, a classifier or regressor. Where it is not fitted, a clone is, on the rows
-        given to `fit`. Whatever clones a `Minimizer` (a grid search does) clones it, which forgets
-        what it has learned: wrap it in scikit-learn's `FrozenEstimator`.
+        The model, a classifier or regressor. If it is not fitted, a clone is fitted on the rows
+        given to `fit`. Cloning a `Minimizer`, as a grid search does, also clones the model, which
+        then loses its fit: wrap a fitted model in scikit-learn's `FrozenEstimator`.
     target_score
-        Share of the score on untouched rows that is to remain. Of a score below 0, as large a part
-        may be lost.
+        Share of the original score to keep. Of a negative score, the same share may be lost.
     scoring
-        As everywhere in scikit-learn; None: the model's own score.
+        As everywhere in scikit-learn; None: the score method of the model.
     k, l
-        Distinct persons, and distinct values of every sensitive column, behind each cell.
+        Least number of persons, and of values of every sensitive column, in each cell.
     test_size
-        Share of the rows that the score is taken on; cells are learned from the others.
+        Share of the rows used for the score; cells are learned from the others.
     categorical, sensitive, bands, untouched, missing
         See `Anonymizer`.
     random_state
-        Of the tree and of which rows are which.
+        Seed of the tree and of the split of the rows.
 
     Attributes
     ----------
     estimator_
-        The model that was asked.
+        The fitted model.
     generalizations_
-        `ranges`: the borders that a number is told apart at, by column; `categories`: groups that
-        are told apart; `untouched`: columns left as they are, for the score or by parameter.
+        `ranges`: borders between distinguished numbers, by column; `categories`: distinguished
+        groups of categories, by column; `untouched`: columns that are not generalized, for the
+        sake of the score or by parameter.
     ncp_
-        Normalized certainty penalty: mean loss of a quasi-identifier over the rows learned from,
-        0 nothing to 1 everything; what is left as it is loses nothing.
+        Normalized certainty penalty: mean information loss of a quasi-identifier over the training
+        rows, from 0 to 1; 0 for those that are not generalized.
     score_, original_score_
-        On the rows that were kept back: generalized, and untouched.
+        Scores on the test rows: generalized, and original.
     n_cells_
         Number of cells.
     deletion_ratio_
-        Share of the rows learned from that are in no cell.
+        Share of the training rows that are in no cell.
 
     Notes
     -----
-    A decision tree learns what the model says. Cells are cut from it at several levels of its
-    minimal cost-complexity pruning; where not even the finest keeps the score, quasi-identifiers
-    are released from generalization, those first that gain most for what they give up. The idea is
-    that of [1]_; unlike there, levels and releases are searched together, and a representative is
-    the medians and most frequent categories of the cell, not one of its rows.
+    A decision tree learns the predictions of the model. Its minimal cost-complexity pruning gives
+    several levels of cells. If not even the finest level keeps the score, quasi-identifiers are
+    released from generalization, first those that gain most score for the loss they give up. The
+    idea is that of [1]_. Unlike there, levels and releases are searched together, and a
+    representative consists of the medians and most frequent categories of a cell, not of one row.
 
-    Rows that are transformed are no anonymized release: cells have k persons among the rows that
-    were learned from, and what is released is as it was.
+    Transformed rows are not an anonymized release: cells have k persons among the training rows
+    only, and released quasi-identifiers keep their original values.
 
     References
     ----------
@@ -307,22 +308,22 @@ class Minimizer(RowTransformer):
         y: ArrayLike | None = None,
         person: ArrayLike | None = None,
     ) -> Self:
-        """Learn how coarse rows may be.
+        """Learn the coarsest generalization that keeps the score.
 
         Parameters
         ----------
         X
-            Rows, best such as the model was not fitted on, shape (n, columns).
+            Rows, preferably rows that the model was not fitted on, shape (n, columns).
         y
-            What is true of them, to score against. None: what the model says of them, untouched.
+            True targets for the score. None: the predictions of the model for the original rows.
         person
-            Whose row each is. None: each is a person's only one.
+            Person of each row. None: every row is a person of its own.
 
         Raises
         ------
         ValueError
-            If a parameter or column is not as it should be, the model is not fitted and cannot be,
-            or the rows cannot keep k and l.
+            If a parameter or column is invalid, the model is not fitted and cannot be, or the rows
+            cannot keep k and l.
         """
         promise = Promise(k=self.k, l=self.l)
         check_cells_promise(promise)
@@ -339,27 +340,27 @@ class Minimizer(RowTransformer):
             marker=self.missing,
         )
         self.estimator_ = self._fitted_model(X, y)
-        said = column_or_1d(self.estimator_.predict(X))
-        truth = said if y is None else column_or_1d(y)
+        predicted = column_or_1d(self.estimator_.predict(X))
+        truth = predicted if y is None else column_or_1d(y)
         who = np.arange(len(rows)) if person is None else column_or_1d(person)
         check_consistent_length(rows, truth, who)
         seed = seed_of(self.random_state)
-        learned, judged = _split(len(rows), self.test_size, seed)
+        train, test = _split(len(rows), self.test_size, seed)
         schema = self.columns_.schema
-        records = self.columns_.records(rows[learned], who[learned])
+        records = self.columns_.records(rows[train], who[train])
         if reason := why_impossible(make_problem(records, schema, promise), schema):
             raise ValueError(f"the promise cannot be kept: {reason}")
         levels = Levels(
-            records, schema, promise, said[learned], bool(is_regressor(self.estimator_)), seed
+            records, schema, promise, predicted[train], bool(is_regressor(self.estimator_)), seed
         )
-        choice = self._search(X, rows[judged], truth[judged], levels)
-        self._settle(choice, levels[choice.level])
+        choice = self._search(X, rows[test], truth[test], levels)
+        self._set_results(choice, levels[choice.level])
         return self
 
     def transform(self, X: ArrayLike) -> ColumnArray:  # noqa: N803
-        """Return rows with representatives for the quasi-identifiers that are generalized."""
+        """Return rows with representatives in place of the generalized quasi-identifiers."""
         check_is_fitted(self)
-        return self._shown(rows_to_transform(self, X), self.level_, self.released_)
+        return self._generalized(rows_to_transform(self, X), self.level_, self.released_)
 
     def _fitted_model(self, X: ArrayLike, y: ArrayLike | None) -> Any:  # noqa: ANN401, N803
         try:
@@ -382,55 +383,50 @@ class Minimizer(RowTransformer):
 
         def score(level: int, released: Released) -> float:
             if (level, released) not in scores:
-                shown = as_given(self._shown(rows, levels[level], released), X)
-                scores[level, released] = float(scorer(self.estimator_, shown, truth))
+                generalized = as_given(self._generalized(rows, levels[level], released), X)
+                scores[level, released] = float(scorer(self.estimator_, generalized, truth))
             return scores[level, released]
 
         everything = frozenset(range(len(self.columns_.qi_columns)))
         self.original_score_ = score(0, everything)
-        lost = (1 - self.target_score) * abs(self.original_score_)
+        tolerated = (1 - self.target_score) * abs(self.original_score_)
         search = Search(
             score=score,
             losses=lambda level: levels[level].losses.tolist(),
             n_levels=len(levels),
-            target=self.original_score_ - lost,
+            target=self.original_score_ - tolerated,
         )
         return search.coarsest()
 
-    def _settle(self, choice: Choice, level: Level) -> None:
+    def _set_results(self, choice: Choice, level: Level) -> None:
         self.level_, self.released_ = level, choice.released
         self.score_ = choice.score
         self.n_cells_ = level.cells.n_classes
         self.deletion_ratio_ = level.cells.deletion_ratio
         qis = self.columns_.schema.qis
         self.ncp_ = choice.loss / max(len(qis), 1)
-        kept = [self.columns_.names[j] for j, _ in self._generalized()]
-        told = {qi.name: told for qi, told in zip(qis, distinctions(level.cells), strict=True)}
+        columns = enumerate(self.columns_.qi_columns)
+        names = [self.columns_.names[j] for at, j in columns if at not in self.released_]
+        distinction = dict(zip((qi.name for qi in qis), distinctions(level.cells), strict=True))
+        generalized = [qi for qi in qis if qi.name in names]
         self.generalizations_: dict[str, Any] = {
-            "ranges": {qi.name: told[qi.name] for qi in qis if qi.numeric and qi.name in kept},
-            "categories": {
-                qi.name: told[qi.name] for qi in qis if not qi.numeric and qi.name in kept
-            },
-            "untouched": [name for name in self.columns_.names if name not in kept],
+            "ranges": {qi.name: distinction[qi.name] for qi in generalized if qi.numeric},
+            "categories": {qi.name: distinction[qi.name] for qi in generalized if not qi.numeric},
+            "untouched": [name for name in self.columns_.names if name not in names],
         }
 
-    def _generalized(self) -> list[tuple[int, int]]:
-        """Return column and place among the quasi-identifiers of those that are generalized."""
-        places = enumerate(self.columns_.qi_columns)
-        return [(column, at) for at, column in places if at not in self.released_]
-
-    def _shown(self, rows: ColumnArray, level: Level, released: Released) -> ColumnArray:
+    def _generalized(self, rows: ColumnArray, level: Level, released: Released) -> ColumnArray:
         class_of = level.cells.assign(self.columns_.values(rows))
-        shown = self.columns_.published(rows, class_of, level.representative)
-        back = [self.columns_.qi_columns[at] for at in sorted(released)]
-        shown[:, back] = rows[:, back]
-        return shown
+        generalized = self.columns_.published(rows, class_of, level.representative)
+        original = [self.columns_.qi_columns[at] for at in sorted(released)]
+        generalized[:, original] = rows[:, original]
+        return generalized
 
 
 def _split(n: int, test_size: float, seed: int) -> tuple[IntArray, IntArray]:
-    """Return the rows to learn from and those to judge by; of fewer than ten, all for both."""
+    """Return the training rows and the test rows; of fewer than ten rows, all are both."""
     order = np.random.default_rng(seed).permutation(n)
     if n < 10:
         return order, order
-    n_judged = min(max(round(n * test_size), 1), n - 1)
-    return order[n_judged:], order[:n_judged]
+    n_test = min(max(round(n * test_size), 1), n - 1)
+    return order[n_test:], order[:n_test]

@@ -184,7 +184,7 @@ def test_classes_that_do_not_keep_the_promise_are_not_published() -> None:
         ({"time_budget": float("inf")}, "time_budget must be a number of seconds, 0 or more"),
         ({"k": 2, "l": 3}, "l = 3 is more than k = 2"),
         ({"l": 2}, "l = 2, but no column is sensitive"),
-        ({"categorical": [], "sensitive": ["ill"]}, "column job has what is no number"),
+        ({"categorical": [], "sensitive": ["ill"]}, "column job is not numeric"),
         ({"sensitive": ["home"]}, "there is no column 'home'"),
         ({"sensitive": [5]}, "there is no column 5"),
         ({"sensitive": ["ill"], "untouched": ["ill"]}, "ill cannot be both sensitive and untou"),
