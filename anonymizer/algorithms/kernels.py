@@ -36,7 +36,26 @@ def _compiled(function: Callable[P, R], *, counts_references: bool) -> Callable[
     # kernel, because a kernel without it inherits it from the first kernel that calls it.
     options: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": counts_references}
     compiled: Callable[P, R] = njit(**options)(function)
+    if hasattr(compiled, "_cache"):  # not where NUMBA_DISABLE_JIT is set
+        _tolerate_renamed_types(compiled)
     return compiled
+
+
+def _tolerate_renamed_types(compiled: Any) -> None:  # noqa: ANN401  numba has no types
+    """Treat a cache as empty if it was written for a NamedTuple that is now named otherwise.
+
+    numba would fail instead, after each such renaming, until the cache is deleted by hand.
+    """
+    index = compiled._cache._cache_file  # noqa: SLF001  numba has no public way to its cache
+    load = index._load_index  # noqa: SLF001
+
+    def load_index() -> Any:  # noqa: ANN401
+        try:
+            return load()
+        except (AttributeError, ImportError):
+            return {}
+
+    index._load_index = load_index  # noqa: SLF001
 
 
 @inner_kernel

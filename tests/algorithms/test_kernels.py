@@ -2,11 +2,14 @@
 
 import os
 import sys
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import config, njit
 from numba.core.errors import NumbaError
 
 from anonymizer.algorithms.kernels import copy_items, inner_kernel, kernel, sort_in_place
@@ -53,6 +56,31 @@ def test_an_inner_kernel_leaves_the_reference_counts_of_its_arguments_unchanged(
     before = [sys.getrefcount(array) for array in pair]
     assert _copies(1000, pair).tolist() == [5.0] * 1000
     assert [sys.getrefcount(array) for array in pair] == before
+
+
+class _Pair(NamedTuple):
+    one: FloatArray
+    other: FloatArray
+
+
+@compiled
+def test_a_cache_of_a_type_that_has_been_renamed_is_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+
+    def ratio(pair: _Pair) -> float:
+        return float(pair.one[0] / pair.other[0])
+
+    pair = _Pair(np.ones(1), np.full(1, 2.0))
+    assert kernel(ratio)(pair) == 0.5
+    [index] = tmp_path.rglob("*.nbi")
+    index.write_bytes(index.read_bytes().replace(b"_Pair", b"_Gone"))
+    options: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": True}
+    with pytest.raises(AttributeError, match="_Gone"):
+        njit(**options)(ratio)(pair)
+    assert kernel(ratio)(pair) == 0.5
+    assert b"_Gone" not in index.read_bytes()
 
 
 @given(st.lists(st.integers(-9, 9), max_size=300), st.sampled_from([np.int32, np.int64]))

@@ -5,7 +5,7 @@ Cells in one go: grow a tree, cut it back.
 
 from dataclasses import dataclass
 from math import inf
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,9 +33,26 @@ stand; every record goes to one child, the other had nothing."""
 
 _NO_RECORD = -1
 
-Housed: TypeAlias = tuple[IntArray, IntArray, IntArray, IntArray]
-"""Who is in which cell: the node that is the cell of each record (-1: none), shape (n,); the first
-record of each node, shape (nodes,); the record after each, shape (n,); records of each node."""
+
+class CellMembers(NamedTuple):
+    """The members of each cell, as linked lists of records.
+
+    Attributes
+    ----------
+    cell_of
+        The node that is the cell of each record, -1 where it has none, shape (n,).
+    first
+        First record of each node, `_NO_RECORD` where it has none, shape (nodes,).
+    after
+        The record after each one, `_NO_RECORD` after the last one, shape (n,).
+    size
+        Number of records of each node, shape (nodes,).
+    """
+
+    cell_of: IntArray
+    first: IntArray
+    after: IntArray
+    size: IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -124,12 +141,14 @@ def prune(grown: Grown, problem: Problem) -> Cells:
     .. [1] J. R. Quinlan, "C4.5: Programs for Machine Learning", 1993, chapter 4.
     """
     asked = _asks(problem.rule)
-    _, _, person, codes = problem.arrays
+    person, codes = problem.arrays.person, problem.arrays.codes
     state, cell_of = _prune(
         grown.features,
         grown.tree.node,
         grown.tree.order,
-        (np.ascontiguousarray(problem.cells[:, asked]), problem.rule[asked], person, codes),
+        ProblemArrays(
+            np.ascontiguousarray(problem.cells[:, asked]), problem.rule[asked], person, codes
+        ),
         problem.k,
     )
     is_cell = state == CELL
@@ -167,10 +186,12 @@ def _prune(
     state = np.zeros(len(node), np.uint8)
     n_without = np.zeros(len(node), np.int64)
     cell_of = np.full(len(order), -1, np.int64)
-    first = np.full(len(node), _NO_RECORD, np.int64)
-    following = np.full(len(order), _NO_RECORD, np.int64)
-    n_in = np.zeros(len(node), np.int64)
-    housed = (cell_of, first, following, n_in)
+    members = CellMembers(
+        cell_of,
+        np.full(len(node), _NO_RECORD, np.int64),
+        np.full(len(order), _NO_RECORD, np.int64),
+        np.zeros(len(node), np.int64),
+    )
     for at in range(len(node) - 1, -1, -1):
         start, size = node[at]["start"], node[at]["size"]
         left, right = node[at]["left"], node[at]["right"]
@@ -183,20 +204,22 @@ def _prune(
                 state[at] = ALL_RIGHT if state[left] == NOTHING else ALL_LEFT
                 member = order[start : start + size]
                 astray = member[cell_of[member] == -1]
-                n_without[at] -= _rehouse(astray, at, features, node, state, problem, k, housed)
+                n_without[at] -= _move_to_sibling(
+                    astray, at, features, node, state, problem, k, members
+                )
         if bare or 2 * n_without[at] > size:
             member = order[start : start + size]
             if class_keeps(problem, k, member):
                 state[at] = CELL
                 n_without[at] = 0
-                first[at] = _NO_RECORD
-                n_in[at] = 0
-                _move_in(member, at, housed)
+                members.first[at] = _NO_RECORD
+                members.size[at] = 0
+                _add_members(member, at, members)
     return state, cell_of
 
 
 @kernel
-def _rehouse(
+def _move_to_sibling(
     astray: IntArray,
     top: int,
     features: FeatureArray,
@@ -204,41 +227,39 @@ def _rehouse(
     state: UInt8Array,
     problem: ProblemArrays,
     k: int,
-    housed: Housed,
+    members: CellMembers,
 ) -> int:
     """Put records into the cells below `top` that can take them; return how many found one."""
-    _, first, following, n_in = housed
     to = np.empty(len(astray), np.int64)
     for i in range(len(astray)):
         to[i] = _cell(features, astray[i], node, state, top)
     by_cell = np.argsort(to, kind="mergesort")
-    n_housed, begin = 0, 0
+    n_moved, begin = 0, 0
     while begin < len(to):
         cell, end = to[by_cell[begin]], begin
         while end < len(to) and to[by_cell[end]] == cell:
             end += 1
         arrivals = astray[by_cell[begin:end]]
-        together = np.empty(n_in[cell] + len(arrivals), np.int64)
+        together = np.empty(members.size[cell] + len(arrivals), np.int64)
         together[: len(arrivals)] = arrivals
-        record = first[cell]
+        record = members.first[cell]
         for i in range(len(arrivals), len(together)):
             together[i] = record
-            record = following[record]
+            record = members.after[record]
         if class_keeps(problem, k, together):
-            _move_in(arrivals, cell, housed)
-            n_housed += len(arrivals)
+            _add_members(arrivals, cell, members)
+            n_moved += len(arrivals)
         begin = end
-    return n_housed
+    return n_moved
 
 
 @kernel
-def _move_in(arrivals: IntArray, cell: int, housed: Housed) -> None:
-    cell_of, first, following, n_in = housed
+def _add_members(arrivals: IntArray, cell: int, members: CellMembers) -> None:
     for record in arrivals:
-        cell_of[record] = cell
-        following[record] = first[cell]
-        first[cell] = record
-    n_in[cell] += len(arrivals)
+        members.cell_of[record] = cell
+        members.after[record] = members.first[cell]
+        members.first[cell] = record
+    members.size[cell] += len(arrivals)
 
 
 @kernel

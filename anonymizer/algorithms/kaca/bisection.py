@@ -91,7 +91,7 @@ def both_keep(problem: ProblemArrays, k: int, order: IntArray, cut: int) -> bool
 @kernel
 def part_keeps(problem: ProblemArrays, k: int, member: IntArray) -> bool:
     """Return what `class_keeps` does, in O(k^2) where only persons are asked for and few repeat."""
-    _, rule, person, _ = problem
+    rule, person = problem.rule, problem.person
     if len(rule) == 0 and len(person) > 0 and k <= _FEW:
         return has_persons(person, k, member)
     return class_keeps(problem, k, member)

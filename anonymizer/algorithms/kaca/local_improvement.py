@@ -5,7 +5,7 @@ Classes improved in rounds, each of which lowers the sum of squares.
 Classes whose members lie nearer to other classes are given up.
 """
 
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,10 +22,25 @@ _FEW = 48
 _TINY = 1e-9
 
 
-Linked: TypeAlias = tuple[Int32Array, IntArray, IntArray, IntArray]
-"""Classes as lists: the class of each record (below 0: none), shape (n,); the first member of each
-class (-1: it has none), shape (room,); the member after each record (-1: it is the last one), shape
-(n,); the members of each class, shape (room,)."""
+class Linked(NamedTuple):
+    """Classes as linked lists of records.
+
+    Attributes
+    ----------
+    class_of
+        Class of each record, below 0 where it has none, shape (n,).
+    first
+        First member of each class, -1 where it has none, shape (room,).
+    after
+        The member after each record, -1 after the last one, shape (n,).
+    size
+        Number of members of each class, shape (room,).
+    """
+
+    class_of: Int32Array
+    first: IntArray
+    after: IntArray
+    size: IntArray
 
 
 def linked(class_of: Int32Array, room: int) -> Linked:
@@ -38,7 +53,7 @@ def linked(class_of: Int32Array, room: int) -> Linked:
     after = np.full(len(class_of), -1, np.int64)
     after[classes.member[:-1]] = classes.member[1:]
     after[classes.member[classes.first_of[some + 1] - 1]] = -1
-    return class_of, first, after, size
+    return Linked(class_of, first, after, size)
 
 
 @kernel
@@ -82,7 +97,7 @@ def recut(
     smallest sum of squares, with k records or more on either side; pools of more than 64 k
     records are left as they are. O(n near features^2), and judging where `by_size` does not do.
     """
-    _, first, _, size = lists
+    first, size = lists.first, lists.size
     n, n_features = feature.shape
     most = min(_MOST * k, n)
     pool, best = np.empty(most, np.int64), np.empty(most, np.int64)
@@ -229,7 +244,7 @@ def _gather(
     c: int, lists: Linked, feature: FloatArray, pool: IntArray, local: FloatArray, m: int
 ) -> int:
     """Add a class to the pool of m, its features seen from the pool's first; return the new m."""
-    _, first, after, _ = lists
+    first, after = lists.first, lists.after
     i = first[c]
     while i >= 0:
         pool[m] = i
@@ -243,11 +258,10 @@ def _gather(
 @kernel
 def _link(member: IntArray, c: int, lists: Linked) -> None:
     """Make `member` the class c."""
-    class_of, first, after, size = lists
-    first[c], size[c] = member[0], len(member)
+    lists.first[c], lists.size[c] = member[0], len(member)
     for i in range(len(member)):
-        class_of[member[i]] = c
-        after[member[i]] = member[i + 1] if i + 1 < len(member) else -1
+        lists.class_of[member[i]] = c
+        lists.after[member[i]] = member[i + 1] if i + 1 < len(member) else -1
 
 
 @kernel

@@ -1,9 +1,15 @@
-"""One equivalence class: whether it keeps the promise, and what it costs.
+"""Criteria and information loss of one equivalence class.
 
-These two kernels are what every method of forming classes agrees on. They are written to be read;
-a method may keep running counts of its own where that is faster, and is tested against these.
+`class_keeps` and `class_loss` define the criteria and the cost for every method that forms classes.
+They are written to be read; a method may keep running counts where that is faster, and is tested
+against them. `why_impossible` tells whether a table can meet the criteria at all.
 
-Whether a table can keep a promise at all: refuse before anything is published.
+References
+----------
+.. [1] L. Sweeney, "k-anonymity: a model for protecting privacy", 2002.
+.. [2] A. Machanavajjhala et al., "l-diversity: privacy beyond k-anonymity", 2006.
+.. [3] N. Li, T. Li and S. Venkatasubramanian, "t-closeness", 2007.
+.. [4] J. Xu et al., "Utility-based anonymization using local recoding", 2006 (certainty penalty).
 """
 
 from math import inf
@@ -17,7 +23,7 @@ from anonymizer.domain.records import Schema
 
 _RANGE, _SET = int(Cost.RANGE), int(Cost.SET)
 ROUNDING = 1e-9
-"""A bound that is missed by this little is kept."""
+"""Tolerance by which a limit may be missed."""
 
 
 def keeps(problem: Problem, member: IntArray) -> bool:
@@ -36,7 +42,7 @@ def loss(problem: Problem, member: IntArray) -> float:
 @kernel
 def class_keeps(problem: ProblemArrays, k: int, member: IntArray) -> bool:
     """Return whether the records `member` may be one class. O(m log m)."""
-    cells, rule, person, codes = problem
+    cells, rule, person, codes = problem.cells, problem.rule, problem.person, problem.codes
     n_persons = len(member) if len(person) == 0 else len(np.unique(person[member]))
     if n_persons < k:
         return False
@@ -53,7 +59,7 @@ def distance(times: Int32Array, n: int, rule: np.void, codes: Codes) -> float:
     Numbers are moved along their axis, over its span; a category to any other costs 1. `times`
     is how often the class of `n` values has each code, shape (size,). O(size).
     """
-    position, usual, _, _ = codes
+    position, usual = codes.position, codes.usual
     size, first = len(times), rule["first_position"]
     moved, work = 0.0, 0.0
     for v in range(size):
@@ -76,7 +82,7 @@ def column_keeps(
     member: IntArray,
 ) -> bool:
     """Return whether one column of a class meets what is asked of it."""
-    position, _, _, _ = codes
+    position = codes.position
     if len(person) > 0:  # a person who repeats a value has it once
         who = person[member]
         width = np.int64(who.max()) + 1
@@ -115,7 +121,7 @@ def column_keeps(
 @kernel
 def class_loss(problem: ProblemArrays, n_qis: int, member: IntArray) -> float:
     """Return the information loss of one record of a class, summed over its QIs. O(m log m)."""
-    cells, rule, _, codes = problem
+    cells, rule, codes = problem.cells, problem.rule, problem.codes
     total = 0.0
     for c in range(n_qis):
         code = cells[:, c][member]
@@ -130,7 +136,7 @@ def column_loss(rule: np.void, n_distinct: int, lo: int, hi: int, codes: Codes) 
 
     O(1), or the height of the hierarchy.
     """
-    position, _, ancestor, n_leaves = codes
+    position, ancestor, n_leaves = codes.position, codes.ancestor, codes.n_leaves
     if lo == hi or rule["size"] < 2:
         return 0.0
     if rule["form"] == _RANGE:

@@ -160,7 +160,7 @@ def _targets(
     """Return the class for each moving record, `SUPPRESSED` where none leaves enough."""
     cells = lasting.cells(records)
     no_markers = np.full(problem.n_qis, NO_CODE, np.int32)
-    _, rule, _, codes = problem.arrays
+    rule, codes = problem.arrays.rule, problem.arrays.codes
     return _cheapest(
         class_of[class_of >= 0],
         records.person[moving],

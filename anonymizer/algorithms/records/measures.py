@@ -1,6 +1,12 @@
-"""What a partition into equivalence classes costs, and how much privacy it really gives.
+"""Measures of a partition: information loss, class sizes, and the privacy reached.
 
-The distinct values of every equivalence class, in order, found without sorting.
+Computed for all classes at once from the distinct values of each class, which are put in order by
+counting instead of sorting. Global certainty penalty [1]_ and discernibility metric [2]_.
+
+References
+----------
+.. [1] G. Ghinita et al., "Fast data anonymization with low information loss", 2007.
+.. [2] R. J. Bayardo and R. Agrawal, "Data privacy through optimal k-anonymization", 2005.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,16 +22,16 @@ from anonymizer.domain.records import Attribute, Records, Schema
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Runs:
-    """Distinct values of each class, one run each, rising within a class.
+    """Distinct values of each class, a run for each, rising within a class.
 
     Attributes
     ----------
     first_of
-        Where the runs of each class begin, shape (classes,).
+        Index of the first run of each class, shape (classes,).
     code
         Value of each run, shape (runs, columns).
     n_persons
-        Distinct persons who have it, shape (runs,).
+        Distinct persons with that value, shape (runs,).
     """
 
     first_of: IntArray
@@ -33,7 +39,7 @@ class Runs:
     n_persons: IntArray
 
     def ends(self) -> IntArray:
-        """Return where the runs of each class end, shape (classes,)."""
+        """Return the end of the runs of each class, shape (classes,)."""
         return np.append(self.first_of[1:], len(self.code))
 
     def sum_of(self, what: IntArray | FloatArray | BoolArray) -> FloatArray:
@@ -41,12 +47,12 @@ class Runs:
         return np.asarray(np.add.reduceat(what.astype(np.float64), self.first_of))
 
     def most(self) -> IntArray:
-        """Return the most persons that any value of each class has, shape (classes,)."""
+        """Return the persons with the most frequent value of each class, shape (classes,)."""
         return np.asarray(np.maximum.reduceat(self.n_persons, self.first_of))
 
 
 class Survey:
-    """Classes of records, to be looked at column by column.
+    """Records grouped by class, whose columns can be evaluated one by one.
 
     Attributes
     ----------
@@ -62,7 +68,7 @@ class Survey:
 
     Notes
     -----
-    A look is O(n + codes) a column: records are brought into order by counting.
+    O(n + codes) for a column: records are put in order by counting.
     """
 
     def __init__(self, class_of: Int32Array, person: Int32Array) -> None:
@@ -70,7 +76,7 @@ class Survey:
         self.size = np.bincount(class_of[kept])
         if not self.size.all():
             raise ValueError("a class number has no records")
-        # From here on in the order of the classes: what is counted together lies together.
+        # In the order of the classes: records that are counted together are adjacent in memory.
         self._record = _in_order(kept, class_of, len(self.size))
         self._class_of, self._person = class_of[self._record], person[self._record]
         self.n_persons = self.runs(np.zeros((len(class_of), 0), np.int32), ()).n_persons
@@ -96,7 +102,7 @@ class Survey:
 
 @kernel
 def _in_order(order: IntArray, key: Int32Array, n_keys: int) -> IntArray:
-    """Return `order`, sorted by the key of each record; ties keep their order. O(n + keys)."""
+    """Return `order` sorted stably by the key of each record. O(n + keys)."""
     first = np.zeros(n_keys + 1, np.int64)
     for i in order:
         first[key[i] + 1] += 1
@@ -117,7 +123,7 @@ def _count(
     n_classes: int,
     n_persons: int,
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Count the distinct persons of each stretch of `order` that is alike."""
+    """Count the distinct persons in each stretch of `order` with equal values."""
     first_of = np.zeros(n_classes, np.int64)
     record = np.empty(len(order), np.int64)
     count = np.zeros(len(order), np.int64)
@@ -141,40 +147,40 @@ def _count(
 
 
 _MOST_CELLS = 2**22
-"""Shares looked at together, to bound the memory."""
+"""Shares held at a time, to limit the memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
-    """Utility and privacy of a release. What is reached is that of the worst class.
+    """Utility and privacy of a release. Privacy is that of the worst class.
 
-    Without a class, what is reached is 0 of everything, and the shares are 0.
+    If there is no class, every privacy measure and every share is 0.
 
     Attributes
     ----------
     n, n_suppressed, suppressed_share
-        Records, those left out, and their share.
+        Records, suppressed records, and their share.
     n_classes, size_min, size_median, size_max
         Equivalence classes, and their sizes in records.
     k
         Fewest distinct persons of a class.
     ncp
-        Normalized certainty penalty of each QI, in each form: mean over all records, of which
-        one left out counts 1.
+        Normalized certainty penalty of each QI, in each form: the mean over all records, where a
+        suppressed record counts 1.
     gcp, gcp_published
         Global certainty penalty in each form, 0 to 1: the mean of `ncp`; over all records, and
         over the published ones alone.
     dm, dm_published
-        Discernibility: sum of the squared class sizes. In the first, a record left out counts
-        as many as there are records.
+        Discernibility: sum of the squared class sizes. In the first, a suppressed record counts
+        the number of all records.
     d
-        Fewest distinct values of each QI in a class; the missing marker is none.
+        Fewest distinct values of each QI in a class; the missing marker does not count.
     max_share, max_source_share
-        Largest share of a class's persons that have one value of each QI, or one joint tuple of
-        each source.
+        Largest share of the persons of a class with the same value of each QI, or the same joint
+        tuple of each source.
     spread
         Least distance between the ends of each numeric QI, 0 where a class has no value of it;
-        None: no number.
+        None for categories.
     l, entropy_l
         Fewest distinct values of each sensitive attribute, and the least exp(entropy).
     t
@@ -210,18 +216,17 @@ def measure(records: Records, schema: Schema, class_of: Int32Array) -> Measures:
     Parameters
     ----------
     records, schema
-        All records, those left out too: t-closeness compares with the distribution over them.
+        All records, suppressed ones included: t-closeness compares with their distribution.
     class_of
-        Class of each record, 0 and up without a gap, negative where it is left out, shape (n,).
+        Class of each record, 0 and up without a gap, negative where suppressed, shape (n,).
 
     Notes
     -----
-    O((n + codes) columns): values are brought into order by counting. The t of a sensitive
-    attribute takes O(classes times codes) besides. Memory: 32 bytes a record, and
-    as much for each distinct value of each class and column.
+    O((n + codes) columns), and O(classes times codes) for the t of a sensitive attribute. Memory:
+    32 bytes for each record, and for each distinct value of each class and column.
 
-    Losses are defined in `judging.column_loss`, distances in `judging.distance`, what is reached
-    in `domain.promises`.
+    Losses are defined in `criteria.column_loss`, distances in `criteria.distance`, the criteria in
+    `domain.promises`.
     """
     survey = Survey(class_of, records.person)
     size = survey.size
@@ -267,14 +272,14 @@ def _mean(lost: Sequence[float], n: int) -> float:
 
 
 def _fewest(runs: Runs, attribute: Attribute) -> int:
-    """Return the fewest real values in a class."""
+    """Return the fewest distinct values in a class, the missing marker not counted."""
     if not len(runs.first_of):
         return 0
     return int(runs.sum_of(runs.code[:, 0] != attribute.missing).min())
 
 
 def _share(runs: Runs, n_persons: IntArray) -> float:
-    """Return the largest share of a class's persons that have one value."""
+    """Return the largest share of the persons of a class with the same value."""
     return float((runs.most() / n_persons).max()) if len(n_persons) else 0.0
 
 

@@ -43,7 +43,7 @@ def mondrian(problem: Problem) -> Int32Array:
 
 @kernel
 def _mondrian(problem: ProblemArrays, n_qis: int, k: int) -> Int32Array:
-    cells, _, _, _ = problem
+    cells = problem.cells
     n = len(cells)
     member = np.arange(n)
     class_of = np.full(n, SUPPRESSED, np.int32)
@@ -79,8 +79,8 @@ def _mondrian(problem: ProblemArrays, n_qis: int, k: int) -> Int32Array:
 @kernel
 def _widest_first(problem: ProblemArrays, n_qis: int, part: IntArray) -> IntArray:
     """Return the quasi-identifiers that have more than one value, the widest first."""
-    cells, rule, _, codes = problem
-    position, _, _, _ = codes
+    cells, rule, codes = problem.cells, problem.rule, problem.codes
+    position = codes.position
     width = np.zeros(n_qis)
     for c in range(n_qis):
         code, first = cells[:, c][part], rule[c]["first_position"]

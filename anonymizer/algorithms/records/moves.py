@@ -1,18 +1,18 @@
-"""The moves of the local search: each changes a few classes, and only for the better.
+"""Moves of the local search: each changes a few classes and lowers the cost.
 
-Better is what changes the costs by less than a goal: below nothing, or, while the search is hot,
-now and then a little above it.
+In most moves some members of a class leave it (they are written to `journal`, the others to
+`stay`), and each joins the class where it costs least. They join provisionally: the journal holds
+what is needed to undo it. A move is accepted if it changes the cost by less than a goal, which is
+zero, or now and then a little above zero while the search is hot (simulated annealing [1]_).
 
-Who leaves a class in a move of the local search: written to `journal`, who stays to `stay`.
+Random numbers are drawn in advance, so that kernels have no state of their own.
 
-The core of most moves: some members of a class leave it for those where they cost least.
-
-Records that join classes for the time being: noted in a journal, so as to be taken back.
-
-Random numbers for kernels: drawn beforehand, so that kernels have no state of their own.
+References
+----------
+.. [1] S. Kirkpatrick, C. D. Gelatt and M. P. Vecchi, "Optimization by simulated annealing", 1983.
 """
 
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,25 +48,34 @@ JOURNAL = np.dtype(
     [("record", np.int64), ("target", np.int64), ("size", np.int64), ("loss", np.float64)],
     align=True,
 )
-"""Who goes where, and what size and loss the target had before."""
+"""A record that leaves: its target, and the size and loss of the target before."""
 
-Scratch: TypeAlias = tuple[IntArray, RecordArray, RecordArray, Float32Array]
-"""Space that moves need: `stay`, `journal`, `outline_before` and `costs`.
 
-stay
-    Who stays, shape (n,).
-journal, outline_before
-    Of `JOURNAL`, shape (most that go at once,); the `OUTLINE` that each target had before, shape
-    (most that go at once, columns).
-costs
-    Of a record in each class, shape (most classes,).
-"""
+class Scratch(NamedTuple):
+    """Working memory of the moves.
+
+    Attributes
+    ----------
+    stay
+        The records that stay in their class, shape (n,).
+    journal
+        The records that leave, of `JOURNAL`, shape (most that leave at once,).
+    outline_before
+        The `OUTLINE` that each target class had before, shape (most that leave at once, columns).
+    costs
+        The cost of a record in each class, shape (most classes,).
+    """
+
+    stay: IntArray
+    journal: RecordArray
+    outline_before: RecordArray
+    costs: Float32Array
 
 
 def blank_scratch(partition: Partition, most: int) -> Scratch:
-    """Return space to let up to `most` records go at once."""
-    of_record, of_class, outline, _, _ = partition
-    return (
+    """Return working memory for moves of up to `most` records at once."""
+    of_record, of_class, outline = partition.of_record, partition.of_class, partition.outline
+    return Scratch(
         np.zeros(len(of_record), np.int64),
         np.zeros(most, JOURNAL),
         np.zeros((most, outline.shape[1]), OUTLINE),
@@ -76,9 +85,9 @@ def blank_scratch(partition: Partition, most: int) -> Scratch:
 
 @inner_kernel
 def join(x: int, b: int, tally: Tally, partition: Partition, scratch: Scratch) -> None:
-    """Count the record of a journal entry in class `b`, and note what that was before."""
-    _, of_class, outline, _, _ = partition
-    _, journal, outline_before, _ = scratch
+    """Add the record of a journal entry to class `b` provisionally; journal the former outline."""
+    of_class, outline = partition.of_class, partition.outline
+    journal, outline_before = scratch.journal, scratch.outline_before
     journal[x]["target"] = b
     journal[x]["size"] = of_class[b]["size"]
     journal[x]["loss"] = of_class[b]["loss"]
@@ -89,10 +98,10 @@ def join(x: int, b: int, tally: Tally, partition: Partition, scratch: Scratch) -
 
 @inner_kernel
 def take_back(x: int, tally: Tally, partition: Partition, scratch: Scratch) -> None:
-    """Undo what `join` did; the last one first."""
-    (cells, _, _, _), _, column, _ = tally
-    _, of_class, outline, bits, _ = partition
-    _, journal, outline_before, _ = scratch
+    """Undo a `join`; the last one must be undone first."""
+    cells, column = tally.problem.cells, tally.column
+    of_class, outline, bits = partition.of_class, partition.outline, partition.bits
+    journal, outline_before = scratch.journal, scratch.outline_before
     b = journal[x]["target"]
     of_class[b]["size"] = journal[x]["size"]
     of_class[b]["loss"] = journal[x]["loss"]
@@ -109,19 +118,19 @@ def take_back(x: int, tally: Tally, partition: Partition, scratch: Scratch) -> N
 
 @inner_kernel
 def targets_keep(n_joined: int, tally: Tally, partition: Partition, scratch: Scratch) -> bool:
-    """Return whether all classes that got bigger keep the promise.
+    """Return whether all classes that records have joined keep the promise.
 
-    Distinct values and spread only grow, and shares were looked at; for the rest they are tallied.
-    O(their records columns).
+    Distinct values and spread can only grow, and shares were checked by `join_cost`; for the other
+    criteria the classes are tallied. O(their records times columns).
     """
-    _, head, _, _ = tally
-    of_record, of_class, _, _, _ = partition
-    _, journal, _, _ = scratch
+    head = tally.head
+    of_record, of_class = partition.of_record, partition.of_class
+    journal = scratch.journal
     if head[0]["may_break"] == 0:
         return True
     for x in range(n_joined):
         b = journal[x]["target"]
-        if _is_seen(x, journal):
+        if _is_earlier_target(x, journal):
             continue
         clear(tally)
         i = of_class[b]["first"]
@@ -138,15 +147,15 @@ def targets_keep(n_joined: int, tally: Tally, partition: Partition, scratch: Scr
 
 
 @inner_kernel
-def _is_seen(x: int, journal: RecordArray) -> bool:
+def _is_earlier_target(x: int, journal: RecordArray) -> bool:
     for y in range(x):  # noqa: SIM110  numba knows no generators
         if journal[y]["target"] == journal[x]["target"]:
             return True
     return False
 
 
-_LOOKS_A_CALL = 1000
-_JUDGED_A_CALL = 500_000
+_EXAMINED_PER_CALL = 1000
+_TALLIED_PER_CALL = 500_000
 
 
 @inner_kernel
@@ -160,20 +169,20 @@ def evict(
     partition: Partition,
     scratch: Scratch,
 ) -> float:
-    """Send those who go to where they cost least, if all costs change by less than `goal`.
+    """Move the leaving records to the classes where they cost least, if that meets `goal`.
 
     Returns
     -------
     change
-        Of the costs; infinite where nothing was done.
+        The change of the cost, below `goal`; infinite if nothing was changed.
 
     Notes
     -----
-    Who goes stands in `journal`, who stays in `stay`; together they are the class `a`. Where
-    nobody stays, `a` is gone, and the last class has its number.
+    The leaving records are in `journal`, the staying ones in `stay`; together they are class `a`.
+    If no record stays, `a` is removed, and the last class gets its number.
     """
-    _, head, _, _ = tally
-    stay, journal, _, costs = scratch
+    head = tally.head
+    stay, journal, costs = scratch.stay, scratch.journal, scratch.costs
     tally_members(stay[:n_stay], tally)
     if n_stay > 0 and not tally_keeps(tally):
         return np.inf
@@ -205,21 +214,22 @@ def evict(
 
 @kernel
 def admit(begin: int, orders: Orders, tally: Tally, partition: Partition, scratch: Scratch) -> int:
-    """Take suppressed records into classes that keep the promise with them.
+    """Add suppressed records to classes that keep the promise with them.
 
-    Looked at are some from `begin` on; returned is the first that was not. O(suppressed records
-    times classes times columns), and where classes that grow must be judged, times their records.
+    Examines a part of the records, from `begin` on, and returns the first record not examined.
+    O(suppressed records times classes times columns), and times the records of a class where the
+    criteria must be checked on a tally.
     """
-    _, head, _, _ = tally
-    of_record, _, _, _, _ = partition
-    _, journal, _, costs = scratch
-    n_looks, until = 0, head[0]["judged"] + _JUDGED_A_CALL
+    head = tally.head
+    of_record = partition.of_record
+    journal, costs = scratch.journal, scratch.costs
+    n_examined, until = 0, head[0]["judged"] + _TALLIED_PER_CALL
     for i in range(begin, len(of_record)):
         if of_record[i]["number"] >= 0:
             continue
-        if n_looks == _LOOKS_A_CALL or head[0]["judged"] > until:
+        if n_examined == _EXAMINED_PER_CALL or head[0]["judged"] > until:
             return i
-        n_looks += 1
+        n_examined += 1
         b, _ = best_target(i, -1, np.inf, orders, tally, partition, costs)
         if b < 0:
             continue
@@ -236,7 +246,7 @@ _BITS = 31
 
 
 def draw(rng: np.random.Generator, n: int) -> IntArray:
-    """Return `n` random numbers; before them how many are used, none yet."""
+    """Return `n` random numbers, preceded by the number of those used, which is 0."""
     draws = rng.integers(0, 1 << _BITS, n + 1, dtype=np.int64)
     draws[0] = 0
     return draws
@@ -244,30 +254,30 @@ def draw(rng: np.random.Generator, n: int) -> IntArray:
 
 @inner_kernel
 def n_left(draws: IntArray) -> int:
-    """Return how many random numbers are left."""
+    """Return how many random numbers are unused."""
     return len(draws) - 1 - int(draws[0])
 
 
 @inner_kernel
 def below(draws: IntArray, n: int) -> int:
-    """Use up a random number; return it as one from 0 to n - 1, for n far below 2^31."""
+    """Use a random number; return it as an integer from 0 to n - 1, for n far below 2^31."""
     draws[0] += 1
     return int(draws[draws[0]] % n)
 
 
 @inner_kernel
 def unit(draws: IntArray) -> float:
-    """Use up a random number; return it as one above 0, and 1 at most."""
+    """Use a random number; return it as a number above 0 and at most 1."""
     draws[0] += 1
     return float((draws[draws[0]] + 1) / (1 << _BITS))
 
 
 @inner_kernel
 def near(i: int, order: Int32Array, rank: Int32Array, draws: IntArray) -> int:
-    """Return a record near `i` in an order, sometimes far; -1 beyond the ends.
+    """Return a random record near `i` in an order; -1 beyond the ends.
 
-    The distance is at most 2, 4, 8, ... up to all records, each bound as likely as the other.
-    Uses up three random numbers.
+    The distance is at most 2, 4, 8, ... up to all records; each bound is equally likely. Uses
+    three random numbers.
     """
     n = len(order)
     n_doublings = 1
@@ -283,9 +293,9 @@ _TAXONOMY = int(Cost.TAXONOMY)
 
 @inner_kernel
 def all_leave(a: int, partition: Partition, scratch: Scratch) -> tuple[int, int]:
-    """Let all members leave; return how many leave and stay, (0, 0) where they are too many."""
-    of_record, of_class, _, _, _ = partition
-    _, journal, _, _ = scratch
+    """Let all members leave; return how many leave and stay, (0, 0) if they are too many."""
+    of_record, of_class = partition.of_record, partition.of_class
+    journal = scratch.journal
     n_go = 0
     i = of_class[a]["first"]
     while i >= 0:
@@ -300,8 +310,8 @@ def all_leave(a: int, partition: Partition, scratch: Scratch) -> tuple[int, int]
 @inner_kernel
 def one_leaves(i: int, partition: Partition, scratch: Scratch) -> tuple[int, int]:
     """Let record `i` leave; return how many leave and stay."""
-    of_record, of_class, _, _, _ = partition
-    stay, journal, _, _ = scratch
+    of_record, of_class = partition.of_record, partition.of_class
+    stay, journal = scratch.stay, scratch.journal
     journal[0]["record"] = i
     n_stay = 0
     j = of_class[of_record[i]["number"]]["first"]
@@ -317,15 +327,19 @@ def one_leaves(i: int, partition: Partition, scratch: Scratch) -> tuple[int, int
 def costly_leave(
     i: int, draws: IntArray, tally: Tally, partition: Partition, scratch: Scratch
 ) -> tuple[int, int]:
-    """Let those leave who make a column cost what it does; return how many leave and stay.
+    """Let the members leave that make a column expensive; return how many leave and stay.
 
-    Where sets are the cost, those of the class of record `i` that have its code; in a range, those
-    at one end, or from that code on; in a hierarchy also those outside a node above the code.
-    (0, 0) where more would leave than stay. Uses up five random numbers. O(members).
+    With sets as the cost, the members of the class of record `i` that have its code; with ranges,
+    those at one end, or from that code on; with a hierarchy also those outside a node above the
+    code. (0, 0) if more would leave than stay. Uses five random numbers. O(members).
     """
-    (cells, rule, _, codes), head, column, _ = tally
-    of_record, of_class, outline, _, _ = partition
-    stay, journal, _, _ = scratch
+    cells = tally.problem.cells
+    rule = tally.problem.rule
+    codes = tally.problem.codes
+    head = tally.head
+    column = tally.column
+    of_record, of_class, outline = partition.of_record, partition.of_class, partition.outline
+    stay, journal = scratch.stay, scratch.journal
     a, c = int(of_record[i]["number"]), below(draws, head[0]["n_qis"])
     wanted, line, code = rule[c], outline[a, c], int(cells[i, c])
     up, at_the_end, by_node = below(draws, 2), below(draws, 2), below(draws, 2)
@@ -357,7 +371,7 @@ def costly_leave(
 @inner_kernel
 def _codes_below(code: int, level: int, wanted: np.void, codes: Codes) -> tuple[int, int]:
     """Return the first and the last code below the node above `code` at a level."""
-    _, _, ancestor, _ = codes
+    ancestor = codes.ancestor
     first, height = wanted["first_ancestor"] + level, wanted["height"]
     node = ancestor[first + code * height]
     lo, hi = code, code
@@ -399,8 +413,8 @@ def make_moves(
     work
         Roughly 10 ns each.
     """
-    _, head, _, _ = tally
-    of_record, _, _, _, _ = partition
+    head = tally.head
+    of_record = partition.of_record
     while work > 0 and n_left(draws) >= _MOST_DRAWS:
         i = below(draws, len(of_record))
         a, kind = int(of_record[i]["number"]), below(draws, 1000)
@@ -432,8 +446,8 @@ def make_moves(
 @inner_kernel
 def _small_class(draws: IntArray, tally: Tally, partition: Partition) -> int:
     """Return the smaller one of two classes."""
-    _, head, _, _ = tally
-    _, of_class, _, _, _ = partition
+    head = tally.head
+    of_class = partition.of_class
     a, b = below(draws, head[0]["n_classes"]), below(draws, head[0]["n_classes"])
     return a if of_class[a]["size"] <= of_class[b]["size"] else b
 
@@ -441,8 +455,8 @@ def _small_class(draws: IntArray, tally: Tally, partition: Partition) -> int:
 @inner_kernel
 def _near_class(i: int, a: int, draws: IntArray, orders: Orders, partition: Partition) -> int:
     """Return the class of a record near `i`, or its own class `a`."""
-    order, rank = orders
-    of_record, _, _, _, _ = partition
+    order, rank = orders.order, orders.rank
+    of_record = partition.of_record
     by = below(draws, len(rank))
     j = near(i, order[by], rank[by], draws)
     b = a if j < 0 else int(of_record[j]["number"])
@@ -454,9 +468,9 @@ def _recut(
     a: int, b: int, draws: IntArray, orders: Orders, tally: Tally, partition: Partition
 ) -> int:
     """Cut a class in two, or two anew; return the work."""
-    (_, rule, _, _), head, _, _ = tally
-    _, of_class, _, _, _ = partition
-    _, rank = orders
+    rule, head = tally.problem.rule, tally.head
+    of_class = partition.of_class
+    rank = orders.rank
     size = of_class[a]["size"] + (0 if b == NO_CLASS else of_class[b]["size"])
     if a == b or size < 2 * head[0]["k"]:
         return 0

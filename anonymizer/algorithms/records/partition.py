@@ -1,17 +1,12 @@
-"""A partition under change: what is known of every class, in memory linear in the records.
+"""Partition into classes that changes record by record, for the local search.
 
-The members of a class are linked, and its outline is kept: what it would publish. Here are the
-lists; `outlining` keeps the outlines.
-
-The outlines of the classes of a partition.
-
-Records that join move the outline in O(columns); where some leave it is drawn anew from those that
-stay.
-
-What it costs a class to take in one more record, and where that is least.
+The members of a class form a linked list. Each class has an outline: per column its first and last
+code and its loss, which is what it would publish. A record that joins extends the outline in
+O(columns); when records leave, the outline is recomputed from a tally of those that stay. From the
+outlines follows what one more record would cost each class. Memory is linear in the records.
 """
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +24,7 @@ OF_RECORD = np.dtype([("number", np.int32), ("next", np.int32), ("last", np.int3
 """Class of a record (`SUPPRESSED`: none), and its neighbours in the list of members (-1: none)."""
 
 OF_CLASS = np.dtype([("first", np.int64), ("size", np.int64), ("loss", np.float64)], align=True)
-"""First member, members, loss of each."""
+"""First member of a class, number of members, loss of each member."""
 
 OUTLINE = np.dtype(
     [
@@ -43,35 +38,46 @@ OUTLINE = np.dtype(
     ],
     align=True,
 )
-"""One column of a class: first and last code, codes (where sets are the cost), most frequent code
-and how often it is there, a bound on how often any other is, loss."""
+"""One column of a class: first and last code, number of codes (where sets are the cost), the most
+frequent code and its frequency, a bound on the frequency of any other code, loss."""
 
-Partition: TypeAlias = tuple[RecordArray, RecordArray, RecordArray, UInt64Array, Float32Array]
-"""A partition as kernels take it: `of_record`, `of_class`, `outline`, `bits` and `prices`.
 
-of_record, of_class
-    Of `OF_RECORD`, shape (n,), and of `OF_CLASS`, shape (most classes,).
-outline
-    Of `OUTLINE`, shape (most classes, columns).
-bits
-    The codes of each class where sets are the cost, shape (most classes, words).
-prices
-    See `price`, shape (codes of all QIs + 2, most classes) or empty.
-"""
+class Partition(NamedTuple):
+    """A partition, as kernels take it.
+
+    Attributes
+    ----------
+    of_record
+        Of `OF_RECORD`, shape (n,).
+    of_class
+        Of `OF_CLASS`, shape (most classes,).
+    outline
+        Of `OUTLINE`, shape (most classes, columns).
+    bits
+        The codes of each class where sets are the cost, shape (most classes, words).
+    prices
+        See `price`, shape (codes of all QIs + 2, most classes) or empty.
+    """
+
+    of_record: RecordArray
+    of_class: RecordArray
+    outline: RecordArray
+    bits: UInt64Array
+    prices: Float32Array
 
 
 def partition_cost(partition: Partition, tally: Tally) -> float:
-    """Return what all classes cost."""
-    _, head, _, _ = tally
-    classes = partition[1][: int(head[0]["n_classes"])]
+    """Return the cost of all classes."""
+    head = tally.head
+    classes = partition.of_class[: int(head[0]["n_classes"])]
     crowding = float(head[0]["crowding"]) * float((classes["size"] ** 2).sum())
     return float((classes["size"] * classes["loss"]).sum()) + crowding
 
 
 @inner_kernel
 def link(i: int, b: int, partition: Partition) -> None:
-    """Put a record of no class in the list of `b`. O(1)."""
-    of_record, of_class, _, _, _ = partition
+    """Add a record without a class to the list of `b`. O(1)."""
+    of_record, of_class = partition.of_record, partition.of_class
     first = of_class[b]["first"]
     of_record[i]["number"] = b
     of_record[i]["last"] = -1
@@ -83,8 +89,8 @@ def link(i: int, b: int, partition: Partition) -> None:
 
 @inner_kernel
 def unlink(i: int, partition: Partition) -> None:
-    """Take a record out of the list of its class. O(1)."""
-    of_record, of_class, _, _, _ = partition
+    """Remove a record from the list of its class. O(1)."""
+    of_record, of_class = partition.of_record, partition.of_class
     before, after = of_record[i]["last"], of_record[i]["next"]
     if before >= 0:
         of_record[before]["next"] = after
@@ -98,7 +104,7 @@ def unlink(i: int, partition: Partition) -> None:
 @inner_kernel
 def members(a: int, out: IntArray, partition: Partition) -> int:
     """Write the members of a class to the front of `out`; return how many. O(members)."""
-    of_record, of_class, _, _, _ = partition
+    of_record, of_class = partition.of_record, partition.of_class
     m = 0
     i = of_class[a]["first"]
     while i >= 0:
@@ -111,8 +117,12 @@ def members(a: int, out: IntArray, partition: Partition) -> int:
 @inner_kernel
 def drop(a: int, tally: Tally, partition: Partition) -> None:
     """Remove a class without members; the last class gets its number. O(members of that)."""
-    _, head, _, _ = tally
-    of_record, of_class, outline, bits, prices = partition
+    head = tally.head
+    of_record = partition.of_record
+    of_class = partition.of_class
+    outline = partition.outline
+    bits = partition.bits
+    prices = partition.prices
     head[0]["n_classes"] -= 1
     last = head[0]["n_classes"]
     of_class[a]["first"] = -1
@@ -134,37 +144,47 @@ def drop(a: int, tally: Tally, partition: Partition) -> None:
 
 @inner_kernel
 def cost_of(a: int, tally: Tally, partition: Partition) -> float:
-    """Return what a class costs."""
-    _, head, _, _ = tally
-    _, of_class, _, _, _ = partition
+    """Return the cost of a class."""
+    head = tally.head
+    of_class = partition.of_class
     size = of_class[a]["size"]
     return float(size * of_class[a]["loss"] + head[0]["crowding"] * size * size)
 
 
-Orders: TypeAlias = tuple[Int32Array, Int32Array]
-"""Orders in which records near each other are alike: `order`, and `rank`, which tells where each
-record is in them; both of shape (orders, n)."""
+class Orders(NamedTuple):
+    """Orders in which records near each other are similar, both arrays of shape (orders, n).
+
+    `rank` holds the position of each record in each `order`.
+    """
+
+    order: Int32Array
+    rank: Int32Array
+
 
 MOST_PRICED = 4096
-"""Up to so many classes, each is looked at for a record; of more, those of near records."""
+"""Up to this many classes, a record considers each; above, only those of near records."""
 _NEAR = 24
 _REFUSALS = 8
 
 
 @inner_kernel
 def lacks(b: int, bit: int, bits: UInt64Array) -> bool:
-    """Return whether a bit of a class is not set; of a negative one, False."""
+    """Return whether a bit of a class is not set; False for a negative bit."""
     return bit >= 0 and (bits[b, bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1) == 0
 
 
 @inner_kernel
 def join_cost(i: int, b: int, bound: float, tally: Tally, partition: Partition) -> float:
-    """Return what a class costs more with record `i`; infinite where not below `bound`.
+    """Return how much the cost of a class grows by record `i`; infinite if not below `bound`.
 
-    Infinite also where a bound on shares may then be broken. O(columns).
+    Also infinite if a limit on shares might then be exceeded. O(columns).
     """
-    (cells, rule, _, codes), head, column, _ = tally
-    _, of_class, outline, bits, _ = partition
+    cells = tally.problem.cells
+    rule = tally.problem.rule
+    codes = tally.problem.codes
+    head = tally.head
+    column = tally.column
+    of_class, outline, bits = partition.of_class, partition.outline, partition.bits
     size = of_class[b]["size"]
     cost = of_class[b]["loss"] + head[0]["crowding"] * (2 * size + 1)
     if cost >= bound:
@@ -191,14 +211,14 @@ def join_cost(i: int, b: int, bound: float, tally: Tally, partition: Partition) 
 
 @inner_kernel
 def price(b: int, c: int, tally: Tally, partition: Partition) -> None:
-    """Note what each code of a column would add to the loss of a class. O(size of the domain).
+    """Store what each code of a column would add to the loss of a class. O(size of the domain).
 
-    `prices[row, b]`: the rows of all QIs' codes follow each other, then one for what a record
-    costs that adds nothing, then one for the members. So the costs of a record in all classes are
-    sums of a few rows. Where there is no room for prices, nothing is done.
+    `prices[row, b]` has a row for each code of each QI, then one for the cost of a record that
+    widens nothing, then one for the number of members. The cost of a record in every class is thus
+    the sum of a few rows. Does nothing if `prices` is empty.
     """
-    (_, rule, _, codes), _, column, _ = tally
-    _, _, outline, bits, prices = partition
+    rule, codes, column = tally.problem.rule, tally.problem.codes, tally.column
+    outline, bits, prices = partition.outline, partition.bits, partition.prices
     if len(prices) == 0:
         return
     line, wanted = outline[b, c], rule[c]
@@ -215,9 +235,9 @@ def price(b: int, c: int, tally: Tally, partition: Partition) -> None:
 
 @inner_kernel
 def price_size(b: int, tally: Tally, partition: Partition) -> None:
-    """Note what depends on the size of a class. O(1)."""
-    _, head, _, _ = tally
-    _, of_class, _, _, prices = partition
+    """Store the prices that depend on the size of a class. O(1)."""
+    head = tally.head
+    of_class, prices = partition.of_class, partition.prices
     if len(prices) > 0:
         size = of_class[b]["size"]
         prices[-2, b] = of_class[b]["loss"] + head[0]["crowding"] * (2 * size + 1)
@@ -234,15 +254,15 @@ def best_target(
     partition: Partition,
     costs: Float32Array,
 ) -> tuple[int, float]:
-    """Return the class that record `i` costs least in, and what; -1 where none is below `bound`.
+    """Return the class in which record `i` costs least, and that cost; -1 if not below `bound`.
 
-    Where classes are many, among those of near records alone. `avoid`: any but this one.
+    If there are many classes, only those of near records are considered. `avoid` is excluded.
     """
-    _, head, _, _ = tally
-    of_record, _, _, _, prices = partition
+    head = tally.head
+    of_record, prices = partition.of_record, partition.prices
     if len(prices) > 0 and head[0]["n_classes"] <= MOST_PRICED:
         return _cheapest(i, avoid, bound, tally, partition, costs)
-    order, rank = orders
+    order, rank = orders.order, orders.rank
     target = -1
     for step in range(2 * _NEAR):
         far = 1 + step // 2 if step < _NEAR else 8 << ((step - _NEAR) // 2)
@@ -261,12 +281,12 @@ def best_target(
 def _cheapest(
     i: int, avoid: int, bound: float, tally: Tally, partition: Partition, costs: Float32Array
 ) -> tuple[int, float]:
-    """Return the same among all classes. O(classes columns), a few at a time.
+    """Return the same among all classes. O(classes times columns).
 
-    Prices are rounded: the cheapest by them are looked at again, and may be refused.
+    Prices are rounded: the cost in the cheapest class is computed again, and may be refused.
     """
-    (cells, rule, _, _), head, _, _ = tally
-    _, _, _, _, prices = partition
+    cells, rule, head = tally.problem.cells, tally.problem.rule, tally.head
+    prices = partition.prices
     n_classes = head[0]["n_classes"]
     for b in range(n_classes):
         costs[b] = 0
@@ -291,7 +311,7 @@ def _cheapest(
 
 @inner_kernel
 def _least(costs: Float32Array, n: int) -> int:
-    """Return where the least of the first `n` costs is."""
+    """Return the index of the least of the first `n` costs."""
     least = 0
     for b in range(1, n):
         if costs[b] < costs[least]:
@@ -300,26 +320,26 @@ def _least(costs: Float32Array, n: int) -> int:
 
 
 _WORD = 64
-_PRICES_A_RECORD = 64
+_PRICES_PER_RECORD = 64
 
 
 def partition_of(class_of: Int32Array, tally: Tally) -> Partition:
-    """Return a partition, given the class of each record, dense from 0 or `SUPPRESSED`.
+    """Return the partition of the given classes, dense from 0 or `SUPPRESSED`.
 
-    O(n columns). Where sets are the cost, a bit for each class and code besides.
+    O(n columns), and with sets as the cost a bit for each class and code.
     """
-    (_, rule, _, _), head, column, _ = tally
+    rule, head, column = tally.problem.rule, tally.head, tally.column
     n = len(class_of)
     room = n // max(int(head[0]["k"]), 1) + 1
     n_bits = int(rule["size"][column["bit"] >= 0].sum())
-    partition = (
+    partition = Partition(
         np.zeros(n, OF_RECORD),
         np.zeros(room, OF_CLASS),
         np.zeros((room, len(rule)), OUTLINE),
         np.zeros((room, -(-n_bits // _WORD)), np.uint64),
         np.zeros(_priced(class_of, room, rule[: int(head[0]["n_qis"])]), np.float32),
     )
-    of_record, of_class, _, _, _ = partition
+    of_record, of_class = partition.of_record, partition.of_class
     of_record["number"] = SUPPRESSED
     of_class["first"] = -1
     head["n_classes"] = class_of.max(initial=SUPPRESSED) + 1
@@ -329,12 +349,12 @@ def partition_of(class_of: Int32Array, tally: Tally) -> Partition:
 
 
 def _priced(class_of: Int32Array, room: int, rule: RecordArray) -> tuple[int, int]:
-    """Return the shape of the prices; none where they would be too many to be looked through.
+    """Return the shape of the prices; empty if there would be too many of them.
 
-    Nor where they would be more than linear in the records.
+    That is, too many classes to search, or more prices than linear in the records.
     """
     n_rows = int(rule["size"].sum()) + 2
-    if class_of.max() >= MOST_PRICED or n_rows * room > _PRICES_A_RECORD * len(class_of):
+    if class_of.max() >= MOST_PRICED or n_rows * room > _PRICES_PER_RECORD * len(class_of):
         return 0, 0
     return n_rows, room
 
@@ -348,9 +368,9 @@ def _fill(class_of: Int32Array, partition: Partition) -> None:
 
 @kernel
 def redraw_all(tally: Tally, partition: Partition) -> None:
-    """Draw the outlines of all classes anew. O(n columns)."""
-    _, head, _, _ = tally
-    of_record, of_class, _, _, _ = partition
+    """Recompute the outlines of all classes. O(n columns)."""
+    head = tally.head
+    of_record, of_class = partition.of_record, partition.of_class
     for a in range(head[0]["n_classes"]):
         clear(tally)
         i = of_class[a]["first"]
@@ -362,9 +382,12 @@ def redraw_all(tally: Tally, partition: Partition) -> None:
 
 @inner_kernel
 def redraw(a: int, tally: Tally, partition: Partition) -> None:
-    """Draw the outline of a class, which the tally is of. O(columns), with sets O(members)."""
-    (cells, _, _, _), head, column, _ = tally
-    of_record, of_class, outline, bits, _ = partition
+    """Recompute the outline of the class that is tallied. O(columns), with sets O(members)."""
+    cells, head, column = tally.problem.cells, tally.head, tally.column
+    of_record = partition.of_record
+    of_class = partition.of_class
+    outline = partition.outline
+    bits = partition.bits
     of_class[a]["size"] = head[0]["size"]
     of_class[a]["loss"] = head[0]["loss"]
     for c in range(len(column)):
@@ -393,9 +416,13 @@ def redraw(a: int, tally: Tally, partition: Partition) -> None:
 
 @inner_kernel
 def widen(i: int, b: int, tally: Tally, partition: Partition) -> None:
-    """Count record `i` in a class, and draw its outline so. O(columns)."""
-    (cells, rule, _, codes), head, column, _ = tally
-    _, of_class, outline, bits, _ = partition
+    """Extend the outline of a class by record `i`. O(columns)."""
+    cells = tally.problem.cells
+    rule = tally.problem.rule
+    codes = tally.problem.codes
+    head = tally.head
+    column = tally.column
+    of_class, outline, bits = partition.of_class, partition.outline, partition.bits
     of_class[b]["size"] += 1
     for c in range(len(rule)):
         code, line = int(cells[i, c]), outline[b, c]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import IntEnum
 from math import inf
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -62,14 +62,24 @@ numeric
     1 where distances between codes mean something.
 """
 
-Codes: TypeAlias = tuple[FloatArray, FloatArray, Int32Array, Int32Array]
-"""What kernels know of codes: `position`, `usual`, `ancestor` and `n_leaves`, as in `Problem`."""
 
-ProblemArrays: TypeAlias = tuple[Int32Array, RecordArray, Int32Array, Codes]
-"""A `Problem` as kernels take it: its `cells`, `rule` and `person`, and the codes.
+class Codes(NamedTuple):
+    """The codes of all columns, as kernels take them; see `Problem`."""
 
-Built once a search by `Problem.arrays`; columns that do not matter may be left out of it.
-"""
+    position: FloatArray
+    usual: FloatArray
+    ancestor: Int32Array
+    n_leaves: Int32Array
+
+
+class ProblemArrays(NamedTuple):
+    """A `Problem` as kernels take it. Columns without criteria and cost may be left out."""
+
+    cells: Int32Array
+    rule: RecordArray
+    person: Int32Array
+    codes: Codes
+
 
 _TABLE_FACTOR = 4
 """Joint domains up to so many times the records are numbered by a table, not by sorting."""
@@ -120,8 +130,8 @@ class Problem:
     @property
     def arrays(self) -> ProblemArrays:
         """The arrays, as kernels take them."""
-        codes = (self.position, self.usual, self.ancestor, self.n_leaves)
-        return self.cells, self.rule, self.person, codes
+        codes = Codes(self.position, self.usual, self.ancestor, self.n_leaves)
+        return ProblemArrays(self.cells, self.rule, self.person, codes)
 
 
 def make_problem(

@@ -48,9 +48,9 @@ def recut(
     -----
     O(tries m (columns + log m)).
     """
-    _, head, _, _ = tally
-    _, of_class, _, _, _ = partition
-    _, rank = orders
+    head = tally.head
+    of_class = partition.of_class
+    rank = orders.rank
     old = cost_of(a, tally, partition)
     size = of_class[a]["size"]
     m = size if b == NO_CLASS else size + of_class[b]["size"]
@@ -101,7 +101,7 @@ def _spread_out(pool: IntArray, c: int, tally: Tally) -> IntArray:
 
     Records of one code keep their order, and lie evenly.
     """
-    (cells, rule, _, _), head, _, seen = tally
+    cells, rule, head, seen = tally.problem.cells, tally.problem.rule, tally.head, tally.seen
     clear(tally)
     turn, first = np.int32(head[0]["turn"]), rule[c]["first_position"]
     nth = np.empty(len(pool), np.int64)
@@ -131,7 +131,7 @@ def cheapest_cut(
 
     O(m columns). `before` is scratch space, shape (m + 1,).
     """
-    _, head, _, _ = tally
+    head = tally.head
     m, k = len(pool), head[0]["k"]
     clear(tally)
     for j in range(m):

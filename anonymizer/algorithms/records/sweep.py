@@ -7,7 +7,7 @@ class is, and a class is emptied in O(columns).
 """
 
 from math import inf
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,21 +45,30 @@ close_at
 
 _NEVER = -1
 
-Counts: TypeAlias = tuple[
-    ProblemArrays, Int32Array, RecordArray, RecordArray, Int32Array, Int32Array
-]
-"""The counts, and what they are judged by: a problem, `pair`, `column`, `seen`, `pair_in` and
-`person_in`.
 
-pair
-    As `person_pairs`, of each column, where persons repeat; else without a row.
-column
-    Of `COLUMN`, shape (columns,).
-seen
-    Of `SEEN`, a turn being the number of a class, laid out as `position`.
-pair_in, person_in
-    The class in which each pair and each person was last seen.
-"""
+class Counts(NamedTuple):
+    """Running counts of a class that grows, as kernels take them.
+
+    Attributes
+    ----------
+    problem
+        The criteria.
+    pair
+        The result of `person_pairs` for each column where persons repeat; otherwise without a row.
+    column
+        Of `COLUMN`, shape (columns,).
+    seen
+        Of `SEEN`, laid out as `position`; the turn is the number of a class.
+    pair_in, person_in
+        The class in which each pair and each person was last seen.
+    """
+
+    problem: ProblemArrays
+    pair: Int32Array
+    column: RecordArray
+    seen: RecordArray
+    pair_in: Int32Array
+    person_in: Int32Array
 
 
 def no_counts(problem: Problem) -> Counts:
@@ -68,7 +77,7 @@ def no_counts(problem: Problem) -> Counts:
     pair = person_pairs(problem.cells, problem) if repeats else np.zeros((0, 0), np.int32)
     seen = np.zeros(len(problem.position), SEEN)
     seen["turn"] = _NEVER
-    return (
+    return Counts(
         problem.arrays,
         pair,
         np.zeros(len(problem.rule), COLUMN),
@@ -81,7 +90,7 @@ def no_counts(problem: Problem) -> Counts:
 @inner_kernel
 def clear(counts: Counts) -> None:
     """Begin a class; its number must not have been used before."""
-    _, _, column, _, _, _ = counts
+    column = counts.column
     for c in range(len(column)):
         column[c]["n"], column[c]["n_distinct"], column[c]["most"] = 0, 0, 0
         column[c]["lo"], column[c]["hi"] = np.inf, -np.inf
@@ -92,8 +101,8 @@ def clear(counts: Counts) -> None:
 def add(record: int, number: int, counts: Counts) -> int:
     """Count a record in the class `number`; return how many persons it brings, 0 or 1."""
     problem, pair, column, seen, pair_in, person_in = counts
-    cells, rule, person, codes = problem
-    position, _, _, _ = codes
+    cells, rule, person, codes = problem.cells, problem.rule, problem.person, problem.codes
+    position = codes.position
     repeats = len(person) > 0
     for c in range(len(rule)):
         if repeats:
@@ -127,7 +136,8 @@ def holds(n_persons: int, number: int, counts: Counts) -> bool:
 
     O(columns); for t-closeness see `is_close`.
     """
-    (_, rule, _, codes), _, column, seen, _, _ = counts
+    rule, codes = counts.problem.rule, counts.problem.codes
+    column, seen = counts.column, counts.seen
     for c in range(len(rule)):
         if not _counts_hold(n_persons, rule[c], column[c]):
             return False

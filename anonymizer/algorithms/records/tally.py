@@ -1,17 +1,11 @@
-"""What a tally of a class holds, as arrays that kernels write.
+"""Running tally of one class: records are added one by one; cost and criteria follow from it.
 
-A running tally of one class: records are added one by one, and its cost is at hand.
-
-The same figures as `judging` has, in O(columns) a record added and nothing to allocate. Whether
-the class keeps the promise, `keeping` tells from them.
-
-Whether the class that is tallied keeps the promise.
-
-`judging` says the same of a class at hand; here it costs O(columns), however large the class is.
+Computes what `criteria` computes for a class at hand, in O(columns) for each record added, and
+without allocating: the local search and the cuts form millions of classes.
 """
 
 from math import inf
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -98,18 +92,29 @@ SEEN = np.dtype([("turn", np.int32), ("times", np.int32)])
 
 _SET = int(Cost.SET)
 
-Tally: TypeAlias = tuple[ProblemArrays, RecordArray, RecordArray, RecordArray]
-"""A tally as kernels take it: `problem`, `head`, `column` and `seen`.
 
-problem
-    Its columns that cost or ask anything. Where persons repeat, the cells have a further column for
-    each whose distribution counts: a number for each (person, code), no number in two of them.
-head, column
-    Of `HEAD`, shape (1,), and of `COLUMN`, shape (columns,).
-seen
-    Of `SEEN`, shape (codes of all columns,); where persons repeat, then the codes again, a person's
-    repeats left out, the persons, and the pairs of person and code.
-"""
+class Tally(NamedTuple):
+    """The tally of one class, as kernels take it.
+
+    Attributes
+    ----------
+    problem
+        The columns with a cost or a criterion. Where persons repeat, the cells have a further
+        column for each whose distribution counts: a number for each (person, code), distinct over
+        all columns.
+    head
+        Of `HEAD`, shape (1,).
+    column
+        Of `COLUMN`, shape (columns,).
+    seen
+        Of `SEEN`, shape (codes of all columns,). Where persons repeat, followed by the codes again,
+        not counting a person twice, then the persons, then the pairs of person and code.
+    """
+
+    problem: ProblemArrays
+    head: RecordArray
+    column: RecordArray
+    seen: RecordArray
 
 
 def blank_tally(problem: Problem, crowding: float = 0.0) -> Tally:
@@ -122,7 +127,7 @@ def blank_tally(problem: Problem, crowding: float = 0.0) -> Tally:
     """
     rule, repeats = problem.rule, len(problem.person) > 0
     is_qi = np.arange(len(rule)) < problem.n_qis
-    matters = is_qi | _asks(rule)
+    matters = is_qi | _has_criterion(rule)
     rule, is_qi = rule[matters], is_qi[matters]
     by_distribution = (rule["entropy"] > 0) | (rule["closeness"] < inf)
     paired = np.flatnonzero(by_distribution | (rule["share"] < 1)) if repeats else np.zeros(0, int)
@@ -135,7 +140,7 @@ def blank_tally(problem: Problem, crowding: float = 0.0) -> Tally:
     column["bit"] = np.where(sets, np.cumsum(sizes) - sizes, -1)
     column["pairs"] = -1
     column["pairs"][paired] = len(rule) + np.arange(len(paired))
-    _, _, person, codes = problem.arrays
+    person, codes = problem.arrays.person, problem.arrays.codes
     cells = problem.cells
     if not matters.all():
         cells = np.ascontiguousarray(cells[:, matters])
@@ -144,11 +149,12 @@ def blank_tally(problem: Problem, crowding: float = 0.0) -> Tally:
         pair = person_pairs(cells[:, paired], problem)
         cells = np.ascontiguousarray(np.column_stack([cells, pair]))
         n_seen += n_seen + problem.n_persons + int(pair.max(initial=-1)) + 1
-    return (cells, rule, person, codes), head, column, np.zeros(n_seen, SEEN)
+    problem_arrays = ProblemArrays(cells, rule, person, codes)
+    return Tally(problem_arrays, head, column, np.zeros(n_seen, SEEN))
 
 
-def _asks(rule: RecordArray) -> BoolArray:
-    """Return which columns ask anything of a class."""
+def _has_criterion(rule: RecordArray) -> BoolArray:
+    """Return which columns have a criterion."""
     some = (rule["distinct"] > 1) | ((rule["distinct"] == 1) & (rule["missing"] >= 0))
     uneven = (rule["share"] < 1) | (rule["entropy"] > 0) | (rule["closeness"] < inf)
     asks: BoolArray = some | uneven | (rule["spread"] > 0)
@@ -156,7 +162,7 @@ def _asks(rule: RecordArray) -> BoolArray:
 
 
 def person_pairs(cells: Int32Array, problem: Problem) -> Int32Array:
-    """Return a number for each person and code of each column, no number in two columns."""
+    """Return a number for each (person, code) of each column, distinct over all columns."""
     pair = np.zeros(cells.shape, np.int32)
     n_pairs = 0
     for c in range(cells.shape[1]):
@@ -171,8 +177,8 @@ _LAST_TURN = 2_000_000_000
 
 @inner_kernel
 def clear(tally: Tally) -> None:
-    """Begin a class. O(columns)."""
-    _, head, column, seen = tally
+    """Start a new class. O(columns)."""
+    head, column, seen = tally.head, tally.column, tally.seen
     head[0]["turn"] += 1
     if head[0]["turn"] == _LAST_TURN:  # before the 32 bits of `seen` come round
         head[0]["turn"] = 1
@@ -198,9 +204,9 @@ def clear(tally: Tally) -> None:
 @inner_kernel
 def add(record: int, tally: Tally) -> None:
     """Add a record to the class. O(columns)."""
-    problem, head, column, seen = tally
-    cells, rule, person, codes = problem
-    position, _, _, _ = codes
+    problem, head, column, seen = tally.problem, tally.head, tally.column, tally.seen
+    cells, rule, person, codes = problem.cells, problem.rule, problem.person, problem.codes
+    position = codes.position
     turn = np.int32(head[0]["turn"])
     n_qis = head[0]["n_qis"]
     head[0]["size"] += 1
@@ -233,7 +239,7 @@ def add(record: int, tally: Tally) -> None:
 
 @inner_kernel
 def tally_members(member: IntArray, tally: Tally) -> None:
-    """Begin a class, of these records. O(members columns)."""
+    """Start a new class and add these records. O(members times columns)."""
     clear(tally)
     for record in member:
         add(record, tally)
@@ -241,7 +247,7 @@ def tally_members(member: IntArray, tally: Tally) -> None:
 
 @inner_kernel
 def _meet(code: int, entry: np.void, wanted: np.void) -> None:
-    """Take in a code that is new to the class."""
+    """Count a code that is new to the class."""
     if entry["present"] == 0:
         entry["lo"] = code
         entry["hi"] = code
@@ -262,7 +268,7 @@ def _meet(code: int, entry: np.void, wanted: np.void) -> None:
 
 @inner_kernel
 def _weigh(code: int, times: int, entry: np.void) -> None:
-    """Take in that a code is there so many times, one more than before."""
+    """Update the most frequent codes: a code has occurred once more, `times` in all."""
     if code == entry["mode"]:
         entry["most"] = times
     elif times > entry["most"]:
@@ -275,9 +281,15 @@ def _weigh(code: int, times: int, entry: np.void) -> None:
 
 @inner_kernel
 def _distribute(record: int, tally: Tally) -> None:
-    """Take in a record in the distributions, which have each value of a person once."""
-    (cells, rule, person, codes), head, column, seen = tally
-    position, _, _, _ = codes
+    """Count a record in the distributions, which count each value of a person once."""
+    cells = tally.problem.cells
+    rule = tally.problem.rule
+    person = tally.problem.person
+    codes = tally.problem.codes
+    head = tally.head
+    column = tally.column
+    seen = tally.seen
+    position = codes.position
     turn = np.int32(head[0]["turn"])
     for c in range(len(rule)):
         entry, wanted = column[c], rule[c]
@@ -299,7 +311,7 @@ def _distribute(record: int, tally: Tally) -> None:
 
 @inner_kernel
 def n_log_n_gain(times: int) -> float:
-    """Return times x log(times), less that of one time less."""
+    """Return times x log(times) minus its value for one time less."""
     if times < 2:
         return 0.0
     return float(times * np.log(times) - (times - 1) * np.log(times - 1))
@@ -307,8 +319,8 @@ def n_log_n_gain(times: int) -> float:
 
 @inner_kernel
 def _is_new(record: int, entry: np.void, tally: Tally) -> bool:
-    """Return whether the class has not yet had the code of a column from this person."""
-    (cells, _, _, _), head, _, seen = tally
+    """Return whether this (person, code) of a column is new to the class."""
+    cells, head, seen = tally.problem.cells, tally.head, tally.seen
     pair = len(seen) - 1 - cells[record, entry["pairs"]]
     fresh = bool(seen[pair]["turn"] != head[0]["turn"])
     seen[pair]["turn"] = head[0]["turn"]
@@ -317,8 +329,8 @@ def _is_new(record: int, entry: np.void, tally: Tally) -> bool:
 
 @inner_kernel
 def tally_cost(tally: Tally) -> float:
-    """Return what the class costs."""
-    _, head, _, _ = tally
+    """Return the cost of the class."""
+    head = tally.head
     size = head[0]["size"]
     return float(size * head[0]["loss"] + head[0]["crowding"] * size * size)
 
@@ -326,7 +338,11 @@ def tally_cost(tally: Tally) -> float:
 @inner_kernel
 def tally_keeps(tally: Tally) -> bool:
     """Return whether the class keeps the promise. O(columns); for t-closeness see `is_close`."""
-    (_, rule, person, codes), head, column, _ = tally
+    rule = tally.problem.rule
+    person = tally.problem.person
+    codes = tally.problem.codes
+    head = tally.head
+    column = tally.column
     repeats = len(person) > 0
     size = head[0]["size"]
     n_persons = head[0]["persons"] if repeats else size
@@ -350,8 +366,8 @@ def tally_keeps(tally: Tally) -> bool:
 
 @inner_kernel
 def _is_wide(entry: np.void, wanted: np.void, codes: Codes) -> bool:
-    """Return whether a column has the spread asked for. O(1)."""
-    position, _, _, _ = codes
+    """Return whether a column has the required spread. O(1)."""
+    position = codes.position
     if entry["distinct"] == 0:
         return False
     first = wanted["first_position"]
@@ -361,9 +377,14 @@ def _is_wide(entry: np.void, wanted: np.void, codes: Codes) -> bool:
 
 @inner_kernel
 def _is_close(tally: Tally) -> bool:
-    """Return whether the values of each column are as close to the usual ones as asked for."""
-    (_, rule, person, codes), head, column, seen = tally
-    position, _, _, _ = codes
+    """Return whether the distribution of each column meets t-closeness."""
+    rule = tally.problem.rule
+    person = tally.problem.person
+    codes = tally.problem.codes
+    head = tally.head
+    column = tally.column
+    seen = tally.seen
+    position = codes.position
     repeats = len(person) > 0
     for c in range(len(rule)):
         entry, wanted = column[c], rule[c]
@@ -380,20 +401,20 @@ def _is_close(tally: Tally) -> bool:
 def is_close(
     n: int, turn: int, here: RecordArray, entry: np.void, wanted: np.void, codes: Codes
 ) -> bool:
-    """Return whether the distribution of a column of `n` values is as close as asked for.
+    """Return whether the distribution of a column of `n` values meets t-closeness.
 
     Parameters
     ----------
     turn, here
-        Of this class, and the marks of the column's codes, of `SEEN`.
+        The turn of this class, and the marks of the column's codes, of `SEEN`.
     entry
-        Has a `close_at`, 0 in a new class: with fewer values it cannot have come close enough.
+        Has a `close_at`, 0 in a new class: with fewer values the class cannot be close enough.
 
     Notes
     -----
-    O(size of the domain). Where it is missed, by D - t, not again before the class has grown by
-    the factor exp(D - t): the n-th value moves a distribution by 1/n at most, and the sum of these
-    is less than the logarithm of the growth.
+    O(size of the domain). If the distance D exceeds t, it is not computed again before the class
+    has grown by the factor exp(D - t): the n-th value moves a distribution by 1/n at most, and the
+    sum of these is less than the logarithm of the growth.
     """
     if n < entry["close_at"]:
         return False

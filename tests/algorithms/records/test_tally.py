@@ -55,7 +55,7 @@ def test_a_tally_knows_after_every_record_whether_the_class_keeps_the_promise(
 ) -> None:
     tally = blank_tally(make_problem(table, schema, promise))
     if turns_end:
-        tally[1]["turn"] = LAST_TURN - 2
+        tally.head["turn"] = LAST_TURN - 2
     for _ in range(3):  # what is left of one class must not count in the next
         order = data.draw(st.permutations(range(table.n)))[: data.draw(st.integers(1, table.n))]
         expected = [
