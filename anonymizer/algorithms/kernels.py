@@ -1,13 +1,17 @@
 """Decorators that compile a function with numba: the only place where kernels are declared."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from numba import njit
+from numba import config, njit
+from numba.core.registry import cpu_target
 
 from anonymizer.domain.arrays import Int32Array, IntArray
 
 _SHORT = 64
+_KERNELS_OF: dict[str, list[Any]] = defaultdict(list)
+"""By the name of their module."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -31,6 +35,22 @@ def inner_kernel(function: Callable[P, R]) -> Callable[P, R]:
     return _compiled(function, counts_references=False)
 
 
+def is_compiled(module: str) -> bool:
+    """Return whether the cache on disk has machine code of this machine for a module's kernels.
+
+    One kernel of the module suffices. True as well if nothing is to be compiled.
+    """
+    if config.DISABLE_JIT:
+        return True
+    magic = cpu_target.target_context.codegen().magic_tuple()
+    return any(
+        key[1] == magic
+        for kernel in _KERNELS_OF[module]
+        # numba has no public way to ask what its cache holds.
+        for key in kernel._cache._cache_file._load_index()  # noqa: SLF001
+    )
+
+
 def _compiled(function: Callable[P, R], *, counts_references: bool) -> Callable[P, R]:
     # `_nrt` is a switch of numba that its documentation and types leave out. It is set for every
     # kernel, because a kernel without it inherits it from the first kernel that calls it.
@@ -38,6 +58,7 @@ def _compiled(function: Callable[P, R], *, counts_references: bool) -> Callable[
     compiled: Callable[P, R] = njit(**options)(function)
     if hasattr(compiled, "_cache"):  # not where NUMBA_DISABLE_JIT is set
         _tolerate_renamed_types(compiled)
+    _KERNELS_OF[function.__module__].append(compiled)
     return compiled
 
 

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from anonymizer.app.compilation import Progress, compile_kernels
 from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.app.live_map.rates import FlowSnapshot, take_snapshot
 from anonymizer.errors import TransportError
@@ -119,6 +120,7 @@ async def run_demo(
     *,
     begin: Callable[[Scene], None],
     show: Callable[[FlowSnapshot], None],
+    compiling: Progress = lambda _done, _all: None,
 ) -> FlowSnapshot:
     """Run the demo until `stop` or its duration; return the last look, after the drain.
 
@@ -132,6 +134,8 @@ async def run_demo(
         Called once, when all parts are up.
     show
         Called twice a second from then on.
+    compiling
+        Called while kernels are compiled, which only the first start on a machine has to do.
 
     Raises
     ------
@@ -143,6 +147,9 @@ async def run_demo(
     network = load_network(plan.network)
     async with AsyncExitStack() as stack:
         name, broker = await stack.enter_async_context(_running_broker(plan))
+        # It starts before anybody receives it, so that both compile their kernels meanwhile.
+        simulator = await stack.enter_async_context(_simulator(plan, broker))
+        await asyncio.to_thread(compile_kernels, compiling)
         settings = Settings.model_validate(_tables(plan, broker))
         others = [
             Gateway(Settings.model_validate(_tables_of_other(plan, broker, mode)), network)
@@ -164,8 +171,8 @@ async def run_demo(
             problem = await _all_up([gateway, *others])
             if not problem:
                 begin(Scene(name, gateway.http.url if gateway.http else "", device, analyst))
-                async with _simulator(plan, broker) as simulator:
-                    problem = await _look_on(clock, show, stop, simulator, plan.duration_s)
+                problem = await _look_on(clock, show, stop, simulator, plan.duration_s)
+            await _end(simulator)
             drain.set()
     if problem:
         raise TransportError(problem)
@@ -250,9 +257,14 @@ async def _simulator(
     try:
         yield process
     finally:
-        with suppress(ProcessLookupError):
-            process.terminate()
-        await process.communicate()
+        await _end(process)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End a process, if it has not ended, and wait for that."""
+    with suppress(ProcessLookupError):
+        process.terminate()
+    await process.communicate()
 
 
 def _tables(plan: DemoPlan, broker: BrokerSettings) -> dict[str, Any]:

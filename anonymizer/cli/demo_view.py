@@ -1,4 +1,4 @@
-"""What the demo looks like: a live view or lines, and a summary at the end."""
+"""Terminal display of the demo: a live view or lines, and a summary at the end."""
 
 import asyncio
 import math
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -21,19 +22,19 @@ from anonymizer.observe.logs import configure_logs
 from anonymizer.settings import LogSettings
 
 _LINE_EVERY_S = 5.0
-_RATE_OVER = 10
-"""Looks over which the present rate is taken."""
-_MOST_CHARACTERS = 280
-"""Of a message on display."""
+_RATE_SPAN = 10
+"""Number of snapshots over which the current rate is computed."""
+_MAX_CHARACTERS = 280
+"""Longest part of a message that is shown."""
 
 
 def present(plan: DemoPlan, *, headless: bool) -> None:
-    """Run the demo on this terminal until it is over, and sum it up.
+    """Run the demo on this terminal until it ends, and print a summary.
 
     Raises
     ------
     AnonymizerError
-        As `run_demo` does.
+        As for `run_demo`.
     """
     console = Console()
     run = _in_lines if headless or not console.is_terminal else _live
@@ -53,28 +54,44 @@ async def _in_lines(plan: DemoPlan, console: Console) -> FlowSnapshot:
             printed_s = now.seconds
             console.print(_line(now), soft_wrap=True, highlight=False)
 
-    return await run_demo(plan, stop_at_signal(), begin=begin, show=show)
+    def compiling(done: int, n_jobs: int) -> None:
+        console.print(f"compiling kernels, once on this machine: {done} of {n_jobs}")
+
+    return await run_demo(plan, stop_at_signal(), begin=begin, show=show, compiling=compiling)
 
 
 async def _live(plan: DemoPlan, console: Console) -> FlowSnapshot:
     starting = Text("starting broker, gateway and simulator ...", style="dim")
     with Live(starting, console=console, refresh_per_second=4, transient=True) as live:
-        # Now that standard error is the live view's: lines go above it, not through it.
+        # Configured only now, because the live view has redirected standard error: log lines then
+        # appear above it.
         configure_logs(LogSettings(level="warning", format="text"))
         scenes: list[Scene] = []
         opening: list[asyncio.Future[bool]] = []
-        looks: deque[FlowSnapshot] = deque(maxlen=_RATE_OVER)
+        snapshots: deque[FlowSnapshot] = deque(maxlen=_RATE_SPAN)
 
         def show(now: FlowSnapshot) -> None:
-            looks.append(now)
-            live.update(_view(scenes[0], now, looks[0]))
+            snapshots.append(now)
+            live.update(_view(scenes[0], now, snapshots[0]))
 
         def begin(scene: Scene) -> None:
             scenes.append(scene)
             if has_desktop(os.environ, sys.platform):
                 opening.append(asyncio.ensure_future(_open_in_browser(scene.http_url)))
 
-        last = await run_demo(plan, stop_at_signal(), begin=begin, show=show)
+        bar = Progress(
+            TextColumn("compiling kernels, once on this machine"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+        )
+        task = bar.add_task("")
+
+        def compiling(done: int, n_jobs: int) -> None:
+            bar.update(task, completed=done, total=n_jobs)
+            live.update(starting if done == n_jobs else bar)
+
+        last = await run_demo(plan, stop_at_signal(), begin=begin, show=show, compiling=compiling)
         await asyncio.gather(*opening)
         return last
 
@@ -84,7 +101,7 @@ async def _open_in_browser(url: str) -> bool:
 
 
 def has_desktop(environment: Mapping[str, str], platform: str) -> bool:
-    """Return whether there is a browser that does not take the terminal for itself."""
+    """Return whether a graphical browser can be expected on this machine."""
     if environment.keys() & {"SSH_CONNECTION", "SSH_TTY", "CI"}:
         return False
     return platform in {"darwin", "win32"} or bool(
@@ -106,7 +123,7 @@ def _line(now: FlowSnapshot) -> str:
 
 
 def _view(scene: Scene, now: FlowSnapshot, before: FlowSnapshot) -> RenderableType:
-    """Draw the live view; rates are taken since `before`."""
+    """Return the live view; rates are computed since `before`."""
     span_s = now.seconds - before.seconds
     flow = _table()
     flow.add_row("devices", f"{now.n_devices:,}")
@@ -124,7 +141,7 @@ def _view(scene: Scene, now: FlowSnapshot, before: FlowSnapshot) -> RenderableTy
     panels = Table.grid(expand=True)
     panels.add_row(
         Panel(flow, title=f"{now.seconds:.0f} s", title_align="left"),
-        Panel(quality, title="what comes out", title_align="left", height=8),
+        Panel(quality, title="output", title_align="left", height=8),
     )
     refused = _table()
     for reason, n in now.not_published.items():
@@ -134,8 +151,8 @@ def _view(scene: Scene, now: FlowSnapshot, before: FlowSnapshot) -> RenderableTy
         Panel(
             refused if now.not_published else "nothing", title="not published", title_align="left"
         ),
-        Panel(_shortened(scene.device.last), title="what one device says", title_align="left"),
-        Panel(_shortened(scene.analyst.last), title="what an analyst sees", title_align="left"),
+        Panel(_shortened(scene.device.last), title="messages of one device", title_align="left"),
+        Panel(_shortened(scene.analyst.last), title="messages to the analyst", title_align="left"),
         Text(f"{_where(scene)}   (Ctrl-C ends it)", style="dim", overflow="fold"),
     )
 
@@ -166,7 +183,7 @@ def _table(title: str | None = None) -> Table:
 
 
 def _shortened(message: str) -> Text:
-    cut = message[:_MOST_CHARACTERS] + " ..." if len(message) > _MOST_CHARACTERS else message
+    cut = message[:_MAX_CHARACTERS] + " ..." if len(message) > _MAX_CHARACTERS else message
     return Text(cut or "nothing yet", overflow="fold", style="" if cut else "dim")
 
 

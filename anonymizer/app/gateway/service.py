@@ -1,4 +1,4 @@
-"""`serve`: a gateway as a service of the operating system."""
+"""Service: runs a gateway until a signal (SIGTERM, SIGINT), and reloads settings on SIGHUP."""
 
 import asyncio
 import signal
@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import structlog
 
+from anonymizer.app.compilation import compile_kernels
 from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.app.gateway.preflight import check_files
 from anonymizer.errors import AnonymizerError, SettingsError
@@ -15,19 +16,19 @@ from anonymizer.settings.reload import change
 
 
 async def serve_until_told(settings: Settings, reread: Callable[[], Settings]) -> None:
-    """Run a gateway until SIGTERM or SIGINT; the second signal does not wait for the drain.
+    """Run a gateway until SIGTERM or SIGINT; a second signal ends it without draining.
 
     Parameters
     ----------
     settings
-        To begin with.
+        The settings at the start.
     reread
-        Returns what SIGHUP asks for, or raises what stands against it.
+        Reads the settings again on SIGHUP, or raises SettingsError.
 
     Raises
     ------
     SettingsError
-        Before anything is connected.
+        If the settings cannot be used; nothing has been connected then.
     """
     configure_logs(settings.log)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to reload
@@ -40,6 +41,8 @@ async def serve_until_told(settings: Settings, reread: Callable[[], Settings]) -
             "region mode bfs hides devices from nobody who knows the algorithm",
             promise="every region holds k devices, nothing more",
         )
+    if settings.inputs:
+        compile_kernels(lambda done, n: log.info("compiling kernels", done=done, of=n))
     gateway = Gateway(settings, network, streams)
     gateway.warm_up()
     reload_at_signal(gateway, settings, reread)
@@ -51,7 +54,7 @@ async def serve_until_told(settings: Settings, reread: Callable[[], Settings]) -
 
 
 def _raise_known(group: BaseExceptionGroup[BaseException]) -> None:
-    """Raise what is meant for the operator, such as a store whose disk is full, as one line."""
+    """Raise an error that concerns the operator, such as a full disk, by itself."""
     known = group.subgroup(AnonymizerError)
     while known is not None:
         first = known.exceptions[0]
@@ -61,26 +64,26 @@ def _raise_known(group: BaseExceptionGroup[BaseException]) -> None:
 
 
 def stop_at_signal() -> asyncio.Event:
-    """Return an event that SIGTERM and SIGINT set; the second one does what it does by default."""
+    """Return an event that SIGTERM or SIGINT sets; a second signal has its default effect."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def told() -> None:
+    def handle() -> None:
         stop.set()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told)
+        loop.add_signal_handler(number, handle)
     return stop
 
 
 def reload_at_signal(gateway: Gateway, settings: Settings, reread: Callable[[], Settings]) -> None:
-    """Let SIGHUP change what may change of the settings, and say in the log what became of it."""
+    """Reload settings on SIGHUP as far as they may change, and log the result."""
     log = structlog.get_logger()
     running = settings
 
-    def told() -> None:
+    def handle() -> None:
         nonlocal running
         try:
             wanted = change(running, reread())
@@ -90,11 +93,11 @@ def reload_at_signal(gateway: Gateway, settings: Settings, reread: Callable[[], 
         running = wanted.settings
         gateway.adopt(running)
         changed = {key: {"from": old, "to": new} for key, (old, new) in wanted.changed.items()}
-        # What an auditor looks for is not lost to any level.
+        # Logged whatever the level: an auditor needs it.
         configure_logs(running.log.model_copy(update={"level": "info"}))
         log.info("settings reloaded", changed=changed)
         if wanted.waiting:
             log.warning("settings changed that need a restart", keys=wanted.waiting)
         configure_logs(running.log)
 
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, told)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, handle)

@@ -1,0 +1,99 @@
+"""Compilation ahead of the first position: kernels of the positions flow, on all cores.
+
+numba compiles a kernel at its first call and keeps the machine code on disk. One process compiles
+one kernel at a time, so the first start of a gateway would take the sum of all. Here each job is
+a small call that compiles the kernels of one module, in a process of its own.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Mapping
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
+from contextlib import suppress
+from multiprocessing import get_context
+
+import numpy as np
+
+from anonymizer.algorithms.kernels import is_compiled
+from anonymizer.algorithms.positions import (
+    adka,
+    density,
+    device_partition,
+    grouping,
+    regions,
+    spanning_forest,
+)
+from anonymizer.networks.grids import grid
+
+Progress = Callable[[int, int], None]
+"""Called with the number of jobs that are done, and of all jobs."""
+
+
+def compile_kernels(progress: Progress = lambda _done, _all: None) -> None:
+    """Compile the kernels of the positions flow that the cache on disk does not have.
+
+    Returns at once if it has them all. Whatever is missed here is compiled at its first call.
+    """
+    jobs = [job for module, job in _JOBS.items() if not is_compiled(module)]
+    if not jobs:
+        return
+    progress(0, len(jobs))
+    workers = min(len(jobs), os.cpu_count() or 1)
+    # Where no process can be started or one is killed, the first calls compile.
+    with (
+        suppress(BrokenExecutor, OSError),
+        ProcessPoolExecutor(workers, get_context("spawn"), _ignore_interrupts) as pool,
+    ):
+        futures = [pool.submit(job) for job in jobs]
+        for done, future in enumerate(as_completed(futures), start=1):
+            future.result()
+            progress(done, len(jobs))
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C, which reaches every process of a terminal, to the process that waits."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+# The arguments have the types that the flow passes: other types would compile another version.
+_NETWORK = grid("2x3")
+_ROWS = np.array([0, _NETWORK.n_nodes])
+_NODES = np.arange(_NETWORK.n_nodes, dtype=np.int32)
+
+
+def _compile_grouping() -> None:
+    forest = spanning_forest.SpanningForest(np.zeros_like(_NODES), _NODES)
+    devices = np.ones_like(_NODES)
+    grouping.form_groups(forest, devices, devices, min_nodes=1, max_nodes=len(_NODES))
+
+
+def _compile_regions() -> None:
+    atoms = regions.Atoms(np.zeros(len(_NODES), np.int64), _ROWS, _NODES)
+    regions.cover(_NETWORK, atoms, _ROWS, _NODES, max_nodes=len(_NODES))
+
+
+def _compile_partition() -> None:
+    none = np.zeros(0, np.int32)
+    device_partition.partition(np.zeros((0, 2)), none, _NETWORK.component_of[:0])
+
+
+def _compile_forest() -> None:
+    spanning_forest.spanning_forest(_NETWORK)
+
+
+def _compile_adka() -> None:
+    devices = density.DensityMap.empty(_NETWORK)
+    devices.advance(_NODES, np.zeros(len(_NODES)), _NODES)
+    k = adka.DensityRule((), (2,), 2).k_for(devices.n_near[_NODES])
+    adka.grow_regions(devices, _NODES, k, max_nodes=len(_NODES))
+
+
+_JOBS: Mapping[str, Callable[[], None]] = {
+    # The longest first.
+    grouping.__name__: _compile_grouping,
+    regions.__name__: _compile_regions,
+    device_partition.__name__: _compile_partition,
+    spanning_forest.__name__: _compile_forest,
+    adka.__name__: _compile_adka,
+}
+"""By the module whose kernels it compiles."""
