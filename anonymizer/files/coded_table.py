@@ -92,6 +92,25 @@ class Declared:
         return (*direct, *self.qis, *self.sensitive, *self.keep)
 
 
+def intervals_of(domains: Mapping[str, Sequence[float]]) -> dict[str, Interval]:
+    """Return the declared domains of numbers: the ends, and where there is one the step.
+
+    Raises
+    ------
+    SettingsError
+        If there are fewer or more numbers than these, or they make no interval.
+    """
+    intervals = {}
+    for name, parts in domains.items():
+        if not 2 <= len(parts) <= 3:
+            raise SettingsError(f"domain: {name}: must be LO:HI or LO:HI:STEP")
+        try:
+            intervals[name] = Interval(*parts)
+        except ValueError as error:
+            raise SettingsError(f"domain: {name}: {error}") from None
+    return intervals
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CodedTable:
     """A table with codes for values.

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +62,15 @@ def read_hierarchies(path: str | Path) -> dict[str, tuple[Branch, ...]]:
         If the file has another form, or a label of an attribute names two nodes.
     """
     path = Path(path)
+    return hierarchies_of(_object(path), path=path)
+
+
+def hierarchies_of(
+    trees: Mapping[str, object], *, path: Path = Path("hierarchies")
+) -> dict[str, tuple[Branch, ...]]:
+    """Return hierarchies by attribute, as `read_hierarchies`; `path` is a name for messages."""
     hierarchies = {}
-    for attribute, tree in _object(path).items():
+    for attribute, tree in trees.items():
         branches = tuple(_branch(labels) for labels in _down(path, attribute, tree, [ROOT]))
         if not branches:
             raise InputError(f"{path}: {attribute}: has no leaves")

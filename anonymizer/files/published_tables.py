@@ -65,13 +65,15 @@ class Release:
         return np.unique(self.class_of, return_index=True)[1]
 
 
-def read_published(path: str | Path, schema: Schema, *, markers: Sequence[str] = ()) -> Release:
+def read_published(
+    path: str | Path | Table, schema: Schema, *, markers: Sequence[str] = ()
+) -> Release:
     """Read a table that `anonymize` has written.
 
     Parameters
     ----------
     path
-        csv, csv.gz or parquet.
+        csv, csv.gz or parquet; or a table that has been read.
     schema
         The attributes; columns of other names are ignored.
     markers
@@ -83,7 +85,7 @@ def read_published(path: str | Path, schema: Schema, *, markers: Sequence[str] =
         If the file cannot be read, lacks a column, or has a cell outside its attribute's domain;
         the message names column and row (from 1, without the header).
     """
-    table = read_table(path)
+    table = path if isinstance(path, Table) else read_table(path)
     names = [a.name for a in (*schema.qis, *schema.sensitive)]
     for name in (CLASS_COLUMN, *names):
         if name not in table.frame.columns:
@@ -102,15 +104,17 @@ def read_published(path: str | Path, schema: Schema, *, markers: Sequence[str] =
     )
 
 
-def read_row_map(path: str | Path, *, n_rows: int, n_published: int) -> IntArray:
+def read_row_map(path: str | Path | Table, *, n_rows: int, n_published: int) -> IntArray:
     """Return the row of the release of each row of the table, -1 where suppressed, (n_rows,).
+
+    `path` as for `read_published`.
 
     Raises
     ------
     InputError
         If the file cannot be read, or does not name every row of both exactly once.
     """
-    table = read_table(path, ["in_row", "out_row"])
+    table = path if isinstance(path, Table) else read_table(path, ["in_row", "out_row"])
     row, became = (_row_numbers(table, name) for name in ("in_row", "out_row"))
     if not np.array_equal(np.sort(row), np.arange(n_rows)):
         raise InputError(f"{table.path}: column in_row: does not name each row of the table once")

@@ -36,6 +36,11 @@ class Publication:
     frame: pl.DataFrame
     out_row: IntArray
 
+    def row_map(self) -> pl.DataFrame:
+        """Return the row of the release of each row of the table, null where suppressed."""
+        rows = pl.DataFrame({"in_row": np.arange(len(self.out_row)), "out_row": self.out_row})
+        return rows.with_columns(pl.col("out_row").replace(-1, None))
+
 
 def publish(
     coded: CodedTable, class_of: Int32Array, cost: Cost, labelling: Labelling

@@ -6,9 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-import numpy as np
-import polars as pl
-
 from anonymizer.app.anonymize.publication import Publication
 from anonymizer.app.anonymize.table_anonymization import Anonymized
 from anonymizer.errors import InputError
@@ -72,9 +69,7 @@ def write_release(anonymized: Anonymized, places: Places) -> None:
 
 
 def _write_map(file: BinaryIO, *, publication: Publication) -> None:
-    out_row = publication.out_row
-    rows = pl.DataFrame({"in_row": np.arange(len(out_row)), "out_row": out_row})
-    rows.with_columns(pl.col("out_row").replace(-1, None)).write_csv(file)
+    publication.row_map().write_csv(file)
 
 
 def _text(compose: Callable[[], str]) -> Callable[[BinaryIO], object]:

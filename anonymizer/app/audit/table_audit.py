@@ -1,4 +1,4 @@
-"""A published table against its original: every promise again, and the linkability attack."""
+"""Audit of a published table against its original: all promises, and the linkability attack."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,14 +24,14 @@ from anonymizer.files.tables import Table
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Case:
-    """The truth, what was published of it, and which is which.
+    """The original, the release, and which row became which.
 
     Attributes
     ----------
     class_of
-        Published class of each record, negative where it was suppressed.
+        Published class of each record, negative if it was suppressed.
     row_of
-        Row of the release that each record became, likewise.
+        Row of the release that each record became, negative if it was suppressed.
     n_unidentified
         Published rows whose original has no identifier.
     """
@@ -47,11 +47,11 @@ class _Case:
 
 def audit_table(
     table: Table,
-    release: Path,
+    release: Path | Table,
     declared: Declared,
     promise: Promise,
     *,
-    auditor_map: Path,
+    auditor_map: Path | Table,
     bands: Mapping[str, Sequence[float]],
 ) -> TableAuditReport:
     """Audit a published table from the files alone.
@@ -59,32 +59,31 @@ def audit_table(
     Parameters
     ----------
     table, declared
-        The original, and what its columns are.
+        The original, and the declaration of its columns.
     release, auditor_map
         What `anonymize` published, and which row became which.
     bands
-        Rising edges in sensitive numbers, by name: to the promise a band is one value.
+        Rising edges of sensitive numbers, by name; a band counts as one value.
     promise
-        What is required of each class; what it leaves neutral (k below 2, d and l below 1, the
-        rest as it is by itself) is reported only.
+        What is required of each class. Parts with their neutral value (k below 2, d and l below
+        1, the others at their default) are only reported.
 
     Raises
     ------
     InputError
-        If a file cannot be read as what it should be.
+        If a file cannot be read, or its content does not fit.
     SettingsError
-        If the promise names what is no numeric quasi-identifier, or bands are none.
+        If the promise names a column that is no numeric quasi-identifier, or bands are invalid.
 
     Notes
     -----
-    Values are compared with those of the original that the map says; of the release itself the
-    attack uses nothing but what stands in it. 32,561 rows of 6 quasi-identifiers take about
-    0.3 s.
+    The auditor's map is used to compare values with the original; the attack uses only the
+    release itself. 32,561 rows of 6 quasi-identifiers take about 0.3 s.
     """
     coded = code_table(table, declared)
     numeric = {qi.name for qi in coded.schema.qis if qi.numeric}
-    if astray := sorted(set(promise.min_spread) - numeric):
-        raise SettingsError(f"min-spread: {astray[0]} is no numeric quasi-identifier")
+    if unknown := sorted(set(promise.min_spread) - numeric):
+        raise SettingsError(f"min-spread: {unknown[0]} is no numeric quasi-identifier")
     read = read_published(release, coded.schema, markers=declared.markers)
     case = _case(coded, read, read_row_map(auditor_map, n_rows=coded.n_rows, n_published=read.n))
     judged = with_bands(coded, bands)
@@ -113,7 +112,7 @@ def audit_table(
 def _case(coded: CodedTable, release: Release, out_row: IntArray) -> _Case:
     row_of = out_row[coded.row]
     class_of = np.where(row_of >= 0, release.class_of[row_of], -1).astype(np.int32)
-    # A class of nothing but rows without an identifier has no record; the rest close ranks.
+    # A class may consist of rows without an identifier only; the other classes are renumbered.
     there, dense = np.unique(class_of[class_of >= 0], return_inverse=True)
     seen = release.seen()
     if len(there) < seen.n_classes:
@@ -124,7 +123,7 @@ def _case(coded: CodedTable, release: Release, out_row: IntArray) -> _Case:
 
 
 def _soundness(case: _Case, declared: Declared) -> Iterator[Finding]:
-    """Look whether the release says what is true, and nothing that it must not."""
+    """Check that the release is true and contains no identifiers."""
     named = int(declared.id is not None and declared.id in case.release.columns)
     figures: dict[str, Figure] = {"n_columns": named, "n_rows": case.n_unidentified}
     yield _required(
@@ -157,7 +156,7 @@ def _required(
 def _promised(
     coded: CodedTable, class_of: Int32Array, measures: Measures, promise: Promise
 ) -> Iterator[Finding]:
-    """Judge every part of the promise, class by class."""
+    """Check every part of the promise, class by class."""
     broken = verify_classes(coded.records, coded.schema, promise, class_of)
     for part, attribute, name, reached, bar in _reached(coded.schema, measures, promise):
         mine = [v for v in broken if (v.part, v.attribute) == (part, attribute or "")]
@@ -171,13 +170,13 @@ def _promised(
 def _reached(
     schema: Schema, measures: Measures, promise: Promise
 ) -> Iterator[tuple[Part, str | None, str, Figure, str | None]]:
-    """Yield each part and attribute with what the worst class has, and the bar if it is asked."""
+    """Yield each part and attribute with the figure of the worst class, and the bar if required."""
 
-    def least(asked: float, neutral: float) -> str | None:
-        return f">= {asked:g}" if asked > neutral else None
+    def least(required: float, neutral: float) -> str | None:
+        return f">= {required:g}" if required > neutral else None
 
-    def most(asked: float) -> str | None:
-        return f"<= {asked:g}" if asked < 1 else None
+    def most(required: float) -> str | None:
+        return f"<= {required:g}" if required < 1 else None
 
     yield Part.K, None, "persons_min", measures.k, least(promise.k, 1)
     for j, qi in enumerate(schema.qis):
@@ -206,17 +205,17 @@ def _words(part: Part) -> str:
 
 
 def _attacks(case: _Case, promise: Promise) -> Iterator[Finding]:
-    """Mount the linkability attack from every source; (k,d) leaves it nothing, (k,l,d) either."""
+    """Run the linkability attack from every source; under (k,d) and (k,l,d) it finds nothing."""
     leaks = link(case.seen, case.schema, case.records, case.class_of)
     for leak in leaks:
-        asked = promise.l >= 2 if leak.learned is None else promise.d >= 2
+        required = promise.l >= 2 if leak.learned is None else promise.d >= 2
         yield Finding(
             attack=f"linkability ({leak.knows})",
             attribute=_direction(case.schema, leak),
             figures={"n_cells": leak.n_cells, "n_people": leak.n_people},
-            bar="nothing" if asked else None,
-            holds=leak.n_cells == 0 if asked else None,
-            required=asked,
+            bar="nothing" if required else None,
+            holds=leak.n_cells == 0 if required else None,
+            required=required,
         )
     found = homogeneity(case.seen, case.schema, case.records, case.class_of)
     for attribute, alike in zip(case.schema.sensitive, found, strict=True):
