@@ -1,11 +1,11 @@
 #!/bin/sh
-# Make what a first installation needs: an authority, the broker's certificate, and passwords.
+# Make the secrets of a first installation: an authority, the broker's certificate, and passwords.
 #
 #   sh secrets.sh FOLDER [NAME...]
 #
 # FOLDER must not exist. The NAMEs (default: mosquitto) and localhost are the broker's host names.
-# As root, the files go to the users that the containers of compose.yaml run as; by anyone else
-# they stay their own. Needs openssl and mosquitto_passwd (Debian: openssl, mosquitto).
+# If run as root, the files are given to the users of the containers in compose.yaml; otherwise they
+# keep their owner. Needs openssl and mosquitto_passwd (Debian: openssl, mosquitto).
 set -eu
 folder=${1:?usage: sh secrets.sh FOLDER [NAME...]}
 shift
@@ -18,7 +18,7 @@ mkdir "$folder" "$folder/broker" "$folder/broker/certs"
 cd "$folder"
 key='-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes'
 
-# The authority's own key is for this folder alone: keep it off the machines, or delete it.
+# The key of the authority must stay in this folder: keep it off other machines, or delete it.
 # shellcheck disable=SC2086
 openssl req -x509 $key -keyout ca.key -out ca.crt -days 3650 -subj '/CN=anonymizer' \
     -addext keyUsage=critical,keyCertSign,cRLSign 2>/dev/null
