@@ -1,6 +1,6 @@
-"""Structured logs on standard error: one line an event, never one a message.
+"""Structured logs on standard error, one line per event of the service.
 
-Events say what happened to the service; no identity and no coordinate is ever bound to one.
+No line is written per message, and none contains an identity or a coordinate.
 """
 
 import logging
@@ -18,7 +18,7 @@ def configure_logs(settings: LogSettings) -> None:
         if settings.format == "json"
         else structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty(),
-            # The pretty one prints local variables: devices and coordinates.
+            # The default formatter prints local variables, which hold devices and coordinates.
             exception_formatter=structlog.dev.plain_traceback,
         )
     )

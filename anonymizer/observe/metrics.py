@@ -1,6 +1,6 @@
-"""The flow's own counts, read at each scrape. Nothing is incremented per message.
+"""Prometheus metrics of the positions flow, read from its counts at each scrape.
 
-No label carries anything of a device: labels are outcomes, reasons and stages.
+Nothing is incremented per message. Labels are outcomes, reasons and stages, never devices.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,16 +20,16 @@ from anonymizer.pipeline.positions.inbox import Inbox
 
 
 class FlowCollector(Collector):
-    """Exports one positions flow.
+    """Prometheus collector of one positions flow.
 
     Parameters
     ----------
     flow, inbox
-        What is watched.
+        The flow and its inbox.
     n_queued_ticks
-        Outputs that wait for the publisher.
+        Returns the number of outputs that wait to be published.
     connected
-        Whether the broker is there.
+        Returns whether the broker is connected.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class FlowCollector(Collector):
         yield settled
         held = self._inbox.n_waiting + self._flow.n_held
         yield GaugeMetricFamily(
-            "anonymizer_held", "Positions received and not settled yet.", value=held
+            "anonymizer_held", "Positions received and not yet settled.", value=held
         )
         yield GaugeMetricFamily(
             "anonymizer_accounting_imbalance",
@@ -82,12 +82,12 @@ class FlowCollector(Collector):
     def _gauges(self) -> Iterator[Metric]:
         flow = self._flow
         for name, text, value in (
-            ("devices_present", "Devices heard of within their time to live.", flow.n_devices),
+            ("devices_present", "Devices that reported within their time to live.", flow.n_devices),
             ("devices_on_graph", "Devices that count towards k.", flow.n_devices_on_graph),
             ("newcomers", "Devices on the graph that wait for a group.", flow.n_newcomers),
             ("inbox_messages", "Messages that wait for the next tick.", self._inbox.n_waiting),
-            ("queued_ticks", "Outputs that wait for the publisher.", self._n_queued_ticks()),
-            ("broker_connected", "1 while the broker is there.", int(self._connected())),
+            ("queued_ticks", "Outputs that wait to be published.", self._n_queued_ticks()),
+            ("broker_connected", "1 while the broker is connected.", int(self._connected())),
         ):
             yield GaugeMetricFamily(f"anonymizer_{name}", text, value=value)
 
@@ -95,7 +95,7 @@ class FlowCollector(Collector):
         stats, hidden = self._flow.stats, self._flow.audit.hidden_to_k()
         reached = GaugeMetricFamily(
             "anonymizer_k_reached_last",
-            "Devices among which the groups of the last tick hide theirs.",
+            "Size of the anonymity sets of the last tick that published.",
             labels=["percentile"],
         )
         for percentile, value in zip(("0", "1", "50"), stats.k_reached_last, strict=True):
@@ -105,12 +105,12 @@ class FlowCollector(Collector):
             ("audit_followed", "Pseudonyms that the light audit follows.", len(hidden)),
             (
                 "audit_hidden_to_k_least",
-                "Devices inside every region of a followed pseudonym, to its k: the least.",
+                "Least number of candidates for a followed pseudonym, divided by its k.",
                 hidden.min() if len(hidden) else float("nan"),
             ),
             (
                 "audit_below_k",
-                "Followed pseudonyms with fewer than k devices left.",
+                "Followed pseudonyms with fewer than k candidates left.",
                 int((hidden < 1).sum()),
             ),
             (
@@ -120,7 +120,7 @@ class FlowCollector(Collector):
             ),
             (
                 "pseudonym_age_limit_seconds",
-                "After which a pseudonym is to be renewed, by the settings.",
+                "Age at which a pseudonym is to be renewed, by the settings.",
                 self._flow.age_limit_s,
             ),
         ):
@@ -132,7 +132,7 @@ class FlowCollector(Collector):
             ("readings_clamped", "Readings outside their declared range.", readings.n_clamped),
             (
                 "readings_left_out",
-                "Groups of which nothing was told, as fewer than k members had a reading.",
+                "Groups without a published reading, because fewer than k members had one.",
                 readings.n_left_out,
             ),
         ):
@@ -151,11 +151,15 @@ class FlowCollector(Collector):
         yield stages
         for name, text, histogram in (
             ("end_to_end_seconds", "Arrival to publication, per position.", stats.end_to_end_s),
-            ("waited_seconds", "From arrival to publication, for want of a group.", stats.waited_s),
-            ("region_metres", "Metres across each published region.", stats.region_metres),
+            (
+                "waited_seconds",
+                "Arrival to publication of positions that waited for a group.",
+                stats.waited_s,
+            ),
+            ("region_metres", "Diagonal of each published region, in metres.", stats.region_metres),
             ("region_nodes", "Nodes of each published region.", stats.region_nodes),
-            ("k_asked", "Devices each group was to hold.", stats.k_asked),
-            ("k_reached", "Distinct devices in each published region.", stats.k_reached),
+            ("k_asked", "Required k of each group.", stats.k_asked),
+            ("k_reached", "Size of the anonymity set of each group.", stats.k_reached),
         ):
             family = HistogramMetricFamily(f"anonymizer_{name}", text)
             family.add_metric([], buckets(histogram), histogram.total)
@@ -163,7 +167,7 @@ class FlowCollector(Collector):
 
 
 def new_registry(*collectors: Collector) -> CollectorRegistry:
-    """Return a registry of these collectors and of the process itself."""
+    """Return a registry of these collectors and of metrics of the process."""
     registry = CollectorRegistry()
     for collector in collectors:
         registry.register(collector)
@@ -174,6 +178,6 @@ def new_registry(*collectors: Collector) -> CollectorRegistry:
 
 
 def buckets(histogram: BatchHistogram) -> list[tuple[str, float]]:
-    """Return the cumulative counts of a histogram by upper edge, as Prometheus has them."""
+    """Return the cumulative counts of a histogram by upper edge, as for Prometheus."""
     names = [f"{edge:.6g}" for edge in histogram.edges] + ["+Inf"]
     return list(zip(names, histogram.cumulative(), strict=True))

@@ -1,4 +1,4 @@
-"""The counts of the records flow, read at each scrape. No label carries anything of a vehicle."""
+"""Prometheus metrics of the records flow, read at each scrape. No label names a vehicle."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -20,22 +20,22 @@ from anonymizer.pipeline.records.stream_state import StreamState
 
 
 class Recorded(Protocol):
-    """What is watched."""
+    """The interface of a recorder."""
 
     flow: RecordFlow
     inbox: RecordInbox
 
     @property
     def connected(self) -> bool:
-        """Whether the broker is there."""
+        """Whether the broker is connected."""
 
     @property
     def store_bytes(self) -> int:
-        """Size of the store."""
+        """Size of the store, in bytes."""
 
 
 class RecordCollector(Collector):
-    """Exports the streams of a gateway; the accounts are those of the store, over all restarts."""
+    """Prometheus collector of all streams; the accounts are those of the store, across restarts."""
 
     def __init__(self, recorded: Recorded) -> None:
         self._recorded = recorded
@@ -81,9 +81,9 @@ class RecordCollector(Collector):
     def _gauges(self) -> Iterator[Metric]:
         recorded = self._recorded
         for name, text, value in (
-            ("connected", "1 while the broker is there for records.", int(recorded.connected)),
-            ("inbox_messages", "Messages that wait for the store.", recorded.inbox.n_waiting),
-            ("store_bytes", "Size of the store.", recorded.store_bytes),
+            ("connected", "1 while the broker is connected for records.", int(recorded.connected)),
+            ("inbox_messages", "Messages that wait to be stored.", recorded.inbox.n_waiting),
+            ("store_bytes", "Size of the store, in bytes.", recorded.store_bytes),
         ):
             yield GaugeMetricFamily(f"anonymizer_records_{name}", text, value=value)
         for name, text, of in _GAUGES:
@@ -101,7 +101,7 @@ class RecordCollector(Collector):
             yield family
         last = GaugeMetricFamily(
             "anonymizer_records_last_window",
-            "Of the last window that closed: sizes, what was reached (k, d, l), the loss (gcp).",
+            "The last closed window: sizes, achieved k, d and l, and the information loss (gcp).",
             labels=["stream", "figure"],
         )
         for state in states:
@@ -123,24 +123,24 @@ def _lag_s(state: StreamState) -> float:
 
 
 _GAUGES: tuple[tuple[str, str, Callable[[StreamState], float]], ...] = (
-    ("open_windows", "Windows that are open.", lambda state: state.windows.n_open),
+    ("open_windows", "Open windows.", lambda state: state.windows.n_open),
     (
         "open_records",
-        "Vehicles in the windows that are open.",
+        "Vehicles in open windows.",
         lambda state: state.records.n_records,
     ),
-    ("watermark_lag_seconds", "How far the watermark is behind the clock.", _lag_s),
-    ("waiting_classes", "Classes that wait for the broker.", lambda state: state.n_waiting),
+    ("watermark_lag_seconds", "Seconds by which the watermark is behind the clock.", _lag_s),
+    ("waiting_classes", "Classes that wait to be published.", lambda state: state.n_waiting),
 )
 _COUNTERS: tuple[tuple[str, str, Callable[[StreamState], float]], ...] = (
     ("windows", "Windows closed since the start.", lambda state: state.stats.n_windows),
     ("classes", "Classes formed since the start.", lambda state: state.stats.n_classes),
     (
         "unverified_classes",
-        "Classes that verification refused: it should never happen.",
+        "Classes rejected by verification: anything but 0 is a defect.",
         lambda state: state.stats.n_unverified,
     ),
-    ("messages_out", "Classes taken since the start.", lambda state: state.stats.n_messages),
+    ("messages_out", "Classes published since the start.", lambda state: state.stats.n_messages),
 )
 _HISTOGRAMS: tuple[tuple[str, str, Callable[[StreamState], BatchHistogram]], ...] = (
     ("close_seconds", "Time to anonymize a window.", lambda state: state.stats.close_s),

@@ -1,4 +1,4 @@
-"""Who is behind a slot: the only place that holds device ids, in memory alone."""
+"""Table of devices: slots and pseudonyms. Device ids are stored here only, in memory only."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
@@ -7,24 +7,24 @@ from hashlib import blake2b
 from anonymizer.domain.arrays import Int32Array
 
 NO_SLOT = -1
-_PSEUDONYM_BYTES = 9  # 72 bits, 12 characters: no two alike among any number of devices seen
+_PSEUDONYM_BYTES = 9  # 72 bits, 12 characters: collisions are negligible
 
 
 class DeviceTable:
-    """Gives each present device a small integer, and each of those a pseudonym for a while.
+    """Assigns a slot (a small integer) to each device present, and pseudonyms to slots.
 
     Parameters
     ----------
     secret
-        Key of the pseudonyms. From the operating system's generator for a live service, so
-        that nothing links one run to the next; derived from a seed for a reproducible run.
+        Key of the pseudonyms. A live service takes it from the operating system's generator, so
+        that runs cannot be linked; a reproducible run derives it from a seed.
     max_devices
-        Devices present at once.
+        Most devices present at once.
 
     Notes
     -----
-    A pseudonym is a keyed hash of device and version: a replay draws the same again, and none
-    tells anything of another without the key.
+    A pseudonym is a keyed hash of device and version. A replay yields the same pseudonyms, and
+    without the key a pseudonym reveals nothing about another.
     """
 
     def __init__(self, *, secret: bytes, max_devices: int) -> None:
@@ -37,11 +37,11 @@ class DeviceTable:
         self._version_of: list[int | None] = []
 
     def __len__(self) -> int:
-        """Devices present."""
+        """Return the number of devices present."""
         return len(self._slot_of)
 
     def slot(self, device: str) -> int:
-        """Return the slot of a device, a new one for a new device, `NO_SLOT` when all are taken."""
+        """Return the slot of a device, a new one for a new device; `NO_SLOT` if all are taken."""
         slot = self._slot_of.get(device)
         if slot is not None:
             return slot
@@ -59,7 +59,7 @@ class DeviceTable:
         return slot
 
     def free(self, slots: Int32Array) -> None:
-        """Forget the devices behind these slots."""
+        """Forget the devices of these slots."""
         for slot in slots.tolist():
             device = self._device_of[slot]
             if device is not None:
@@ -69,7 +69,7 @@ class DeviceTable:
                 self._free.append(slot)
 
     def pseudonyms(self, slots: Sequence[int], versions: Sequence[int]) -> list[str]:
-        """Return the pseudonyms that devices bear, given the numbers of those."""
+        """Return the pseudonym of each slot in the given version."""
         return [
             self._pseudonym_of[slot]
             if self._version_of[slot] == version
@@ -80,7 +80,7 @@ class DeviceTable:
     def _rename(self, slot: int, version: int) -> str:
         device = self._device_of[slot]
         if device is None:
-            raise KeyError("no device is behind this slot")
+            raise KeyError("this slot has no device")
         digest = blake2b(
             device.encode("utf-8", "surrogatepass"),
             digest_size=_PSEUDONYM_BYTES,

@@ -1,4 +1,4 @@
-"""What the pipeline asks of a transport. Batches cross this border, single messages do not."""
+"""Interface between the pipeline and a transport. It passes batches, not single messages."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
@@ -10,12 +10,12 @@ class Delivery(NamedTuple):
     topic: str
     payload: bytes
     receipt: int
-    """Hand this to `Link.acknowledge` when the message is settled; 0: nothing to acknowledge."""
+    """For `Link.acknowledge`, once the message is settled; 0: nothing to acknowledge."""
     retained: bool = False
-    """The broker kept it from earlier: it says nothing of now."""
+    """Whether the broker kept it from earlier; it is not a report of the present."""
 
     def __repr__(self) -> str:
-        """Say nothing of who or where."""
+        """Reveal neither device nor place."""
         return "Delivery(...)"
 
 
@@ -28,36 +28,36 @@ class Outgoing(NamedTuple):
 
 
 Deliver: TypeAlias = Callable[[Sequence[Delivery]], None]
-"""Takes a batch of arrivals; called on the event loop, must not block."""
+"""Takes a batch of arrivals; called on the event loop, so it must not block."""
 
 
 class Link(Protocol):
     """A connection to a broker, real or in memory.
 
-    The three ends: `stop_receiving` ends the inflow alone (what was delivered can still be
-    acknowledged and published); `close` ends the rest; losing the broker ends neither: the
-    link reconnects by itself, and what is published meanwhile is refused.
+    `stop_receiving` ends the inflow only: delivered messages can still be acknowledged, and
+    others published. `close` ends the connection. If the broker is lost, the link reconnects by
+    itself; until then publishing fails.
     """
 
     @property
     def connected(self) -> bool:
-        """Whether the broker is there at this moment."""
+        """Whether the broker is connected at this moment."""
 
     async def publish(
         self, messages: Sequence[Outgoing], *, qos: int, timeout_s: float
     ) -> Sequence[bool]:
-        """Publish a batch; return for each message whether the broker has it.
+        """Publish a batch; return for each message whether it was published.
 
-        QoS 0: handed to the connection. QoS 1: acknowledged by the broker. False means that the
-        connection is down or the acknowledgement did not come in time (the broker may have it
-        all the same).
+        QoS 0: it was handed to the connection. QoS 1: the broker acknowledged it. False means that
+        the connection is down, or that the acknowledgement did not arrive in time; the broker may
+        still have received it.
         """
 
     def acknowledge(self, receipts: Iterable[int]) -> None:
-        """Tell the broker that these deliveries are settled; unknown receipts do nothing."""
+        """Acknowledge settled deliveries to the broker; unknown receipts are ignored."""
 
     async def stop_receiving(self) -> None:
         """End the inflow."""
 
     async def close(self) -> None:
-        """Say good-bye and disconnect."""
+        """Publish the final status and disconnect."""

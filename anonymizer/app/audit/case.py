@@ -1,4 +1,4 @@
-"""What an audit has before it, and how figures are made of many values."""
+"""The case of an audit: the release, the truth and the network; and helpers for figures."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ from anonymizer.domain.network import RoadNetwork
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Values:
-    """One attribute that was published per pseudonym.
+    """Published and true values of one attribute with `per_pseudonym`.
 
     Attributes
     ----------
     attribute
-        As declared: name and range.
+        The declared attribute: name and range.
     published
-        Value beside the pseudonym of each record, NaN for none, shape (records,).
+        Value published with each record, NaN for none, shape (records,).
     sensed
-        What the device behind it had sensed by then, likewise.
+        Newest true value of its device at that time, NaN for none, shape (records,).
     """
 
     attribute: ReadingAttribute
@@ -36,24 +36,24 @@ class Values:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Case:
-    """What was published, what was true, and where.
+    """What was published, what was true, and the network.
 
     Attributes
     ----------
     observed, truth, network
-        All of it.
+        The whole release, the true positions, and the road network.
     class_of
-        Twin class of each pseudonym.
+        Class of each pseudonym among those that cannot be distinguished by their regions.
     sampled
-        The pseudonyms that the costly attacks look at.
+        The pseudonyms that the expensive attacks use.
     density_steps
-        Where ADKA's bands of density begin.
+        Lower ends of ADKA's density bands.
     tick_s
         Length of a tick.
     seed
-        Of every guess.
+        Seed of all random guesses.
     values
-        What was published beside pseudonyms, as far as the truth behind it is known.
+        Values published with pseudonyms, if the true values are known.
     """
 
     observed: Observed
@@ -68,37 +68,37 @@ class Case:
 
     @property
     def has_map(self) -> bool:
-        """Whether it is known who the pseudonyms are."""
+        """Whether the devices of the pseudonyms are known."""
         return self.truth.device_of is not None
 
     @property
     def device_of(self) -> IntArray:
         """Device of each pseudonym, shape (pseudonyms,)."""
         if self.truth.device_of is None:
-            raise ValueError("who the pseudonyms are is not known")
+            raise ValueError("the devices of the pseudonyms are not known")
         return self.truth.device_of
 
     @property
     def identity_of(self) -> IntArray:
-        """Device of each pseudonym where known, else the pseudonym itself."""
+        """Device of each pseudonym if known, else the pseudonym itself."""
         return self.device_of if self.has_map else np.arange(self.observed.n_pseudonyms)
 
     def true_node_of(self, records: IntArray) -> Int32Array:
-        """Return where the devices of some records were, same shape."""
+        """Return the true nodes of the devices of some records, same shape."""
         device = self.device_of[self.observed.pseudonym_of[records]]
         return self.truth.place[self.observed.tick_of[records], device]
 
     def n_twins(self) -> IntArray:
-        """Return how many devices share the life of each pseudonym, shape (pseudonyms,)."""
+        """Return the number of devices with the same regions for life, shape (pseudonyms,)."""
         n_classes = int(self.class_of.max()) + 1
         return n_distinct_in(self.class_of, self.identity_of, n_classes)[self.class_of]
 
 
 def mean(values: NDArray[Any]) -> float:
-    """Return the mean of what is never nothing."""
+    """Return the mean of at least one value."""
     return float(np.mean(values))
 
 
 def of_any(statistic: Callable[[NDArray[Any]], Any], values: NDArray[Any]) -> Figure:
-    """Return a statistic of values, None when there are none."""
+    """Return a statistic of values, None if there are none."""
     return float(statistic(values)) if len(values) else None

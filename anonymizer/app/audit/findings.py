@@ -1,7 +1,4 @@
-"""What an audit found, as a table of findings and as JSON.
-
-What an audit of a published table found.
-"""
+"""Findings of an audit, and the reports on a stream and on a table, as written to JSON."""
 
 from typing import Literal, TypeAlias
 
@@ -17,7 +14,7 @@ class _Part(BaseModel):
 
 
 class Finding(_Part):
-    """One attack, by one adversary.
+    """The result of one attack by one adversary.
 
     Attributes
     ----------
@@ -25,19 +22,19 @@ class Finding(_Part):
         `soundness`, `k`, `centre`, `prefix`, `inversion`, `session`, `intersection`,
         `matching`, `re-identification`, `linking`, `velocity`, `density leak` or `values`.
     adversary
-        `on_air` assumes that a publishing device is on the air, `off_air` does not; None where
-        it makes no difference.
+        `on_air` assumes that a publishing device is on the air, `off_air` does not; None if it
+        makes no difference.
     attribute
-        Of `values`: the reading that was looked at; of several, joined by ` + `, together.
+        For `values`: the reading that was attacked; several together are joined by ` + `.
     figures
-        By name; shares and probabilities are 0 to 1, ages and distances carry their unit in
-        the name. None: there was nothing to measure it on.
+        By name. Shares and probabilities are 0 to 1; ages and distances have their unit in the
+        name. None: there was nothing to measure.
     bar
-        What must hold, in words; None: nothing is asked, the figures are reported.
+        The condition that must hold, in words; None: the figures are only reported.
     holds
-        Whether the figures meet the bar; None without a bar or without anything to judge.
+        Whether the figures meet the bar; None if there is no bar or nothing to measure.
     required
-        Whether the mode promises it. Where it does not, `holds` is reported all the same.
+        Whether the mode promises it; `holds` is reported in any case.
     """
 
     attack: str
@@ -69,27 +66,27 @@ class RegionStatistics(_Part):
 
 
 class AuditReport(_Part):
-    """What an audit found. Equal inputs, options and seed give equal reports.
+    """The report on a stream. Equal inputs, options and seed give equal reports.
 
     Attributes
     ----------
     mode
         Whose promises were required.
     holds
-        Whether every finding that the mode requires does.
+        Whether all findings that the mode requires hold.
     n_records, n_suppressed, suppressed_share
         Published and suppressed lines of the release, and the share of the latter.
     n_pseudonyms, n_devices, n_ticks
         Pseudonyms that published, devices of the trace, distinct times of publishing.
     n_sampled
-        Pseudonyms whose records the centre, prefix and velocity attacks looked at.
+        Pseudonyms whose records the centre, prefix and velocity attacks used.
     regions
-        Their sizes.
+        Sizes of the regions.
     findings
         In the order of the list at `Finding.attack`.
     left_out
-        Attacks that need the auditor's map, when it was not given; `values of NAME` also where
-        the settings do not declare the attribute or the trace lacks its readings.
+        Attacks that need the auditor's map, if it was not given; `values of NAME` also if the
+        settings do not declare the attribute or the trace lacks its readings.
     """
 
     mode: Mode
@@ -112,7 +109,7 @@ class AuditReport(_Part):
 
 
 class LossFigures(_Part):
-    """Information loss in the three forms, 0 to 1 (GCP); a row left out counts 1."""
+    """Information loss (GCP) in its three forms, 0 to 1; a suppressed row counts 1."""
 
     range: float
     set: float
@@ -120,23 +117,23 @@ class LossFigures(_Part):
 
 
 class TableAuditReport(_Part):
-    """What an audit of a published table found. Equal files and options give equal reports.
+    """The report on a published table. Equal files and options give equal reports.
 
     Attributes
     ----------
     holds
-        Whether every finding that was asked for does.
+        Whether all required findings hold.
     n_rows, n_published, suppressed_share
-        Rows of the original and of the release, and the share that is not in it.
+        Rows of the original and of the release, and the share of suppressed rows.
     n_persons
-        Distinct persons of the original; its rows where no identifier is named.
+        Distinct persons of the original; its rows if no identifier is named.
     n_classes, size_min, size_median, size_max
         Equivalence classes, and their sizes in rows.
     gcp, dm
-        Information loss and discernibility (the sum of the squared class sizes; a row left out
-        counts as many as there are rows), from the values that are there.
+        Information loss and discernibility (the sum of the squared class sizes; a suppressed row
+        counts the number of rows), computed from the values in each class.
     findings
-        One for each attack, and each part of a promise and attribute.
+        One for each attack, and one for each part of a promise and attribute.
     """
 
     holds: bool
@@ -154,5 +151,5 @@ class TableAuditReport(_Part):
 
     @property
     def failures(self) -> tuple[Finding, ...]:
-        """The findings that break what was asked for."""
+        """The findings that break a required promise."""
         return tuple(finding for finding in self.findings if finding.fails)

@@ -1,7 +1,4 @@
-"""Attacks on the whole life of pseudonyms, and the bars for them.
-
-What the values beside pseudonyms cost: who is found by them, and when.
-"""
+"""Attacks on pseudonyms over their whole life, and on the values published with them."""
 
 from dataclasses import replace
 
@@ -21,12 +18,12 @@ EFFECTIVE_MIN = 0.95
 EFFECTIVE_P1 = 0.97
 SIGMAS = 3.0
 LINK_BEATS = 3.5
-"""A successor is looked for within this many times the usual gap between two records. The half
-keeps the limit off the beat, where rounding would decide."""
+"""A successor is searched for within this many times the usual gap between two records. It is not
+a whole number, so that rounding cannot decide."""
 
 
 def session(case: Case) -> list[Finding]:
-    """Count the devices that share the whole life of each pseudonym."""
+    """Count the devices with the same regions for the whole life of each pseudonym."""
     n, k = case.n_twins(), case.observed.largest_k_of
     figures: dict[str, Figure] = {
         "twins_min": int(n.min()),
@@ -38,7 +35,7 @@ def session(case: Case) -> list[Finding]:
 
 
 def lasting(case: Case, adversary: Adversary) -> list[Finding]:
-    """Find the devices that a pseudonym can be at all, and weigh them."""
+    """Find the possible devices of each pseudonym (intersection), and their probabilities."""
     representatives = np.unique(case.class_of, return_index=True)[1]
     found = intersect(
         case.observed.of_pseudonyms(representatives),
@@ -69,7 +66,7 @@ def linking(case: Case) -> list[Finding]:
 
 
 def velocity(case: Case) -> list[Finding]:
-    """Measure what is left of a region when speeds are known."""
+    """Measure the share of a region that is reachable if speeds are known."""
     lived = np.diff(case.observed.first_record_of)[case.sampled]
     observed = case.observed.of_pseudonyms(case.sampled[lived > 1])
     share = surviving_share(observed, case.network)
@@ -104,36 +101,36 @@ def _matching(case: Case, found: Intersection) -> list[Finding]:
         device_of=case.device_of,
         rng=np.random.default_rng(case.seed),
     )
-    judged = ~np.isnan(matching.largest)
-    k = case.observed.largest_k_of[judged]
-    effective = np.minimum(1 / matching.largest[judged], case.n_twins()[judged])
-    # A percentile that lies between two pseudonyms is the worse one's.
+    known = ~np.isnan(matching.largest)
+    k = case.observed.largest_k_of[known]
+    effective = np.minimum(1 / matching.largest[known], case.n_twins()[known])
+    # A percentile between two pseudonyms is that of the worse one.
     worst = np.sort(effective / k)[: len(k) // 100 + 1]
     figures: dict[str, Figure] = {
         "effective_min": of_any(np.min, effective),
         "effective_median": of_any(np.median, effective),
         "effective_to_k_min": of_any(np.min, worst),
         "effective_to_k_p1": of_any(np.max, worst),
-        "posterior_of_truth_mean": of_any(np.mean, matching.of_truth[judged]),
+        "posterior_of_truth_mean": of_any(np.mean, matching.of_truth[known]),
         "n_pseudonyms": len(k),
     }
     holds = bool(worst[0] >= EFFECTIVE_MIN and worst[-1] >= EFFECTIVE_P1) if len(k) else None
     bar = f"min >= {EFFECTIVE_MIN:g} k, 1st percentile >= {EFFECTIVE_P1:g} k"
     return [
         Finding(attack="matching", figures=figures, bar=bar, holds=holds),
-        guessing("re-identification", matching.guess[judged] == case.device_of[judged], 1 / k),
+        guessing("re-identification", matching.guess[known] == case.device_of[known], 1 / k),
     ]
 
 
 def guessing(
     attack: str, right: BoolArray | FloatArray, by_chance: FloatArray, **more: Figure
 ) -> Finding:
-    """Hold the success of guesses (or its chance) to that of hiding among k, 1/k, and luck.
+    """Compare the success of guesses (or its probability) with chance among k devices, 1/k.
 
-    The guesses of one group hang together. Of k pseudonyms that only chance can tell apart, the
-    number guessed right has variance k * 1/k * (1 - 1/k) when each is guessed by itself, and
-    1 = k * 1/k when they are guessed as a permutation. The variance of all is taken as the sum
-    of 1/k, which covers both.
+    The guesses within one group depend on each other. Of k pseudonyms that cannot be
+    distinguished, the number of right guesses has variance k * 1/k * (1 - 1/k) if each is guessed
+    independently, and 1 = k * 1/k if they are guessed as a permutation. The variance over all is
+    taken as the sum of 1/k, which covers both.
     """
     bar = f"<= mean(1/k) + {SIGMAS:g} sigma"
     figures: dict[str, Figure] = {"success": None, "expected": None, "sigma": None}
@@ -147,22 +144,23 @@ def guessing(
 
 
 def values(case: Case) -> list[Finding]:
-    """Find each device among its twins by its values; by all attributes together at last.
+    """Find each device among its twins by its published values, finally by all of them together.
 
-    The bar is what guessing among the twins gives: values that meet it cost nothing. No mode
-    promises it. Per-pseudonym values are the operator's own choice, and this is its price.
-    Whoever has no twin is found without them, and is not counted.
+    Twins are pseudonyms with the same regions for life. The bar is the success of guessing among
+    them: values that meet it reveal nothing more. No mode promises it: per-pseudonym values are
+    the operator's choice, and this is their cost. A device without a twin is identified without
+    its values, and is not counted.
     """
-    looks: list[tuple[Values, ...]] = [(each,) for each in case.values]
+    sets: list[tuple[Values, ...]] = [(each,) for each in case.values]
     if len(case.values) > 1:
-        looks.append(case.values)
-    return [_found_by(case, look) for look in looks]
+        sets.append(case.values)
+    return [_linked_by(case, attributes) for attributes in sets]
 
 
-def _found_by(case: Case, look: tuple[Values, ...]) -> Finding:
-    lives = _links(case, look)
-    # At one instant: what is left to measure where lives differ, as under `snapshot`.
-    instant = _links(case, look, at_once=True)
+def _linked_by(case: Case, attributes: tuple[Values, ...]) -> Finding:
+    lives = _links(case, attributes)
+    # Also at single instants: under `snapshot` hardly any two pseudonyms share a whole life.
+    instant = _links(case, attributes, at_once=True)
     finding = guessing(
         "values",
         lives.success,
@@ -171,12 +169,12 @@ def _found_by(case: Case, look: tuple[Values, ...]) -> Finding:
         instant_expected=of_any(np.mean, instant.by_chance),
         instant_n=len(instant.success),
     )
-    attribute = " + ".join(each.attribute.name for each in look)
-    return finding.model_copy(update={"attribute": attribute})
+    names = " + ".join(each.attribute.name for each in attributes)
+    return finding.model_copy(update={"attribute": names})
 
 
-def _links(case: Case, look: tuple[Values, ...], *, at_once: bool = False) -> ValueLinks:
-    """Link lives that have twins; or at once: each record as if it were a life of its own."""
+def _links(case: Case, attributes: tuple[Values, ...], *, at_once: bool = False) -> ValueLinks:
+    """Link pseudonyms that have twins; with `at_once`, each record as a pseudonym of its own."""
     observed, class_of = case.observed, case.class_of
     if at_once:
         class_of = instants_of(observed).instant_of
@@ -184,9 +182,9 @@ def _links(case: Case, look: tuple[Values, ...], *, at_once: bool = False) -> Va
     links = link_values(
         observed,
         class_of=class_of,
-        published=np.stack([each.published for each in look], axis=1),
-        true=np.stack([each.sensed for each in look], axis=1),
-        span=np.array([each.attribute.hi - each.attribute.lo for each in look]),
+        published=np.stack([each.published for each in attributes], axis=1),
+        true=np.stack([each.sensed for each in attributes], axis=1),
+        span=np.array([each.attribute.hi - each.attribute.lo for each in attributes]),
     )
     hidden = links.by_chance < 1
     return ValueLinks(links.success[hidden], links.by_chance[hidden])

@@ -1,4 +1,4 @@
-"""Attacks on single records: what one published region gives away, and the bars for it."""
+"""Attacks on single records: what one published region reveals, and the bars for it."""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ PREFIX_RATIO = 1.25
 
 
 def soundness(case: Case) -> list[Finding]:
-    """Look for the device where its record says it is."""
+    """Check that each device is inside its published region."""
     records = np.arange(case.observed.n_records)
     node = case.true_node_of(records)
     inside = slot_in_region(case.observed, node, region=case.observed.region_of) != OUTSIDE
@@ -58,7 +58,7 @@ def k_reached(case: Case) -> list[Finding]:
 
 
 def roots(case: Case) -> list[Finding]:
-    """Guess the node that a region was grown from."""
+    """Guess the node from which a region was grown."""
     observed = case.observed
     records = np.flatnonzero(np.isin(observed.pseudonym_of, case.sampled))
     region = observed.region_of[records]
@@ -88,7 +88,7 @@ def roots(case: Case) -> list[Finding]:
 
 
 def inversion(case: Case) -> list[Finding]:
-    """Count the devices that publish the identical region at an instant."""
+    """Count the devices that publish the identical region at one instant."""
     n = instants_of(case.observed).n_sharing(case.identity_of[case.observed.pseudonym_of])
     k = case.observed.k
     figures: dict[str, Figure] = {
@@ -101,7 +101,7 @@ def inversion(case: Case) -> list[Finding]:
 
 
 def density_leak(case: Case) -> list[Finding]:
-    """Guess the band of density from the size of a region."""
+    """Guess the density band from the size of a region."""
     observed = case.observed
     records = np.argsort(observed.tick_of, kind="stable")
     node = case.true_node_of(records)

@@ -1,4 +1,4 @@
-"""Mount every attack on a release, and judge what comes of it by the promises of its mode."""
+"""Audit of a stream: all attacks on a release, checked against the promises of its mode."""
 
 from collections.abc import Callable
 from functools import partial
@@ -26,7 +26,7 @@ _BFS = frozenset({"soundness", "k"})
 _SNAPSHOT = _BFS | {"centre", "prefix", "inversion"}
 _SESSION = _SNAPSHOT | {"session", "intersection", "matching", "re-identification", "linking"}
 PROMISED: dict[Mode, frozenset[str]] = {"bfs": _BFS, "snapshot": _SNAPSHOT, "session": _SESSION}
-"""The attacks that a mode promises to withstand."""
+"""The attacks that each mode promises to resist."""
 
 ATTACKS: tuple[tuple[str, bool, Callable[[Case], list[Finding]]], ...] = (
     ("soundness", True, soundness),
@@ -41,7 +41,7 @@ ATTACKS: tuple[tuple[str, bool, Callable[[Case], list[Finding]]], ...] = (
     ("density leak", True, density_leak),
     ("values", True, values),
 )
-"""What is mounted, whether it needs the auditor's map, and how."""
+"""Name of each step, whether it needs the auditor's map, and its function."""
 
 _NEED_MAP = (
     "soundness",
@@ -67,37 +67,37 @@ def audit_release(
     seed: int,
     progress: Callable[[str], None] = lambda _step: None,
 ) -> AuditReport:
-    """Audit a release against the truth.
+    """Audit a release against the true positions.
 
     Parameters
     ----------
     trace, released, network
-        True positions, what was published of them, and where.
+        True positions, what was published about them, and the road network.
     settings
         Presence, snapping limit, density rule and readings of the gateway that published.
     device_of
-        Device of each pseudonym, as `read_auditor_map` gives it. None: the attacks that need
+        Device of each pseudonym, as returned by `read_auditor_map`. None: the attacks that need
         it are left out, and silent devices are not known to be published.
     mode
-        Whose promises are required.
+        The mode whose promises are required.
     tick_s
-        Length of a tick; the adversary looks for successors within a few of them.
+        Length of a tick; the adversary searches for successors within a few ticks.
     sample
-        Pseudonyms, drawn at random, that the centre, prefix and velocity attacks look at; 0: all.
+        Number of random pseudonyms that the centre, prefix and velocity attacks use; 0: all.
     seed
         Equal input and seed give equal reports.
     progress
-        Told the name of each step before it begins.
+        Called with the name of each step before it begins.
 
     Raises
     ------
     InputError
-        If the trace cannot be placed on the network.
+        If the trace cannot be located on the network.
 
     Notes
     -----
     10,000 devices over 300 ticks, 3 million records of 5 to 30 nodes, take about 8 s and 1 GB
-    on one core, and as much again to read.
+    on one core, and about as long to read.
     """
     progress("following the devices")
     observed = released.observed
@@ -116,15 +116,15 @@ def audit_release(
         values=_values(trace, released, settings, device_of),
     )
     findings: list[Finding] = []
-    for step, needs_map, mount in ATTACKS:
+    for step, needs_map, attack in ATTACKS:
         if case.has_map or not needs_map:
             progress(step)
-            findings += mount(case)
+            findings += attack(case)
     required = PROMISED[mode]
-    judged = tuple(f.model_copy(update={"required": f.attack in required}) for f in findings)
+    marked = tuple(f.model_copy(update={"required": f.attack in required}) for f in findings)
     return AuditReport(
         mode=mode,
-        holds=not any(finding.fails for finding in judged),
+        holds=not any(finding.fails for finding in marked),
         n_records=observed.n_records,
         n_suppressed=released.n_suppressed,
         suppressed_share=released.n_suppressed / (observed.n_records + released.n_suppressed),
@@ -133,7 +133,7 @@ def audit_release(
         n_ticks=len(observed.time),
         n_sampled=len(drawn),
         regions=_region_statistics(observed, network),
-        findings=judged,
+        findings=marked,
         left_out=(() if case.has_map else _NEED_MAP) + _unmeasured(released, case),
     )
 
@@ -172,7 +172,7 @@ def _is_valid(trace: Trace) -> BoolArray:
 def _values(
     trace: Trace, released: Released, settings: Settings, device_of: IntArray | None
 ) -> tuple[Values, ...]:
-    """Return the published values behind which the truth is known."""
+    """Return the published values whose true values are known."""
     declared = [
         reading.attribute
         for reading in settings.readings

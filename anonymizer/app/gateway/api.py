@@ -1,4 +1,4 @@
-"""What answers questions about releases, over HTTP and as tools of a language model."""
+"""Query API on releases, over HTTP and as tools for a language model (MCP)."""
 
 import time
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ from anonymizer.web.toll import toll_router
 
 
 def toll_queries(settings: Settings, streams: Sequence[Stream]) -> Queries | None:
-    """Return the queries of the toll stream, None where there is none.
+    """Return the queries of the toll stream; None if there is none.
 
     Raises
     ------
     SettingsError
-        If the stream that `http.toll_stream` names cannot answer.
+        If the stream that `http.toll_stream` names is not suitable.
     """
     wanted = settings.http.toll_stream
     for stream in streams:
@@ -42,7 +42,7 @@ def api_routes(settings: Settings, streams: Sequence[Stream]) -> APIRouter:
     Raises
     ------
     SettingsError
-        If the token's file or the toll stream cannot be used.
+        If the token file or the toll stream cannot be used.
     """
     return toll_router(
         toll_queries(settings, streams),
@@ -54,7 +54,7 @@ def api_routes(settings: Settings, streams: Sequence[Stream]) -> APIRouter:
 
 
 async def serve_tools(settings: Settings) -> None:
-    """Serve the toll queries as tools, on standard input and output, until the input ends.
+    """Serve the toll queries as MCP tools on standard input and output, until the input ends.
 
     Raises
     ------

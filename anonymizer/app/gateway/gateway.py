@@ -1,4 +1,4 @@
-"""The gateway: MQTT in, ticks, MQTT out, watched over HTTP."""
+"""Gateway: raw data from MQTT in, anonymous data to MQTT out, monitored over HTTP."""
 
 import asyncio
 import secrets
@@ -41,7 +41,7 @@ _GOODBYE_S = 2.0
 
 
 class _Phase(Enum):
-    """Of a gateway's life; what a lost connection means depends on it."""
+    """Phase of a gateway; it determines how a lost connection is reported."""
 
     SERVING = auto()
     DRAINING = auto()
@@ -49,25 +49,25 @@ class _Phase(Enum):
 
 
 class Gateway:
-    """One positions flow, and the streams of records, between their broker and their watchers.
+    """The positions flow and the streams of records, connected to the broker and to HTTP.
 
     Parameters
     ----------
     settings
-        All of them.
+        The whole settings.
     network
-        The loaded network that `settings.network` names.
+        The network that `settings.network` names.
     streams
-        The streams of the settings, declared.
+        The declared streams of the settings.
     beside
-        Screens of other gateways on the same traffic, to be looked at on this one's map.
+        Views of other gateways on the same traffic, to be shown on this gateway's map.
     demo
-        Whether the devices are made up: then anybody may look at them.
+        Whether the devices are simulated: then their true positions may be shown to anybody.
 
     Raises
     ------
     SettingsError
-        If a file that the settings name cannot be used, or the HTTP address is taken.
+        If a file named in the settings cannot be used, or the HTTP address is in use.
     """
 
     def __init__(
@@ -150,21 +150,21 @@ class Gateway:
             self.records.warm_up()
 
     def adopt(self, settings: Settings) -> None:
-        """Go by other settings, as far as they may change: see `settings.changing`."""
+        """Apply other settings, as far as they may change: see `settings.reload`."""
         self._settings = settings
         self.inbox.limit(settings.tick.queue_limit)
         self.flow.adopt(settings)
 
     async def until_connected(self) -> None:
-        """Wait until the broker is there."""
+        """Wait until the broker is connected."""
         await self._link.until_connected()
         if self.records:
             await self.records.until_connected()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Serve until `stop` is set, then drain within the deadline and say good-bye.
+        """Serve until `stop` is set, then drain within the deadline and disconnect.
 
-        However the broker behaves, this returns within `tick.drain_s` and a few seconds more.
+        Whatever the broker does, this returns at most a few seconds after `tick.drain_s`.
         """
         async with AsyncExitStack() as stack:
             if self.http:
@@ -231,7 +231,7 @@ class Gateway:
             await self._publish_rejected()
 
     async def _publish_rejected(self) -> None:
-        """Say how many positions were refused since the last time, by reason."""
+        """Publish how many positions were rejected since the previous report, by reason."""
         counts = self._counts()
         fresh = {
             reason: n - self._reported.get(reason, 0)
@@ -245,7 +245,7 @@ class Gateway:
                 self._reported = counts
 
     def _counts(self) -> dict[str, int]:
-        """Return what has become of the positions, as `outcome/reason`; no zeros."""
+        """Return the number of positions by `outcome/reason`, without zeros."""
         counts = self.ledger.counts().items()
         return {"/".join(filter(None, outcome.label)): n for outcome, n in counts if n}
 
@@ -266,7 +266,7 @@ class Gateway:
 
     def _why_dead(self) -> list[str]:
         silent_s = time.monotonic() - self.flow.stats.last_tick_s
-        # A broker that takes nothing holds a tick up for as long as a publication may last.
+        # A broker that accepts nothing delays a tick by up to the deadline of publishing.
         patience_s = self._settings.tick.interval_s + self._settings.tick.drain_s + _STALLED_S
         return [f"no tick for {silent_s:.0f} s"] if silent_s > patience_s else []
 

@@ -1,4 +1,4 @@
-"""Would these settings start? What can be told without a broker."""
+"""Preflight check: whether the settings would start, as far as possible without a broker."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -13,11 +13,11 @@ from anonymizer.transport.connecting import read_access
 from anonymizer.web.auth import read_token
 
 _NO_NETWORK = "grid:2x2"
-"""Where nothing is located on it."""
+"""Used if the settings have no positions to locate."""
 
 
 class Checked(NamedTuple):
-    """What the settings name, read."""
+    """The network and streams that the settings name."""
 
     network: RoadNetwork
     streams: list[Stream]
@@ -29,7 +29,7 @@ def check_files(settings: Settings) -> Checked:
     Raises
     ------
     SettingsError
-        Naming the key of the first that cannot be used.
+        If one cannot be used; the message names its key.
     """
     broker = settings.broker
     for key, path in (

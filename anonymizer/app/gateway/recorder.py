@@ -1,4 +1,4 @@
-"""The records side of a gateway: its own connection, its store, and three stages."""
+"""Recorder: the records side of a gateway, with its own connection, store and three stages."""
 
 import asyncio
 import time
@@ -32,23 +32,23 @@ from anonymizer.transport import MqttLink
 P = ParamSpec("P")
 T = TypeVar("T")
 _SESSION_S = 7 * 86_400
-"""How long the broker keeps what comes while no gateway runs, where the settings do not say."""
+"""Default time for which the broker keeps messages while no gateway is connected."""
 _GOODBYE_S = 2.0
 
 
 def declared_streams(settings: Settings) -> list[Stream]:
-    """Return the streams of the settings, their hierarchies read.
+    """Return the declared streams of the settings, with their hierarchies.
 
     Raises
     ------
     SettingsError
-        If a hierarchy or a stream cannot be.
+        If a hierarchy cannot be read, or a stream cannot be declared.
     """
     return [declare(stream, branches=_branches(stream)) for stream in settings.streams]
 
 
 class OneThread:
-    """A thread that runs one function after the other."""
+    """A thread that runs one function at a time."""
 
     def __init__(self, name: str) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
@@ -56,26 +56,26 @@ class OneThread:
     def __call__(
         self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
     ) -> Awaitable[T]:
-        """Return what `function` returns."""
+        """Run a function in the thread; return its result."""
         loop = asyncio.get_running_loop()
         return loop.run_in_executor(self._pool, partial(function, *args, **kwargs))
 
     def close(self) -> None:
-        """Wait for the function in hand; no other follows."""
+        """Wait for the current function; discard the queued ones."""
         self._pool.shutdown(cancel_futures=True)
 
 
 class Recorder:
-    """All streams of a gateway between their broker and their store.
+    """All streams of a gateway, between the broker and the store.
 
     Parameters
     ----------
     settings
-        With at least one stream.
+        Settings with at least one stream.
     streams
-        Of these settings, declared.
+        The declared streams of these settings.
     on_state
-        Called with whether the broker is there and why, whenever that changes.
+        Called with whether the broker is connected, and the reason, whenever that changes.
 
     Raises
     ------
@@ -114,7 +114,7 @@ class Recorder:
             clock=time.monotonic,
         )
         broker = settings.broker
-        # What comes while the gateway is away must be kept, whatever suits live positions.
+        # Records that arrive while no gateway is connected must be kept, unlike live positions.
         lasting = {"session_expiry_s": broker.session_expiry_s or _SESSION_S}
         self._link = MqttLink(
             broker.model_copy(update=lasting),
@@ -131,12 +131,12 @@ class Recorder:
 
     @property
     def connected(self) -> bool:
-        """Whether the broker is there."""
+        """Whether the broker is connected."""
         return self._link.connected
 
     @property
     def store_bytes(self) -> int:
-        """Size of the store."""
+        """Size of the store, in bytes."""
         return self.store.size_bytes
 
     def warm_up(self) -> None:
@@ -145,13 +145,13 @@ class Recorder:
             warm_up(state.stream, state.model)
 
     async def until_connected(self) -> None:
-        """Wait until the broker is there."""
+        """Wait until the broker is connected."""
         await self._link.until_connected()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Take in, anonymize and publish until `stop`, then drain within `tick.drain_s`.
+        """Receive, anonymize and publish until `stop`, then drain within `tick.drain_s`.
 
-        What is not published by then waits in the store, as do the windows that are open.
+        Unpublished classes and open windows stay in the store.
         """
         pace, drain_s = Pace(), self._settings.tick.drain_s
         try:
@@ -161,7 +161,7 @@ class Recorder:
                     group.create_task(stage, name=name)
                     for name, stage in (
                         ("intake", intake_stage(self._means, self.inbox, self._link, pace)),
-                        ("close windows", close_stage(self._means, pace, tell=self._tell)),
+                        ("close windows", close_stage(self._means, pace, tell=self._log_window)),
                         (
                             "publish classes",
                             publish_stage(self._means, self._link, pace, timeout_s=drain_s),
@@ -199,8 +199,8 @@ class Recorder:
     def _deliver(self, deliveries: Sequence[Delivery]) -> None:
         self.inbox.put(deliveries)
 
-    def _tell(self, due: Due, closing: Closing) -> None:
-        """Say what became of a window: counts, no value and no vehicle."""
+    def _log_window(self, due: Due, closing: Closing) -> None:
+        """Log the counts of a closed window; no value and no vehicle."""
         state = self.flow.states[due.stream]
         start, end = state.stream.rule.span(due.window)
         say = self._log.error if closing.n_unverified else self._log.info

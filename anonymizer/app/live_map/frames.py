@@ -1,7 +1,7 @@
-"""Frames for whoever looks at the live map: made once, for all of them, a few times a second.
+"""Frames of the live map, made twice a second for all viewers together.
 
-An onlooker waits for the next frame and gets the newest there is: who is slow misses frames, and
-nothing is kept for anybody. While nobody looks nothing is made.
+A viewer waits for the next frame and gets the newest one, so slow viewers miss frames and no
+frame is queued. Without viewers no frames are made.
 """
 
 import asyncio
@@ -25,23 +25,23 @@ from anonymizer.web.map import Tiles, map_router
 from anonymizer.web.network_outline import Outline
 
 EVERY_S = 0.5
-MOST_ONLOOKERS = 32
+MAX_VIEWERS = 32
 
 DevicesAt: TypeAlias = Callable[[], Int32Array]
-"""Tells how many devices there truly are at each node, shape (nodes,)."""
+"""Returns the true number of devices at each node, shape (nodes,)."""
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """One look at what is published."""
+    """The published regions of one mode at one moment, and the rates of all modes."""
 
     number: int
     time: float
     mode: str
     regions: list[Row]
     n_regions: int
-    """All of them; `regions` has the newest ones."""
+    """Number of all regions; `regions` contains the newest."""
     pulses: dict[str, FlowRates]
-    """Of every mode."""
+    """Rates by mode."""
 
 
 class Viewer:
@@ -50,9 +50,9 @@ class Viewer:
     Parameters
     ----------
     screens
-        One for each mode, the one that is published first.
+        One for each mode, the main one first.
     devices_at
-        For the auditor. None: true positions are not to be had.
+        True positions, for the auditor. None: not available.
     monotonic
         Seconds by a clock that never goes back.
     """
@@ -67,65 +67,65 @@ class Viewer:
         self._screen_of = {screen.mode: screen for screen in screens}
         self._devices_at = devices_at
         self._monotonic = monotonic
-        self._onlookers: Counter[tuple[str, bool]] = Counter()
+        self._viewers: Counter[tuple[str, bool]] = Counter()
         self._frame_of: dict[tuple[str, bool], bytes] = {}
         self._number = 0
         self._turn = asyncio.Event()
-        self._somebody = asyncio.Event()
+        self._has_viewers = asyncio.Event()
         self._closed = False
 
     @property
     def modes(self) -> list[str]:
-        """Ways of cloaking that can be looked at."""
+        """Modes that can be viewed."""
         return list(self._screen_of)
 
     @property
     def raw(self) -> bool:
-        """Whether true positions may be looked at."""
+        """Whether true positions can be viewed."""
         return self._devices_at is not None
 
     @property
     def is_full(self) -> bool:
-        """Whether there are as many onlookers as there may be."""
-        return self._onlookers.total() >= MOST_ONLOOKERS
+        """Whether the number of viewers is at its limit."""
+        return self._viewers.total() >= MAX_VIEWERS
 
     async def run(self) -> None:
-        """Make frames while anybody looks; until cancelled."""
+        """Make frames while there are viewers, until cancelled."""
         try:
             while True:
-                await self._somebody.wait()
+                await self._has_viewers.wait()
                 self.make_frames()
                 await asyncio.sleep(EVERY_S)
         finally:
             self.close()
 
     def close(self) -> None:
-        """Send everybody home."""
+        """End all streams of frames."""
         self._closed = True
         self._turn.set()
 
     def make_frames(self) -> None:
-        """Make the next frame of each mode that somebody looks at, and hand it out."""
+        """Make the next frame of each viewed mode, and wake the viewers."""
         now_s = self._monotonic()
         pulses = {mode: screen.pulse.take(now_s) for mode, screen in self._screen_of.items()}
         self._number += 1
         self._frame_of = {}
-        for mode in {mode for mode, _ in +self._onlookers}:
+        for mode in {mode for mode, _ in +self._viewers}:
             rows, n_regions = self._screen_of[mode].rows()
             frame = Frame(self._number, round(time.time(), 1), mode, rows, n_regions, pulses)
             public = _event("frame", msgspec.json.encode(frame))
             self._frame_of[mode, False] = public
-            if self._onlookers[mode, True]:
+            if self._viewers[mode, True]:
                 self._frame_of[mode, True] = public + self._truth()
         turn, self._turn = self._turn, asyncio.Event()
         turn.set()
 
     async def frames(self, mode: str, *, raw: bool) -> AsyncIterator[bytes]:
-        """Yield the newest frame each time there is one, as a server-sent event."""
+        """Yield each new frame as a server-sent event; a slow reader skips frames."""
         if self.is_full or (raw and not self.raw):
             return
-        looks_at = (mode, raw)
-        self._enter(looks_at)
+        view = (mode, raw)
+        self._enter(view)
         try:
             seen = self._number
             while True:
@@ -134,27 +134,27 @@ class Viewer:
                 if self._closed:
                     return
                 seen = self._number
-                frame = self._frame_of.get(looks_at)
+                frame = self._frame_of.get(view)
                 if frame is not None:
                     yield frame
         finally:
-            self._leave(looks_at)
+            self._leave(view)
 
-    def _enter(self, looks_at: tuple[str, bool]) -> None:
-        self._onlookers[looks_at] += 1
-        self._screen_of[looks_at[0]].is_watched = True
-        self._somebody.set()
+    def _enter(self, view: tuple[str, bool]) -> None:
+        self._viewers[view] += 1
+        self._screen_of[view[0]].is_watched = True
+        self._has_viewers.set()
 
-    def _leave(self, looks_at: tuple[str, bool]) -> None:
-        self._onlookers[looks_at] -= 1
-        mode = looks_at[0]
-        if not self._onlookers[mode, False] + self._onlookers[mode, True]:
+    def _leave(self, view: tuple[str, bool]) -> None:
+        self._viewers[view] -= 1
+        mode = view[0]
+        if not self._viewers[mode, False] + self._viewers[mode, True]:
             self._screen_of[mode].is_watched = False
-        if not self._onlookers.total():
-            self._somebody.clear()
+        if not self._viewers.total():
+            self._has_viewers.clear()
 
     def _truth(self) -> bytes:
-        """Return where devices truly are, and how many, but not which."""
+        """Return the true number of devices at each occupied node."""
         if self._devices_at is None:
             return b""
         at = self._devices_at()
@@ -172,7 +172,7 @@ def routes_of(viewer: Viewer, network: RoadNetwork, http: HttpSettings, *, demo:
     Raises
     ------
     SettingsError
-        If the token's file cannot be used.
+        If the token file cannot be used.
     """
     return map_router(
         viewer,
@@ -184,7 +184,7 @@ def routes_of(viewer: Viewer, network: RoadNetwork, http: HttpSettings, *, demo:
 
 
 def origin_of(tiles: str | None) -> str | None:
-    """Return the origin of an address, None of none."""
+    """Return the origin of an address; None for None."""
     if tiles is None:
         return None
     parts = urlsplit(tiles)

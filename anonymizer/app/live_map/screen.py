@@ -1,7 +1,7 @@
-"""What an analyst sees who keeps the newest message about each pseudonym.
+"""The analyst's view: the newest published message about each pseudonym.
 
-A screen is fed with the very messages that the broker took, and with nothing else: it cannot
-show more than is published. While nobody looks it keeps nothing.
+It receives the published messages and nothing else, so it cannot show more than is published.
+Without viewers it stores nothing.
 """
 
 from collections import deque
@@ -20,24 +20,24 @@ from anonymizer.pipeline.ports import Link, Outgoing
 from anonymizer.pipeline.positions.flow import PositionFlow
 
 MOST_MESSAGES = 5000
-"""Messages of a frame that are looked at, the newest ones; all say much the same by then."""
+"""Most messages that are read for a frame, the newest ones."""
 MOST_REGIONS = 3000
 MOST_NODES = 60_000
-"""Regions of a frame and their nodes, the newest ones; the frame says how many there are."""
+"""Most regions of a frame and nodes of these, the newest ones; it also states their number."""
 
 _FIRST_KEPT_S = 5.0
 _LEAST_KEPT_S = 2.0
 _GAPS_KEPT = 3.0
-"""A pseudonym is on the screen for so many of the gaps that are usual between its messages."""
+"""A pseudonym is shown for this many times the usual gap between its messages."""
 _INERTIA = 0.8
-"""Of the usual gap, from frame to frame."""
+"""Weight of the previous estimate of the usual gap, from frame to frame."""
 
 Row: TypeAlias = tuple[str, int, int, float, float, list[int]]
-"""A pseudonym that stands for the region, k, number of pseudonyms, seconds since the first and
-since the last message about it, nodes."""
+"""One pseudonym of the region, k, number of pseudonyms, seconds since the first and since the
+last message about it, nodes."""
 
 
-class _Told(msgspec.Struct, frozen=True):
+class _Message(msgspec.Struct, frozen=True):
     """A message about a group, or about one device."""
 
     k: int
@@ -47,7 +47,7 @@ class _Told(msgspec.Struct, frozen=True):
 
 
 class _Shown(msgspec.Struct, frozen=True, eq=False):
-    """A region as it was last told."""
+    """A region as last published."""
 
     k: int
     names: list[str]
@@ -56,7 +56,7 @@ class _Shown(msgspec.Struct, frozen=True, eq=False):
 
 
 _Life: TypeAlias = tuple[float, _Shown]
-"""When a pseudonym was first seen, and the newest word on it."""
+"""Time of the first message about a pseudonym, and its newest region."""
 
 
 class AnalystView:
@@ -65,11 +65,11 @@ class AnalystView:
     Parameters
     ----------
     mode
-        How the flow cloaks.
+        Region mode of the flow.
     node_id
         Names of the nodes, see `RoadNetwork`.
     flow
-        Whose counts are shown.
+        The flow whose counts are shown.
     monotonic
         Seconds by a clock that never goes back.
     """
@@ -87,14 +87,14 @@ class AnalystView:
         self._node_id = node_id
         self._monotonic = monotonic
         self._fresh: deque[tuple[float, bytes]] = deque(maxlen=MOST_MESSAGES)
-        self._decode = msgspec.json.Decoder(_Told).decode
+        self._decode = msgspec.json.Decoder(_Message).decode
         self._life_of: dict[str, _Life] = {}
         self._gap_s = _FIRST_KEPT_S / _GAPS_KEPT
         self._is_watched = False
 
     @property
     def is_watched(self) -> bool:
-        """Whether anybody looks."""
+        """Whether there are viewers."""
         return self._is_watched
 
     @is_watched.setter
@@ -105,20 +105,20 @@ class AnalystView:
             self._life_of.clear()
 
     def see(self, messages: Iterable[Outgoing]) -> None:
-        """Take in messages that are published."""
+        """Take in published messages."""
         if self._is_watched:
             at_s = self._monotonic()
             self._fresh.extend((at_s, message.payload) for message in messages)
 
     def rows(self) -> tuple[list[Row], int]:
-        """Return the regions to draw, the newest first, and how many there are in all."""
+        """Return the regions to draw, newest first, and the number of all regions."""
         now_s = self._monotonic()
         self._take_in()
         since_s = now_s - max(_LEAST_KEPT_S, _GAPS_KEPT * self._gap_s)
         self._life_of = {
             name: life for name, life in self._life_of.items() if life[1].at_s > since_s
         }
-        # A region is drawn while it is the newest word on any of its pseudonyms.
+        # A region is drawn while it is the newest one of any of its pseudonyms.
         first_s_of: dict[_Shown, float] = {}
         for first_s, shown in self._life_of.values():
             first_s_of[shown] = min(first_s, first_s_of.get(shown, first_s))
@@ -140,22 +140,22 @@ class AnalystView:
         return rows, len(first_s_of)
 
     def _take_in(self) -> None:
-        """Read what has come since the last frame, the newest first: the rest is old news."""
+        """Read the messages since the last frame, newest first; older ones are outdated."""
         done: set[str] = set()
         alike: dict[tuple[float, tuple[int | str, ...]], _Shown] = {}
         gaps: list[float] = []
         while self._fresh:
             at_s, payload = self._fresh.pop()
-            told = self._decode(payload)
-            names = told.pseudonyms or [told.pseudonym]
+            message = self._decode(payload)
+            names = message.pseudonyms or [message.pseudonym]
             if done.issuperset(names):
                 continue
-            shown = _Shown(told.k, names, told.region, at_s)
-            if told.pseudonym:
-                # One message a device: those of one tick and one region are a group's.
-                shown = alike.setdefault((at_s, tuple(told.region)), shown)
+            shown = _Shown(message.k, names, message.region, at_s)
+            if message.pseudonym:
+                # One message per device: those of one tick and one region belong to a group.
+                shown = alike.setdefault((at_s, tuple(message.region)), shown)
                 if shown.names is not names:
-                    shown.names.append(told.pseudonym)
+                    shown.names.append(message.pseudonym)
             for name in names:
                 if name not in done:
                     before = self._life_of.get(name)
@@ -169,7 +169,7 @@ class AnalystView:
 
     @cached_property
     def _nodes(self) -> NodeIndex:
-        """Built when the first viewer comes."""
+        """Built for the first viewer."""
         return NodeIndex(self._node_id)
 
     def _nodes_of(self, regions: Sequence[Sequence[int | str]]) -> list[list[int]]:
@@ -181,7 +181,7 @@ class AnalystView:
 
 
 class AnalystLink:
-    """A link, and a screen that sees what the broker takes from it."""
+    """A link that passes published messages on to an analyst's view."""
 
     def __init__(self, link: Link, screen: AnalystView) -> None:
         self._link = link
@@ -189,19 +189,19 @@ class AnalystLink:
 
     @property
     def connected(self) -> bool:
-        """Whether the broker is there at this moment."""
+        """Whether the broker is connected at this moment."""
         return self._link.connected
 
     async def publish(
         self, messages: Sequence[Outgoing], *, qos: int, timeout_s: float
     ) -> Sequence[bool]:
-        """Publish a batch, and show what of it is out."""
+        """Publish a batch; show the messages that were published."""
         delivered = await self._link.publish(messages, qos=qos, timeout_s=timeout_s)
         self._screen.see(m for m, out in zip(messages, delivered, strict=True) if out)
         return delivered
 
     def acknowledge(self, receipts: Iterable[int]) -> None:
-        """Tell the broker that these deliveries are settled."""
+        """Acknowledge settled deliveries to the broker."""
         self._link.acknowledge(receipts)
 
     async def stop_receiving(self) -> None:
@@ -209,5 +209,5 @@ class AnalystLink:
         await self._link.stop_receiving()
 
     async def close(self) -> None:
-        """Say good-bye and disconnect."""
+        """Publish the final status and disconnect."""
         await self._link.close()

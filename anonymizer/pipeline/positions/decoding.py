@@ -1,6 +1,6 @@
-"""From deliveries to columns of positions, one message at a time, whatever they hold.
+"""Decoding of deliveries into columns of positions.
 
-A joined payload would fail whole on one bad record, so each message is decoded by itself.
+Each message is decoded by itself: a joined payload would fail as a whole on one bad record.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,22 +24,23 @@ _UNDATED = float("nan")
 
 @dataclass(slots=True, repr=False)
 class Decoded:
-    """The usable positions of a tick, in order of arrival.
+    """The valid positions of a tick, in order of arrival.
 
     Attributes
     ----------
     device
         Device ids.
     ts
-        Unix seconds; NaN where the message states no time.
+        Unix seconds; NaN if the message states no time.
     lat, lon
         Degrees.
     at_s
         Monotonic arrival time of each position.
     reading_row, reading_attribute, reading_value
-        Declared readings: the position (by row) each came with, what it is of, and its value.
+        Declared readings: row of the position that each came with, index of its attribute, and
+        its value.
     receipts
-        Of every message taken in, usable or not, to be acknowledged once all is settled.
+        Receipts of all messages, valid or not, to be acknowledged once all are settled.
     """
 
     device: list[str] = field(default_factory=list)
@@ -54,14 +55,14 @@ class Decoded:
 
 
 class Decoder:
-    """Decodes the arrivals of a tick; what is refused is settled with its reason.
+    """Decodes the arrivals of a tick; settles rejected positions with their reasons.
 
     Parameters
     ----------
     router, limits, ledger
-        How messages are read, what they may be at most, where they are settled.
+        How messages are decoded, their largest sizes, and where they are settled.
     attribute_of
-        Index of each declared reading by name; others are dropped.
+        Index of each declared reading by name; other readings are dropped.
     """
 
     def __init__(
@@ -78,11 +79,11 @@ class Decoder:
         self._ledger = ledger
 
     def limit(self, limits: LimitSettings) -> None:
-        """Let messages be so large from now on."""
+        """Use these limits from now on."""
         self._limits = limits
 
     def decode(self, batches: Sequence[Arrivals]) -> Decoded:
-        """Return the usable positions. Never raises for anything a message holds."""
+        """Return the valid positions. No content of a message makes it raise."""
         out = Decoded()
         for at_s, deliveries in batches:
             n_before = len(out.device)
@@ -94,13 +95,13 @@ class Decoder:
         return out
 
     def _read(self, delivery: Delivery, out: Decoded) -> None:
-        """Append the usable positions of one message, settle the others."""
+        """Append the valid positions of one message, settle the others."""
         route = self._router.route(delivery.topic)
         if route is None:
             self._ledger.settle(Outcome.INVALID__UNKNOWN_TOPIC)
             return
         fixes = self._fixes(route.codec, delivery.payload)
-        self._ledger.receive(len(fixes) - 1)  # unread, it was counted as one
+        self._ledger.receive(len(fixes) - 1)  # before decoding, it was counted as one
         for fix in fixes:
             if not isinstance(fix, Fix):
                 self._ledger.settle(fix)
@@ -119,7 +120,7 @@ class Decoder:
                 out.lon.append(fix.lon)
 
     def _take_readings(self, readings: Mapping[str, float], out: Decoded) -> None:
-        """Append the declared readings of the position that is about to be appended."""
+        """Append the declared readings of the position that will be appended next."""
         for name, value in readings.items():
             attribute = self._attribute_of.get(name)
             if attribute is not None:
@@ -128,7 +129,7 @@ class Decoder:
                 out.reading_value.append(value)
 
     def _fixes(self, codec: Codec, payload: bytes) -> Sequence[Fix | Outcome]:
-        """Return what a payload holds, or the one reason to refuse it whole."""
+        """Return the positions of a payload, or the one reason to reject it as a whole."""
         if len(payload) > self._limits.max_payload_bytes:
             return (Outcome.INVALID__TOO_LARGE,)
         fixes = codec(payload)
@@ -138,8 +139,8 @@ class Decoder:
 def date_the_undated(ts: FloatArray, *, since: float, now: float) -> FloatArray:
     """Return the times with NaN replaced, spread evenly over `(since, now]` in order of arrival.
 
-    So the last undated message of a device is its newest, in this tick and against the one
-    before. Where the clock did not advance, all get `now`.
+    The last undated message of a device is then its newest, within this tick and compared with
+    the previous one. If the clock did not advance, all get `now`.
     """
     undated = np.isnan(ts)
     n = int(undated.sum())

@@ -1,4 +1,4 @@
-"""Where arrivals wait for the next tick, bounded: the oldest yield."""
+"""Inbox: a bounded queue of arrivals that wait for the next tick."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from anonymizer.pipeline.ports import Delivery
 
 
 class Arrivals(NamedTuple):
-    """What came as one batch, and when by the monotonic clock."""
+    """A batch of deliveries, and its arrival time by the monotonic clock."""
 
     at_s: float
     deliveries: Sequence[Delivery]
@@ -22,8 +22,8 @@ class Inbox:
     Parameters
     ----------
     limit
-        Messages kept at most; beyond it the oldest are dropped and settled as overload. Live
-        positions are perishable: the newest are worth most.
+        Most messages kept; beyond it the oldest are dropped and settled as overload, because the
+        newest positions are the most useful.
     ledger
         Where arrivals and overload are counted.
     """
@@ -36,7 +36,7 @@ class Inbox:
         self.n_waiting = 0
 
     def limit(self, n_messages: int) -> None:
-        """Keep so many messages from the next one on."""
+        """Use this limit from the next message on."""
         self._limit = n_messages
 
     def put(self, deliveries: Sequence[Delivery], *, at_s: float) -> None:
@@ -54,7 +54,7 @@ class Inbox:
                 self._batches.appendleft(Arrivals(oldest.at_s, oldest.deliveries[n:]))
 
     def take(self) -> tuple[list[Arrivals], list[int]]:
-        """Return everything that waits, oldest first, and the receipts of what was dropped."""
+        """Return all waiting batches, oldest first, and the receipts of dropped messages."""
         batches, self._batches = list(self._batches), deque()
         receipts, self._dropped_receipts = self._dropped_receipts, []
         self.n_waiting = 0

@@ -1,8 +1,8 @@
-"""The positions flow as two stages: tick and publish, with one bounded queue between them.
+"""Stages of the positions flow: tick and publish, with one bounded queue between them.
 
-Drain: `stop` is set; the tick stage takes what is left in the inbox once more and closes the
-queue, the publish stage finishes what is queued. Cancel: what is in hand and queued is settled
-as undelivered by `abandon`. Failure: it raises through to the owning TaskGroup.
+Drain: `stop` is set; the tick stage empties the inbox once more and closes the queue, and the
+publish stage finishes the queue. Cancel: `abandon` settles all unfinished outputs as undelivered.
+Failure: the exception reaches the owning TaskGroup.
 """
 
 import asyncio
@@ -15,9 +15,10 @@ from anonymizer.pipeline.positions.flow import PositionFlow, TickOutput
 from anonymizer.pipeline.positions.inbox import Inbox
 
 Ticks: TypeAlias = "asyncio.Queue[TickOutput | None]"
-"""None closes it. Two outputs at most: the publisher's pace is the ticker's."""
+"""Outputs to be published; None closes the queue."""
 
 QUEUED_TICKS = 2
+"""Size of the queue: a slow publisher slows the tick stage down."""
 
 
 async def tick_stage(
@@ -29,7 +30,7 @@ async def tick_stage(
     stop: asyncio.Event,
     wall: Callable[[], float],
 ) -> None:
-    """Turn the arrivals of each interval into one output, until told to stop and drained."""
+    """Turn the arrivals of each interval into one output, until `stop` is set; then drain."""
     loop = asyncio.get_running_loop()
     due = loop.time()
     stopped = False
@@ -38,7 +39,7 @@ async def tick_stage(
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(due):
                 await stop.wait()
-        # Asked before the inbox is emptied: what comes in while the queue is full is taken too.
+        # Read before the inbox is emptied: another tick then takes what arrives during `put`.
         stopped = stop.is_set()
         batches, receipts = inbox.take()
         output = flow.tick(batches, receipts, now=wall())
@@ -53,7 +54,7 @@ async def tick_stage(
 async def publish_stage(
     flow: PositionFlow, ticks: Ticks, link: Link, *, qos: int, timeout_s: float
 ) -> None:
-    """Publish each output, acknowledge its input, account for it; end when the queue closes."""
+    """Publish each output, account for it, acknowledge its input; end when the queue closes."""
     loop = asyncio.get_running_loop()
     while (output := await ticks.get()) is not None:
         began = loop.time()
@@ -62,13 +63,13 @@ async def publish_stage(
             if output.messages:
                 delivered = list(await link.publish(output.messages, qos=qos, timeout_s=timeout_s))
         finally:
-            # Also when cancelled: what was in hand counts as undelivered, never as lost.
+            # Also if cancelled: unpublished positions count as undelivered, never as lost.
             flow.settle(output, delivered, seconds=loop.time() - began)
         link.acknowledge(output.receipts)
 
 
 def abandon(flow: PositionFlow, inbox: Inbox, ticks: Ticks, *, now: float) -> None:
-    """Settle everything that is still queued after the stages were cancelled."""
+    """Settle everything that is still queued after the stages have ended."""
     while not ticks.empty():
         output = ticks.get_nowait()
         if output is not None:

@@ -1,4 +1,4 @@
-"""Whose message is this, and how is it read? Both are told by its topic."""
+"""Routing of topics: which device sent a message, and which codec decodes it."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,16 +10,16 @@ _CACHE_LIMIT = 200_000
 
 
 class Route(NamedTuple):
-    """How the messages of one topic are read.
+    """Codec and device of the messages of one topic.
 
-    `device` is None where the input believes the payload, and empty where the topic names none.
+    `device` is None if the input takes it from the payload, and empty if the topic names none.
     """
 
     codec: Codec
     device: str | None
 
     def __repr__(self) -> str:
-        """Say nothing of who."""
+        """Reveal no device."""
         return "Route(...)"
 
 
@@ -29,9 +29,9 @@ def subscription(topic: str) -> str:
 
 
 class TopicRouter:
-    """Finds the route of a topic; remembers it, as the same devices speak again and again.
+    """Finds the route of a topic, and caches it.
 
-    Where several inputs match, the first in the settings decides.
+    If several inputs match, the first in the settings is used.
     """
 
     def __init__(self, inputs: Sequence[InputSettings]) -> None:
@@ -39,7 +39,7 @@ class TopicRouter:
         self._known: dict[str, Route | None] = {}
 
     def route(self, topic: str) -> Route | None:
-        """Return the route of a topic, or None when no input matches."""
+        """Return the route of a topic, or None if no input matches."""
         try:
             return self._known[topic]
         except KeyError:
@@ -57,7 +57,7 @@ class TopicRouter:
             named = [
                 level for part, level in zip(pattern, levels, strict=False) if part == "{device}"
             ]
-            # One nameless level of several would let two devices pass as one.
+            # If one of several levels is empty, two devices could get the same id.
             return Route(codec, "/".join(named) if all(named) else "")
         return None
 

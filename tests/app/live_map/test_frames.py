@@ -74,7 +74,7 @@ async def test_who_is_slow_misses_frames_and_nothing_is_kept_for_them() -> None:
     assert events(await anext(frames))["frame"]["number"] == 6
 
 
-async def test_all_onlookers_get_the_very_same_bytes() -> None:
+async def test_all_viewers_get_the_very_same_bytes() -> None:
     viewer = Viewer([a_screen("bfs")])
     waiting = [await entered(viewer.frames("bfs", raw=False)) for _ in range(3)]
     viewer.make_frames()
@@ -96,20 +96,20 @@ async def test_true_positions_are_for_those_alone_who_ask_where_they_are_to_be_h
     assert [frame async for frame in closed.frames("bfs", raw=True)] == []
 
 
-async def test_there_are_only_so_many_onlookers_and_who_goes_makes_room() -> None:
+async def test_the_number_of_viewers_is_limited_and_a_leaving_one_makes_room() -> None:
     viewer = Viewer([a_screen("bfs")])
-    all_frames = [viewer.frames("bfs", raw=False) for _ in range(viewing.MOST_ONLOOKERS)]
+    all_frames = [viewer.frames("bfs", raw=False) for _ in range(viewing.MAX_VIEWERS)]
     waiting = [await entered(frames) for frames in all_frames]
     assert viewer.is_full
     assert [frame async for frame in viewer.frames("bfs", raw=False)] == []
     waiting[0].cancel()
     await asyncio.gather(waiting[0], return_exceptions=True)
-    assert viewer._onlookers.total() == viewing.MOST_ONLOOKERS - 1
+    assert viewer._viewers.total() == viewing.MAX_VIEWERS - 1
     viewer.close()
     await asyncio.gather(*waiting, return_exceptions=True)
 
 
-async def test_frames_are_made_while_somebody_looks_and_not_when_the_last_one_has_gone() -> None:
+async def test_frames_are_made_only_while_there_are_viewers() -> None:
     screen = a_screen("bfs")
     viewer = Viewer([screen])
     running = asyncio.create_task(viewer.run())
@@ -118,9 +118,9 @@ async def test_frames_are_made_while_somebody_looks_and_not_when_the_last_one_ha
     frames = viewer.frames("bfs", raw=False)
     assert isinstance(frames, AsyncGenerator)
     assert events(await anext(frames))["frame"]["number"] == 1
-    assert viewer._somebody.is_set()
+    assert viewer._has_viewers.is_set()
     await frames.aclose()
-    assert not viewer._somebody.is_set()
+    assert not viewer._has_viewers.is_set()
     assert not screen.is_watched
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
@@ -133,7 +133,7 @@ async def test_closing_sends_everybody_home_also_who_comes_later() -> None:
     with pytest.raises(StopAsyncIteration):
         await waiting
     assert [frame async for frame in viewer.frames("bfs", raw=False)] == []
-    assert viewer._onlookers.total() == 0
+    assert viewer._viewers.total() == 0
 
 
 def gateway_for(broker: LocalBroker, **tables: Any) -> Gateway:  # noqa: ANN401  tables of any kind
