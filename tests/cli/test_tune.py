@@ -65,6 +65,21 @@ def test_a_table_is_searched_and_the_setting_that_is_recommended_would_start(
     assert (checked.returncode, "streams of records: people" in checked.stdout) == (0, True)
 
 
+def test_a_search_ends_with_its_time_budget_and_says_what_it_did_not_try(
+    table: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "tuned"
+    options = "--qi", "age,sex", "-k", "2:9", "--model", "cells", "--jobs", "1", "--out", out
+    done = anonymizer("tune", table, *options, "--time-budget", "1e-9")
+    assert done.returncode == 0, done.stderr
+    assert "8 configurations had no time: start the command again" in done.stderr
+    assert {each["state"] for each in results(out)["trials"]} == {"no_time"}
+    assert not (out / "recommended.toml").exists()
+    done = anonymizer("tune", table, *options, "--time-budget", "0")
+    assert done.returncode == 0, done.stderr
+    assert {each["state"] for each in results(out)["trials"]} == {"tried"}
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -1,4 +1,4 @@
-"""The plot of a search: what privacy costs, the front, and what is recommended."""
+"""Plot of a search: the cost of privacy, the front and the recommendation."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
@@ -13,7 +13,8 @@ from anonymizer.app.tuning.tune_report import Judged, TuneReport
 def draw_front(file: BinaryIO, report: TuneReport) -> None:
     """Draw score (without a target: loss) over deletion and over k times l.
 
-    Grey is outside the bounds, blue within, ringed on the front, red what is recommended.
+    Grey points are outside the bounds, blue ones within; points of the front have a ring, and the
+    recommended one is red.
     """
     trials = [trial for trial in report.trials if trial.state == "tried" and trial.n_classes]
     with png(file, width_in=10, height_in=4.4) as figure:
@@ -23,7 +24,7 @@ def draw_front(file: BinaryIO, report: TuneReport) -> None:
         over_deletion.set_xlabel("records suppressed")
         over_deletion.xaxis.set_major_formatter(PercentFormatter(1))
         over_deletion.set_xlim(left=-0.002)
-        over_deletion.set_title(f"What can be afforded of {report.name}", parse_math=False)
+        over_deletion.set_title(f"What is affordable for {report.name}", parse_math=False)
         over_deletion.set_ylabel(
             "information loss (GCP)" if report.target is None else "score of a model"
         )
@@ -34,7 +35,8 @@ def draw_front(file: BinaryIO, report: TuneReport) -> None:
             lambda trial: trial.configuration.k * trial.configuration.l,
         )
         over_privacy.set_xlabel("k times l")
-        over_privacy.set_xscale("log", base=2)
+        if trials:  # an empty plot has no logarithmic scale
+            over_privacy.set_xscale("log", base=2)
         over_privacy.xaxis.set_major_formatter(lambda x, _at: f"{x:g}")
         over_privacy.set_title("What privacy costs")
         for axes in (over_deletion, over_privacy):
@@ -57,10 +59,10 @@ def _points(
     draw([t for t in trials if t.front], "front", s=46, **ring)
     draw([t for t in trials if t.recommended], "recommended", s=70, color=RED, marker="D")
     if report.original_score is not None:
-        label = "of the records as they are"
+        label = "with the original records"
         axes.axhline(report.original_score, color=INK, linewidth=0.8, label=label)
     if report.min_score is not None:
-        label = "least score"
+        label = "required score"
         axes.axhline(report.min_score, color=INK, linewidth=0.8, linestyle=":", label=label)
 
 

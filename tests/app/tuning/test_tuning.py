@@ -36,6 +36,7 @@ from anonymizer.app.tuning.model_score import LEAST_LEAF, score_of_original, sco
 from anonymizer.app.tuning.proposal import proposal_for_stream, proposal_for_table
 from anonymizer.app.tuning.search import Search, search, tune
 from anonymizer.app.tuning.space import Configuration, Space
+from anonymizer.app.tuning.time_shares import RowTime
 from anonymizer.app.tuning.trial import Row, Trial, try_row
 from anonymizer.app.tuning.tune_report import Sort, TuneReport, front, report_of
 from anonymizer.domain.arrays import Int32Array
@@ -218,6 +219,37 @@ def test_a_search_that_was_ended_goes_on_and_finds_the_same(tmp_path: Path) -> N
     assert seen[0] == 4
     assert Journal(path, made.digest()).known == {each.configuration: each for each in whole}
     assert not Journal(path, bench(seed=1).digest()).known
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_had_no_time_is_listed_as_such_and_tried_when_the_search_is_continued(
+    jobs: int, tmp_path: Path
+) -> None:
+    made = bench()
+    late = Journal(tmp_path / "late.jsonl", made.digest())
+    none = search(made, grid(), late, jobs=jobs, deadline_s=time.monotonic())
+    assert [trial.configuration for trial in none] == grid()
+    assert {trial.state for trial in none} == {"no_time"}
+    assert not late.known
+    whole = found(made, tmp_path)
+    assert search(made, grid(), late, jobs=jobs) == whole
+    again = Journal(tmp_path / "late.jsonl", made.digest())
+    assert search(made, grid(), again, deadline_s=time.monotonic()) == whole
+    report = report_of(
+        made, none, name="t", target="x", min_score=0.0, max_deletion=1.0, sort="score", left_out={}
+    )
+    assert (len(report.trials), report.within, report.recommended) == (len(none), (), None)
+
+
+def test_a_search_ends_with_its_time_and_says_that_it_was_cut_short() -> None:
+    made = bench(4_000)
+    now = time.monotonic()
+    row_time = RowTime(now + 60, now + 1.5)
+    (trial,) = try_row(made, Row("kd", 5, 2, (), (1,)), max_deletion=1.0, row_time=row_time)
+    assert (trial.state, trial.cut_short) == ("tried", True)
+    assert row_time.searched_s < 3
+    (tree,) = try_row(made, Row("cells", 5, 1, (), (1,)), max_deletion=1.0)
+    assert not tree.cut_short
 
 
 def test_a_bound_prunes_early_and_the_journal_serves_every_other_bound(tmp_path: Path) -> None:
