@@ -1,4 +1,4 @@
-"""Fixtures: real Mosquittos, a fresh one for each test (they start in about 20 ms)."""
+"""Fixtures: Mosquitto brokers, a new one for each test (each starts in about 20 ms)."""
 
 import base64
 import hashlib
@@ -16,7 +16,7 @@ USER, PASSWORD = "gateway", "open sesame"
 
 @dataclass(frozen=True)
 class Certificates:
-    """Made for one run of the tests; `other_ca` signed none of them."""
+    """Certificates made for one test run; `other_ca` signed none of them."""
 
     ca: Path
     other_ca: Path
@@ -57,7 +57,7 @@ def _signed(folder: Path, name: str) -> Path:
 
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    """A certificate authority, a stranger to it, and certificates for both ends."""
+    """Two certificate authorities, and certificates of the first for server and client."""
     folder = tmp_path_factory.mktemp("certificates")
     return Certificates(
         ca=_authority(folder, "ca"),
@@ -71,7 +71,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture
 async def broker(tmp_path: Path) -> AsyncIterator[LocalBroker]:
-    """Anyone is let in."""
+    """A broker that accepts any client."""
     started = mosquitto(tmp_path)
     await started.start()
     yield started
@@ -80,7 +80,7 @@ async def broker(tmp_path: Path) -> AsyncIterator[LocalBroker]:
 
 @pytest.fixture
 async def persistent_broker(tmp_path: Path) -> AsyncIterator[LocalBroker]:
-    """Sessions outlive its stop."""
+    """A broker whose sessions survive a restart."""
     started = mosquitto(tmp_path, persistence=True)
     await started.start()
     yield started
@@ -89,7 +89,7 @@ async def persistent_broker(tmp_path: Path) -> AsyncIterator[LocalBroker]:
 
 @pytest.fixture
 async def password_broker(tmp_path: Path) -> AsyncIterator[LocalBroker]:
-    """Lets in USER with PASSWORD, who may use `allowed/#` alone."""
+    """A broker that accepts only USER with PASSWORD, and only on `allowed/#`."""
     salt = b"twelve bytes"
     digest = hashlib.pbkdf2_hmac("sha512", PASSWORD.encode(), salt, 101)
     encoded = "$".join(base64.b64encode(part).decode() for part in (salt, digest))
@@ -108,7 +108,7 @@ async def password_broker(tmp_path: Path) -> AsyncIterator[LocalBroker]:
 
 @pytest.fixture
 async def tls_broker(tmp_path: Path, certificates: Certificates) -> AsyncIterator[LocalBroker]:
-    """Speaks TLS with those who show a certificate of the same authority."""
+    """A TLS broker that accepts only clients with a certificate of the same authority."""
     started = mosquitto(
         tmp_path,
         f"cafile {certificates.ca}",

@@ -1,7 +1,7 @@
-"""See to it that there is a Mosquitto 2: `python -m tests.mosquitto`, run by `make test`.
+"""Ensure that Mosquitto 2 is installed: `python -m tests.mosquitto`, run by `make test`.
 
-Finds one, or installs it with apt where that may be done, or exits 2 with one line that says how
-to get it. Nothing is skipped for want of a broker.
+It finds Mosquitto, or installs it with apt if it may, or exits with 2 and one line that says how
+to install it. No test is skipped because there is no broker.
 """
 
 import os
@@ -21,20 +21,20 @@ HOW = (
 
 
 def version_of(program: Path) -> tuple[int, ...]:
-    """Return the version a Mosquitto prints of itself; () if it prints none."""
-    said = subprocess.run([program, "-h"], capture_output=True, text=True, check=False).stdout
-    found = re.search(r"mosquitto version (\d+)\.(\d+)", said)
+    """Return the version that a Mosquitto prints; () if it prints none."""
+    output = subprocess.run([program, "-h"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"mosquitto version (\d+)\.(\d+)", output)
     return tuple(map(int, found.groups())) if found else ()
 
 
 def good_mosquitto() -> bool:
-    """Return whether this machine has one that will do."""
+    """Return whether a recent enough Mosquitto is installed."""
     program = find_mosquitto()
     return program is not None and version_of(program) >= WANTED
 
 
 def install() -> None:
-    """Install it, if we are root on a machine with apt; else do nothing."""
+    """Install Mosquitto as root with apt; else do nothing."""
     apt = shutil.which("apt-get")
     if apt is None or os.geteuid() != 0:
         return
@@ -47,7 +47,7 @@ def install() -> None:
 
 
 def main() -> int:
-    """Return the exit code: 0 there is one, 2 there is none."""
+    """Return the exit code: 0 if Mosquitto is installed, else 2."""
     if good_mosquitto():
         return 0
     install()

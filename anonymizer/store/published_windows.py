@@ -1,4 +1,4 @@
-"""The published windows of a store, read beside the gateway that writes it."""
+"""Reader of the published windows of a store, while a gateway writes to it."""
 
 import json
 import sqlite3
@@ -9,9 +9,9 @@ from typing import Any
 from urllib.parse import quote
 
 from anonymizer.pipeline.records.store_port import Release
-from anonymizer.store.sqlite_file import APPLICATION_ID, VERSION, mistake
+from anonymizer.store.sqlite_file import APPLICATION_ID, VERSION, store_error
 
-# Whole windows alone: of a part of one, a larger k would be answered otherwise than of all of it.
+# Only whole windows: a query with a larger k would have a different answer for a part of one.
 _WHOLE = (
     " FROM windows AS w JOIN streams ON streams.id = w.stream"
     " WHERE NOT EXISTS (SELECT 1 FROM classes AS c WHERE c.published_at IS NULL"
@@ -22,34 +22,34 @@ _WHOLE = (
 
 
 class ReleaseReader:
-    """Reads what was published, and nothing else; implements `releases.ReleaseStore`.
+    """Reads published data only; implements `anonymizer.pipeline.records.store_port.ReleaseStore`.
 
-    Every call opens the file anew and lets it go at once: whoever reads for long keeps the
-    gateway from erasing what lies in its write-ahead log. About 0.2 ms.
+    Every call opens the file and closes it at once, because a long read transaction would keep
+    the gateway from erasing its write-ahead log. About 0.2 ms a call.
 
     Parameters
     ----------
     path
-        Of a store that is there.
+        Path of an existing store.
 
     Raises
     ------
     SettingsError
-        From any method, if the file cannot be read or is no store.
+        From any method, if the file cannot be read or is not a store.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def within(self, stream: str, *, start: float, end: float, limit: int) -> list[Release]:
-        """Return the releases whose windows lie within a time, oldest first."""
+        """Return the releases whose windows are within a time span, oldest first."""
         return self._releases(
             f"{_WHOLE} AND name = ? AND starts >= ? AND ends <= ? ORDER BY starts LIMIT ?",
             (stream, start, end, limit),
         )
 
     def newest(self, streams: Sequence[str], *, limit: int, offset: int) -> list[Release]:
-        """Return releases of streams, newest first."""
+        """Return the releases of some streams, newest first."""
         marks = ", ".join("?" * len(streams))
         return self._releases(
             f"{_WHOLE} AND name IN ({marks}) ORDER BY starts DESC, name LIMIT ? OFFSET ?",
@@ -57,7 +57,7 @@ class ReleaseReader:
         )
 
     def count(self, streams: Sequence[str]) -> int:
-        """Return how many releases of streams there are."""
+        """Return the number of releases of some streams."""
         marks = ", ".join("?" * len(streams))
         with self._reading() as db:
             (n,) = db.execute(
@@ -67,7 +67,7 @@ class ReleaseReader:
         return int(n)
 
     def classes(self, release: Release) -> list[bytes]:
-        """Return the classes of a release, as they were published; fewer while they are erased."""
+        """Return the published payloads of a release; fewer if some are being erased."""
         with self._reading() as db:
             rows = db.execute(
                 "SELECT payload FROM classes JOIN streams ON streams.id = stream"
@@ -90,9 +90,9 @@ class ReleaseReader:
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
         if not self._path.exists():
-            raise mistake(self._path, "there is no such file")
+            raise store_error(self._path, "there is no such file")
         try:
-            # Each thread its own; `mode=ro` makes no file where there is none.
+            # A connection for each call, since threads cannot share one; `mode=ro` creates no file.
             db = sqlite3.connect(f"file:{quote(str(self._path))}?mode=ro", uri=True)
             try:
                 check_kind(db, self._path)
@@ -101,11 +101,11 @@ class ReleaseReader:
             finally:
                 db.close()
         except sqlite3.Error as error:
-            raise mistake(self._path, f"cannot be read: {error}") from None
+            raise store_error(self._path, f"cannot be read: {error}") from None
 
 
 def check_kind(db: sqlite3.Connection, path: Path) -> None:
-    """Refuse what is no store of this version.
+    """Check that a database is a store of this version.
 
     Raises
     ------
@@ -115,4 +115,4 @@ def check_kind(db: sqlite3.Connection, path: Path) -> None:
     (application,) = db.execute("PRAGMA application_id").fetchone()
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if (application, version) != (APPLICATION_ID, VERSION):
-        raise mistake(path, "is no store of records of this version")
+        raise store_error(path, "is not a store of records of this version")

@@ -1,4 +1,7 @@
-"""The store of the records flow. Every method that changes something is one transaction."""
+"""The record store: raw parts, histories and releases of the records flow in a SQLite file.
+
+Every method that changes anything is one transaction.
+"""
 
 import json
 import os
@@ -21,27 +24,27 @@ from anonymizer.pipeline.records.store_port import (
     Taken,
     Waiting,
 )
-from anonymizer.store.sqlite_file import mistake, open_file
+from anonymizer.store.sqlite_file import open_file, store_error
 
-_ASKED_AT_ONCE = 500
+_VEHICLES_PER_QUERY = 500
 
 
 class RecordStore:
     """A SQLite file; implements `anonymizer.pipeline.records.store_port.Store`.
 
-    What is deleted is overwritten with zeros, in the file and in its write-ahead log.
+    Deleted data is overwritten with zeros, in the file and in its write-ahead log.
 
     Parameters
     ----------
     path
-        Made when it is not there.
+        Path of the file, which is created if it does not exist.
     keep_published_s
         How long published classes are kept.
 
     Raises
     ------
     SettingsError
-        If the file cannot be used; from any method also when the disk is full.
+        If the file cannot be used. Any method raises it too, for example if the disk is full.
     """
 
     def __init__(self, path: Path, *, keep_published_s: float) -> None:
@@ -54,7 +57,7 @@ class RecordStore:
             self._batch, self._n_recent = self._recent_bounds()
 
     def close(self) -> None:
-        """Let the file go. A second call does nothing."""
+        """Close the file. A second call has no effect."""
         if self._lock >= 0:
             self._db.close()
             os.close(self._lock)
@@ -62,12 +65,12 @@ class RecordStore:
 
     @property
     def size_bytes(self) -> int:
-        """The file, and the log beside it."""
+        """Size of the file and its write-ahead log."""
         log = self._path.with_name(self._path.name + "-wal")
         return sum(file.stat().st_size for file in (self._path, log) if file.exists())
 
     def recall(self, stream: str, *, shape: str, n_sources: int) -> Recalled:
-        """Return what is stored of a stream; see `Store.recall`."""
+        """Return the stored state of a stream; see `Store.recall`."""
         with self._transaction():
             known = self._db.execute(
                 "SELECT id, shape FROM streams WHERE name = ?", (stream,)
@@ -87,21 +90,21 @@ class RecordStore:
             return self._recalled(stream, n_sources)
 
     def retire(self, streams: Iterable[str]) -> int:
-        """Erase the raw parts of all streams but these, settled as redeclared; return how many."""
+        """Erase the raw parts of all other streams as redeclared; return their number."""
         with self._transaction():
             known = self._db.execute("SELECT id, name FROM streams").fetchall()
             kept = set(streams)
             return sum(self._forget(id_) for id_, name in known if name not in kept)
 
     def recent(self) -> list[bytes]:
-        """Return the digests of the last messages taken, oldest first."""
+        """Return the digests of the last accepted messages, oldest first."""
         with self._reading():
             rows = self._db.execute("SELECT digests FROM recent ORDER BY batch").fetchall()
         joined = b"".join(row[0] for row in rows)
         return [joined[i : i + DIGEST_BYTES] for i in range(0, len(joined), DIGEST_BYTES)]
 
     def take(self, batches: Sequence[Taken], digests: bytes) -> None:
-        """Keep what a batch of arrivals changes; see `Store.take`."""
+        """Store the changes of a batch of messages; see `Store.take`."""
         with self._transaction():
             for taken in batches:
                 of = self._id_of[taken.stream]
@@ -121,15 +124,15 @@ class RecordStore:
             self._remember(digests)
 
     def memories(self, stream: str, vehicles: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return what is remembered of vehicles; see `Store.memories`."""
+        """Return the stored histories of vehicles; see `Store.memories`."""
         of = self._id_of[stream]
         found: dict[bytes, bytes] = {}
         with self._reading():
-            for i in range(0, len(vehicles), _ASKED_AT_ONCE):
-                some = vehicles[i : i + _ASKED_AT_ONCE]
+            for i in range(0, len(vehicles), _VEHICLES_PER_QUERY):
+                some = vehicles[i : i + _VEHICLES_PER_QUERY]
                 marks = ", ".join("?" * len(some))
                 found |= self._db.execute(
-                    "SELECT vehicle, state FROM vehicles"  # noqa: S608  marks alone are put in
+                    "SELECT vehicle, state FROM vehicles"  # noqa: S608  only marks are inserted
                     f" WHERE stream = ? AND vehicle IN ({marks})",
                     (of, *some),
                 ).fetchall()
@@ -175,11 +178,11 @@ class RecordStore:
             self._account(of, closed.news)
             self._purge(closed.at - self._keep_published_s)
         with self._reading():
-            # The log holds what the file no longer does.
+            # The log still has the data that was erased from the file.
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def waiting(self, *, limit: int) -> list[Waiting]:
-        """Return the classes that wait for the broker, oldest first."""
+        """Return the classes that wait to be published, oldest first."""
         with self._reading():
             rows = self._db.execute(
                 "SELECT number, name, n_parts, topic, payload FROM classes"
@@ -194,7 +197,7 @@ class RecordStore:
     def published(
         self, numbers: Sequence[int], news: Mapping[str, Mapping[str, int]], *, at: float
     ) -> None:
-        """Mark classes as taken by the broker; see `Store.published`."""
+        """Mark classes as accepted by the broker; see `Store.published`."""
         with self._transaction():
             self._db.executemany(
                 "UPDATE classes SET published_at = ? WHERE number = ?", ((at, n) for n in numbers)
@@ -203,7 +206,7 @@ class RecordStore:
                 self._account(self._id(stream), of_stream)
 
     def classes(self, stream: str, *, start: float, end: float) -> list[bytes]:
-        """Return the published classes of all windows within a time, as they were published."""
+        """Return the published payloads of all windows within a time span."""
         with self._reading():
             rows = self._db.execute(
                 "SELECT payload FROM classes"
@@ -216,7 +219,7 @@ class RecordStore:
         return [row[0] for row in rows]
 
     def accounts(self) -> dict[str, dict[str, int]]:
-        """Return the accounts of every stream there ever was; no zeros."""
+        """Return the accounts of every stream that was ever declared, without zeros."""
         with self._reading():
             rows = self._db.execute(
                 "SELECT name, outcome, n FROM accounts JOIN streams ON streams.id = stream"
@@ -257,14 +260,14 @@ class RecordStore:
         )
 
     def _forget(self, of: int) -> int:
-        """Erase the raw parts of a stream and what is remembered of its vehicles."""
+        """Erase the raw parts of a stream and the histories of its vehicles; return the parts."""
         n = self._db.execute("DELETE FROM parts WHERE stream = ?", (of,)).rowcount
         self._db.execute("DELETE FROM vehicles WHERE stream = ?", (of,))
         self._account(of, {label_of(Outcome.SUPPRESSED__REDECLARED): n})
         return n
 
     def _id(self, stream: str) -> int:
-        if stream not in self._id_of:  # one that is declared no more, but has classes to publish
+        if stream not in self._id_of:  # it is no longer declared, but has classes to publish
             (self._id_of[stream],) = self._db.execute(
                 "SELECT id FROM streams WHERE name = ?", (stream,)
             ).fetchone()
@@ -298,7 +301,7 @@ class RecordStore:
         return newest, n_bytes // DIGEST_BYTES
 
     def _purge(self, before: float) -> None:
-        # By the window: a part of one would answer a larger k otherwise than all of it.
+        # Whole windows only: a query with a larger k would have a different answer for a part.
         self._db.execute(
             "DELETE FROM classes WHERE published_at IS NOT NULL AND EXISTS (SELECT 1 FROM windows"
             " AS w WHERE w.stream = classes.stream AND w.window = classes.window"
@@ -318,8 +321,8 @@ class RecordStore:
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
-            except BaseException:  # interrupted, too: half of it must never be committed
-                if self._db.in_transaction:  # SQLite has ended it where the disk is full
+            except BaseException:  # also if interrupted: a part must never be committed
+                if self._db.in_transaction:  # if the disk is full, SQLite has ended it already
                     self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
@@ -329,4 +332,4 @@ class RecordStore:
         try:
             yield
         except sqlite3.Error as error:
-            raise mistake(self._path, f"cannot be used: {error}") from None
+            raise store_error(self._path, f"cannot be used: {error}") from None

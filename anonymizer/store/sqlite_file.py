@@ -1,4 +1,7 @@
-"""Opening the file: one process at a time, for its user's eyes, of a kind that is known."""
+"""The SQLite file of the store: its schema, its lock, and the checks when it is opened.
+
+Only one process uses the file at a time, and only its user can read it.
+"""
 
 import fcntl
 import os
@@ -32,8 +35,8 @@ CREATE TABLE accounts (
     PRIMARY KEY (stream, outcome)
 ) WITHOUT ROWID;
 
--- Raw, until the window closes. A vehicle is a keyed digest of its id. Rows follow each other as
--- they come: in any other order each of them would cost a page.
+-- Raw parts, until their window closes. A vehicle is a keyed digest of its id. Rows are stored in
+-- the order of arrival: in any other order each of them would cost a page.
 CREATE TABLE parts (
     stream INTEGER NOT NULL,
     number INTEGER NOT NULL,
@@ -46,7 +49,8 @@ CREATE TABLE parts (
 ) WITHOUT ROWID;
 CREATE INDEX open ON parts (stream, window);
 
--- Digests of the last messages: a broker may deliver again what it was about to hear of.
+-- Digests of the last messages: a broker delivers a message again if it missed our
+-- acknowledgement.
 CREATE TABLE recent (batch INTEGER PRIMARY KEY, digests BLOB NOT NULL);
 
 CREATE TABLE windows (
@@ -59,7 +63,7 @@ CREATE TABLE windows (
     PRIMARY KEY (stream, window)
 ) WITHOUT ROWID;
 
--- Published, or about to be: these very bytes, whatever happens.
+-- Published, or about to be: exactly these bytes, whatever happens.
 CREATE TABLE classes (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     stream INTEGER NOT NULL,
@@ -72,7 +76,7 @@ CREATE TABLE classes (
 CREATE INDEX waiting ON classes (number) WHERE published_at IS NULL;
 CREATE INDEX of_window ON classes (stream, window);
 
--- What the published classes of a vehicle have in common, over the windows.
+-- History of each vehicle: what its published classes have in common over all windows.
 CREATE TABLE vehicles (
     stream INTEGER NOT NULL,
     vehicle BLOB NOT NULL,
@@ -85,58 +89,58 @@ CREATE INDEX unseen ON vehicles (stream, seen);
 
 
 def open_file(path: Path) -> tuple[sqlite3.Connection, int]:
-    """Open or make the file; return a connection, and a lock to be closed after it.
+    """Open or create the file; return a connection, and a lock to close after it.
 
     Raises
     ------
     SettingsError
-        If it cannot be made or used, is another program's, is damaged, of another version, or in
-        use by another gateway.
+        If it cannot be created or used, belongs to another program, is damaged, has another
+        version, or is in use by another gateway.
     """
     lock = _lock(path)
     try:
         _make_private(path)
         return _connect(path), lock
-    except BaseException:  # interrupted, too: the lock must not outlive the attempt
+    except BaseException:  # also if interrupted: the lock must be released
         os.close(lock)
         raise
 
 
-def mistake(path: Path, what: str) -> SettingsError:
-    """Return the error that says what is wrong with the file."""
-    return SettingsError(f"store.path: {path}: {what}")
+def store_error(path: Path, problem: str) -> SettingsError:
+    """Return the error that names the file and its problem."""
+    return SettingsError(f"store.path: {path}: {problem}")
 
 
 def _lock(path: Path) -> int:
-    """Take the file for this process; the lock goes with the process, however it ends."""
+    """Lock the file for this process; the lock is released when the process ends in any way."""
     try:
-        # Beside it: SQLite's own locks would be lost with any descriptor of the file that closes.
+        # A separate file: closing any descriptor of the database would release SQLite's locks.
         lock = os.open(f"{path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
     except OSError as error:
-        raise mistake(path, f"cannot be used: {error.strerror}") from None
+        raise store_error(path, f"cannot be used: {error.strerror}") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(lock)
-        raise mistake(path, "is in use by another gateway") from None
+        raise store_error(path, "is in use by another gateway") from None
     return lock
 
 
 def _make_private(path: Path) -> None:
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE))
-        path.chmod(_MODE)  # SQLite gives the files beside it the same
+        path.chmod(_MODE)  # SQLite uses the same mode for its log and shared memory
     except OSError as error:
-        raise mistake(path, f"cannot be used: {error.strerror}") from None
+        raise store_error(path, f"cannot be used: {error.strerror}") from None
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # Used from one thread at a time, which need not be this one.
+    # It is used by one thread at a time, which may not be this one.
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         for pragma in (
             "journal_mode=WAL",
-            "synchronous=FULL",  # an acknowledgement may follow each commit
+            "synchronous=FULL",  # the broker gets its acknowledgement after the commit
             "secure_delete=ON",
             "temp_store=MEMORY",
             "trusted_schema=OFF",
@@ -145,7 +149,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         _check(connection, path)
     except sqlite3.Error as error:
         connection.close()
-        raise mistake(path, f"is damaged, or no store of records: {error}") from None
+        raise store_error(path, f"is damaged, or not a store of records: {error}") from None
     except SettingsError:
         connection.close()
         raise
@@ -167,9 +171,9 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute(f"PRAGMA user_version={VERSION}")
         connection.execute("COMMIT")
     elif application != APPLICATION_ID:
-        raise mistake(path, "is no store of records")
+        raise store_error(path, "is not a store of records")
     elif version != VERSION:
-        raise mistake(path, f"is of version {version}, this gateway reads version {VERSION}")
+        raise store_error(path, f"has version {version}; this gateway reads version {VERSION}")
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
-        raise mistake(path, "is damaged")
+        raise store_error(path, "is damaged")

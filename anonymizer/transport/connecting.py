@@ -1,4 +1,4 @@
-"""What it takes to be let in by a broker, and how long to wait before asking again."""
+"""Connecting to a broker: address, credentials, TLS, and the backoff after a failure."""
 
 import random
 import ssl
@@ -13,7 +13,7 @@ _PORTS = {"mqtt": 1883, "mqtts": 8883}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Where the broker is and what to show it."""
+    """Address of the broker, and the credentials to present."""
 
     host: str
     port: int
@@ -23,9 +23,9 @@ class Access:
 
 
 def read_access(settings: BrokerSettings) -> Access:
-    """Read password and certificates from their files, anew each time, so that they can rotate.
+    """Read the password and certificates from their files at every call, so that they can rotate.
 
-    Blocks on the file system: not for the event loop.
+    It blocks on the file system, so it must not run on the event loop.
 
     Raises
     ------
@@ -42,23 +42,23 @@ def read_access(settings: BrokerSettings) -> Access:
 
 
 def backoff_s(settings: BrokerSettings, *, attempt: int, rng: random.Random) -> float:
-    """Return how long to wait after the given failed attempt, counted from 1.
+    """Return the seconds to wait after a failed attempt, which is counted from 1.
 
-    Uniform between the least wait and one that doubles with each attempt up to the largest:
-    a thousand clients of a broker that restarts do not come back in step.
+    Uniform between the smallest wait and a bound that doubles with each attempt up to the
+    largest wait, so that the many clients of a restarted broker do not return all at once.
     """
     bound = settings.reconnect_min_s * 2.0 ** min(attempt, 64)
     return rng.uniform(settings.reconnect_min_s, min(settings.reconnect_max_s, bound))
 
 
 def reason_of(error: Exception) -> str:
-    """Return why a connection failed, in words fit for a log."""
+    """Return the reason why a connection failed, in words suitable for a log."""
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the broker's certificate is refused: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
-        reason = getattr(error, "reason", None) or "unknown"  # absent where Python raises it
+        reason = getattr(error, "reason", None) or "unknown"  # absent if Python itself raised it
         return f"TLS failed: {reason.replace('_', ' ').lower()}"
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
@@ -85,7 +85,7 @@ def _tls(settings: BrokerSettings) -> ssl.SSLContext:
         raise TransportError("broker.ca_file cannot be used") from None
     if settings.cert_file is not None:
         try:
-            # An empty password instead of none: OpenSSL would ask for it on the terminal.
+            # An empty password, because without one OpenSSL would prompt on the terminal.
             context.load_cert_chain(settings.cert_file, settings.key_file, password="")
         except OSError:
             raise TransportError("broker.cert_file or broker.key_file cannot be used") from None

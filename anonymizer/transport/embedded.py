@@ -1,7 +1,7 @@
-"""The embedded broker's process: `python -m anonymizer.transport.embedded PORT`.
+"""The process of the embedded broker: `python -m anonymizer.transport.embedded PORT`.
 
-Started by `anonymizer.transport.local_brokers.running_embedded_broker`, and ends when the standard
-input that it inherited ends: the operating system sees to that even if the parent is killed.
+`anonymizer.transport.local_brokers.running_embedded_broker` starts it. It ends when its standard
+input ends, which the operating system ensures even if the parent process is killed.
 """
 
 import asyncio
@@ -29,6 +29,6 @@ async def serve(port: int) -> None:
 
 
 if __name__ == "__main__":
-    # It logs topics, which hold device ids.
+    # The broker logs topics, which contain device ids.
     logging.disable(logging.CRITICAL)
     asyncio.run(serve(int(sys.argv[1])))

@@ -1,4 +1,4 @@
-"""A connection to a broker that comes back by itself, whatever library keeps its sessions."""
+"""A link to a broker that reconnects by itself, independent of the MQTT client library."""
 
 import asyncio
 import contextlib
@@ -14,38 +14,38 @@ from anonymizer.transport.connecting import Access, backoff_s, read_access, reas
 from anonymizer.transport.mqtt_session import Control, Session
 
 ONLINE, OFFLINE, LOST = b"online", b"offline", b"lost"
-"""What stands, retained, on the status topic."""
+"""Retained payloads of the status topic."""
 
 
 class BrokerLink(ABC):
-    """A connection to an MQTT broker that comes back by itself.
+    """A connection to an MQTT broker that reconnects by itself.
 
-    Implements `anonymizer.pipeline.ports.Link`. `run` does the work and belongs to a task of
-    the caller's; the rest may be called from any task of the same loop.
+    Implements `anonymizer.pipeline.ports.Link`. The caller runs `run` in a task of its own; the
+    other methods may be called from any task of the same loop.
 
     Parameters
     ----------
     settings
-        Of the broker.
+        Settings of the broker.
     client_id
-        Whom the broker takes us for; a second client of that name throws the first one out.
+        Id under which the broker knows this client; a second client with it replaces the first.
     deliver
-        Takes the arrivals, about 5 ms of them at a time when they come without pause.
+        Receives deliveries in batches; under continuous load a batch is about 5 ms of messages.
     subscriptions
         Topic filters, each with its QoS, 0 or 1.
     announce
-        Whether to keep the status topic of the settings: `online`, `offline`, or `lost` as the
-        last will.
+        Whether to maintain the status topic of the settings: `online`, `offline`, or `lost` as
+        the last will.
     on_state
-        Called with whether the broker is there and why, whenever that changes and at each
-        attempt that fails.
+        Called with whether the link is connected and the reason, at every change and at every
+        failed attempt.
     connect_timeout_s, close_timeout_s
-        Deadlines of one attempt to connect, until messages flow, and of the good-bye.
+        Deadline of one attempt to connect, until messages flow, and of a clean disconnection.
 
     Notes
     -----
-    With `session_expiry_s` the broker keeps the session while we are away, as it keeps the
-    subscriptions: after `stop_receiving` or `close` it goes on collecting for the next start.
+    With `session_expiry_s` the broker keeps the session and its subscriptions while the client
+    is away: after `stop_receiving` or `close` it queues messages for the next start.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class BrokerLink(ABC):
         close_timeout_s: float = 5.0,
     ) -> None:
         if any(qos not in {0, 1} for _, qos in subscriptions):
-            raise ValueError("subscriptions are at QoS 0 or 1")
+            raise ValueError("subscriptions must be at QoS 0 or 1")
         self._settings = settings
         self._client_id = client_id
         self._deliver = deliver
@@ -82,25 +82,25 @@ class BrokerLink(ABC):
 
     @property
     def connected(self) -> bool:
-        """Whether messages flow at this moment."""
+        """Whether messages can flow now."""
         return self._session is not None and self._session.usable
 
     async def until_connected(self) -> None:
-        """Wait until the broker is there and has taken the subscriptions."""
+        """Wait until the broker has accepted the connection and the subscriptions."""
         await self._up.wait()
 
     async def run(self) -> None:
         """Keep the connection until `close`.
 
-        Raises what `deliver` raised. The broker's failures are reported, never raised.
+        Raises whatever `deliver` raised. Failures of the broker are reported, never raised.
         """
         self._ended.clear()
         try:
             async with asyncio.TaskGroup() as group:
-                keeping = group.create_task(self._keep_connected(), name="mqtt connection")
+                connection = group.create_task(self._keep_connected(), name="mqtt connection")
                 await self._closing.wait()
-                await self._say_goodbye()
-                keeping.cancel()
+                await self._disconnect()
+                connection.cancel()
         finally:
             self._ended.set()
         if self._failure is not None:
@@ -109,9 +109,9 @@ class BrokerLink(ABC):
     async def publish(
         self, messages: Sequence[Outgoing], *, qos: int, timeout_s: float
     ) -> Sequence[bool]:
-        """Publish a batch; return for each message whether the broker has it.
+        """Publish a batch; return for each message whether the broker accepted it.
 
-        A message that was refused is never sent later: the caller decides.
+        A refused message is never sent later; the caller decides what to do with it.
 
         Raises
         ------
@@ -119,30 +119,30 @@ class BrokerLink(ABC):
             If a topic cannot be published to, or for a QoS other than 0 and 1.
         """
         if qos not in {0, 1}:
-            raise ValueError("messages are published at QoS 0 or 1")
+            raise ValueError("messages must be published at QoS 0 or 1")
         if self._session is None or not self._session.usable:
             return [False] * len(messages)
         return await self._session.publish(messages, qos=qos, timeout_s=timeout_s)
 
     def acknowledge(self, receipts: Iterable[int]) -> None:
-        """Tell the broker that these deliveries are settled; unknown receipts do nothing.
+        """Acknowledge deliveries to the broker; unknown receipts are ignored.
 
-        What is not settled when the connection is lost comes again with a new receipt, if the
-        broker keeps the session.
+        A delivery that is not acknowledged when the connection is lost is delivered again with a
+        new receipt, if the broker keeps the session.
         """
         if self._session is not None:
             self._session.acknowledge(receipts)
 
     async def stop_receiving(self) -> None:
-        """End the inflow: nothing is delivered any more, on this connection or a later one."""
+        """Stop deliveries, on this connection and on later ones."""
         self._receiving = False
         if self._session is not None:
-            # A session that outlives us must go on collecting what comes while we are away.
-            lasting = self._settings.session_expiry_s > 0
-            self._session.stop_receiving(unsubscribe=bool(self._subscriptions) and not lasting)
+            # A kept session must keep its subscriptions, to queue messages for the next start.
+            kept = self._settings.session_expiry_s > 0
+            self._session.stop_receiving(unsubscribe=bool(self._subscriptions) and not kept)
 
     async def close(self) -> None:
-        """Say good-bye within the deadline; `run` returns. A second call does nothing more."""
+        """Disconnect within the deadline, so that `run` returns. A second call has no effect."""
         self._closing.set()
         await self._ended.wait()
 
@@ -158,7 +158,7 @@ class BrokerLink(ABC):
             await asyncio.sleep(backoff_s(self._settings, attempt=attempt, rng=rng))
 
     async def _one_connection(self) -> None:
-        """Connect, and return when the connection has failed or ended."""
+        """Connect once; return when the connection has failed or ended."""
         try:
             async with asyncio.timeout(self._connect_timeout_s):
                 session = await self._connect()
@@ -179,7 +179,7 @@ class BrokerLink(ABC):
             self._closing.set()
 
     async def _connect(self) -> Session:
-        """Return a session that is usable, or was refused or lost with its reason."""
+        """Return a session, which is usable or was refused or lost with a reason."""
         access = await asyncio.to_thread(read_access, self._settings)
         session = self._session = self._new_session(access)
         try:
@@ -194,7 +194,7 @@ class BrokerLink(ABC):
             session.connect()
             await session.decided.wait()
             await self._set_status(session, ONLINE)
-        except BaseException:  # cancelled, too: a half-open connection must not outlive us
+        except BaseException:  # also if cancelled: no half-open connection may remain
             session.end("given up")
             raise
         self._subscribed |= session.usable
@@ -206,7 +206,7 @@ class BrokerLink(ABC):
                 session,
                 access=access,
                 subscriptions=self._subscriptions if self._receiving else (),
-                # At first, the filters of a kept session may be those of older settings.
+                # At the first connection, a kept session may have the filters of older settings.
                 renew=not self._subscribed,
                 will_topic=self._settings.status_topic if self._announce else None,
             )
@@ -229,10 +229,10 @@ class BrokerLink(ABC):
         renew: bool,
         will_topic: str | None,
     ) -> Control:
-        """Return who keeps this session.
+        """Return the control of a session.
 
-        `renew` asks for the subscriptions even if the broker has kept the session; on
-        `will_topic` the broker is to say `LOST`, retained, when the connection breaks.
+        With `renew` it subscribes even if the broker has kept the session. On `will_topic` the
+        broker publishes `LOST`, retained, when the connection breaks.
         """
 
     async def _set_status(self, session: Session, status: bytes) -> None:
@@ -240,7 +240,7 @@ class BrokerLink(ABC):
             message = Outgoing(self._settings.status_topic, status, retain=True)
             await session.publish([message], qos=1, timeout_s=self._close_timeout_s)
 
-    async def _say_goodbye(self) -> None:
+    async def _disconnect(self) -> None:
         if self._session is not None and self._session.usable:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._close_timeout_s):

@@ -1,8 +1,8 @@
-"""Brokers of one's own, on the loopback interface, for demos and tests.
+"""Local brokers on the loopback interface, for demos and tests.
 
-Mosquitto where there is one. The embedded broker needs nothing else on the machine, speaks
-MQTT 3.1.1 only, carries about a thousand messages a second and loses acknowledged messages in
-bursts: good for a demo and for nothing more.
+Mosquitto is used if it is installed. The embedded broker needs nothing else on the machine, but
+speaks only MQTT 3.1.1, handles about a thousand messages a second and loses acknowledged messages
+in bursts. It is good enough for a demo and for nothing more.
 """
 
 import asyncio
@@ -18,9 +18,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 from anonymizer.errors import TransportError
+from anonymizer.extras import require
 
 MOSQUITTO_LIMITS = (
-    # Mosquitto's defaults silently drop: 20 messages under way, 1,000 queued for a client.
+    # Mosquitto's defaults drop messages silently: 20 in flight, 1,000 queued for a client.
     "max_inflight_messages 2000",
     "max_queued_messages 0",
     "max_queued_bytes 268435456",
@@ -34,20 +35,20 @@ _LOG_LINES = 1000
 
 
 class LocalBroker:
-    """A broker in a process of its own, which can be stopped and started again.
+    """A broker in its own process, which can be stopped and started again.
 
     Parameters
     ----------
     command
-        The command that runs it on a given port.
+        Returns the command that runs it on a given port.
     ready
-        What a line of its output holds when it accepts connections.
+        Text of the output line that reports that it accepts connections.
     port
-        Of 127.0.0.1; 0: a free one, chosen at the first start and kept.
+        Port on 127.0.0.1; 0: a free one, chosen at the first start and kept.
     scheme
-        Of its address: `mqtt` or `mqtts`.
+        Scheme of its address, `mqtt` or `mqtts`.
     start_timeout_s, stop_timeout_s
-        How long it may take to be ready, and to end before it is killed.
+        How long it may take to become ready, and to end before it is killed.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class LocalBroker:
         stop_timeout_s: float = 5.0,
     ) -> None:
         self.log: deque[str] = deque(maxlen=_LOG_LINES)
-        """The last lines of its output since it was started."""
+        """The last lines of its output since the last start."""
         self._command = command
         self._ready = ready
         self._port = port
@@ -73,7 +74,7 @@ class LocalBroker:
 
     @property
     def url(self) -> str:
-        """Where clients find it."""
+        """Address for clients."""
         return f"{self._scheme}://127.0.0.1:{self._port}"
 
     async def start(self) -> None:
@@ -82,23 +83,24 @@ class LocalBroker:
         Raises
         ------
         TransportError
-            If it does not come up; the message holds its last line.
+            If it does not start; the message contains its last line of output.
         """
         attempts = 1 if self._port else _ATTEMPTS
         for _ in range(attempts):
             port = self._port or _free_port()
-            if await self._launched(port):
+            if await self._launch(port):
                 self._port = port
                 return
-            await self.stop()  # most likely someone else took the port just now
-        raise TransportError(f"the broker did not start: {self.log[-1] if self.log else 'silent'}")
+            await self.stop()  # most likely another process took the port just now
+        reason = self.log[-1] if self.log else "it wrote no output"
+        raise TransportError(f"the broker did not start: {reason}")
 
     async def stop(self) -> None:
-        """End it; what it is to persist is saved."""
+        """Terminate it; a persistent broker saves its state first."""
         await self._end(lambda process: process.terminate())
 
     async def kill(self) -> None:
-        """End it as a crash would."""
+        """Kill it, which is like a crash."""
         await self._end(lambda process: process.kill())
 
     def send_signal(self, number: int) -> None:
@@ -106,34 +108,35 @@ class LocalBroker:
         if self._process is not None:
             self._process.send_signal(number)
 
-    async def _launched(self, port: int) -> bool:
+    async def _launch(self, port: int) -> bool:
+        """Start the process; return whether it became ready in time."""
         self.log.clear()
         self._process = await asyncio.create_subprocess_exec(
             *self._command(port),
-            stdin=subprocess.PIPE,  # its end tells the embedded broker that we are gone
+            stdin=subprocess.PIPE,  # when it ends, the embedded broker ends too
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # a Ctrl-C is for us; its clients say good-bye first
+            start_new_session=True,  # Ctrl-C is not for the broker: its clients disconnect first
         )
-        decided: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        reading = self._read_log(self._process, decided)
+        is_ready: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        reading = self._read_log(self._process, is_ready)
         self._reader = asyncio.create_task(reading, name="broker log")
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._start_timeout_s):
-                return await decided
+                return await is_ready
         return False
 
     async def _read_log(
-        self, process: asyncio.subprocess.Process, decided: asyncio.Future[bool]
+        self, process: asyncio.subprocess.Process, is_ready: asyncio.Future[bool]
     ) -> None:
-        """Keep the output flowing until it ends, and decide whether the start has worked."""
+        """Read the output until it ends, and decide whether the broker has become ready."""
         output = process.stdout or asyncio.StreamReader()
         async for line in output:
             self.log.append(line.decode(errors="replace").rstrip())
-            if self._ready in self.log[-1] and not decided.done():
-                decided.set_result(True)
-        if not decided.done():
-            decided.set_result(False)
+            if self._ready in self.log[-1] and not is_ready.done():
+                is_ready.set_result(True)
+        if not is_ready.done():
+            is_ready.set_result(False)
 
     async def _end(self, how: Callable[[asyncio.subprocess.Process], None]) -> None:
         process, reader = self._process, self._reader
@@ -152,7 +155,7 @@ class LocalBroker:
 
 
 def find_mosquitto() -> Path | None:
-    """Return the Mosquitto broker of this machine; None if there is none."""
+    """Return the path of the installed Mosquitto broker; None if there is none."""
     folders = [os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin", "/opt/homebrew/sbin"]
     found = shutil.which("mosquitto", path=os.pathsep.join(folders))
     return Path(found) if found else None
@@ -161,19 +164,19 @@ def find_mosquitto() -> Path | None:
 def mosquitto(
     folder: Path, *config_lines: str, port: int = 0, persistence: bool = False
 ) -> LocalBroker:
-    """Return a Mosquitto, not started yet, that lives in a folder of its own.
+    """Return a Mosquitto broker with its own folder; it is not started yet.
 
     Parameters
     ----------
     folder
-        For its configuration and what it persists.
+        Folder for its configuration and persistent state.
     config_lines
-        Further configuration. Without `allow_anonymous` anyone is let in; with `certfile` it
-        speaks TLS.
+        Additional configuration. Unless it contains `allow_anonymous`, any client is accepted;
+        with `certfile` the broker speaks TLS.
     port
-        0: a free one.
+        Port on 127.0.0.1; 0: a free one.
     persistence
-        Whether sessions outlive it.
+        Whether sessions survive a restart.
 
     Raises
     ------
@@ -193,7 +196,7 @@ def mosquitto(
             *(line for line in MOSQUITTO_LIMITS if line.split(" ")[0] not in given),
             f"persistence {str(persistence).lower()}",
             f"persistence_location {folder}/",
-            # Started by root it would become a user who cannot read the folder.
+            # If started by root, it would switch to a user who cannot read the folder.
             *(["user root"] if os.geteuid() == 0 else []),
         ]
         config = folder / "mosquitto.conf"
@@ -217,7 +220,8 @@ async def running_mosquitto(
 
 @contextlib.asynccontextmanager
 async def running_embedded_broker(*, port: int = 0) -> AsyncIterator[str]:
-    """Run the embedded broker and yield its address. It ends with us, however we end."""
+    """Run the embedded broker and yield its address. It ends with this process in any case."""
+    require("demo")
     module = "anonymizer.transport.embedded"
     broker = LocalBroker(
         lambda port: [sys.executable, "-m", module, str(port)], ready="ready", port=port

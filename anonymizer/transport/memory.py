@@ -1,8 +1,8 @@
-"""A broker without a network, for tests of whatever stands on a `Link`.
+"""An in-memory broker and link, for tests of code that uses a `Link`.
 
-Deliveries arrive on the event loop, in batches and in order, as they do from a real broker;
-nothing sleeps and nothing is random. A test takes the network away with `MemoryLink.go_down`
-and gives it back with `MemoryLink.come_up`.
+Deliveries arrive on the event loop, in batches and in order, as from a real broker. Nothing
+sleeps and nothing is random. `MemoryLink.go_down` simulates a lost connection,
+`MemoryLink.come_up` its return.
 """
 
 import asyncio
@@ -15,44 +15,44 @@ from anonymizer.pipeline.ports import Deliver, Delivery, Outgoing
 
 
 def topic_matches(topic_filter: str, topic: str) -> bool:
-    """Return whether a topic fits a filter with `+` and `#`.
+    """Return whether a topic matches a filter with `+` and `#`.
 
-    As in section 4.7 of MQTT 5: `#` takes the parent too, and a wildcard in front takes no
+    As in section 4.7 of MQTT 5: `#` also matches the parent, and a leading wildcard matches no
     topic that begins with `$`.
     """
     if topic.startswith("$") and topic_filter[:1] in {"+", "#"}:
         return False
-    wanted, levels = topic_filter.split("/"), topic.split("/")
-    for i, level in enumerate(wanted):
+    pattern, levels = topic_filter.split("/"), topic.split("/")
+    for i, level in enumerate(pattern):
         if level == "#":
             return True
         if i >= len(levels) or level not in {"+", levels[i]}:
             return False
-    return len(wanted) == len(levels)
+    return len(pattern) == len(levels)
 
 
 @dataclass(slots=True, kw_only=True, repr=False)
 class _Session:
-    """What the broker knows of one client; `unsettled` and `waiting` are in order of arrival."""
+    """The broker's state of one client; `unsettled` and `waiting` are in order of arrival."""
 
     link: "MemoryLink | None"
     waiting: deque[tuple[Delivery, int]] = field(default_factory=deque)
-    """Messages with their QoS, without receipts yet."""
+    """Messages that have no receipt yet, with their QoS."""
     unsettled: dict[int, Delivery] = field(default_factory=dict)
     subscriptions: tuple[tuple[str, int], ...] = ()
 
     def qos_of(self, topic: str) -> int | None:
-        """Return the best QoS of the subscriptions that fit; None when none does."""
+        """Return the highest QoS of the matching subscriptions; None if none matches."""
         return max((q for f, q in self.subscriptions if topic_matches(f, topic)), default=None)
 
 
 class MemoryBroker:
-    """Takes messages and passes them on to the links attached to it.
+    """Passes messages on to the links attached to it.
 
     Parameters
     ----------
     max_queued
-        Messages that wait for one client; further ones are dropped, as real brokers do.
+        Most messages queued for one client; further ones are dropped, as by real brokers.
     """
 
     def __init__(self, *, max_queued: int = 100_000) -> None:
@@ -63,7 +63,7 @@ class MemoryBroker:
         """The retained message of each topic that has one."""
 
     def attach(self, link: "MemoryLink") -> None:
-        """Let a client in; what it left unsettled comes first, with new receipts."""
+        """Connect a client; its unsettled deliveries come first, with new receipts."""
         session = self._sessions.get(link.client_id)
         if session is not None:
             session.link = link
@@ -77,7 +77,7 @@ class MemoryBroker:
             self._queue(session, Delivery(topic, payload, 0, retained=True), qos=1)
 
     def detach(self, link: "MemoryLink") -> None:
-        """Let a client go, with its session if that is not kept."""
+        """Disconnect a client, and delete its session unless it is kept."""
         session = self._sessions[link.client_id]
         session.link = None
         if not link.keeps_session:
@@ -86,7 +86,7 @@ class MemoryBroker:
             session.waiting = deque((d, qos) for d, qos in session.waiting if qos)
 
     def take(self, messages: Iterable[Outgoing], *, qos: int) -> None:
-        """Pass messages on to every session with a subscription that fits."""
+        """Pass messages on to every session with a matching subscription."""
         for message in messages:
             if message.retain and message.payload:
                 self.retained[message.topic] = message.payload
@@ -96,12 +96,12 @@ class MemoryBroker:
                 self._queue(session, Delivery(message.topic, message.payload, 0), qos=qos)
 
     def settle(self, link: "MemoryLink", receipts: Iterable[int]) -> list[Delivery]:
-        """Forget deliveries that are settled and return them; unknown receipts do nothing."""
+        """Settle deliveries and return them; unknown receipts are ignored."""
         unsettled = self._sessions[link.client_id].unsettled
         return [unsettled.pop(receipt) for receipt in receipts if receipt in unsettled]
 
     def unsubscribe(self, link: "MemoryLink") -> None:
-        """Take a client's subscriptions away."""
+        """Remove the subscriptions of a client."""
         self._sessions[link.client_id].subscriptions = ()
 
     def _queue(self, session: _Session, delivery: Delivery, *, qos: int) -> None:
@@ -117,7 +117,7 @@ class MemoryBroker:
         asyncio.get_running_loop().call_soon(self._hand_over, session)
 
     def _hand_over(self, session: _Session) -> None:
-        """Deliver all that waits as one batch."""
+        """Deliver all waiting messages as one batch."""
         if session.link is None or not session.link.receiving or not session.waiting:
             return
         batch = []
@@ -136,11 +136,11 @@ class MemoryLink:
     Parameters
     ----------
     broker
-        Where to attach.
+        The broker to connect to.
     client_id, deliver, subscriptions, on_state
         As for `anonymizer.transport.MqttLink`.
     keeps_session
-        Whether the broker keeps subscriptions and what is unsettled while the link is away.
+        Whether the broker keeps subscriptions and unsettled deliveries while the link is down.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class MemoryLink:
         self.keeps_session = keeps_session
         self.receiving = True
         self.settled: list[Delivery] = []
-        """What was acknowledged, in that order."""
+        """Acknowledged deliveries, in the order of acknowledgement."""
         self._broker = broker
         self._deliver = deliver
         self._on_state = on_state
@@ -170,15 +170,15 @@ class MemoryLink:
 
     @property
     def connected(self) -> bool:
-        """Whether the broker is there at this moment."""
+        """Whether the link is connected."""
         return self._up.is_set()
 
     async def until_connected(self) -> None:
-        """Wait until the broker is there."""
+        """Wait until the link is connected."""
         await self._up.wait()
 
     async def run(self) -> None:
-        """Be connected until `close`; raises what `deliver` raised."""
+        """Stay connected until `close`; raises whatever `deliver` raised."""
         self._ended.clear()
         try:
             self.come_up()
@@ -190,14 +190,14 @@ class MemoryLink:
             raise self._failure
 
     def come_up(self) -> None:
-        """Give the network back."""
+        """Restore the connection."""
         if not self.connected:
             self._up.set()
             self._broker.attach(self)
             self._on_state(True, "connected")
 
     def go_down(self, reason: str = "connection closed") -> None:
-        """Take the network away."""
+        """Break the connection."""
         if self.connected:
             self._up.clear()
             self._broker.detach(self)
@@ -210,31 +210,31 @@ class MemoryLink:
         qos: int,
         timeout_s: float,  # noqa: ARG002  this broker answers at once
     ) -> Sequence[bool]:
-        """Publish a batch; all of it or, while the network is away, none."""
+        """Publish a batch: all of it if connected, else none."""
         if self.connected:
             self._broker.take(messages, qos=qos)
         return [self.connected] * len(messages)
 
     def acknowledge(self, receipts: Iterable[int]) -> None:
-        """Settle deliveries; receipts of an earlier connection do nothing."""
+        """Settle deliveries; receipts of an earlier connection are ignored."""
         if self.connected:
             self.settled += self._broker.settle(self, receipts)
 
     async def stop_receiving(self) -> None:
-        """End the inflow; a kept session goes on collecting."""
+        """Stop deliveries; a kept session continues to queue messages."""
         self.receiving = False
         if self.connected and not self.keeps_session:
             self._broker.unsubscribe(self)
 
     async def close(self) -> None:
-        """Disconnect; `run` returns."""
+        """Disconnect, so that `run` returns."""
         self._closing.set()
         await self._ended.wait()
 
     def hand_over(self, batch: Sequence[Delivery]) -> None:
-        """Take a batch from the broker; if `deliver` fails, so does `run`."""
+        """Deliver a batch from the broker; if `deliver` fails, `run` raises its error."""
         try:
             self._deliver(batch)
-        except Exception as error:  # noqa: BLE001  the loop would log and forget it: run raises it
+        except Exception as error:  # noqa: BLE001  the loop would only log it; `run` raises it
             self._failure = error
             self._closing.set()

@@ -1,9 +1,9 @@
-"""MQTT 5 and 3.1.1 by paho-mqtt: the one file that knows the client library.
+"""MQTT 5 and 3.1.1 links with paho-mqtt: the only module that knows the client library.
 
-paho opens, keeps and ends a session. Its sockets, network loop, threads and queues are not
-used: the bytes come from a `Wire` of the running loop, and the packets that carry data never
-pass through paho (`anonymizer.transport.packets` says why). Each connection has a paho client
-of its own, so that no state of one reaches the next.
+paho opens, maintains and ends a session. Its sockets, network loop, threads and queues are not
+used: the bytes come from a `Wire` of the running loop, and packets that carry data bypass paho
+(see `anonymizer.transport.packets`). Each connection has its own paho client, so that no state
+passes from one connection to the next.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class MqttLink(BrokerLink):
-    """A `BrokerLink` whose sessions are kept by paho-mqtt."""
+    """A `BrokerLink` whose sessions are controlled by paho-mqtt."""
 
     def _control(
         self,
@@ -50,8 +50,8 @@ class MqttLink(BrokerLink):
         )
 
 
-class _Inlet:
-    """What paho takes for a non-blocking socket: whole packets in, whole packets out."""
+class _PacketSocket:
+    """A stand-in for paho's non-blocking socket: whole packets in, whole packets out."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -79,9 +79,11 @@ class _Inlet:
 
 
 class _Client(Client):
-    """A paho client that is handed its connection instead of opening one."""
+    """A paho client that is given its connection instead of opening one."""
 
-    def __init__(self, inlet: _Inlet, settings: BrokerSettings, client_id: str) -> None:
+    def __init__(
+        self, packet_socket: _PacketSocket, settings: BrokerSettings, client_id: str
+    ) -> None:
         version5 = settings.version == "5"
         super().__init__(
             CallbackAPIVersion.VERSION2,
@@ -90,14 +92,14 @@ class _Client(Client):
             clean_session=None if version5 else settings.session_expiry_s == 0,
             reconnect_on_failure=False,
         )
-        self._inlet = inlet
+        self._packet_socket = packet_socket
 
     def _create_socket(self) -> "SocketLike":
-        return self._inlet
+        return self._packet_socket
 
 
 class _PahoControl:
-    """Opens, keeps and ends one session: `anonymizer.transport.mqtt_session.Control` by paho."""
+    """Implements `anonymizer.transport.mqtt_session.Control` for one session with paho."""
 
     def __init__(
         self,
@@ -115,12 +117,12 @@ class _PahoControl:
         self._access = access
         self._subscriptions = subscriptions
         self._renew = renew
-        self._inlet = _Inlet(session.wire)
-        self._client = _Client(self._inlet, settings, client_id)
+        self._socket = _PacketSocket(session.wire)
+        self._client = _Client(self._socket, settings, client_id)
         self._client.username_pw_set(settings.username, access.password)
         if will_topic is not None:
             self._client.will_set(will_topic, LOST, qos=1, retain=True)
-        # Before CONNECT: the backlog of a kept session can arrive with its answer.
+        # Set before CONNECT: the backlog of a kept session can arrive together with CONNACK.
         self._client.on_connect = self._on_connect
         self._client.on_subscribe = self._on_subscribe
         self._client.on_disconnect = self._on_disconnect
@@ -141,12 +143,12 @@ class _PahoControl:
         )
 
     def take(self, packet: bytes) -> None:
-        self._inlet.feed(packet)
+        self._socket.feed(packet)
         try:
             self._client.loop_read()
         except Exception as error:
-            # A parser on a stranger's bytes: whatever it raises, the packet is at fault.
-            raise MalformedPacketError("one that the library cannot read") from error
+            # The parser runs on untrusted bytes: whatever it raises, the packet is malformed.
+            raise MalformedPacketError("a packet that the library cannot read") from error
         if self._client.want_write():
             self._client.loop_write()
 
@@ -157,7 +159,7 @@ class _PahoControl:
         self._client.unsubscribe([topic for topic, _ in self._subscriptions])
 
     def disconnect(self) -> None:
-        # The loss that follows is the wire's to tell, once all is sent.
+        # The wire reports the loss of the connection, after everything has been sent.
         self._client.on_disconnect = None
         self._client.disconnect()
 
@@ -179,7 +181,7 @@ class _PahoControl:
         if not self._subscriptions or (flags.session_present and not self._renew):
             self._session.open()
         elif self._settings.version == "5":
-            # Retained messages only once, not again at each renewal.
+            # Retained messages are wanted once, not at every renewal.
             handling = SubscribeOptions.RETAIN_SEND_IF_NEW_SUB
             self._client.subscribe(
                 [

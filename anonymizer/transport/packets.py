@@ -1,8 +1,8 @@
-"""The two MQTT packets that carry data, PUBLISH and PUBACK, read and written in bulk.
+"""MQTT packets that carry data, PUBLISH and PUBACK, read and written in bulk.
 
-A client library spends 10 to 30 µs on each of them (property tables, locks, a log line that
-nobody reads); the fields that a gateway needs take about one. All other packets are rare: they
-are only cut out of the stream here, whole, and left to the library.
+A client library spends 10 to 30 µs on each of them (property tables, locks, log lines). The
+fields that a gateway needs take about 1 µs. All other packets are rare: they are only separated
+from the stream here and passed to the library as a whole.
 
 References
 ----------
@@ -17,13 +17,13 @@ from anonymizer.pipeline.ports import Outgoing
 
 _PUBLISH, _PUBACK = 3, 4
 _LEFT_TO_THE_LIBRARY = frozenset({2, 9, 11, 13, 14})
-"""CONNACK, SUBACK, UNSUBACK, PINGRESP, DISCONNECT: all else that a server may send to a client
-that neither offers QoS 2 nor asks for extended authentication."""
+"""CONNACK, SUBACK, UNSUBACK, PINGRESP, DISCONNECT: all other packets that a server may send to a
+client that uses neither QoS 2 nor extended authentication."""
 _NOT_IN_A_TOPIC = re.compile(r"[+#\x00]")
 
 
 class MalformedPacketError(ValueError):
-    """The peer does not speak MQTT, or speaks a part of it that was never agreed on."""
+    """The peer does not speak MQTT, or uses a part of it that was not negotiated."""
 
 
 class Publish(NamedTuple):
@@ -36,26 +36,26 @@ class Publish(NamedTuple):
     retained: bool
 
     def __repr__(self) -> str:
-        """Say nothing of who or where."""
+        """Reveal neither device nor place."""
         return "Publish(...)"
 
 
 class Puback(NamedTuple):
-    """The broker's answer to a message of ours at QoS 1."""
+    """The broker's answer to a message that was sent at QoS 1."""
 
     mid: int
     accepted: bool
 
 
 class PacketReader:
-    """Cuts a stream of bytes into packets, however it arrives.
+    """Splits a stream of bytes into packets, however the bytes are chunked.
 
     Parameters
     ----------
     version5
-        Whether the peer speaks MQTT 5, where PUBLISH has properties.
+        Whether the peer speaks MQTT 5, in which PUBLISH has properties.
     limit_bytes
-        The largest packet that is taken; it bounds the memory a peer can claim.
+        Largest packet accepted, which bounds the memory that a peer can use.
     """
 
     def __init__(self, *, version5: bool, limit_bytes: int) -> None:
@@ -70,12 +70,12 @@ class PacketReader:
         Raises
         ------
         MalformedPacketError
-            Where the peer breaks the protocol. The reader is of no use afterwards.
+            If the peer breaks the protocol. The reader cannot be used afterwards.
 
         Notes
         -----
-        About 1 µs a PUBLISH. A packet that comes in many pieces is looked at once per piece and
-        copied once when it is whole.
+        About 1 µs a PUBLISH. A packet that arrives in many pieces costs one check per piece and
+        is copied once when it is complete.
         """
         self._buffer += data
         if len(self._buffer) < self._n_needed:
@@ -92,9 +92,9 @@ class PacketReader:
         del self._buffer[:start]
 
     def _frame(self, stream: bytes, start: int) -> tuple[int, int]:
-        """Return where the body of the packet at `start` begins and ends.
+        """Return the start and end of the body of the packet at `start`.
 
-        An end beyond the stream asks for more bytes: of the header, or of the body.
+        If the end is beyond the stream, more bytes of the header or the body are needed.
         """
         length = shift = 0
         for at in range(start + 1, start + 5):
@@ -126,7 +126,7 @@ class PacketReader:
     def _publish(self, stream: bytes, flags: int, at: int, end: int) -> Publish:
         qos = flags >> 1 & 3
         if qos > 1:
-            raise MalformedPacketError("a PUBLISH of a QoS that was not asked for")
+            raise MalformedPacketError("a PUBLISH with a QoS that was not requested")
         after_topic = at + 2 + int.from_bytes(stream[at : at + 2])
         payload = after_topic + 2 * qos
         if payload > end or after_topic == at + 2:
@@ -146,12 +146,13 @@ class PacketReader:
 
 
 def encode_publish(message: Outgoing, *, mid: int, version5: bool) -> bytes:
-    """Return a PUBLISH packet; at QoS 0 if `mid` is 0, else at QoS 1.
+    """Return a PUBLISH packet, at QoS 0 if `mid` is 0, else at QoS 1.
 
     Raises
     ------
     ValueError
-        If the topic is empty, too long, not UTF-8 or has wildcards. The message names no topic.
+        If the topic is empty, too long, not UTF-8 or has wildcards. The error does not contain
+        the topic.
     """
     topic = message.topic.encode(errors="replace")
     if (
@@ -172,12 +173,12 @@ def encode_publish(message: Outgoing, *, mid: int, version5: bool) -> bytes:
 
 
 def encode_pubacks(mids: Iterable[int]) -> bytes:
-    """Return the PUBACK packets that settle these messages of the broker."""
+    """Return the PUBACK packets that acknowledge these messages of the broker."""
     return b"".join([b"\x40\x02" + mid.to_bytes(2) for mid in mids])
 
 
 def _length(length: int) -> bytes:
-    """Return a length in groups of seven bits, the lowest first."""
+    """Return a length encoded in groups of seven bits, lowest first."""
     if length >= 1 << 28:
         raise ValueError("cannot publish: the payload is above the limit of MQTT, 256 MiB")
     digits = bytearray()

@@ -1,4 +1,4 @@
-"""The bytes of one connection: read in bursts, written once a turn, never without bound."""
+"""The wire: the bytes of one connection, read in bursts and written once a turn, within bounds."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,14 +9,14 @@ _HIGH_WATER_BYTES = 1 << 18
 
 
 class Wire(asyncio.Protocol):
-    """A connection to a peer, plain or TLS, as `loop.create_connection` makes it.
+    """A plain or TLS connection to a peer, created by `loop.create_connection`.
 
     Parameters
     ----------
     on_bytes
-        Takes what one read brought: at most 256 KiB, which bounds the work of a turn.
+        Receives the bytes of one read, at most 256 KiB, which bounds the work of a turn.
     on_lost
-        Called once when the connection is gone, with the error if there was one.
+        Called once when the connection is lost, with the error if there was one.
     """
 
     def __init__(
@@ -30,35 +30,35 @@ class Wire(asyncio.Protocol):
         self._writable = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection over."""
+        """Start to use the connection."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=_HIGH_WATER_BYTES)
         self._writable.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Pass the loss on; who waits to write wakes up and finds it."""
+        """Report the loss, and wake waiting writers so that they notice it."""
         self._transport = None
         self._writable.set()
         self._on_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Pass the bytes on."""
+        """Pass the bytes to `on_bytes`."""
         self._on_bytes(data)
 
     def pause_writing(self) -> None:
-        """Let writers wait: the peer does not keep up."""
+        """Make writers wait, because the peer reads too slowly."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """Let writers go on."""
+        """Let writers continue."""
         self._writable.set()
 
     async def writable(self) -> None:
-        """Wait until the peer has taken most of what was written, or is gone."""
+        """Wait until the peer has read most of what was written, or the connection is lost."""
         await self._writable.wait()
 
     def write(self, data: bytes) -> None:
-        """Send bytes, together with all else that is written in this turn of the loop.
+        """Send bytes, together with everything else written in this turn of the loop.
 
         Without a connection they are dropped.
         """
@@ -72,16 +72,16 @@ class Wire(asyncio.Protocol):
             self._flush()
 
     def rest(self, duration_s: float) -> None:
-        """Leave what arrives in the operating system's buffer for a while.
+        """Pause reading for a while; arriving bytes stay in the operating system's buffer.
 
-        Many small reads become few large ones: the cost is in the waking up, not in the bytes.
+        Many small reads become a few large ones: the cost of a read is the wake-up, not the bytes.
         """
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
             asyncio.get_running_loop().call_later(duration_s, self._resume_reading)
 
     def close(self) -> None:
-        """Send what is written, then close."""
+        """Send what has been written, then close."""
         self._flush()
         if self._transport is not None:
             self._transport.close()

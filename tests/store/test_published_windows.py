@@ -1,4 +1,4 @@
-"""What was published, read and copied beside the gateway that writes it."""
+"""Published windows, read and copied while the gateway writes to the store."""
 
 import json
 import sqlite3
@@ -28,7 +28,7 @@ def store(path: Path) -> Iterator[RecordStore]:
 
 
 def release(store: RecordStore, window: int, *payloads: bytes, at: float = 1000.0) -> None:
-    """Close a window; its classes wait for the broker."""
+    """Close a window; its classes wait to be published."""
     summary = {"records": 9, "published": 8, "classes": len(payloads), "k": 4, "promised_k": 3}
     start = window * 10.0
     how = {"window": window, "start": start, "end": start + 10, "at": at, "floor": window + 1}
@@ -39,7 +39,9 @@ def publish(store: RecordStore, *, most: int = 100, at: float = 1000.0) -> None:
     store.published([w.number for w in store.waiting(limit=most)], {}, at=at)
 
 
-def test_a_window_is_a_release_when_all_of_it_is_published(store: RecordStore, path: Path) -> None:
+def test_a_window_is_a_release_once_all_its_classes_are_published(
+    store: RecordStore, path: Path
+) -> None:
     reader = ReleaseReader(path)
     release(store, 7, b"a", b"b")
     assert reader.count(["fleet"]) == 0
@@ -57,7 +59,7 @@ def test_releases_are_found_by_their_time_and_in_pages(store: RecordStore, path:
     reader = ReleaseReader(path)
     for window in range(4):
         release(store, window, b"a")
-    release(store, 4)  # of no class
+    release(store, 4)  # without any class
     publish(store)
     assert [r.window for r in reader.newest(["fleet"], limit=2, offset=1)] == [3, 2]
     inside = reader.within("fleet", start=10.0, end=35.0, limit=9)
@@ -66,7 +68,7 @@ def test_releases_are_found_by_their_time_and_in_pages(store: RecordStore, path:
     assert reader.count(["fleet"]) == 5
 
 
-def test_what_is_old_is_erased_by_whole_windows(store: RecordStore, path: Path) -> None:
+def test_old_releases_are_erased_by_whole_windows(store: RecordStore, path: Path) -> None:
     reader = ReleaseReader(path)
     release(store, 1, b"a", b"b", at=1000.0)
     publish(store, most=1, at=1000.0)
@@ -79,7 +81,7 @@ def test_what_is_old_is_erased_by_whole_windows(store: RecordStore, path: Path) 
     assert [r.window for r in reader.newest(["fleet"], limit=9, offset=0)] == [3, 2]
 
 
-def test_what_is_no_store_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_store_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="there is no such file"):
         ReleaseReader(tmp_path / "nothing").count(["a"])
     text = tmp_path / "text"
@@ -94,14 +96,14 @@ def test_what_is_no_store_is_refused_in_one_line(tmp_path: Path) -> None:
         lambda: back_up(other, tmp_path / "copy"),
         lambda: back_up(other, tmp_path / "copy", everything=True),
     ):
-        with pytest.raises(SettingsError, match="no store of records of this version"):
+        with pytest.raises(SettingsError, match="not a store of records of this version"):
             read()
     with pytest.raises(SettingsError, match="there is no such file"):
         back_up(tmp_path / "nothing", tmp_path / "copy")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["other.sqlite", "text"]
 
 
-def test_a_copy_made_while_the_gateway_writes_holds_what_was_published_and_nothing_else(
+def test_a_copy_made_while_the_gateway_writes_contains_published_data_only(
     store: RecordStore, path: Path, tmp_path: Path
 ) -> None:
     store.take([taken(part(1, window=9))], b"")
@@ -120,11 +122,11 @@ def test_a_copy_made_while_the_gateway_writes_holds_what_was_published_and_nothi
     assert [r.window for r in ReleaseReader(copy).newest(["fleet"], limit=9, offset=0)] == [7]
     again = RecordStore(copy, keep_published_s=100)
     recalled = recall(again)
-    assert (recalled.floor, list(recalled.parts)) == (9, [])  # no window is made once more
+    assert (recalled.floor, list(recalled.parts)) == (9, [])  # no window is made again
     again.close()
 
 
-def test_a_copy_of_everything_goes_on_where_the_store_was(
+def test_a_copy_of_everything_continues_where_the_store_was(
     store: RecordStore, path: Path, tmp_path: Path
 ) -> None:
     store.take([taken(part(1, window=9))], b"")
@@ -136,10 +138,10 @@ def test_a_copy_of_everything_goes_on_where_the_store_was(
 
 
 @pytest.mark.usefixtures("store")
-def test_a_copy_replaces_nothing(path: Path, tmp_path: Path) -> None:
+def test_a_copy_does_not_replace_an_existing_file(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.sqlite"
     copy.write_text(json.dumps("precious"))
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         back_up(path, copy)
     with pytest.raises(InputError, match="cannot be written"):
         back_up(path, tmp_path / "nowhere" / "copy.sqlite")

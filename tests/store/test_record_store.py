@@ -1,4 +1,4 @@
-"""The store: one file, one process at a time, all of a transaction or nothing."""
+"""The record store: one file, one process at a time, whole transactions only."""
 
 import os
 import sqlite3
@@ -83,7 +83,7 @@ def reopened(store: RecordStore, path: Path) -> RecordStore:
     return RecordStore(path, keep_published_s=100)
 
 
-def test_what_was_taken_is_there_after_a_restart(store: RecordStore, path: Path) -> None:
+def test_stored_parts_survive_a_restart(store: RecordStore, path: Path) -> None:
     assert recall(store).newest == [float("-inf")] * 2
     store.take([taken(part(1), part(2, vehicle=VAN))], b"12345678abcdefgh")
     with closing(reopened(store, path)) as again:
@@ -94,7 +94,7 @@ def test_what_was_taken_is_there_after_a_restart(store: RecordStore, path: Path)
         assert again.recent() == [b"12345678", b"abcdefgh"]
 
 
-def test_a_key_is_drawn_once_and_stays(store: RecordStore, path: Path) -> None:
+def test_the_key_is_generated_once_for_each_store(store: RecordStore, path: Path) -> None:
     secret = store.secret
     assert len(secret) == 32
     with closing(reopened(store, path)) as again:
@@ -103,14 +103,16 @@ def test_a_key_is_drawn_once_and_stays(store: RecordStore, path: Path) -> None:
         assert other.secret != secret
 
 
-def test_what_is_replaced_goes(store: RecordStore) -> None:
+def test_replaced_parts_are_erased(store: RecordStore) -> None:
     recall(store)
     store.take([taken(part(1), part(2))], b"")
     store.take([taken(part(3), replaced=[1, 2])], b"")
     assert recall(store).parts == [part(3)]
 
 
-def test_a_window_is_closed_whole_and_its_parts_are_erased(store: RecordStore, path: Path) -> None:
+def test_closing_a_window_stores_its_classes_and_erases_its_parts(
+    store: RecordStore, path: Path
+) -> None:
     recall(store)
     store.take([taken(part(1), part(2, window=8))], b"")
     store.close_window(closed(b"one", b"two"))
@@ -137,7 +139,7 @@ def test_a_window_is_never_closed_twice_and_a_failure_changes_nothing(store: Rec
     assert recalled.counts == {"received": 1, "suppressed/no_class": 1}
 
 
-def test_a_window_that_fails_halfway_is_as_it_was(store: RecordStore) -> None:
+def test_closing_a_window_that_fails_halfway_changes_nothing(store: RecordStore) -> None:
     recall(store)
     store.take([taken(part(1))], b"")
     with pytest.raises(ValueError, match="shorter"):
@@ -147,7 +149,7 @@ def test_a_window_that_fails_halfway_is_as_it_was(store: RecordStore) -> None:
     assert [waiting.message.payload for waiting in store.waiting(limit=9)] == [b"one"]
 
 
-def test_a_full_disk_is_said_to_be_full_and_changes_nothing(store: RecordStore) -> None:
+def test_a_full_disk_is_reported_and_changes_nothing(store: RecordStore) -> None:
     recall(store)
     store.take([taken(part(1))], b"")
     (n_pages,) = store._db.execute("PRAGMA page_count").fetchone()
@@ -157,7 +159,9 @@ def test_a_full_disk_is_said_to_be_full_and_changes_nothing(store: RecordStore) 
     assert recall(store).parts == [part(1)]
 
 
-def test_what_the_broker_has_is_not_published_again(store: RecordStore, path: Path) -> None:
+def test_classes_that_the_broker_accepted_are_not_published_again(
+    store: RecordStore, path: Path
+) -> None:
     recall(store)
     store.close_window(closed(b"one", b"two"))
     first, second = store.waiting(limit=9)
@@ -171,7 +175,7 @@ def test_what_the_broker_has_is_not_published_again(store: RecordStore, path: Pa
         assert again.classes("fleet", start=71, end=90) == []
 
 
-def test_published_classes_are_kept_as_long_as_wanted(store: RecordStore) -> None:
+def test_published_classes_are_kept_for_the_configured_time(store: RecordStore) -> None:
     recall(store)
     store.close_window(closed(b"one", b"never taken"))
     store.published([store.waiting(limit=1)[0].number], {}, at=1001)
@@ -182,7 +186,7 @@ def test_published_classes_are_kept_as_long_as_wanted(store: RecordStore) -> Non
     assert [waiting.message.payload for waiting in store.waiting(limit=9)] == [b"never taken"]
 
 
-def test_vehicles_are_remembered_until_they_stay_away(store: RecordStore) -> None:
+def test_the_history_of_a_vehicle_is_kept_until_it_is_absent_for_long(store: RecordStore) -> None:
     recall(store)
     many = {b"%016d" % i: b"state" for i in range(1200)}
     store.close_window(closed(memory={CAR: b"1", **many}))
@@ -193,7 +197,9 @@ def test_vehicles_are_remembered_until_they_stay_away(store: RecordStore) -> Non
     assert store.memories("fleet", [CAR, *many]) == {CAR: b"2"}
 
 
-def test_parts_of_a_stream_declared_otherwise_are_erased_and_counted(store: RecordStore) -> None:
+def test_parts_of_a_stream_with_a_new_declaration_are_erased_and_counted(
+    store: RecordStore,
+) -> None:
     recall(store)
     store.take([taken(part(1), part(2))], b"")
     store.close_window(closed(b"one", window=6, memory={CAR: b"1"}))
@@ -205,7 +211,9 @@ def test_parts_of_a_stream_declared_otherwise_are_erased_and_counted(store: Reco
     assert store.memories("fleet", [CAR]) == {}
 
 
-def test_parts_of_a_stream_declared_no_more_are_erased_and_counted(store: RecordStore) -> None:
+def test_parts_of_a_stream_that_is_no_longer_declared_are_erased_and_counted(
+    store: RecordStore,
+) -> None:
     recall(store)
     recall(store, stream="other")
     store.take([taken(part(1)), taken(part(2), stream="other")], b"")
@@ -214,7 +222,7 @@ def test_parts_of_a_stream_declared_no_more_are_erased_and_counted(store: Record
     assert recall(store, stream="other").parts == [part(2)]
 
 
-def test_classes_of_a_stream_declared_no_more_are_still_published(
+def test_classes_of_a_stream_that_is_no_longer_declared_are_still_published(
     store: RecordStore, path: Path
 ) -> None:
     recall(store)
@@ -225,7 +233,9 @@ def test_classes_of_a_stream_declared_no_more_are_still_published(
         assert again.accounts()["fleet"]["published"] == 2
 
 
-def test_as_many_digests_are_kept_as_can_be_under_way(store: RecordStore, path: Path) -> None:
+def test_as_many_digests_are_kept_as_messages_can_be_in_flight(
+    store: RecordStore, path: Path
+) -> None:
     batch = b"".join(i.to_bytes(DIGEST_BYTES) for i in range(MOST_RECENT // 2))
     for _ in range(4):
         store.take([], batch)
@@ -236,7 +246,7 @@ def test_as_many_digests_are_kept_as_can_be_under_way(store: RecordStore, path: 
         assert recent[-1] == b"the last"
 
 
-def test_the_file_is_for_its_user_alone(store: RecordStore, path: Path) -> None:
+def test_only_its_user_can_read_the_file(store: RecordStore, path: Path) -> None:
     recall(store)
     store.take([taken(part(1))], b"")
     files = list(path.parent.glob("records.sqlite*"))
@@ -245,21 +255,19 @@ def test_the_file_is_for_its_user_alone(store: RecordStore, path: Path) -> None:
     assert store.size_bytes > 4096
 
 
-def test_a_file_that_others_could_read_is_closed_to_them(path: Path) -> None:
+def test_an_existing_file_that_others_can_read_becomes_private(path: Path) -> None:
     path.touch(0o644)
     RecordStore(path, keep_published_s=1).close()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_second_gateway_is_refused_until_the_first_is_gone(
-    store: RecordStore, path: Path
-) -> None:
+def test_a_second_gateway_is_refused_until_the_first_ends(store: RecordStore, path: Path) -> None:
     with pytest.raises(SettingsError, match="is in use by another gateway"):
         RecordStore(path, keep_published_s=1)
     reopened(store, path).close()
 
 
-def test_a_gateway_that_was_killed_holds_nothing(path: Path) -> None:
+def test_a_gateway_that_was_killed_leaves_no_lock(path: Path) -> None:
     code = (
         "import os, sys; from pathlib import Path; from anonymizer.store import RecordStore\n"
         "store = RecordStore(Path(sys.argv[1]), keep_published_s=1); os.kill(os.getpid(), 9)"
@@ -288,28 +296,28 @@ def damaged(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
-        (lambda path: path.write_bytes(b"no database " * 100), "is damaged, or no store"),
-        (other_program, "is no store of records"),
-        (newer_version, "is of version 99, this gateway reads version 1"),
+        (lambda path: path.write_bytes(b"no database " * 100), "is damaged, or not a store"),
+        (other_program, "is not a store of records"),
+        (newer_version, "has version 99; this gateway reads version 1"),
         (damaged, "damaged"),
         (lambda path: path.mkdir(), "cannot be used: "),
     ],
 )
-def test_a_file_that_is_no_good_store_is_one_line_that_names_it(
+def test_a_file_that_is_not_a_sound_store_is_refused_in_one_line_that_names_it(
     spoil: Any,  # noqa: ANN401  a function of a path
-    said: str,
+    message: str,
     path: Path,
 ) -> None:
     spoil(path)
     with pytest.raises(SettingsError) as caught:
         RecordStore(path, keep_published_s=1)
     assert str(caught.value).startswith(f"store.path: {path}: ")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="cannot be used: No such file or directory"):
         RecordStore(tmp_path / "nowhere" / "records.sqlite", keep_published_s=1)

@@ -1,4 +1,4 @@
-"""Brokers for these tests; see `tests.brokers`."""
+"""Fixtures: the brokers of `tests.brokers`."""
 
 from tests.brokers import (
     broker,

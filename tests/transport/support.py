@@ -1,4 +1,4 @@
-"""What the tests of the links share."""
+"""Support for tests of links: an inbox, a running link, and quick settings."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ DEADLINE_S = 15.0
 
 
 class RunningLink(Link, Protocol):
-    """What both links have beyond the port."""
+    """A link that can be run, which is more than the port requires."""
 
     async def run(self) -> None: ...
 
@@ -20,7 +20,7 @@ class RunningLink(Link, Protocol):
 
 
 class Inbox:
-    """Takes deliveries and waits for them."""
+    """Collects deliveries and states, and waits for them."""
 
     def __init__(self) -> None:
         self.batches: list[list[Delivery]] = []
@@ -44,7 +44,7 @@ class Inbox:
         self._changed.set()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until something has come that makes the condition true."""
+        """Wait until a delivery or a state makes the condition true."""
         async with asyncio.timeout(DEADLINE_S):
             while not condition():
                 self._changed.clear()
@@ -55,13 +55,13 @@ class Inbox:
         await self.until(lambda: sum(map(len, self.batches)) >= n)
 
     async def loses(self, reason: str) -> None:
-        """Wait until a failure or loss is reported whose reason holds these words."""
+        """Wait until a failure or loss is reported whose reason contains these words."""
         await self.until(lambda: any(not up and reason in why for up, why in self.states))
 
 
 @contextlib.asynccontextmanager
 async def running(link: RunningLink, *, connected: bool = True) -> AsyncIterator[None]:
-    """Run a link and close it at the end."""
+    """Run a link, and close it at the end."""
     async with asyncio.TaskGroup() as group:
         group.create_task(link.run(), name="link")
         if connected:

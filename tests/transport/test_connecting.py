@@ -1,4 +1,4 @@
-"""How a broker is found, what it is shown, and how long a refused client waits."""
+"""Connecting to a broker: address, credentials, TLS and backoff."""
 
 import random
 import socket
@@ -23,14 +23,14 @@ from tests.brokers import Certificates
         ("mqtt://[::1]:7", "::1", 7, False),
     ],
 )
-def test_the_address_says_where_and_whether_encrypted(
+def test_the_url_determines_host_port_and_encryption(
     *, url: str, host: str, port: int, tls: bool
 ) -> None:
     access = read_access(BrokerSettings(url=url))
     assert (access.host, access.port, access.tls is not None) == (host, port, tls)
 
 
-def test_tls_verifies_the_broker_always(certificates: Certificates) -> None:
+def test_tls_always_verifies_the_broker(certificates: Certificates) -> None:
     settings = BrokerSettings(
         url="mqtts://broker.example",
         ca_file=certificates.ca,
@@ -43,7 +43,7 @@ def test_tls_verifies_the_broker_always(certificates: Certificates) -> None:
     assert context.verify_mode is ssl.CERT_REQUIRED
 
 
-def test_the_password_is_the_first_line_of_its_file_read_anew_each_time(tmp_path: Path) -> None:
+def test_the_password_is_the_first_line_of_its_file_at_every_attempt(tmp_path: Path) -> None:
     file = tmp_path / "password"
     settings = BrokerSettings(username="u", password_file=file)
     for password in ("first", "sécond with space "):
@@ -53,7 +53,7 @@ def test_the_password_is_the_first_line_of_its_file_read_anew_each_time(tmp_path
         assert password not in repr(access)
 
 
-def test_a_password_of_the_settings_is_used_where_there_is_no_file() -> None:
+def test_the_password_of_the_settings_is_used_if_there_is_no_file() -> None:
     settings = BrokerSettings.model_validate({"username": "u", "password": "p"})
     assert read_access(settings).password == "p"  # noqa: S105  nobody's
     assert read_access(BrokerSettings()).password is None
@@ -72,7 +72,7 @@ def test_a_file_that_cannot_be_used_is_named_by_its_setting(
 
 
 @given(st.integers(1, 10_000), st.randoms(use_true_random=False))
-def test_the_wait_stays_between_its_bounds_and_grows_no_faster_than_doubling(
+def test_the_wait_stays_within_bounds_and_grows_no_faster_than_doubling(
     attempt: int, rng: random.Random
 ) -> None:
     settings = BrokerSettings(reconnect_min_s=0.5, reconnect_max_s=30)
@@ -104,5 +104,5 @@ def test_waits_spread_over_the_whole_range() -> None:
         ),
     ],
 )
-def test_a_failure_is_put_in_words(error: Exception, words: str) -> None:
+def test_every_failure_has_a_readable_reason(error: Exception, words: str) -> None:
     assert reason_of(error) == words

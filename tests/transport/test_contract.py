@@ -1,4 +1,4 @@
-"""What every link promises, in memory and over Mosquitto with both versions of MQTT."""
+"""The contract of every link: in memory, and over Mosquitto with both versions of MQTT."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ MakeLink: TypeAlias = Callable[..., RunningLink]
 
 @pytest.fixture(params=["memory", "5", "3.1.1"])
 def make_link(request: pytest.FixtureRequest) -> MakeLink:
-    """Make links to one fresh broker."""
+    """Make links to the same new broker."""
     if request.param == "memory":
         shared = MemoryBroker()
 
@@ -44,7 +44,7 @@ def make_link(request: pytest.FixtureRequest) -> MakeLink:
 
 
 @pytest.mark.parametrize("qos", [0, 1])
-async def test_what_is_published_arrives_once_and_in_order(make_link: MakeLink, qos: int) -> None:
+async def test_published_messages_arrive_once_and_in_order(make_link: MakeLink, qos: int) -> None:
     inbox = Inbox()
     sender, receiver = make_link(Inbox(), "sender"), make_link(inbox, "receiver", ("a/+", qos))
     messages = [Outgoing(f"a/{i % 7}", str(i).encode()) for i in range(1000)]
@@ -58,7 +58,7 @@ async def test_what_is_published_arrives_once_and_in_order(make_link: MakeLink, 
         receiver.acknowledge(receipts)
 
 
-async def test_only_what_a_filter_takes_arrives_and_at_the_lower_qos(make_link: MakeLink) -> None:
+async def test_only_matching_topics_arrive_and_at_the_lower_qos(make_link: MakeLink) -> None:
     inbox = Inbox()
     sender, receiver = make_link(Inbox(), "s"), make_link(inbox, "r", ("a/+/c", 0), ("b/#", 1))
     topics = ["a/x/c", "a/c", "a/x/c/d", "b", "b/x/y", "bb", "a//c", "end/no", "b/end"]
@@ -69,7 +69,7 @@ async def test_only_what_a_filter_takes_arrives_and_at_the_lower_qos(make_link: 
     assert [d.receipt > 0 for d in inbox.deliveries] == [False, True, True, False, True]
 
 
-async def test_a_retained_message_is_marked_for_who_comes_later_and_not_for_who_is_there(
+async def test_a_message_is_marked_as_retained_only_for_later_subscribers(
     make_link: MakeLink,
 ) -> None:
     there, later = Inbox(), Inbox()
@@ -86,7 +86,7 @@ async def test_a_retained_message_is_marked_for_who_comes_later_and_not_for_who_
     assert later.deliveries == [Delivery("t", b"1", 0, retained=True)]
 
 
-async def test_nothing_is_delivered_after_the_inflow_is_stopped(make_link: MakeLink) -> None:
+async def test_nothing_is_delivered_after_receiving_is_stopped(make_link: MakeLink) -> None:
     inbox, witness = Inbox(), Inbox()
     receiver, other = make_link(inbox, "r", ("t", 1)), make_link(witness, "w", ("t", 1))
     async with running(receiver), running(other):
@@ -100,7 +100,7 @@ async def test_nothing_is_delivered_after_the_inflow_is_stopped(make_link: MakeL
     assert inbox.payloads == [b"1"]
 
 
-async def test_a_link_that_is_not_there_refuses_messages_and_forgets_them(
+async def test_a_link_that_is_not_connected_refuses_messages_and_forgets_them(
     make_link: MakeLink,
 ) -> None:
     inbox = Inbox()

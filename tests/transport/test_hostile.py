@@ -1,6 +1,6 @@
-"""Peers that are no good broker: raw servers on the same loop, so a link that blocked would hang.
+"""Hostile peers: raw servers on the same event loop as the link.
 
-Each test lives from the server being served while the link waits.
+A link that blocked the loop would hang its test, because the server could not answer.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ async def read_packet(reader: asyncio.StreamReader) -> bytes:
     return header + await reader.readexactly(header[1])
 
 
-def saying(answer: bytes, connections: list[bytes]) -> Serve:
+def answering(answer: bytes, connections: list[bytes]) -> Serve:
     """Answer each CONNECT with the same bytes, then wait for the client to go."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -75,19 +75,19 @@ def saying(answer: bytes, connections: list[bytes]) -> Serve:
         (ACCEPTED + b"\x30\x05\x00\x02\xff\xfe\x00", "not UTF-8"),
         (ACCEPTED + b"\x34\x06\x00\x01t\x00\x01\x00", "QoS"),
         (ACCEPTED + b"\x30\xff\xff\xff\x7f", "size limit"),
-        (ACCEPTED + b"\x32\x06\x00\x01t\x00\x01\x00" * 65536, "more messages under way"),
+        (ACCEPTED + b"\x32\x06\x00\x01t\x00\x01\x00" * 65536, "more messages in flight"),
         (ACCEPTED + b"\x90\x00", "malformed|disconnected"),
         (ACCEPTED + b"\xe0\x01\x8e", "disconnected: Session taken over"),
         (b"\x20\x03\x00\x87\x00", "refused: Not authorized"),
         (b"\x20\x03\x00\x85\x00", "refused: Client identifier not valid"),
     ],
 )
-async def test_a_peer_that_breaks_the_protocol_is_left_and_tried_again(
+async def test_a_link_leaves_a_peer_that_breaks_the_protocol_and_tries_again(
     answer: bytes, reason: str
 ) -> None:
     connections: list[bytes] = []
     inbox = Inbox()
-    async with peer(saying(answer, connections)) as url:
+    async with peer(answering(answer, connections)) as url:
         link = MqttLink(
             settings(url),
             client_id="link",
@@ -109,12 +109,12 @@ async def test_a_peer_that_breaks_the_protocol_is_left_and_tried_again(
         (b"\x20\x02\x00\x01", "disconnected"),
     ],
 )
-async def test_a_refusal_in_the_older_version_is_reported_and_tried_again(
+async def test_after_a_refusal_in_mqtt_3_the_link_reports_it_and_tries_again(
     answer: bytes, reason: str
 ) -> None:
     connections: list[bytes] = []
     inbox = Inbox()
-    async with peer(saying(answer, connections)) as url:
+    async with peer(answering(answer, connections)) as url:
         link = MqttLink(
             settings(url, version="3.1.1"),
             client_id="link",
@@ -124,10 +124,10 @@ async def test_a_refusal_in_the_older_version_is_reported_and_tried_again(
         async with running(link, connected=False):
             await inbox.until(lambda: len(connections) >= 3)
     assert inbox.states[0][1].startswith(reason)
-    assert len(set(connections)) == 1  # no other version, no other name is tried
+    assert len(set(connections)) == 1  # no other version and no other client id is tried
 
 
-async def test_a_refused_subscription_is_no_connection() -> None:
+async def test_a_link_whose_subscription_is_refused_does_not_count_as_connected() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_packet(reader)
         writer.write(ACCEPTED)
@@ -150,14 +150,14 @@ async def test_a_refused_subscription_is_no_connection() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["mqtt", "mqtts"])
-async def test_a_peer_that_never_answers_is_given_up_in_time_and_holds_nobody_up(
+async def test_a_peer_that_never_answers_is_given_up_in_time_without_blocking_the_loop(
     scheme: str,
 ) -> None:
     connections: list[bytes] = []
     inbox = Inbox()
 
     async def serve(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
-        connections.append(await reader.read(1))  # served by the loop that the link waits on
+        connections.append(await reader.read(1))  # it runs on the loop on which the link waits
         await reader.read()
 
     async with peer(serve) as url:
@@ -174,14 +174,14 @@ async def test_a_peer_that_never_answers_is_given_up_in_time_and_holds_nobody_up
     assert len(connections) >= 2
 
 
-async def test_a_link_is_closed_while_it_waits_for_an_answer() -> None:
-    async with peer(saying(NOBODY_ANSWERS, [])) as url:
+async def test_a_link_can_be_closed_while_it_waits_for_an_answer() -> None:
+    async with peer(answering(NOBODY_ANSWERS, [])) as url:
         link = MqttLink(settings(url), client_id="link", deliver=Inbox().deliver)
         async with asyncio.timeout(DEADLINE_S), running(link, connected=False):
             pass
 
 
-async def test_files_that_cannot_be_read_are_reported_and_tried_again(tmp_path: Path) -> None:
+async def test_a_file_that_cannot_be_read_is_reported_at_every_attempt(tmp_path: Path) -> None:
     inbox = Inbox()
     missing = settings("mqtts://127.0.0.1:1", ca_file=tmp_path / "missing")
     link = MqttLink(missing, client_id="c", deliver=inbox.deliver, on_state=inbox.on_state)
@@ -190,7 +190,7 @@ async def test_files_that_cannot_be_read_are_reported_and_tried_again(tmp_path: 
 
 
 class Server:
-    """Accepts with given limits, and hands the test what is published."""
+    """Accepts clients with given limits, and passes published messages to the test."""
 
     def __init__(self, properties: bytes) -> None:
         self.published: asyncio.Queue[Publish] = asyncio.Queue()
@@ -229,7 +229,7 @@ async def served(properties: bytes = b"") -> AsyncIterator[tuple[MqttLink, Serve
             yield link, server
 
 
-async def test_no_more_messages_are_under_way_than_the_broker_takes() -> None:
+async def test_no_more_messages_are_in_flight_than_the_broker_allows() -> None:
     async with served(b"\x21\x00\x02") as (link, server):  # Receive Maximum 2
         messages = [Outgoing("t", b"%d" % i) for i in range(5)]
         publishing = asyncio.create_task(link.publish(messages, qos=1, timeout_s=DEADLINE_S))
@@ -243,9 +243,7 @@ async def test_no_more_messages_are_under_way_than_the_broker_takes() -> None:
         assert await publishing == [True, True, False, True, True]
 
 
-async def test_what_waits_for_an_answer_or_its_turn_fails_at_once_when_the_connection_is_lost() -> (
-    None
-):
+async def test_all_unanswered_and_queued_messages_fail_at_once_if_the_connection_is_lost() -> None:
     async with served(b"\x21\x00\x02") as (link, server):
         messages = [Outgoing("t", b"%d" % i) for i in range(5)]
         publishing = asyncio.create_task(link.publish(messages, qos=1, timeout_s=100))
@@ -257,29 +255,29 @@ async def test_what_waits_for_an_answer_or_its_turn_fails_at_once_when_the_conne
             assert await publishing == [True, False, False, False, False]
 
 
-async def test_a_message_above_the_brokers_limit_fails_alone() -> None:
+async def test_a_message_above_the_limit_of_the_broker_fails_without_affecting_others() -> None:
     async with served(b"\x27\x00\x00\x00\x32") as (link, server):  # Maximum Packet Size 50
         messages = [Outgoing("t", b"a"), Outgoing("t", b"x" * 50), Outgoing("t", b"b")]
         assert await link.publish(messages, qos=0, timeout_s=DEADLINE_S) == [True, False, True]
         assert [(await server.published.get()).payload for _ in range(2)] == [b"a", b"b"]
 
 
-async def test_an_answer_that_comes_too_late_frees_the_place_of_its_message() -> None:
+async def test_an_answer_after_the_timeout_frees_the_place_of_its_message() -> None:
     async with served(b"\x21\x00\x01") as (link, server):  # Receive Maximum 1
         one = [Outgoing("t", b"")]
         assert await link.publish(one, qos=1, timeout_s=0.05) == [False]
         assert server.writer is not None
-        server.writer.write(b"\x40\x02\xff\xff")  # for a message that never was: no place freed
+        server.writer.write(b"\x40\x02\xff\xff")  # for an unknown message: it frees no place
         publishing = asyncio.create_task(link.publish(one, qos=1, timeout_s=DEADLINE_S))
         await server.answer(2)
         assert await publishing == [True]
 
 
-async def test_a_broker_that_answers_no_ping_is_left() -> None:
+async def test_a_link_leaves_a_broker_that_does_not_answer_pings() -> None:
     inbox = Inbox()
     connack = b"\x20\x06\x00\x00\x03\x13\x00\x01"  # Server Keep Alive: one second
     connections: list[bytes] = []
-    async with peer(saying(connack, connections)) as url:
+    async with peer(answering(connack, connections)) as url:
         link = MqttLink(
             settings(url), client_id="link", deliver=inbox.deliver, on_state=inbox.on_state
         )
@@ -287,7 +285,7 @@ async def test_a_broker_that_answers_no_ping_is_left() -> None:
             await inbox.loses("disconnected: Keep alive timeout")
 
 
-async def test_many_messages_leave_room_for_other_tasks() -> None:
+async def test_other_tasks_get_turns_while_many_messages_are_published() -> None:
     async with served() as (link, _server):
         turns = 0
 
@@ -312,7 +310,7 @@ PACKETS = st.builds(
 
 @hypothesis_settings(max_examples=60, deadline=None)
 @given(packets=st.lists(PACKETS, max_size=4), accepted=st.booleans(), version5=st.booleans())
-def test_whatever_a_peer_says_the_link_lives_and_can_be_closed(
+def test_whatever_a_peer_sends_the_link_survives_and_can_be_closed(
     *, packets: list[bytes], accepted: bool, version5: bool
 ) -> None:
     connack = (ACCEPTED if version5 else b"\x20\x02\x00\x00") if accepted else b""

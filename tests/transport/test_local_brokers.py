@@ -1,4 +1,4 @@
-"""Brokers of one's own."""
+"""Local brokers: Mosquitto and the embedded broker."""
 
 import asyncio
 import sys
@@ -32,7 +32,7 @@ async def accepts(url: str) -> bool:
     return True
 
 
-async def test_a_mosquitto_accepts_while_it_runs_and_not_afterwards() -> None:
+async def test_a_mosquitto_accepts_connections_only_while_it_runs() -> None:
     async with running_mosquitto("max_queued_messages 7") as url:
         assert await accepts(url)
         async with running_mosquitto() as other:
@@ -52,7 +52,7 @@ async def test_a_mosquitto_is_configured_not_to_lose_bursts(tmp_path: Path) -> N
     assert "allow_anonymous true" not in config
 
 
-async def test_a_mosquitto_that_does_not_start_says_why(tmp_path: Path) -> None:
+async def test_a_mosquitto_that_does_not_start_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(TransportError, match="did not start"):
         await mosquitto(tmp_path, "nonsense 1").start()
 
@@ -65,9 +65,9 @@ async def test_a_port_that_is_taken_is_an_error(broker: LocalBroker, tmp_path: P
         await mosquitto(folder, port=port).start()
 
 
-async def test_a_broker_that_says_nothing_is_reported_as_silent() -> None:
+async def test_a_broker_that_ends_without_output_is_reported_as_such() -> None:
     silent = LocalBroker(lambda _port: [sys.executable, "-c", ""], ready="never", port=1)
-    with pytest.raises(TransportError, match="silent"):
+    with pytest.raises(TransportError, match="it wrote no output"):
         await silent.start()
     await silent.kill()
     silent.send_signal(0)
@@ -76,7 +76,7 @@ async def test_a_broker_that_says_nothing_is_reported_as_silent() -> None:
 STUBBORN = "import signal; signal.signal(15, signal.SIG_IGN); print('up', flush=True); input()"
 
 
-async def test_a_broker_that_will_not_stop_is_killed() -> None:
+async def test_a_broker_that_does_not_stop_in_time_is_killed() -> None:
     broker = LocalBroker(
         lambda _port: [sys.executable, "-c", STUBBORN], ready="up", stop_timeout_s=0.05
     )
@@ -85,7 +85,7 @@ async def test_a_broker_that_will_not_stop_is_killed() -> None:
         await broker.stop()
 
 
-async def test_a_broker_that_never_gets_ready_is_given_up() -> None:
+async def test_a_broker_that_does_not_become_ready_in_time_is_an_error() -> None:
     broker = LocalBroker(
         lambda _port: [sys.executable, "-c", "input()"], ready="up", port=1, start_timeout_s=0.05
     )
@@ -93,7 +93,7 @@ async def test_a_broker_that_never_gets_ready_is_given_up() -> None:
         await broker.start()
 
 
-def test_mosquitto_is_found_outside_the_path_and_missed_where_there_is_none(
+def test_mosquitto_is_found_on_the_path_and_in_the_usual_folders(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     found = find_mosquitto()
@@ -155,5 +155,5 @@ async def test_the_embedded_broker_ends_when_its_parent_is_killed() -> None:
         reader, writer = await asyncio.open_connection(address.hostname, address.port)
         parent.kill()
         await parent.wait()
-        assert await reader.read() == b""  # our connection ends, for the broker does
+        assert await reader.read() == b""  # the connection ends, because the broker does
         writer.close()

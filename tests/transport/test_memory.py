@@ -1,4 +1,4 @@
-"""The broker in memory, beyond what it shares with the real one."""
+"""The in-memory broker: behaviour beyond the contract that all links share."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +19,7 @@ FILTER = st.builds(
 
 
 @given(FILTER, TOPIC)
-def test_filters_take_the_topics_that_paho_takes(topic_filter: str, topic: str) -> None:
+def test_filters_match_the_same_topics_as_in_paho(topic_filter: str, topic: str) -> None:
     assert topic_matches(topic_filter, topic) == topic_matches_sub(topic_filter, topic)
 
 
@@ -34,7 +34,7 @@ def link(broker: MemoryBroker, inbox: Inbox, *, keeps_session: bool) -> MemoryLi
     )
 
 
-async def test_what_was_not_settled_comes_again_first_with_new_receipts() -> None:
+async def test_unsettled_deliveries_come_again_first_with_new_receipts() -> None:
     broker, inbox = MemoryBroker(), Inbox()
     one = link(broker, inbox, keeps_session=True)
     async with running(one):
@@ -59,7 +59,7 @@ async def test_what_was_not_settled_comes_again_first_with_new_receipts() -> Non
     ]
 
 
-async def test_messages_at_qos_0_that_were_not_handed_over_are_lost_with_the_connection() -> None:
+async def test_undelivered_messages_at_qos_0_are_lost_with_the_connection() -> None:
     broker, inbox = MemoryBroker(), Inbox()
     one = link(broker, inbox, keeps_session=True)
     async with running(one):
@@ -88,7 +88,7 @@ async def test_a_session_that_is_not_kept_starts_empty() -> None:
     assert broker.retained == {"t": b"3"}
 
 
-async def test_a_full_queue_drops_what_comes_last() -> None:
+async def test_a_full_queue_drops_the_newest_messages() -> None:
     broker, inbox = MemoryBroker(max_queued=2), Inbox()
     async with running(link(broker, inbox, keeps_session=False)):
         broker.take([Outgoing("t", b"%d" % i) for i in range(4)], qos=1)
@@ -98,7 +98,7 @@ async def test_a_full_queue_drops_what_comes_last() -> None:
     assert inbox.payloads == [b"0", b"1", b"4"]
 
 
-async def test_a_kept_session_collects_while_the_inflow_is_stopped() -> None:
+async def test_a_kept_session_queues_messages_while_receiving_is_stopped() -> None:
     broker, inbox = MemoryBroker(), Inbox()
     one = link(broker, inbox, keeps_session=True)
     async with running(one):
@@ -110,7 +110,7 @@ async def test_a_kept_session_collects_while_the_inflow_is_stopped() -> None:
     assert inbox.payloads == [b"1"]
 
 
-async def test_stopping_a_link_that_is_down_is_harmless() -> None:
+async def test_stop_receiving_on_a_link_that_is_down_is_harmless() -> None:
     one = link(MemoryBroker(), Inbox(), keeps_session=False)
     await one.stop_receiving()
     assert not one.connected

@@ -1,4 +1,4 @@
-"""The MQTT link on a real Mosquitto; aiomqtt is the independent witness."""
+"""The MQTT link with a real Mosquitto; aiomqtt is the independent client."""
 
 import asyncio
 import os
@@ -40,7 +40,7 @@ def numbered(topic: str, numbers: Iterable[int]) -> list[Outgoing]:
 
 @VERSIONS
 @pytest.mark.parametrize("qos", [0, 1])
-async def test_another_client_sees_what_is_published_and_is_heard(
+async def test_messages_pass_to_and_from_another_client(
     broker: LocalBroker, version: str, qos: int
 ) -> None:
     inbox = Inbox()
@@ -65,7 +65,7 @@ async def test_another_client_sees_what_is_published_and_is_heard(
 
 @VERSIONS
 @pytest.mark.parametrize("qos", [0, 1])
-async def test_a_burst_of_20000_arrives_whole_and_in_batches(
+async def test_a_burst_of_20000_messages_arrives_completely_and_in_batches(
     broker: LocalBroker, version: str, qos: int
 ) -> None:
     n = 20_000
@@ -93,7 +93,7 @@ async def test_a_burst_of_20000_arrives_whole_and_in_batches(
 
 
 @VERSIONS
-async def test_the_status_topic_says_online_and_after_a_clean_end_offline(
+async def test_the_status_is_online_and_after_a_clean_end_offline(
     broker: LocalBroker, version: str
 ) -> None:
     link = MqttLink(
@@ -123,7 +123,7 @@ asyncio.run(link.run())
 """
 
 
-async def test_the_status_topic_says_lost_when_the_process_is_killed(broker: LocalBroker) -> None:
+async def test_the_status_is_lost_after_the_process_is_killed(broker: LocalBroker) -> None:
     async with witness(broker) as other:
         await other.subscribe("anonymizer/status")
         child = await asyncio.create_subprocess_exec(sys.executable, "-c", CHILD, broker.url)
@@ -136,7 +136,7 @@ async def test_the_status_topic_says_lost_when_the_process_is_killed(broker: Loc
 
 
 @VERSIONS
-async def test_after_a_restart_of_the_broker_only_what_was_not_settled_comes_again(
+async def test_after_a_restart_of_the_broker_only_unsettled_deliveries_come_again(
     persistent_broker: LocalBroker, version: str
 ) -> None:
     broker, inbox = persistent_broker, Inbox()
@@ -154,7 +154,7 @@ async def test_after_a_restart_of_the_broker_only_what_was_not_settled_comes_aga
         await inbox.receives(100)
         first = {int(d.payload): d.receipt for d in inbox.deliveries}
         link.acknowledge([first[i] for i in range(0, 100, 2)])
-        # Its answer proves that the broker has read all that was written before.
+        # The answer proves that the broker has read everything written before.
         assert await link.publish([Outgoing("x", b"")], qos=1, timeout_s=DEADLINE_S) == [True]
         await broker.stop()
         await inbox.loses("connection closed")
@@ -164,7 +164,7 @@ async def test_after_a_restart_of_the_broker_only_what_was_not_settled_comes_aga
         again = inbox.deliveries[100:]
         assert [int(d.payload) for d in again] == list(range(1, 100, 2))
         assert not set(first.values()) & {d.receipt for d in again}
-        link.acknowledge(first.values())  # receipts of the lost connection: nothing happens
+        link.acknowledge(first.values())  # receipts of the lost connection have no effect
         link.acknowledge([again[0].receipt])
         assert await link.publish([Outgoing("x", b"")], qos=1, timeout_s=DEADLINE_S) == [True]
         await broker.stop()
@@ -174,7 +174,7 @@ async def test_after_a_restart_of_the_broker_only_what_was_not_settled_comes_aga
 
 
 @VERSIONS
-async def test_what_came_while_we_were_away_arrives_at_the_next_start(
+async def test_messages_sent_while_the_client_is_away_arrive_at_the_next_start(
     broker: LocalBroker, version: str
 ) -> None:
     async def started(inbox: Inbox) -> MqttLink:
@@ -189,7 +189,7 @@ async def test_what_came_while_we_were_away_arrives_at_the_next_start(
     link = await started(first)
     async with running(link):
         await link.stop_receiving()
-        # It reaches us in this session, is not delivered, and so not settled.
+        # It reaches the link in this session, but is neither delivered nor settled.
         assert await link.publish(numbered("in", [0]), qos=1, timeout_s=DEADLINE_S) == [True]
         assert await link.publish(numbered("x", [0]), qos=1, timeout_s=DEADLINE_S) == [True]
     assert first.batches == []
@@ -202,7 +202,7 @@ async def test_what_came_while_we_were_away_arrives_at_the_next_start(
     assert inbox.payloads == [b"%d" % i for i in range(50)]
 
 
-async def test_without_a_kept_session_the_subscriptions_are_made_again(
+async def test_without_a_kept_session_the_link_subscribes_again(
     broker: LocalBroker,
 ) -> None:
     inbox = Inbox()
@@ -216,7 +216,7 @@ async def test_without_a_kept_session_the_subscriptions_are_made_again(
     async with running(link):
         await broker.kill()
         await inbox.loses("")
-        await inbox.loses("Connect")  # at least one attempt finds nobody there
+        await inbox.loses("Connect")  # at least one attempt finds no broker
         assert not link.connected
         await broker.start()
         async with asyncio.timeout(DEADLINE_S):
@@ -227,7 +227,7 @@ async def test_without_a_kept_session_the_subscriptions_are_made_again(
     assert inbox.payloads == [b"after"]
 
 
-async def test_what_was_refused_is_not_sent_after_all_by_a_later_connection(
+async def test_a_refused_message_is_never_sent_by_a_later_connection(
     broker: LocalBroker,
 ) -> None:
     inbox = Inbox()
@@ -255,7 +255,7 @@ async def test_what_was_refused_is_not_sent_after_all_by_a_later_connection(
             assert [m.payload for m in await seen(other, 1)] == [b"new"]
 
 
-async def test_a_broker_that_stands_still_makes_publishing_fail_in_time_and_in_bounds(
+async def test_publishing_to_a_frozen_broker_fails_in_time_with_bounded_buffers(
     broker: LocalBroker,
 ) -> None:
     link = MqttLink(settings(broker.url), client_id="link", deliver=Inbox().deliver)
@@ -267,7 +267,7 @@ async def test_a_broker_that_stands_still_makes_publishing_fail_in_time_and_in_b
                 [False] * 9
             )
             taken = await link.publish([megabyte] * 64, qos=0, timeout_s=0.3)
-            assert sum(taken) < 16  # the operating system's buffers, and one more
+            assert sum(taken) < 16  # what fits in the operating system's buffers, plus one
             assert taken == sorted(taken, reverse=True)
             assert await link.publish([megabyte], qos=0, timeout_s=0.1) == [False]
         finally:
@@ -275,7 +275,7 @@ async def test_a_broker_that_stands_still_makes_publishing_fail_in_time_and_in_b
         assert await link.publish([Outgoing("out", b"")], qos=1, timeout_s=DEADLINE_S) == [True]
 
 
-async def test_closing_keeps_its_deadline_when_the_broker_stands_still(
+async def test_closing_keeps_its_deadline_if_the_broker_is_frozen(
     broker: LocalBroker,
 ) -> None:
     link = MqttLink(
@@ -311,7 +311,7 @@ async def test_cancelling_drops_the_connection_so_that_the_last_will_is_sent(
 
 
 @VERSIONS
-async def test_a_wrong_password_is_reported_and_the_right_one_found_when_the_file_changes(
+async def test_a_wrong_password_is_reported_and_a_corrected_file_is_read_again(
     password_broker: LocalBroker, version: str, tmp_path: Path
 ) -> None:
     file, inbox = tmp_path / "password", Inbox()
@@ -330,12 +330,12 @@ async def test_a_wrong_password_is_reported_and_the_right_one_found_when_the_fil
         outcome = await link.publish(
             [Outgoing("allowed/x", b""), Outgoing("forbidden", b"")], qos=1, timeout_s=5
         )
-        # Only MQTT 5 has words for a message that is not authorized.
+        # Only MQTT 5 reports that a message is not authorized.
         assert outcome == [True, version == "3.1.1"]
     assert not any(PASSWORD in reason for _, reason in inbox.states)
 
 
-async def test_a_client_certificate_opens_the_door(
+async def test_a_client_with_a_valid_certificate_is_accepted(
     tls_broker: LocalBroker, certificates: Certificates
 ) -> None:
     inbox = Inbox()
@@ -358,7 +358,7 @@ async def test_a_client_certificate_opens_the_door(
     assert inbox.payloads == [message.payload for message in big]
 
 
-async def test_a_broker_of_another_authority_is_refused(
+async def test_a_broker_certified_by_another_authority_is_refused(
     tls_broker: LocalBroker, certificates: Certificates
 ) -> None:
     inbox = Inbox()
@@ -372,7 +372,7 @@ async def test_a_broker_of_another_authority_is_refused(
         await inbox.loses("the broker's certificate is refused: ")
 
 
-async def test_a_client_without_the_certificate_it_needs_is_turned_away_with_a_reason(
+async def test_a_client_without_the_required_certificate_does_not_connect(
     tls_broker: LocalBroker, certificates: Certificates
 ) -> None:
     inbox = Inbox()
@@ -387,7 +387,7 @@ async def test_a_client_without_the_certificate_it_needs_is_turned_away_with_a_r
     assert not any(up for up, _ in inbox.states)
 
 
-async def test_an_inflow_that_was_stopped_before_the_connection_never_starts(
+async def test_a_link_that_stopped_receiving_before_it_connected_never_receives(
     broker: LocalBroker,
 ) -> None:
     inbox = Inbox()
@@ -401,7 +401,7 @@ async def test_an_inflow_that_was_stopped_before_the_connection_never_starts(
     assert inbox.batches == []
 
 
-async def test_a_topic_that_cannot_be_published_to_raises_and_takes_no_place(
+async def test_an_invalid_topic_raises_and_takes_no_place_in_the_window(
     broker: LocalBroker,
 ) -> None:
     link = MqttLink(settings(broker.url), client_id="l", deliver=Inbox().deliver)
@@ -412,12 +412,12 @@ async def test_a_topic_that_cannot_be_published_to_raises_and_takes_no_place(
         assert await link.publish([Outgoing("a", b"")], qos=1, timeout_s=DEADLINE_S) == [True]
 
 
-def test_qos_2_is_not_offered() -> None:
+def test_subscribing_at_qos_2_is_refused() -> None:
     with pytest.raises(ValueError, match="QoS 0 or 1"):
         MqttLink(settings("mqtts://b"), client_id="c", deliver=print, subscriptions=[("t", 2)])
 
 
-async def test_qos_2_is_not_published() -> None:
+async def test_publishing_at_qos_2_is_refused() -> None:
     link = MqttLink(settings("mqtts://b"), client_id="c", deliver=Inbox().deliver)
     with pytest.raises(ValueError, match="QoS 0 or 1"):
         await link.publish([], qos=2, timeout_s=1)

@@ -1,4 +1,4 @@
-"""Reading and writing the packets that carry data; paho's decoder is the independent witness."""
+"""Packets that carry data, read and written; paho's decoder is the independent twin."""
 
 import pytest
 from hypothesis import given
@@ -33,9 +33,7 @@ def read(stream: bytes) -> list[Publish | Puback | bytes]:
 
 
 @given(message=MESSAGE, mid=MID, version5=st.booleans())
-def test_paho_reads_from_a_publish_what_was_written(
-    *, message: Outgoing, mid: int, version5: bool
-) -> None:
+def test_paho_decodes_an_encoded_publish(*, message: Outgoing, mid: int, version5: bool) -> None:
     packet = encode_publish(message, mid=mid, version5=version5)
     body = packet[2 if packet[1] < 0x80 else 3 :]
     version = MQTTProtocolVersion.MQTTv5 if version5 else MQTTProtocolVersion.MQTTv311
@@ -45,7 +43,7 @@ def test_paho_reads_from_a_publish_what_was_written(
 
 
 @given(sent=st.lists(st.tuples(MESSAGE, MID), max_size=8), version5=st.booleans(), data=st.data())
-def test_packets_are_read_the_same_however_the_bytes_arrive(
+def test_packets_are_the_same_however_the_bytes_are_chunked(
     *, sent: list[tuple[Outgoing, int]], version5: bool, data: st.DataObject
 ) -> None:
     stream = b"".join(encode_publish(m, mid=mid, version5=version5) for m, mid in sent)
@@ -56,7 +54,7 @@ def test_packets_are_read_the_same_however_the_bytes_arrive(
     assert received == [Publish(m.topic, m.payload, mid, m.retain) for m, mid in sent]
 
 
-def test_a_large_packet_is_read_byte_by_byte() -> None:
+def test_a_large_packet_can_arrive_byte_by_byte() -> None:
     packet = encode_publish(Outgoing("t", b"x" * 20_000), mid=0, version5=True)
     one = reader(version5=True)
     assert [p for i in range(len(packet)) for p in one.feed(packet[i : i + 1])] == [
@@ -80,13 +78,13 @@ def test_acknowledgements_are_written_and_read() -> None:
     ]
 
 
-def test_other_packets_of_a_server_are_handed_on_whole() -> None:
+def test_other_packets_of_a_server_are_passed_on_whole() -> None:
     packets = [b"\x20\x03\x00\x00\x00", b"\xd0\x00", b"\x90\x03\x00\x01\x00", b"\xe0\x00"]
     assert read(b"".join(packets)) == packets
 
 
 @pytest.mark.parametrize(
-    ("stream", "why"),
+    ("stream", "reason"),
     [
         (b"\x34\x05\x00\x01t\x00\x01", "QoS"),
         (b"\x36\x05\x00\x01t\x00\x01", "QoS"),
@@ -108,8 +106,10 @@ def test_other_packets_of_a_server_are_handed_on_whole() -> None:
         (b"\x30\xff\xff\xff\xff\x01", "four bytes"),
     ],
 )
-def test_what_breaks_the_protocol_is_refused_with_its_reason(stream: bytes, why: str) -> None:
-    with pytest.raises(MalformedPacketError, match=why):
+def test_a_stream_that_breaks_the_protocol_is_refused_with_the_reason(
+    stream: bytes, reason: str
+) -> None:
+    with pytest.raises(MalformedPacketError, match=reason):
         read(stream)
 
 
@@ -135,7 +135,7 @@ def test_a_payload_above_the_limit_of_mqtt_is_refused() -> None:
         _length(1 << 28)
 
 
-def test_what_came_before_the_breach_is_still_read() -> None:
+def test_packets_before_a_malformed_one_are_still_read() -> None:
     stream = reader(version5=True).feed(b"\x30\x04\x00\x01t\x00\xf0\x00")
     assert next(stream) == Publish("t", b"", 0, retained=False)
     with pytest.raises(MalformedPacketError):

@@ -1,11 +1,11 @@
-"""The wire while there is no connection: before, and after its loss."""
+"""The wire without a connection: before it is made, and after it is lost."""
 
 import asyncio
 
 from anonymizer.transport.wire import Wire
 
 
-async def test_without_a_connection_bytes_are_dropped_and_nobody_waits() -> None:
+async def test_without_a_connection_bytes_are_dropped_and_no_writer_waits() -> None:
     received: list[bytes] = []
     lost: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
     wire = Wire(on_bytes=received.append, on_lost=lost.set_result)
