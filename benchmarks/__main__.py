@@ -26,7 +26,7 @@ from benchmarks.verification import verification
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A function of sizes, with the sizes that show growth and those that show it works."""
+    """A function of sizes, with full sizes that show growth, and quick ones that show it works."""
 
     run: Callable[[Sequence[Any]], list[Table]]
     full: Sequence[Any]
@@ -71,9 +71,9 @@ BENCHMARKS = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what is asked for; return the exit code."""
+    """Run the chosen benchmarks; return the exit code."""
     options = _options(arguments)
-    gc.freeze()  # what is imported is no garbage, and a service has less of it
+    gc.freeze()  # imported modules are not garbage; without this the collector visits them
     facts = machine()
     console = Console(width=None if sys.stdout.isatty() else 160)
     console.print(", ".join(f"{name} {fact}" for name, fact in facts.items()))
@@ -96,10 +96,14 @@ def main(arguments: Sequence[str]) -> int:
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     known = ", ".join(BENCHMARKS)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {known}; without: all")
-    parser.add_argument("--quick", action="store_true", help="tiny sizes: does it still work?")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables there")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {known}; default: all")
+    parser.add_argument(
+        "--quick", action="store_true", help="use tiny sizes, to check that it works"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="file for the results as JSON")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="file for the tables as Markdown"
+    )
     options = parser.parse_args(arguments)
     for name in options.names:
         if name not in BENCHMARKS:

@@ -1,4 +1,4 @@
-"""ADKA: from the devices that report to their regions."""
+"""Benchmark of ADKA: the regions of the devices that report."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -18,7 +18,7 @@ _SAMPLE = 1000
 
 
 def adka(cases: Sequence[tuple[str, int]]) -> list[Table]:
-    """Time `BfsCloak` on networks, with so many devices."""
+    """Time `BfsCloak` for networks and numbers of devices."""
     columns = (
         "network",
         "devices",
@@ -29,8 +29,8 @@ def adka(cases: Sequence[tuple[str, int]]) -> list[Table]:
         "networkx/all",
     )
     notes = (
-        "choice of k, regions and release, the density known; devices at one node share a region.",
-        f"networkx: `tests.naive`, one region a position, on {_SAMPLE:,} positions at most.",
+        "choice of k, regions and release, not density; devices at one node share a region.",
+        f"networkx: `tests.naive`, one region for each position, on at most {_SAMPLE:,} positions.",
     )
     return [Table("ADKA: µs a position", columns, [_row(*case) for case in cases], notes)]
 

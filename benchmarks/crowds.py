@@ -1,4 +1,4 @@
-"""Devices for the kernels: somewhere on a network, each one road further at every step."""
+"""Crowds: devices on random walks over a network, as input for kernels."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -11,11 +11,11 @@ from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks import load_network
 
-_SPREAD_DEG = 1e-4  # about ten metres: beside the node, not on it
+_SPREAD_DEG = 1e-4  # about ten metres: near the node, not on it
 
 
 class Moves(NamedTuple):
-    """A batch as `DensityMap.advance` takes it."""
+    """A batch of moves, the arguments of `DensityMap.advance`."""
 
     slot: Int32Array
     ts: FloatArray
@@ -24,7 +24,7 @@ class Moves(NamedTuple):
 
 @cache
 def network_named(source: str) -> RoadNetwork:
-    """Return a network, loaded once a run."""
+    """Return a network, loaded once in a run."""
     return load_network(source)
 
 
@@ -34,9 +34,9 @@ class Crowd:
     Parameters
     ----------
     network
-        Where they walk.
+        The road network.
     n_devices
-        Their slots are `0..n_devices - 1`.
+        Number of devices, with slots `0..n_devices - 1`.
     """
 
     def __init__(self, network: RoadNetwork, n_devices: int) -> None:
@@ -47,17 +47,17 @@ class Crowd:
         self._now = 0.0
 
     def density(self) -> DensityMap:
-        """Return a map that knows where everyone is."""
+        """Return a density map with all devices."""
         density = DensityMap.empty(self.network)
         density.advance(*self.moves(self.n_devices))
         return density
 
     def steps(self, n_steps: int) -> Iterator[Moves]:
-        """Yield everyone's moves, step by step."""
+        """Yield the moves of all devices, step by step."""
         return (self.moves(self.n_devices) for _ in range(n_steps))
 
     def moves(self, n_moving: int) -> Moves:
-        """Let some devices, drawn anew, go to a neighbouring node, a second later."""
+        """Move some randomly drawn devices to neighbouring nodes, one second later."""
         slot = np.sort(self._rng.permutation(self.n_devices)[:n_moving])
         first = self.network.first_arc_of[self._node[slot]]
         degree = self.network.first_arc_of[self._node[slot] + 1] - first

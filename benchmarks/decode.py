@@ -1,4 +1,4 @@
-"""Decoding: every codec, the native one against its peers, and the whole decode stage."""
+"""Benchmarks of decoding: all codecs, peers of the native one, and the whole decode stage."""
 
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
@@ -20,7 +20,7 @@ from tests.codecs.test_native import naive_decode
 
 
 class _Position(BaseModel):
-    """The native format as pydantic reads it."""
+    """The native format as a pydantic model."""
 
     model_config = ConfigDict(strict=True)
 
@@ -31,7 +31,7 @@ class _Position(BaseModel):
 
 
 def decode(sizes: Sequence[int]) -> list[Table]:
-    """Time the codecs, and the decode stage, over batches of so many messages."""
+    """Time the codecs and the decode stage for these batch sizes."""
     return [_codecs(sizes), _peers(sizes)]
 
 
@@ -61,7 +61,7 @@ def _peers(sizes: Sequence[int]) -> Table:
         "json: the standard library's, with the checks of the naive twin in tests/codecs.",
         "pydantic: a strict model with the same ranges.",
         "stage: `anonymizer.pipeline.positions.decoding`, from deliveries to columns.",
-        "router, decoder: the share of the stage that the codec does not take.",
+        "router, decoder: share of the stage that is not spent in the codec.",
     )
     return Table("Native format: µs a message", columns, [_peer_row(n) for n in sizes], notes)
 

@@ -1,4 +1,4 @@
-"""The live density map: what a move costs."""
+"""Benchmark of the density map: the cost of a move."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ _PEER_RUNS = 3
 
 
 def density(cases: Sequence[tuple[str, int]]) -> list[Table]:
-    """Time `DensityMap.advance` on networks, with so many devices."""
+    """Time `DensityMap.advance` for networks and numbers of devices."""
     columns = (
         "network",
         "devices",
@@ -26,7 +26,7 @@ def density(cases: Sequence[tuple[str, int]]) -> list[Table]:
         "dicts/all",
     )
     notes = (
-        "every device moves one road on, in one batch; or a random tenth does.",
+        "all devices, or a random tenth, move to a neighbouring node in one batch.",
         "dicts: the same counts in plain Python over networkx.",
     )
     return [Table("Density map: µs a move", columns, [_row(*case) for case in cases], notes)]
@@ -54,5 +54,5 @@ def _row(source: str, n: int) -> tuple[str, int, float, float, float, float]:
 
 
 def _everyone(known: DensityMap, n: int) -> Moves:
-    """Return where everyone is as moves that lead there."""
+    """Return the moves that put all devices at their current nodes."""
     return Moves(np.arange(n, dtype=np.int32), known.version_of[:n], known.node_of[:n])

@@ -1,4 +1,4 @@
-"""End to end: simulator, Mosquitto, gateway and an analyst, each in a process of its own."""
+"""Benchmark end to end: simulator, Mosquitto, gateway and analyst, each in its own process."""
 
 import asyncio
 import time
@@ -45,16 +45,16 @@ _KEPT_UP = 0.98
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One run.
+    """Load of one run.
 
     Attributes
     ----------
     rate_per_s
-        Messages a second, from as many devices.
+        Messages per second, each from another device.
     qos
-        Of all messages, in and out.
+        QoS of all messages, in and out.
     seconds
-        Measured, after as many as `settle_s` to come to rest.
+        Duration of the measurement, which begins after `settle_s`.
     """
 
     rate_per_s: int
@@ -65,12 +65,12 @@ class Load:
     n_probes: int = 8
 
 
-class Seen(NamedTuple):
-    """What was seen while the load was on."""
+class Measurement(NamedTuple):
+    """Figures measured during the load."""
 
     between: Scrape
     cpu_s: Sequence[float]
-    """Of `_OTHERS`, in the same time."""
+    """CPU time of `_OTHERS` during the measurement."""
     latencies_s: Sequence[float]
     n_cloaked: int
     n_sent: int
@@ -79,46 +79,46 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one run showed."""
+    """Result of one run."""
 
     load: Load
-    seen: Seen
+    measured: Measurement
     n_lost: int
 
     @property
     def kept_up(self) -> bool:
-        """Whether the asked rate was sent and nothing yielded or got lost."""
+        """Whether the intended rate was sent and nothing was suppressed or lost."""
         gone = self.n_lost + self.n_yielded
-        return gone == 0 and self.seen.sent_per_s >= _KEPT_UP * self.load.rate_per_s
+        return gone == 0 and self.measured.sent_per_s >= _KEPT_UP * self.load.rate_per_s
 
     @property
     def n_yielded(self) -> int:
-        """Positions suppressed for overload, or undelivered."""
+        """Positions suppressed as overload or undelivered."""
         reasons = ("overload", "undelivered")
-        return int(sum(self.seen.between.outcome("suppressed", reason) for reason in reasons))
+        return int(sum(self.measured.between.outcome("suppressed", reason) for reason in reasons))
 
     def row(self) -> tuple[Cell, ...]:
         """Return the run as a row of the table."""
         name = "anonymizer_end_to_end_seconds"
-        received = self.seen.between.n_received
-        cpu_s = self.seen.between.values["process_cpu_seconds_total{}"]
+        received = self.measured.between.n_received
+        cpu_s = self.measured.between.values["process_cpu_seconds_total{}"]
         probed = (
-            np.quantile(self.seen.latencies_s, [0.5, 0.99]).tolist()
-            if self.seen.latencies_s
+            np.quantile(self.measured.latencies_s, [0.5, 0.99]).tolist()
+            if self.measured.latencies_s
             else []
         )
         p50, p99 = probed or (float("nan"), float("nan"))
         return (
             self.load.qos,
             self.load.rate_per_s,
-            round(self.seen.sent_per_s),
-            round(self.seen.n_cloaked / self.load.seconds),
+            round(self.measured.sent_per_s),
+            round(self.measured.n_cloaked / self.load.seconds),
             p50 * 1e3,
             p99 * 1e3,
-            self.seen.between.quantile(name, 0.5) * 1e3,
-            self.seen.between.quantile(name, 0.99) * 1e3,
+            self.measured.between.quantile(name, 0.5) * 1e3,
+            self.measured.between.quantile(name, 0.99) * 1e3,
             cpu_s / received * 1e6,
-            *(f"{s / self.load.seconds:.0%}" for s in (cpu_s, *self.seen.cpu_s)),
+            *(f"{s / self.load.seconds:.0%}" for s in (cpu_s, *self.measured.cpu_s)),
             self.n_yielded,
             self.n_lost,
         )
@@ -127,7 +127,7 @@ class Result:
 def end_to_end(loads: Sequence[Load]) -> list[Table]:
     """Run each load against a fresh broker and gateway."""
     results = [asyncio.run(_run(load)) for load in loads]
-    n_probes = sum(len(result.seen.latencies_s) for result in results)
+    n_probes = sum(len(result.measured.latencies_s) for result in results)
     columns = (
         "QoS",
         "asked/s",
@@ -144,16 +144,16 @@ def end_to_end(loads: Sequence[Load]) -> list[Table]:
         "lost",
     )
     notes = (
-        "p50, p99: from a device over the broker to an analyst, probed beside the load.",
+        "p50, p99: from a device through the broker to an analyst, by probes during the load.",
         f"probes: {n_probes:,} in all.",
-        "own: arrival to publication by the gateway's histogram, whose steps are 33 % apart.",
-        "both: up to 100 ms of it are the wait for the tick.",
-        "cloaked/s: messages out, one a group, read by one subscriber.",
+        "own: from arrival to publication, by the gateway's histogram with steps of 33 %.",
+        "both include up to 100 ms of waiting for the tick.",
+        "cloaked/s: published messages, one for each group, read by one subscriber.",
         "CPU: user and system time of the gateway's process.",
-        "gateway to analyst: the share of one core that each process took.",
-        "the programs share the cores with whatever else runs, which p99 shows first.",
-        "yielded: positions suppressed as overload or undelivered while measured.",
-        "lost: messages that the broker took and the gateway never got, in the whole run.",
+        "gateway to analyst: share of one core used by each process.",
+        "the programs share the cores with everything else that runs; p99 shows this first.",
+        "yielded: positions suppressed as overload or undelivered during the measurement.",
+        "lost: messages that the broker accepted and the gateway never received, in the whole run.",
         *(_best(results, qos) for qos in sorted({r.load.qos for r in results})),
     )
     rows = [result.row() for result in results]
@@ -163,7 +163,7 @@ def end_to_end(loads: Sequence[Load]) -> list[Table]:
 def _best(results: Sequence[Result], qos: int) -> str:
     rates = [r.load.rate_per_s for r in results if r.load.qos == qos and r.kept_up]
     best = f"{max(rates):,} messages/s" if rates else "none of these"
-    return f"highest rate at QoS {qos} that was sent with nothing yielded or lost: {best}."
+    return f"highest rate at QoS {qos} with nothing yielded or lost: {best}."
 
 
 async def _run(load: Load) -> Result:
@@ -180,20 +180,20 @@ async def _run(load: Load) -> Result:
         )
         async with running_gateway(toml) as gateway:
             async with prober.probing():
-                seen = await _measure(load, url, gateway, prober)
-            n_lost = await _missing(gateway, seen.n_sent + prober.n_published * CROWD)
-    return Result(load, seen, n_lost)
+                measured = await _measure(load, url, gateway, prober)
+            n_lost = await _missing(gateway, measured.n_sent + prober.n_published * CROWD)
+    return Result(load, measured, n_lost)
 
 
-async def _measure(load: Load, url: str, gateway: RunningGateway, prober: Prober) -> Seen:
+async def _measure(load: Load, url: str, gateway: RunningGateway, prober: Prober) -> Measurement:
     options = ("--network", load.network, "--devices", str(load.rate_per_s), "--rate", "1")
     async with running_simulator(*options, "--qos", str(load.qos), "--broker", url) as simulator:
 
-        def hears() -> Awaitable[bool]:
+        def has_all_devices() -> Awaitable[bool]:
             return gateway.has_received(prober.n_published * CROWD + load.rate_per_s)
 
-        if not await until(hears, within_s=_START_S):
-            raise TransportError("the gateway hears too little of the simulator")
+        if not await until(has_all_devices, within_s=_START_S):
+            raise TransportError("the gateway receives too little from the simulator")
         await asyncio.sleep(load.settle_s)
         prober.latencies_s.clear()
         n_cloaked = prober.n_cloaked
@@ -204,15 +204,15 @@ async def _measure(load: Load, url: str, gateway: RunningGateway, prober: Prober
         latencies_s = tuple(prober.latencies_s)
         n_cloaked = prober.n_cloaked - n_cloaked
         n_sent, sent_per_s = await simulator.end()
-    return Seen(between, cpu_s, latencies_s, n_cloaked, n_sent, sent_per_s)
+    return Measurement(between, cpu_s, latencies_s, n_cloaked, n_sent, sent_per_s)
 
 
 def _cpu_s() -> list[float]:
-    """Return what `_OTHERS` have taken so far."""
+    """Return the CPU time of `_OTHERS` so far."""
     return [*map(cpu_s_of_child, ("mosquitto", "simulator")), time.process_time()]
 
 
 async def _missing(gateway: RunningGateway, n_sent: int) -> int:
-    """Return how many positions have not come when they had time enough."""
+    """Return how many positions have not arrived within `_ARRIVAL_S`."""
     await until(lambda: gateway.has_received(n_sent), within_s=_ARRIVAL_S)
     return max(0, n_sent - (await gateway.scrape()).n_received)

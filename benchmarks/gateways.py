@@ -1,4 +1,4 @@
-"""The programs of an end-to-end run, each a process of its own, and what the gateway says."""
+"""Processes of an end-to-end run, the gateway and the simulator, and the gateway's metrics."""
 
 import asyncio
 import json
@@ -17,17 +17,17 @@ from prometheus_client.parser import text_string_to_metric_families
 from anonymizer.errors import TransportError
 
 _UP_S = 60.0
-_LOOK_EVERY_S = 0.1
+_POLL_EVERY_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Scrape:
-    """What `/metrics` said at one moment: values by name and labels, as text."""
+    """Values of `/metrics` at one moment, by name and labels as text."""
 
     values: Mapping[str, float]
 
     def __sub__(self, before: "Scrape") -> "Scrape":
-        """Return what came between two scrapes."""
+        """Return the differences between two scrapes."""
         return Scrape({key: value - before.values[key] for key, value in self.values.items()})
 
     @property
@@ -36,7 +36,7 @@ class Scrape:
         return int(self.values["anonymizer_received_total{}"])
 
     def outcome(self, outcome: str, reason: str = "") -> float:
-        """Return how many positions met an outcome."""
+        """Return the number of positions with an outcome."""
         return self.values[
             _key("anonymizer_positions_total", {"outcome": outcome, "reason": reason})
         ]
@@ -60,13 +60,13 @@ class Scrape:
 
 
 class RunningGateway:
-    """A gateway that is up, and its web address."""
+    """A running gateway, by its HTTP interface."""
 
     def __init__(self, http: httpx.AsyncClient) -> None:
         self._http = http
 
     async def ready(self) -> bool:
-        """Return whether it has its broker."""
+        """Return whether it is connected to its broker."""
         return (await self._http.get("/readyz")).is_success
 
     async def scrape(self) -> Scrape:
@@ -81,7 +81,7 @@ class RunningGateway:
         )
 
     async def has_received(self, n: int) -> bool:
-        """Return whether so many positions have come."""
+        """Return whether it has received at least `n` positions."""
         return (await self.scrape()).n_received >= n
 
 
@@ -92,12 +92,12 @@ async def running_gateway(toml: str) -> AsyncIterator[RunningGateway]:
     Parameters
     ----------
     toml
-        With `http.port = 0` and JSON logs, which tell the address.
+        Settings with `http.port = 0` and JSON logs, which contain the address.
 
     Raises
     ------
     TransportError
-        If it does not come up.
+        If the gateway does not start.
     """
     with TemporaryDirectory(prefix="anonymizer-") as folder:
         config = Path(folder, "gateway.toml")
@@ -117,13 +117,13 @@ async def running_gateway(toml: str) -> AsyncIterator[RunningGateway]:
 
 
 class RunningSimulator:
-    """A simulator under way, or ended."""
+    """A simulator that runs or has ended."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
 
     async def end(self) -> tuple[int, float]:
-        """End it; return how many messages the broker took of it, and how many a second."""
+        """End it; return the number and the rate of the messages that the broker accepted."""
         with suppress(ProcessLookupError):
             self._process.terminate()
         out, _ = await self._process.communicate()
@@ -145,12 +145,12 @@ async def running_simulator(*options: str) -> AsyncIterator[RunningSimulator]:
         await _end(process)
 
 
-async def until(asked: Callable[[], Awaitable[bool]], *, within_s: float) -> bool:
-    """Ask another process again and again; return whether it said yes in time."""
+async def until(condition: Callable[[], Awaitable[bool]], *, within_s: float) -> bool:
+    """Poll a condition of another process; return whether it became true in time."""
     with suppress(TimeoutError):
         async with asyncio.timeout(within_s):
-            while not await asked():  # noqa: ASYNC110  it has no event that we could wait for
-                await asyncio.sleep(_LOOK_EVERY_S)
+            while not await condition():  # noqa: ASYNC110  another process has no event to wait for
+                await asyncio.sleep(_POLL_EVERY_S)
             return True
     return False
 

@@ -1,4 +1,4 @@
-"""KACA: clusters by K-Means as published, and the fast method; what each loses."""
+"""Benchmarks of KACA: K-Means as published against the fast method, by time and loss."""
 
 import time
 from collections.abc import Sequence
@@ -20,12 +20,12 @@ from benchmarks.tolls import HOW, toll_exits
 _K = 5
 _SEED = 1
 _KMEANS_RECORDS = {10: 10_000, 1: 100_000}
-"""Records up to which K-Means is run, by how often its centres are drawn."""
+"""Largest number of records for K-Means, by number of random starts."""
 _WARM = 100
 
 
 def kaca(cases: Sequence[tuple[str, int]]) -> list[Table]:
-    """Form classes of made toll exits by both methods: (`toll` or `weighed`, records)."""
+    """Form classes of generated toll exits by both methods: (`toll` or `weighed`, records)."""
     columns = (
         "table",
         "records",
@@ -38,11 +38,11 @@ def kaca(cases: Sequence[tuple[str, int]]) -> list[Table]:
         "NCP, %",
     )
     notes = (
-        f"one day's exits of trucks, k = {_K} different trucks; toll: section and minute;",
-        "weighed: axles and tonnes as well; a sum of squares has each of them over its span.",
-        "kmeans: scikit-learn's, n // k clusters, drawn ten times (the source) or once, then",
-        "merged; quadratic, so run once, and not on all sizes. Both in CPU time on one thread.",
-        "NCP: mean width of the ranges of records, sections in the order of their names.",
+        f"exits of trucks on one day, k = {_K} distinct trucks. toll: section and minute.",
+        "weighed: also axles and tonnes; in sums of squares each attribute is divided by its span.",
+        "kmeans: scikit-learn's, n // k clusters, ten random starts (as published) or one, then",
+        "merged; quadratic, so run once and not for all sizes. Both in CPU time on one thread.",
+        "NCP: mean width of the ranges of records, with sections in alphabetical order.",
     )
     rows = [row for case in cases for row in _rows(*case)]
     return [Table("KACA: time and information loss", columns, rows, notes)]
@@ -72,11 +72,11 @@ def _rows(name: str, n: int) -> list[tuple[Cell, ...]]:
 def _lost(
     records: Records, schema: Schema, how: Sequence[Feature], class_of: Int32Array
 ) -> tuple[int, int, float, float]:
-    """Return classes, members of the largest, sum of squares, NCP in per cent."""
-    told = generalize(records.qi, classes_of(class_of), schema)
+    """Return number of classes, size of the largest, sum of squares and NCP in per cent."""
+    general = generalize(records.qi, classes_of(class_of), schema)
     size = np.bincount(class_of[class_of >= 0])
     widths = [
-        (qi.position[told.hi[:, j]] - qi.position[told.lo[:, j]]) / qi.span
+        (qi.position[general.hi[:, j]] - qi.position[general.lo[:, j]]) / qi.span
         for j, qi in enumerate(schema.qis)
     ]
     ncp = float(np.mean([np.average(width, weights=size) for width in widths]))

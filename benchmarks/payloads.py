@@ -1,4 +1,4 @@
-"""Typical messages of every codec, as long as real ones; positions differ, the rest does not."""
+"""Typical messages of every codec, of realistic length, that differ only in their positions."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ Writer: TypeAlias = Callable[[float, float], bytes]
 _TS = 1_800_000_000
 _ISO = "2027-01-15T08:00:00.250Z"
 
-# Texts that stand for the coordinates, in degrees or in 1e-7 degrees.
+# Placeholders for the coordinates, in degrees or in 1e-7 degrees.
 _LAT, _LON, _LAT7, _LON7 = "@lat@", "@lon@", "@lat7@", "@lon7@"
 
 _MESSAGES: dict[str, dict[str, Any]] = {
@@ -90,7 +90,7 @@ _MESSAGES: dict[str, dict[str, Any]] = {
 
 
 def messages(codec: str, n: int) -> list[bytes]:
-    """Return so many messages of a codec, one position each, no two alike."""
+    """Return `n` distinct messages of a codec, with one position each."""
     write = _protobuf if codec == "gtfs_rt" else _writer(_MESSAGES[codec])
     return [write(lat, lon) for lat, lon in _places(n)]
 

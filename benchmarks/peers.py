@@ -1,4 +1,4 @@
-"""The same work in plain Python over networkx, one position at a time."""
+"""Peers: the same algorithms in plain Python over networkx, one position at a time."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ MAX_NODES = 1000
 
 
 class PlainDensity:
-    """What `DensityMap` keeps, in dicts: newest position of each device, and the counts."""
+    """The density map in dicts: the newest position of each device, and the counts."""
 
     def __init__(self, graph: naive.Graph) -> None:
         self._graph = graph
@@ -27,7 +27,7 @@ class PlainDensity:
         return len(self._newest)
 
     def move(self, device: int, ts: float, node: int) -> None:
-        """Take in one position, if it is news. O(degree)."""
+        """Add one position unless it is older than the newest one. O(degree)."""
         known = self._newest.get(device)
         if known is not None:
             if ts <= known[0]:
@@ -44,14 +44,14 @@ class PlainDensity:
 
 
 class PlainCloak:
-    """ADKA on one connected network, a position at a time, as the seed does it."""
+    """ADKA on a connected network, one position at a time, as published."""
 
     def __init__(self, network: RoadNetwork) -> None:
         self.graph = naive.graph_of(network)
         self.density = PlainDensity(self.graph)
 
     def region(self, root: int, population: Mapping[int, int]) -> list[int] | Outcome:
-        """Return the region of a device at `root`, in the order of growth, or why not."""
+        """Return the region of a device at `root`, in the order of growth, or why it has none."""
         near = self.density.n_near[root]
         k = naive.k_for(near, steps=RULE.steps, values=RULE.values, floor=RULE.floor)
         return naive.bfs_region(
@@ -59,14 +59,14 @@ class PlainCloak:
         )
 
     def population(self) -> dict[int, int]:
-        """Return how many devices the component of each node holds: all there are."""
+        """Return the number of devices in the component of each node: all devices."""
         return dict.fromkeys(self.graph, self.density.n_devices)
 
 
 def groups_hold(groups: Sequence[naive.Group], node_of: Sequence[int], k_floor: int) -> list[bool]:
-    """Return which groups hold, in one pass over devices and groups.
+    """Return which groups keep their promise, in one pass over devices and groups.
 
-    `naive.promise_holds` reads every device again for every group: a proof, but no peer.
+    `naive.promise_holds` reads every device again for every group, so it is no fair peer.
     """
     n_at = Counter(node_of)
     seen: set[int] = set()

@@ -1,4 +1,4 @@
-"""The pipeline in memory: bytes in, bytes out, and where the time goes."""
+"""Benchmark of the positions flow in memory, from bytes to bytes, by stage."""
 
 import json
 import time
@@ -32,7 +32,7 @@ _PEER_RUNS = 3
 
 
 def pipeline(cases: Sequence[tuple[str, int]]) -> list[Table]:
-    """Time `PositionFlow.tick` and `settle` on networks, with so many devices."""
+    """Time `PositionFlow.tick` and `settle` for networks and numbers of devices."""
     columns = (
         "network",
         "devices",
@@ -44,8 +44,8 @@ def pipeline(cases: Sequence[tuple[str, int]]) -> list[Table]:
         "plain/flow",
     )
     notes = (
-        "one tick, in which all devices report or a random tenth of them. The rest is accounting.",
-        f"plain: json, one k-d tree call, dicts and networkx a message; {_SAMPLE:,} at most.",
+        "one tick, in which all devices or a random tenth report. The rest is accounting.",
+        f"plain: json, a k-d tree call, dicts and networkx per message; at most {_SAMPLE:,}.",
     )
     rows = [row for source, n in cases for row in _rows(source, n)]
     return [Table("Positions flow, bytes to bytes: µs a position", columns, rows, notes)]
@@ -72,7 +72,7 @@ def _rows(source: str, n: int) -> list[tuple[str | int | float, ...]]:
 
 
 def _lap_us(flow: PositionFlow, now: float, deliveries: list[Delivery]) -> list[float]:
-    """Carry one tick through; return what each stage takes, and the rest, in µs a position."""
+    """Run one tick; return the time of each stage, and the rest, in µs a position."""
     flow.ledger.receive(len(deliveries))
     before = [flow.stats.stage_s[stage].total for stage in _IN_MEMORY]
     began = time.perf_counter()
@@ -101,24 +101,24 @@ def _deliveries(crowd: Crowd, moves: Moves) -> list[Delivery]:
 
 
 class _PlainGateway:
-    """The same from bytes to bytes, message by message."""
+    """The same flow from bytes to bytes, one message at a time, in plain Python."""
 
     def __init__(self, network: RoadNetwork) -> None:
         self._node_id = network.node_id.tolist()
         self._tree = cKDTree(unit_vectors(network.lat, network.lon))
         self._cloak = PlainCloak(network)
 
-    def know(self, moves: Moves) -> None:
-        """Take in who is where, without publishing."""
+    def move(self, moves: Moves) -> None:
+        """Update the positions of devices without publishing."""
         for device, _, node in zip(*(column.tolist() for column in moves), strict=True):
             self._cloak.density.move(device, 0.0, node)
         self._population = self._cloak.population()
 
-    def carry(self, deliveries: list[Delivery]) -> list[bytes]:
-        """Return what is published of a batch."""
-        return [out for one in deliveries if (out := self._carry(one)) is not None]
+    def publish(self, deliveries: list[Delivery]) -> list[bytes]:
+        """Return the published messages of a batch."""
+        return [out for one in deliveries if (out := self._publish(one)) is not None]
 
-    def _carry(self, delivery: Delivery) -> bytes | None:
+    def _publish(self, delivery: Delivery) -> bytes | None:
         (fix,) = naive_decode(delivery.payload)
         if not isinstance(fix, Fix) or fix.ts is None:
             return None
@@ -134,7 +134,7 @@ class _PlainGateway:
 
 def _plain_us(crowd: Crowd) -> float:
     gateway = _PlainGateway(crowd.network)
-    gateway.know(crowd.moves(crowd.n_devices))
+    gateway.move(crowd.moves(crowd.n_devices))
     few = min(crowd.n_devices, _SAMPLE)
     batches = (_deliveries(crowd, crowd.moves(few)) for _ in range(_PEER_RUNS + 1))
-    return best_of(gateway.carry, batches) / few * 1e6
+    return best_of(gateway.publish, batches) / few * 1e6

@@ -1,4 +1,4 @@
-"""How long a position takes from its device to an analyst, measured from outside."""
+"""Probes: the latency of a position from its device to an analyst, measured from outside."""
 
 import asyncio
 import time
@@ -16,9 +16,9 @@ from anonymizer.settings import BrokerSettings
 from anonymizer.transport.mqtt import MqttLink
 
 TOPIC = "probes"
-"""An input of the gateway that must believe the payload about who speaks."""
+"""Topic of an input of the gateway with `device_from = "payload"`."""
 CROWD = 10
-"""Devices of a probe: at this density the two of the smallest k hide each other at their node."""
+"""Devices of a probe: at this density, the smallest k applies, and the region is their node."""
 
 _PATIENCE_S = 5.0
 _PAUSE_S = 0.1
@@ -26,21 +26,21 @@ _DECODER = msgspec.json.Decoder(GroupMessage)
 
 
 class Prober:
-    """Small crowds that report together, each at a node of its own, and await their region.
+    """Small crowds, each at a node of its own, that report together and await their region.
 
-    A message that names this node alone and a whole crowd of pseudonyms is the answer: nobody
-    else stands there in such number. One report of a crowd is under way at a time.
+    The answer to a report is a message whose region is this node alone, with a pseudonym for each
+    device of the crowd: no other devices are so many at one node. A crowd has one report in flight.
 
     Parameters
     ----------
     url
-        The broker.
+        Address of the broker.
     network
-        As the gateway has it.
+        The network of the gateway.
     n_crowds
-        Spread over the nodes.
+        Number of crowds, spread over the nodes.
     topic, qos
-        Where cloaked positions are published, and how to ask for them.
+        Topic of cloaked positions, and QoS of the subscription.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Prober:
         self.latencies_s: list[float] = []
         self.n_published = 0
         self.n_cloaked = 0
-        """Messages the analyst got."""
+        """Messages that the analyst received."""
         self._network = network
         self._qos = qos
         self._node: Int32Array = np.linspace(0, network.n_nodes - 1, n_crowds).astype(np.int32)
@@ -84,7 +84,7 @@ class Prober:
         payload = self._report(node)
         region = str(self._network.node_id[node]).encode()
         while True:
-            # At no fixed phase of the gateway's tick.
+            # At a random phase of the gateway's tick.
             await asyncio.sleep(float(rng.uniform(0.0, _PAUSE_S)))
             answer = self._awaited[region] = asyncio.get_running_loop().create_future()
             self.n_published += 1

@@ -1,4 +1,4 @@
-"""What the other programs of a run cost, as the system counts it."""
+"""CPU time of the child processes of a run, from /proc."""
 
 import os
 from contextlib import suppress
@@ -8,9 +8,9 @@ _UTIME, _STIME, _PARENT = 11, 12, 1  # fields of /proc/PID/stat behind the name;
 
 
 def cpu_s_of_child(program: str) -> float:
-    """Return the CPU seconds so far of those of our children whose command names a program.
+    """Return the CPU seconds of the child processes whose command names a program.
 
-    NaN where the system has no /proc: the rest of the figures does not need it.
+    NaN if the system has no /proc; no other figure needs it.
     """
     ours = [
         sum(map(int, (fields[_UTIME], fields[_STIME]))) / os.sysconf("SC_CLK_TCK")
@@ -22,7 +22,7 @@ def cpu_s_of_child(program: str) -> float:
 
 
 def _fields(folder: Path) -> list[str]:
-    """Return the fields of a process, none if it has just ended."""
+    """Return the fields of a process; empty if it has just ended."""
     with suppress(OSError):
         return (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return []

@@ -1,4 +1,4 @@
-"""Tables of records: the paper's algorithms, a peer in plain Python, the search for better."""
+"""Benchmarks of (k,d)-anonymity: the Hilbert sweep against plain Python, and the local search."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ MAKERS: dict[str, Callable[..., tuple[Records, Schema]]] = {
     "census": census_like,
 }
 PAPER_MS = {("adult", 32_561): 300.0, ("census", 2_458_285): 61_900.0}
-"""What the paper states for the tables of these sizes."""
+"""Times stated in the paper for tables of these sizes."""
 
 _K, _D = 20, 2
 _SEED = 1
@@ -34,7 +34,7 @@ _WARM_CALLS = 50
 
 
 def records(cases: Sequence[tuple[str, int]]) -> list[Table]:
-    """Time the Hilbert order and the sweep on made tables of so many records."""
+    """Time the Hilbert order and the sweep on generated tables of these sizes."""
     columns = (
         "table",
         "records",
@@ -48,10 +48,10 @@ def records(cases: Sequence[tuple[str, int]]) -> list[Table]:
         "paper/ours",
     )
     notes = (
-        f"six quasi-identifiers of made tables in the paper's shapes, k = {_K}, d = {_D};",
-        "one thread; reading the table and posing the problem are not in it.",
-        f"plain: the package hilbertcurve, lists and sets, on {_PEER_RECORDS:,} records at most.",
-        "paper: as stated there for Adult and the Census of 1990, on another machine.",
+        f"generated tables in the paper's shapes, six quasi-identifiers, k = {_K}, d = {_D}.",
+        "one thread; without reading the table and stating the problem.",
+        f"plain: the package hilbertcurve, lists and sets, on at most {_PEER_RECORDS:,} records.",
+        "paper: as stated in the paper for Adult and the Census of 1990, on another machine.",
     )
     return [Table("(k,d)-anonymity along the curve", columns, [_row(*c) for c in cases], notes)]
 
@@ -71,13 +71,13 @@ def _row(name: str, n: int) -> tuple[Cell, ...]:
     plain = best_us(lambda r: _plain(r, sizes), rows, n_records=few.n, runs=1)
     paper = PAPER_MS.get((name, n))
     us = (order_ms + sweep_ms) * 1e3 / n
-    beside: tuple[Cell, Cell] = ("", "") if paper is None else (paper, paper * 1e3 / n / us)
+    stated: tuple[Cell, Cell] = ("", "") if paper is None else (paper, paper * 1e3 / n / us)
     n_classes = int(sweep(problem, order).max()) + 1
-    return name, n, n_classes, order_ms, sweep_ms, us, plain, plain / us, *beside
+    return name, n, n_classes, order_ms, sweep_ms, us, plain, plain / us, *stated
 
 
 def best(cases: Sequence[tuple[str, int, float]]) -> list[Table]:
-    """Search made tables of so many records for so many seconds, and compare with the sweep."""
+    """Run the search on generated tables for some seconds, and compare it with the sweep."""
     columns = (
         "table",
         "records",
@@ -91,8 +91,8 @@ def best(cases: Sequence[tuple[str, int, float]]) -> list[Table]:
     )
     notes = (
         f"tables and promise as in `records`: k = {_K}, d = {_D}; GCP: information loss by ranges.",
-        "CPU time on one thread; reading the table and posing the problem are not in it.",
-        "half the gain, nine tenths: when the loss had fallen by so much of what it fell in all.",
+        "CPU time on one thread, without reading the table and stating the problem.",
+        "half the gain, nine tenths: time until the loss had fallen by this share of its fall.",
     )
     rows = [_searched(*case) for case in cases]
     return [Table("Best: information loss after a time", columns, rows, notes)]
@@ -109,7 +109,7 @@ def _searched(name: str, n: int, budget_s: float) -> tuple[Cell, ...]:
     order = hilbert_order(table.qi, [a.size for a in schema.qis])
     swept = sweep(problem, order)
     sweep_s = time.process_time() - began_s
-    told: list[tuple[float, float]] = []
+    losses: list[tuple[float, float]] = []
     began_s = time.process_time()
 
     def used_s() -> float:
@@ -120,14 +120,14 @@ def _searched(name: str, n: int, budget_s: float) -> tuple[Cell, ...]:
         order,
         keep_going=lambda: used_s() < budget_s,
         seed=_SEED,
-        progress=lambda loss: told.append((used_s(), loss)),
+        progress=lambda loss: losses.append((used_s(), loss)),
     )
     search_s = used_s()
     first, last = (measure(table, schema, of).gcp[Cost.RANGE] for of in (swept, found))
 
     def reached_s(share: float) -> float:
         bar = first - share * (first - last)
-        return next((at for at, loss in told if loss <= bar), search_s)
+        return next((at for at, loss in losses if loss <= bar), search_s)
 
     lost = (sweep_s, 100 * first, search_s, 100 * last, last / first)
     return name, n, *lost, reached_s(0.5), reached_s(0.9)

@@ -1,4 +1,4 @@
-"""Regions that hold, beside ADKA's own: what a tick costs, and how large they are."""
+"""Benchmark of the region modes: the cost of a tick, and the size of regions."""
 
 import time
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from benchmarks.tables import Table
 
 _MODES = ("bfs", "snapshot", "session")
 _TICKS = 75
-_FIRST = 10  # settling, compiling and filling caches; then more than one epoch
+_FIRST = 10  # for settling, compiling and filling caches; the rest is more than one epoch
 
 
 def regions(cases: Sequence[tuple[str, int]]) -> list[Table]:
-    """Time ticks of the whole operator in each mode, on networks with so many devices."""
+    """Time ticks of the operator in each mode, for networks and numbers of devices."""
     columns = (
         "network",
         "devices",
@@ -29,8 +29,8 @@ def regions(cases: Sequence[tuple[str, int]]) -> list[Table]:
         "nodes, as devices see it",
     )
     notes = (
-        "every device reports each second, and takes a road in ten seconds, at random;",
-        "the mean over an epoch; density, grouping, regions and verification included.",
+        "every device reports each second and moves along a random road every ten seconds.",
+        "mean over an epoch, including density, grouping, regions and verification.",
     )
     rows = [row for source, n in cases for row in _rows(network_named(source), source, n)]
     return [Table("Regions: µs a position", columns, rows, notes)]
@@ -56,7 +56,7 @@ def _rows(
 def _measure(
     network: RoadNetwork, n: int, mode: str
 ) -> tuple[list[float], "np.ndarray[tuple[int], np.dtype[np.int64]]", list[int]]:
-    """Return the seconds of each tick, and nodes and members of the last tick's groups."""
+    """Return the seconds of each tick, and the nodes and members of the last tick's groups."""
     operator = cloaking_operator(Settings.model_validate({"region": {"mode": mode}}), network)
     seconds = []
     crowd = Crowd(network, n)

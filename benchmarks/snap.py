@@ -1,4 +1,4 @@
-"""Snapping: the nearest node of a position."""
+"""Benchmark of map matching: the nearest node of a position."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -19,7 +19,7 @@ _SINGLE = 500
 
 
 def snap(cases: Sequence[tuple[str, int]]) -> list[Table]:
-    """Time `NodeLocator.locate` on networks, with so many positions a batch."""
+    """Time `NodeLocator.locate` for networks and batch sizes."""
     columns = (
         "network",
         "positions",
@@ -29,8 +29,8 @@ def snap(cases: Sequence[tuple[str, int]]) -> list[Table]:
         "brute force/batched",
     )
     notes = (
-        "brute force: numpy, the haversine distance to every node, on a sample of the positions.",
-        "one by one: the same k-d tree, a call a position.",
+        "brute force: numpy, the haversine distance to every node, for a sample of the positions.",
+        "one by one: the same k-d tree, one call for each position.",
     )
     return [Table("Nearest node: µs a position", columns, [_row(*case) for case in cases], notes)]
 

@@ -1,4 +1,4 @@
-"""Results as tables: for the terminal, for Markdown, for JSON."""
+"""Tables of results for the terminal, as Markdown and as JSON."""
 
 import math
 import os
@@ -20,7 +20,7 @@ Tables: TypeAlias = Mapping[str, Sequence["Table"]]
 """The tables of each benchmark, by its name."""
 
 _HOW = (
-    "Figures change with the machine, ratios less so. A time is the best of several runs, "
+    "Figures depend on the machine, ratios less so. Times are the best of several runs, "
     "compiled and warm; peers run in the same process."
 )
 _LIBRARIES = ("numpy", "numba", "scipy", "msgspec", "pydantic", "networkx", "paho-mqtt")
@@ -28,7 +28,7 @@ _LIBRARIES = ("numpy", "numba", "scipy", "msgspec", "pydantic", "networkx", "pah
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of results, and what must be known to read them.
+    """Rows of results, with notes that explain them.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Table:
 
 
 def machine() -> dict[str, str]:
-    """Return what the figures hang on."""
+    """Return the machine and the versions that the figures depend on."""
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "cores": str(os.cpu_count()),
@@ -107,7 +107,7 @@ def document(tables: Tables, facts: Mapping[str, str], *, command: str) -> str:
 
 
 def _plain(cell: Cell) -> Cell | None:
-    """Return what JSON has a word for."""
+    """Return a value that JSON can represent."""
     return cell if isinstance(cell, str) or math.isfinite(cell) else None
 
 
@@ -129,7 +129,7 @@ def _mosquitto() -> str:
 
 
 def _processor() -> str:
-    """Return the processor's name, where the system says it."""
+    """Return the name of the processor, if the system states it."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

@@ -1,4 +1,4 @@
-"""How a time is taken: the best of several runs, after one that is not counted."""
+"""Timing: the best of several runs, after one run that is not counted."""
 
 import gc
 import itertools
@@ -13,12 +13,12 @@ _RECORDS = 100_000
 
 
 def runs_for(n_records: int) -> int:
-    """Return how often to run a work over so many records: the shorter, the more often."""
+    """Return the number of runs for this many records: more for fewer records."""
     return min(max(_RECORDS // n_records, _RUNS.start), _RUNS.stop)
 
 
 def best_of(work: Callable[[T], object], inputs: Iterable[T]) -> float:
-    """Return the least seconds that `work` takes over one of the inputs, the first left out.
+    """Return the shortest time of `work` over the inputs, in seconds, without the first one.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ def best_of(work: Callable[[T], object], inputs: Iterable[T]) -> float:
 
 
 def best_us(work: Callable[[T], object], given: T, *, n_records: int, runs: int = 3) -> float:
-    """Return the best time over one and the same input, in microseconds a record."""
+    """Return the best time over the same input, in microseconds a record."""
     return best_of(work, itertools.repeat(given, runs + 1)) / n_records * 1e6
 
 
 def agree(ours: object, twins: object) -> None:
-    """Raise if a peer's answer is another: it would be timed for another work.
+    """Raise if a peer gives another answer, because its time would then not be comparable.
 
     Raises
     ------

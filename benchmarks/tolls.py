@@ -1,4 +1,4 @@
-"""Made toll exits of trucks: a few sections carry most, mornings and afternoons are busy."""
+"""Generated toll exits of trucks, with uneven sections and busy mornings and afternoons."""
 
 import numpy as np
 
@@ -23,12 +23,12 @@ HOW = (Feature(Scale.DIGITS), Feature(Scale.LINE), Feature(Scale.LINE), Feature(
 
 
 def toll_exits(n: int, *, seed: int, weighed: bool = False) -> tuple[Records, Schema, FloatArray]:
-    """Return one day's exits: section and minute, `weighed` also axles and tonnes; and the tolls.
+    """Return the exits of one day (section, minute; `weighed`: also axles, tonnes) and their tolls.
 
     Parameters
     ----------
     n
-        Exits. A truck has 1.4 of them on average.
+        Number of exits; a truck has 1.4 exits on average.
     """
     rng = np.random.default_rng(seed)
     section = _drawn(rng, n, _SECTIONS)

@@ -1,4 +1,4 @@
-"""Verification: the last look before publishing."""
+"""Benchmark of verification: the independent check of groups before publishing."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ _TENTH = 10
 
 
 def verification(cases: Sequence[tuple[str, int]]) -> list[Table]:
-    """Time `groups_that_hold` on releases of ADKA, with so many devices."""
+    """Time `groups_that_hold` on releases of ADKA, for networks and numbers of devices."""
     columns = (
         "network",
         "devices",
@@ -28,7 +28,7 @@ def verification(cases: Sequence[tuple[str, int]]) -> list[Table]:
         "sets",
         "sets/all",
     )
-    notes = ("sets: one pass in plain Python over the same groups.",)
+    notes = ("sets: one pass over the same groups in plain Python.",)
     return [Table("Verification: µs a position", columns, [_row(*case) for case in cases], notes)]
 
 
