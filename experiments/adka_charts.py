@@ -1,4 +1,4 @@
-"""The two charts of an ADKA experiment: density against k, and k against region size."""
+"""Charts of an ADKA experiment: k against density, and region size against k."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ _MOST_BARS = 50
 
 
 def density_against_k(experiment: Experiment, path: Path) -> None:
-    """Draw the rule, the runs upon it, and how often each density occurs among all targets."""
+    """Draw the rule for k, the runs, and the distribution of densities over all targets."""
     rule, runs, reference = experiment.rule, experiment.runs, experiment.reference
     highest = int(max(runs.density.max(), reference.density.max(), *rule.steps))
     with png(path, width_in=8, height_in=5.5) as figure:
@@ -30,7 +30,7 @@ def density_against_k(experiment: Experiment, path: Path) -> None:
             linewidth=1.2,
             label="rule",
         )
-        _dots(above, runs.density, runs.k, label=f"{len(runs)} runs (how many at each place)")
+        _dots(above, runs.density, runs.k, label=f"{len(runs)} runs (number at each point)")
         above.set_title("Density at the target against the k selected for it")
         above.set_ylabel("k")
         above.set_yticks(ks)
@@ -47,7 +47,7 @@ def density_against_k(experiment: Experiment, path: Path) -> None:
 
 
 def k_against_region_size(experiment: Experiment, path: Path) -> None:
-    """Draw the region sizes of each k: the runs as dots, all targets as half a violin."""
+    """Draw the region sizes for each k: runs as dots, all targets as half violins."""
     runs, reference = experiment.runs, experiment.reference
     ks = np.unique(np.concatenate([runs.k, reference.k]))
     with png(path, width_in=8, height_in=5.5) as figure:
@@ -59,7 +59,7 @@ def k_against_region_size(experiment: Experiment, path: Path) -> None:
             _mean(axes, place, runs.region_size[(runs.k == k) & runs.cloaked])
         shown = runs.cloaked
         places = np.searchsorted(ks, runs.k[shown])
-        _dots(axes, places + 0.2, runs.region_size[shown], label="runs (how many at each place)")
+        _dots(axes, places + 0.2, runs.region_size[shown], label="runs (number at each point)")
         axes.plot(
             [], [], color=LIGHT, linewidth=8, label=f"distribution over {_targets(experiment)}"
         )
@@ -74,7 +74,7 @@ def k_against_region_size(experiment: Experiment, path: Path) -> None:
 
 
 def _dots(axes: Axes, x: ArrayLike, y: ArrayLike, *, label: str) -> None:
-    """Draw one dot for each place that occurs, its area and number saying how often."""
+    """Draw a dot for each distinct point; its area and number show how often it occurs."""
     place, count = np.unique(np.stack([x, y], axis=1), axis=0, return_counts=True)
     if not len(place):
         return
@@ -101,12 +101,12 @@ def _mean(axes: Axes, place: int, sizes: IntArray) -> None:
 
 
 def _bin_width(values: IntArray | Int32Array) -> int:
-    """Return how many whole numbers share a bar, so that there are not too many bars."""
+    """Return the number of integers in a bar that keeps the number of bars small."""
     return -(-(int(values.max()) + 1) // _MOST_BARS)
 
 
 def _shares(values: IntArray | Int32Array, width: int) -> tuple[FloatArray, FloatArray]:
-    """Return the share of values in each bin of whole numbers, and the bins' middles."""
+    """Return the share of values in each bin of integers, and the centres of the bins."""
     count = np.bincount(values // width)
     middles = width * np.arange(len(count), dtype=np.float64) + (width - 1) / 2
     return count / len(values), middles
@@ -118,7 +118,7 @@ def _targets(experiment: Experiment) -> str:
 
 
 def _label(k: int, runs: Runs, reference: Runs) -> str:
-    """Return what stands below one k: how often it was selected, and the mean sizes."""
+    """Return the label below one k: how often it was selected, and the mean sizes."""
     lines = [f"k = {k}"]
     for name, series in (("runs", runs), ("nodes", reference)):
         of_k = series.k == k

@@ -1,4 +1,4 @@
-"""The seed's experiment: users on a graph, random targets, and the regions ADKA grows for them."""
+"""The published ADKA experiment: random users and targets on a network, and their regions."""
 
 from dataclasses import dataclass
 
@@ -12,23 +12,24 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.settings import Settings
 
 MAX_REFERENCE = 10_000
-"""Targets of the reference series: every node, or a sample of this many."""
+"""Largest number of targets of the reference series; of a larger network, a sample."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Runs:
-    """What ADKA made of some targets, one run each.
+    """Results of ADKA for some targets, one run for each.
 
     Attributes
     ----------
     target
         Node indices, shape (runs,).
     density, k
-        Users at each target and its neighbours, and the k this asks for, shape (runs,).
+        Users at each target and its neighbours, and the k that this density requires, shape
+        (runs,).
     regions
-        The region of each run, or why there is none.
+        The region of each run, or the reason why there is none.
     region_size, users_in_region
-        Nodes of each region and users on them, shape (runs,); 0 where there is none.
+        Nodes of each region and users on them, shape (runs,); 0 without a region.
     """
 
     target: Int32Array
@@ -49,12 +50,12 @@ class Runs:
 
     @property
     def suppressed(self) -> dict[str, int]:
-        """How many runs have no region, by reason."""
+        """Number of runs without a region, by reason."""
         code, count = np.unique(self.regions.outcome[~self.cloaked], return_counts=True)
         return {Outcome(c).label[1]: int(n) for c, n in zip(code, count, strict=True)}
 
     def region(self, run: int) -> Int32Array:
-        """Return the nodes of a run's region, rising."""
+        """Return the nodes of a run's region, sorted."""
         first = self.regions.first_node_of
         return np.sort(self.regions.node[first[run] : first[run + 1]])
 
@@ -66,18 +67,18 @@ class Runs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Experiment:
-    """Everything the tables and plots are made of.
+    """Results of an experiment, from which tables and plots are made.
 
     Attributes
     ----------
     users
-        Where the users are; the same in all runs.
+        Positions of the users; the same in all runs.
     rule, max_nodes
-        How k follows from density, and the cap on regions.
+        Rule for k by density, and the cap on regions.
     runs
-        Targets drawn at random, with repetition.
+        Runs for random targets, with repetition.
     reference
-        Every node as a target once, or a sample: what the runs would tell if there were enough.
+        Runs for every node as a target, or for a sample of nodes: the expected distribution.
     """
 
     users: DensityMap
@@ -88,7 +89,7 @@ class Experiment:
 
     @property
     def network(self) -> RoadNetwork:
-        """The graph the users are on."""
+        """The network of the users."""
         return self.users.network
 
 
@@ -100,14 +101,14 @@ def run_experiment(
     Parameters
     ----------
     network
-        Any; coordinates are not needed.
+        Any network; coordinates are not required.
     settings
-        Those of the service: how k follows from density, and the cap on regions.
+        Settings of the service: the rule for k by density, and the cap on regions.
     n_users, n_runs
-        Both are drawn uniformly over the nodes, each on its own, so that a target may have no
-        user and more runs leave the first ones as they were.
+        Users and targets are drawn uniformly over the nodes, independently of each other: a target
+        may have no user, and with more runs the first ones stay the same.
     seed
-        Equal arguments give equal results.
+        Seed; equal arguments give equal results.
     """
     adka, max_nodes = settings.adka, settings.region.max_nodes
     rule = DensityRule(adka.density_steps, adka.k_values, adka.k_floor)
@@ -137,7 +138,7 @@ def users_at(network: RoadNetwork, node: Int32Array) -> DensityMap:
 def cloak_targets(
     users: DensityMap, target: Int32Array, *, rule: DensityRule, max_nodes: int
 ) -> Runs:
-    """Return what ADKA makes of each target, shape (runs,). See `grow_regions` for the cost."""
+    """Return ADKA's region for each target, shape (runs,). See `grow_regions` for the cost."""
     density = users.n_near[target]
     k = rule.k_for(density)
     regions = grow_regions(users, target, k, max_nodes=max_nodes)

@@ -1,7 +1,4 @@
-"""The region of an ADKA experiment's first run on its network: red on blue.
-
-Where the nodes of a network stand on paper, and which part of it is worth drawing.
-"""
+"""Map of an ADKA experiment: the region of the first run on its network, red on blue."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +18,12 @@ from anonymizer.domain.network import RoadNetwork
 from experiments.adka_experiment import Experiment
 
 SURROUNDINGS = 60
-"""A picture shows about this many nodes besides its subject, or the whole network."""
+"""Number of nodes that a map shows around its subject, unless it shows the whole network."""
+_MAP_IN, _SIDE_IN, _MARGIN_IN, _TITLE_IN = 6.6, 2.3, 0.15, 0.4
+"""Sizes on paper: side of the square map, width of the panels next to it, margins, title."""
+_LARGEST_PT, _NUMBERED_PT, _RING_PT, _NAME_PT = 36.0, 14.0, 8.0, 8.0
+"""Diameters of the largest node and of the smallest node that can contain a number; additional
+diameter of the ring around the target; font size of names."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,12 +42,12 @@ class Window:
     half: float
 
     def contains(self, xy: FloatArray) -> BoolArray:
-        """Return which points, shape (n, 2), lie inside; those at NaN do not."""
+        """Return which points, shape (n, 2), lie inside; points at NaN do not."""
         inside: BoolArray = np.all(np.abs(xy - self.centre) <= self.half, axis=1)
         return inside
 
     def touches(self, segments: FloatArray) -> BoolArray:
-        """Return which segments, shape (n, 2, 2), may cross the square; none at NaN does."""
+        """Return which segments, shape (n, 2, 2), may cross the square; those at NaN do not."""
         low, high = segments.min(axis=1), segments.max(axis=1)
         near = (low <= self.centre + self.half) & (high >= self.centre - self.half)
         touching: BoolArray = near.all(axis=1)
@@ -53,11 +55,11 @@ class Window:
 
 
 def place_nodes(network: RoadNetwork, subject: Int32Array) -> FloatArray:
-    """Return where nodes stand, shape (nodes, 2).
+    """Return the positions of nodes in the plane, shape (nodes, 2).
 
-    With coordinates: metres east and north of the network's middle, O(nodes). Without: the
-    subject and what surrounds it are laid out by their roads alone, the rest is at NaN;
-    quadratic in the nodes laid out, seconds for 1,000.
+    With coordinates, they are in metres east and north of the centre of the network, O(nodes).
+    Without, the subject and its surroundings are laid out by their roads, and all other nodes are
+    at NaN; this is quadratic in the nodes laid out and takes seconds for 1,000.
     """
     if network.has_coordinates:
         return _plane(network)
@@ -69,14 +71,14 @@ def place_nodes(network: RoadNetwork, subject: Int32Array) -> FloatArray:
 
 
 def window_around(xy: FloatArray, subject: Int32Array) -> Window:
-    """Return the square around the subject and its surroundings, or around all that is placed."""
+    """Return the square around the subject and its surroundings, or around all placed nodes."""
     placed = xy[~np.isnan(xy).any(axis=1)]
     shown = placed if len(placed) <= len(subject) + SURROUNDINGS else xy[subject]
     low, high = shown.min(axis=0), shown.max(axis=0)
     centre = (low + high) / 2
     reach = np.sort(np.abs(placed - centre).max(axis=1))[:SURROUNDINGS][-1]
     half = max(float((high - low).max()) / 2, float(reach))
-    # Room for what is written beside nodes at the edge. Nodes may all stand in one place.
+    # With space for labels of nodes at the edge. All nodes may be at one point.
     return Window(centre, 1.2 * half or 1.0)
 
 
@@ -88,7 +90,7 @@ def _plane(network: RoadNetwork) -> FloatArray:
 
 
 def _surroundings(network: RoadNetwork, subject: Int32Array) -> "nx.Graph[int]":
-    """Return the graph of the subject and the nodes next to it, breadth first."""
+    """Return the graph of the subject and the nodes around it, breadth first."""
 
     def neighbours(node: int) -> list[int]:
         first = network.first_arc_of
@@ -97,7 +99,7 @@ def _surroundings(network: RoadNetwork, subject: Int32Array) -> "nx.Graph[int]":
 
     shown: list[int] = subject.tolist()
     seen = set(shown)
-    for node in shown:  # grows while it is walked
+    for node in shown:  # grows during the loop
         if len(shown) >= len(subject) + SURROUNDINGS:
             break
         fresh = [v for v in neighbours(node) if v not in seen]
@@ -109,13 +111,6 @@ def _surroundings(network: RoadNetwork, subject: Int32Array) -> "nx.Graph[int]":
     return graph
 
 
-_MAP_IN, _SIDE_IN, _MARGIN_IN, _TITLE_IN = 6.6, 2.3, 0.15, 0.4
-"""On paper: side of the square map, width of what stands beside it, margins, title."""
-_LARGEST_PT, _NUMBERED_PT, _RING_PT, _NAME_PT = 36.0, 14.0, 8.0, 8.0
-"""Diameters of the largest node and of the smallest that a number fits into; how much larger the
-target's ring is; size of names."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Map:
     """The part of the network that is drawn.
@@ -123,11 +118,11 @@ class _Map:
     Attributes
     ----------
     target, region, shown
-        Node indices: the first run's, and all that are in sight.
+        Node indices of the target and region of the first run, and of all visible nodes.
     xy, window
-        Where all nodes stand, shape (nodes, 2), and what is in sight.
+        Positions of all nodes, shape (nodes, 2), and the visible square.
     pt, apart_pt
-        Points on paper to a unit of the plane, and from a node in sight to the next, usually.
+        Points on paper per unit of the plane, and the median distance between visible neighbours.
     """
 
     target: int
@@ -145,7 +140,7 @@ class _Map:
         xy = place_nodes(experiment.network, subject)
         window = window_around(xy, subject)
         shown = np.flatnonzero(window.contains(xy))
-        # The nearest is the node itself; a node alone is infinitely far from the next.
+        # The nearest node is the node itself; the next one of a single node is infinitely far.
         apart = np.asarray(KDTree(xy[shown]).query(xy[shown], k=2)[0])
         pt = _MAP_IN * 72 / (2 * window.half)
         return cls(
@@ -160,29 +155,31 @@ class _Map:
 
     @property
     def numbered(self) -> bool:
-        """Whether users can be written into the nodes; else the dots' sizes tell them."""
+        """Whether nodes contain their number of users; otherwise their size shows it."""
         return self.apart_pt >= 2 * _NUMBERED_PT
 
 
 def region_on_network(experiment: Experiment, path: Path) -> None:
-    """Draw the region of the first run; of a large network only what lies around it.
+    """Draw the region of the first run, and of a large network only its surroundings.
 
     For the cost see `place_nodes`.
     """
     network = experiment.network
     drawn = _Map.of(experiment)
-    beside_in = 2 * _MARGIN_IN + _MAP_IN
-    width_in, height_in = beside_in + _SIDE_IN + _MARGIN_IN, _MARGIN_IN + _MAP_IN + _TITLE_IN
+    side_left_in = 2 * _MARGIN_IN + _MAP_IN
+    width_in, height_in = side_left_in + _SIDE_IN + _MARGIN_IN, _MARGIN_IN + _MAP_IN + _TITLE_IN
     with png(path, width_in=width_in, height_in=height_in) as figure:
-        figure.set_layout_engine("none")  # the panels know their places
+        figure.set_layout_engine("none")  # the panels have fixed places
         axes = _panel(figure, _MARGIN_IN, _MARGIN_IN, _MAP_IN, _MAP_IN)
         axes.set_title(_title(experiment))
         _draw_roads(axes, network, drawn)
         _draw_nodes(axes, experiment, drawn)
-        legend = _panel(figure, beside_in, _MARGIN_IN + _SIDE_IN, _SIDE_IN, _MAP_IN - _SIDE_IN)
+        legend = _panel(figure, side_left_in, _MARGIN_IN + _SIDE_IN, _SIDE_IN, _MAP_IN - _SIDE_IN)
         _draw_legend(legend, network, drawn)
         if network.has_coordinates and not drawn.window.contains(drawn.xy).all():
-            _draw_whole(_panel(figure, beside_in, _MARGIN_IN, _SIDE_IN, _SIDE_IN), network, drawn)
+            _draw_whole(
+                _panel(figure, side_left_in, _MARGIN_IN, _SIDE_IN, _SIDE_IN), network, drawn
+            )
 
 
 def _panel(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
@@ -245,7 +242,7 @@ def _draw_nodes(axes: Axes, experiment: Experiment, drawn: _Map) -> None:
 
 
 def _write_labels(axes: Axes, experiment: Experiment, drawn: _Map, *, size_pt: float) -> None:
-    """Write the users into each node, and its name beside it."""
+    """Write the number of users into each node, and the name next to it."""
     shown = drawn.shown
     for node in shown:
         axes.annotate(
@@ -265,7 +262,7 @@ def _write_labels(axes: Axes, experiment: Experiment, drawn: _Map, *, size_pt: f
         axes.annotate(
             f"{experiment.network.node_id[node]}",
             drawn.xy[node],
-            xytext=(_beside_pt(size_pt) * right, _beside_pt(size_pt) * up),
+            xytext=(_offset_pt(size_pt) * right, _offset_pt(size_pt) * up),
             textcoords="offset points",
             ha="left" if right > 0 else "right",
             va="bottom" if up > 0 else "top",
@@ -275,13 +272,13 @@ def _write_labels(axes: Axes, experiment: Experiment, drawn: _Map, *, size_pt: f
         )
 
 
-def _beside_pt(size_pt: float) -> float:
-    """Return how far right and up of a node its name begins, just outside the target's ring."""
+def _offset_pt(size_pt: float) -> float:
+    """Return the offset of a name from its node, just outside the ring of the target."""
     return 0.38 * size_pt + _RING_PT / 2
 
 
 def _name_pt(network: RoadNetwork, drawn: _Map) -> float:
-    """Return how wide the longest name in sight is, about."""
+    """Return the approximate width of the longest visible name."""
     return 0.6 * _NAME_PT * max(len(str(name)) for name in network.node_id[drawn.shown])
 
 
@@ -290,10 +287,10 @@ def _names_fit(network: RoadNetwork, drawn: _Map) -> bool:
 
 
 def _free_corners(drawn: _Map, *, size_pt: float, name_pt: float) -> IntArray:
-    """Return the corner of each node where no other node hides its name, (right, up) as +-1."""
+    """Return a corner of each node where no other node covers its name, (right, up) as +-1."""
     corners = np.array([(1, 1), (-1, 1), (1, -1), (-1, -1)])
     at_pt = drawn.xy[drawn.shown] * drawn.pt
-    middle_pt = at_pt[:, None] + corners * (_beside_pt(size_pt) + np.array([name_pt, _NAME_PT]) / 2)
+    middle_pt = at_pt[:, None] + corners * (_offset_pt(size_pt) + np.array([name_pt, _NAME_PT]) / 2)
     apart_pt, nearest = map(np.asarray, KDTree(at_pt).query(middle_pt, k=2))
     own = nearest[..., 0] == np.arange(len(at_pt))[:, None]
     clearance_pt = np.where(own, apart_pt[..., 1], apart_pt[..., 0])
@@ -302,16 +299,16 @@ def _free_corners(drawn: _Map, *, size_pt: float, name_pt: float) -> IntArray:
 
 
 def _draw_legend(axes: Axes, network: RoadNetwork, drawn: _Map) -> None:
-    """Say what the dots mean, with dots of one readable size."""
+    """Draw the legend of the dots, with dots of one readable size."""
     for label, fill, edge in (
         ("region", RED, RED),
         ("all other nodes", BLUE, BLUE),
         ("target", "none", INK),
     ):
         axes.scatter([], [], s=110, facecolor=fill, edgecolor=edge, linewidth=2, label=label)
-    lines = ["In a node: its users." if drawn.numbered else "The larger, the more users."]
+    lines = ["In a node: its users." if drawn.numbered else "Larger nodes have more users."]
     if _names_fit(network, drawn):
-        lines.append("Beside it: its name.")
+        lines.append("Next to it: its name.")
     if network.has_coordinates:
         lines.append(f"The map is {2 * drawn.window.half:,.0f} m wide.")
     title = "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""An ADKA experiment as plain data, and as the files it leaves behind."""
+"""Results of an ADKA experiment, as plain data and as files."""
 
 import csv
 import json
@@ -18,7 +18,7 @@ Row: TypeAlias = dict[str, Any]
 
 
 def run_rows(experiment: Experiment) -> list[Row]:
-    """Return one row a run; nodes by the network's own names, runs counted from 1."""
+    """Return one row for each run, numbered from 1, with the names of nodes."""
     name_of, runs = experiment.network.node_id, experiment.runs
     return [
         {
@@ -36,7 +36,7 @@ def run_rows(experiment: Experiment) -> list[Row]:
 
 
 def rows_by_k(runs: Runs) -> list[Row]:
-    """Return one row for each k that was selected, rising; means are over its cloaked runs."""
+    """Return one row for each selected k, sorted; means are over its runs with a region."""
     rows = []
     for k in np.unique(runs.k):
         of_k = runs.k == k
@@ -54,7 +54,7 @@ def rows_by_k(runs: Runs) -> list[Row]:
 
 
 def summary(experiment: Experiment, *, source: str, seed: int) -> Row:
-    """Return the experiment in a few numbers, and what it was asked for."""
+    """Return the parameters of the experiment and its main figures."""
     network, rule = experiment.network, experiment.rule
     series = {"over_runs": experiment.runs, "over_nodes": experiment.reference}
     return {
@@ -80,12 +80,12 @@ def write_results(experiment: Experiment, report: Row, out: Path) -> list[Path]:
     Parameters
     ----------
     experiment
-        With at least one run: the first is drawn on the network.
+        Experiment with at least one run; the first one is drawn on the network.
     report
-        What goes into `summary.json`.
+        Content of `summary.json`.
     out
-        The folder for `runs.csv`, `summary.json`, `density_k.png`, `k_region_size.png` and
-        `region.png`; made where there is none.
+        Folder for `runs.csv`, `summary.json`, `density_k.png`, `k_region_size.png` and
+        `region.png`; made if it does not exist.
 
     Returns
     -------
@@ -95,7 +95,7 @@ def write_results(experiment: Experiment, report: Row, out: Path) -> list[Path]:
     Raises
     ------
     InputError
-        If one cannot be written.
+        If a file cannot be written.
     """
     rows = run_rows(experiment)
     write_of: dict[str, Callable[[Path], object]] = {
@@ -120,7 +120,7 @@ def _mean(values: IntArray, among: BoolArray) -> float | None:
 
 
 def _write_csv(rows: list[Row], path: Path) -> None:
-    """Write what is one value a run; the nodes of the regions are not."""
+    """Write the columns with one value for each run, that is, all but the nodes of regions."""
     columns = [name for name in rows[0] if name != "region"]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")

@@ -1,9 +1,7 @@
-"""The charts of a multi-source experiment: utility over k, d and l, leaks, and times.
+"""Charts of a multi-source experiment: utility over k, d and l, leaks, and times.
 
-What is known of the paper's own figures, to stand beside those of the experiment.
-
-Its tables were not to be had when this was written, only these figures of it, handed down. What is
-not here is not known, and stays empty in the results.
+The figures of the paper [1]_ for comparison are at the top. Its tables were not available when this
+was written, only these figures; all others are unknown and stay empty in the results.
 
 References
 ----------
@@ -46,35 +44,35 @@ ON_ADULT = {
         5: {"gcp_range": 0.58},
     }.items()
 }
-"""Of the paper's algorithm, by the names of the results."""
+"""Figures of the paper's algorithm on Adult, by their names in the results."""
 SECONDS = {ADULT_ROWS: 0.3, CENSUS_ROWS: 61.9}
-"""On Adult and on the Census of 1990, by their records; on another machine."""
+"""Times stated for Adult and the Census of 1990, by number of records; on another machine."""
 NAMES = ("classes", "gcp_range", "gcp_set", "gcp_taxonomy")
 NOTE = (
     "paper: figures of the paper's algorithm on Adult, and its times on Adult and the Census of "
-    "1990, as far as they are known here; empty where not."
+    "1990, where known; otherwise empty."
 )
 
 
 _Series: TypeAlias = tuple[str, list[Run], dict[str, str]]
-"""Label, runs and look of a line."""
+"""Label, runs and style of a line."""
 
 _PANELS: Sequence[tuple[str, str, Callable[[Run], float]]] = (
     ("equivalence classes", "classes", lambda run: run.measures.n_classes),
     ("GCP (range)", "gcp_range", lambda run: run.measures.gcp[Cost.RANGE]),
     ("DM", "dm", lambda run: run.measures.dm),
 )
-"""Title, name in the results and value."""
+"""Title, name in the results, and value of a panel."""
 _COLOUR = {Method.HILBERT: BLUE, Method.MONDRIAN: RED}
 
 
 def draw_over_k(experiment: Multisource, path: Path) -> None:
-    """Draw what k costs, with k alone and with d values."""
+    """Draw the cost of k, with k alone and with d values."""
     _draw(path, "k", "What k costs", _by_k(experiment))
 
 
 def draw_over_d(experiment: Multisource, path: Path) -> None:
-    """Draw what d costs, also where the missing marker is no value, and what the paper has."""
+    """Draw the cost of d, for both readings of the missing marker, and the paper's figures."""
     series: list[_Series] = [
         (
             f"{method.value}, {reading.value}",
@@ -85,18 +83,18 @@ def draw_over_d(experiment: Multisource, path: Path) -> None:
         for method in Method
     ]
     known = ON_ADULT if experiment.study.adult else {}
-    _draw(path, "d", f"What d costs, k = {K}", series, beside=known)
+    _draw(path, "d", f"What d costs, k = {K}", series, paper=known)
 
 
 def draw_over_l(experiment: Multisource, path: Path) -> None:
-    """Draw what l costs."""
+    """Draw the cost of l."""
     runs = varied(experiment.runs, reading=Reading.PAPER, method=Method.HILBERT, k=K, d=D)
     series: list[_Series] = [("hilbert", runs, {"color": BLUE})]
     _draw(path, "l", f"What l costs, k = {K}, d = {D}", series)
 
 
 def draw_leaks(experiment: Multisource, path: Path) -> None:
-    """Draw of how many people each source tells a value of the other one."""
+    """Draw the number of people about whom each source reveals a value of the other one."""
     with png(path, width_in=9, height_in=4) as figure:
         panels = figure.subplots(1, 2, sharey=True)
         for known, axes in enumerate(panels):
@@ -105,15 +103,15 @@ def draw_leaks(experiment: Multisource, path: Path) -> None:
                     sum(leak.n_people for leak in run.leaks if leak.known == known) for run in runs
                 ]
                 axes.plot([run.trial.k for run in runs], people, marker="o", label=label, **look)
-            axes.set_title(f"Source {known + 1} tells of source {2 - known}")
+            axes.set_title(f"Source {known + 1} reveals values of source {2 - known}")
             axes.set_xlabel("k")
             _from_zero(axes)
-        panels[0].set_ylabel("people of whom a value is learned")
+        panels[0].set_ylabel("people about whom a value is learned")
         _legend(figure, panels[0])
 
 
 def draw_times(experiment: Multisource, path: Path) -> None:
-    """Draw how long classes take to form, over k and over the records of a large table."""
+    """Draw the time to form classes, over k and over the records of a large table."""
     with png(path, width_in=9, height_in=4) as figure:
         over_k, over_n = figure.subplots(1, 2)
         for label, runs, look in _by_k(experiment):
@@ -128,7 +126,7 @@ def draw_times(experiment: Multisource, path: Path) -> None:
             times = [1e3 * t.seconds for t in timings]
             label = f"hilbert, d = {D}, l = {l}"
             over_n.plot([t.n for t in timings], times, "o", ls=style, color=INK, label=label)
-        over_n.set_title(f"A made table, k = {K}")
+        over_n.set_title(f"A generated table, k = {K}")
         over_n.set_xlabel("records")
         over_n.set_ylabel("ms")
         _from_zero(over_n)
@@ -154,9 +152,9 @@ def _draw(
     title: str,
     series: Sequence[_Series],
     *,
-    beside: Mapping[Trial, Mapping[str, float]] = MappingProxyType({}),
+    paper: Mapping[Trial, Mapping[str, float]] = MappingProxyType({}),
 ) -> None:
-    """Draw three panels with a line for each series that has runs, and known figures beside."""
+    """Draw three panels with a line for each series that has runs, and the paper's figures."""
     with png(path, width_in=11, height_in=4) as figure:
         panels = figure.subplots(1, len(_PANELS))
         for axes, (name, key, value) in zip(panels, _PANELS, strict=True):
@@ -164,7 +162,7 @@ def _draw(
                 if runs:
                     x = [getattr(run.trial, over) for run in runs]
                     axes.plot(x, [value(run) for run in runs], marker="o", label=label, **look)
-            known = [(getattr(t, over), of[key]) for t, of in beside.items() if key in of]
+            known = [(getattr(t, over), of[key]) for t, of in paper.items() if key in of]
             if known:
                 at = np.array(known)
                 axes.plot(

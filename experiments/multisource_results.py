@@ -1,4 +1,4 @@
-"""A multi-source experiment as plain data, and as the files it leaves behind."""
+"""Results of a multi-source experiment, as plain data and as files."""
 
 import csv
 import json
@@ -23,12 +23,12 @@ Row: TypeAlias = dict[str, Any]
 
 
 def run_rows(experiment: Multisource) -> list[Row]:
-    """Return one row a trial, without its time."""
+    """Return one row for each trial, without its time."""
     return [_row(experiment, run) for run in experiment.runs]
 
 
 def time_rows(experiment: Multisource) -> list[Row]:
-    """Return one row for each time that was taken, in seconds."""
+    """Return one row for each measured time, in seconds."""
     study = experiment.study
     rows = [
         {
@@ -62,7 +62,7 @@ def time_rows(experiment: Multisource) -> list[Row]:
 
 
 def summary(experiment: Multisource, *, seed: int) -> Row:
-    """Return the experiment, but for its times, as plain data."""
+    """Return the experiment without its times, as plain data."""
     _, schema = experiment.study.of[Reading.PAPER]
     return {
         "table": experiment.study.name,
@@ -76,16 +76,16 @@ def summary(experiment: Multisource, *, seed: int) -> Row:
 
 
 def write_results(experiment: Multisource, report: Row, out: Path) -> list[Path]:
-    """Write tables and plots; equal experiments give equal files, but for `times.*`.
+    """Write tables and plots; equal experiments give equal files, except `times.*`.
 
     Parameters
     ----------
     experiment
-        Of any table.
+        Experiment on any table.
     report
-        What goes into `summary.json`.
+        Content of `summary.json`.
     out
-        The folder; made where there is none.
+        Folder of the files; made if it does not exist.
 
     Raises
     ------
