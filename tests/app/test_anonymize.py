@@ -379,11 +379,11 @@ def test_a_label_that_leaves_a_member_out_or_a_class_too_small_is_found() -> Non
     coded = code_table(tolls(n=12), replace(TOLLS, id=None))
     labelling = labelling_of(coded.schema, TOLLS, KACA.labels, "en")
     class_of = np.repeat(np.arange(2, dtype=np.int32), 6)
-    wide = [["{all areas|?}"] * 2, ["{all day (00-24)|?}"] * 2]
+    wide = [["{all areas|?}"] * 2, ["all day (00-24)"] * 2]
     assert n_faulty(coded, class_of, wide, 6, labelling) == 0
     assert n_faulty(coded, class_of, wide, 7, labelling) == 2
     assert n_faulty(coded, class_of, [["{all areas|?}", "X area"], wide[1]], 6, labelling) == 1
-    assert n_faulty(coded, class_of, [wide[0], ["{(03-20)|?}", wide[1][1]]], 6, labelling) == 1
+    assert n_faulty(coded, class_of, [wide[0], ["period (03-20)", wide[1][1]]], 6, labelling) == 1
 
 
 @pytest.mark.parametrize(

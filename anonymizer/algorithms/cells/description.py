@@ -1,4 +1,4 @@
-"""What cells tell apart of each quasi-identifier, and how wide they are."""
+"""Description of cells: what they distinguish in each quasi-identifier, and how wide they are."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -13,13 +13,13 @@ from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.records import Attribute, Schema
 
 Borders: TypeAlias = tuple[float, ...]
-"""Of a number, rising: a value at most a border is told from one above it."""
+"""For a number, rising: values up to a border are distinguished from those above it."""
 Groups: TypeAlias = tuple[tuple[str, ...], ...]
-"""Of a category: those of one group are told from those of another, not from each other."""
+"""For categories: those of different groups are distinguished, those of one group are not."""
 
 
 def distinctions(cells: Cells) -> tuple[Borders | Groups, ...]:
-    """Return what cells tell apart of each quasi-identifier, over all of them."""
+    """Return what cells distinguish in each quasi-identifier, over all cells."""
     cuts: dict[int, list[float]] = {}
     for feature, threshold in _forks(cells):
         cuts.setdefault(feature, []).append(threshold)
@@ -32,18 +32,18 @@ def distinctions(cells: Cells) -> tuple[Borders | Groups, ...]:
 
 
 def _forks(cells: Cells) -> list[tuple[int, float]]:
-    """Return feature and threshold of each node that still asks."""
-    asking, stack = [], [0]
+    """Return the feature and threshold of each node that is still a test."""
+    tests, stack = [], [0]
     while stack:
         at = stack.pop()
         state, node = cells.left_of_node[at], cells.node[at]
         if state == FORK:
-            asking.append((int(node["feature"]), float(node["threshold"])))
+            tests.append((int(node["feature"]), float(node["threshold"])))
         if state in (FORK, ALL_LEFT):
             stack.append(int(node["left"]))
         if state in (FORK, ALL_RIGHT):
             stack.append(int(node["right"]))
-    return asking
+    return tests
 
 
 def _borders(qi: Attribute, cuts: Sequence[float]) -> Borders:
@@ -53,7 +53,7 @@ def _borders(qi: Attribute, cuts: Sequence[float]) -> Borders:
 def _groups(qi: Attribute, by_code: Sequence[Sequence[float]]) -> Groups:
     if is_one_feature(qi):
         group_of = np.searchsorted(_borders(qi, by_code[0]), qi.position)
-    else:  # who has a feature of his own that is asked for is alone
+    else:  # a category whose own feature is tested is a group by itself
         group_of = np.array([1 + code if cuts else 0 for code, cuts in enumerate(by_code)])
     groups = [np.flatnonzero(group_of == g) for g in np.unique(group_of)]
     return tuple(tuple(qi.label[code] for code in group) for group in groups)
@@ -62,8 +62,8 @@ def _groups(qi: Attribute, by_code: Sequence[Sequence[float]]) -> Groups:
 def widths(codes: Int32Array, classes: Classes, schema: Schema) -> FloatArray:
     """Return the loss of each quasi-identifier in each class, 0 to 1, shape (classes, qis).
 
-    Of a number the width of its range over that of the domain, of a category how many others are
-    there, over those of the domain.
+    For a number the width of its range over that of the domain; for categories the number present
+    less one, over that of the domain less one.
     """
     found = generalize(codes, classes, schema)
     n_codes = np.diff(found.first_of).reshape(found.lo.shape)

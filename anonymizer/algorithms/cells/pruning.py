@@ -1,6 +1,10 @@
-"""A grown tree, cut back until every cell keeps the promise.
+"""Pruning: cuts a grown tree back until every cell keeps the promise.
 
-Cells in one go: grow a tree, cut it back.
+Subtree raising as in C4.5 [1]_: a cell need not give way to a coarser one.
+
+References
+----------
+.. [1] J. R. Quinlan, "C4.5: Programs for Machine Learning", 1993, chapter 4.
 """
 
 from dataclasses import dataclass
@@ -28,8 +32,8 @@ from anonymizer.domain.promises import Promise, check_cells_promise
 from anonymizer.domain.records import NO_CODE, Attribute, Records, Schema
 
 NOTHING, CELL, FORK, ALL_LEFT, ALL_RIGHT = range(5)
-"""What is left of a node: no cell keeps the promise below it; it is a cell itself; its children
-stand; every record goes to one child, the other had nothing."""
+"""State of a node: no cell below it keeps the promise; it is a cell; both its children remain; all
+records go to the left or right child, since the other has no cell."""
 
 _NO_RECORD = -1
 
@@ -57,21 +61,20 @@ class CellMembers(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Cells:
-    """Equivalence classes that are the cells of a pruned tree.
+    """Equivalence classes: the cells of a pruned tree.
 
     Attributes
     ----------
     class_of
-        Class of each record, `SUPPRESSED` where it has none, shape (n,). The reason is always
-        the same: no cell with it keeps the promise.
+        Class of each record, `SUPPRESSED` where no cell with it keeps the promise, shape (n,).
     n_classes
         Number of classes.
     qis, node
         The quasi-identifiers, and the nodes of the tree.
     left_of_node
-        What is left of each node, `NOTHING` to `ALL_RIGHT`, shape (nodes,).
+        State of each node, `NOTHING` to `ALL_RIGHT`, shape (nodes,).
     class_of_node
-        Class that a `CELL` is, shape (nodes,).
+        Class of each node that is a `CELL`, shape (nodes,).
     """
 
     class_of: Int32Array
@@ -92,7 +95,7 @@ class Cells:
         return float(np.mean(self.class_of == SUPPRESSED)) if len(self.class_of) else 0.0
 
     def assign(self, values: FloatArray) -> Int32Array:
-        """Return the class whose cell each record of another table lies in.
+        """Return the class of the cell that contains each record of another table.
 
         Parameters
         ----------
@@ -102,7 +105,7 @@ class Cells:
         Returns
         -------
         class_of
-            `SUPPRESSED` only where no class is published at all, shape (n,).
+            `SUPPRESSED` only if no class is published at all, shape (n,).
         """
         features = encode(values, self.qis)
         return _assign(features, self.node, self.left_of_node, self.class_of_node)
@@ -114,8 +117,8 @@ def prune(grown: Grown, problem: Problem) -> Cells:
     Parameters
     ----------
     grown
-        Grown on the same records. With the smallest k of several promises it serves all of them;
-        with the very k of the promise, its cells are better.
+        Grown on the same records. A tree grown with the smallest k of several promises serves all
+        of them; one grown with the k of the promise has better cells.
     problem
         The promise, and the records.
 
@@ -124,23 +127,22 @@ def prune(grown: Grown, problem: Problem) -> Cells:
     From the leaves to the root:
 
     - A leaf that keeps the promise is a cell.
-    - Where neither of two siblings has a cell, both together are one if that keeps the promise.
-    - Where one has none, its records go down the other one, as if their parent did not ask: the
-      cells that they come to grow, but for those whose promise that would break. (The subtree
+    - If neither of two siblings has a cell, both together become one if that keeps the promise.
+    - If one of them has none, its records go down the other one, as if their parent were no test:
+      the cells that they reach grow, except those that would break the promise. (The subtree
       raising of C4.5 [1]_: no cell has to give way to a coarser one.)
-    - Records without a cell are handed to the parent. Where those are more than the records that
-      have one, the whole node becomes a cell if that keeps the promise. At the root they are
+    - Records without a cell are passed to the parent. If they are more than the records with a
+      cell, the whole node becomes a cell if that keeps the promise. At the root they are
       suppressed.
 
     With k, d, l and spread alone nothing is suppressed unless everything is: a cell that keeps
-    such a promise keeps it when it grows. O(n columns log n), and as often again as cells are
-    refilled.
+    such a promise still does when it grows. O(n columns log n), repeated when cells are refilled.
 
     References
     ----------
     .. [1] J. R. Quinlan, "C4.5: Programs for Machine Learning", 1993, chapter 4.
     """
-    asked = _asks(problem.rule)
+    asked = _has_criterion(problem.rule)
     person, codes = problem.arrays.person, problem.arrays.codes
     state, cell_of = _prune(
         grown.features,
@@ -152,7 +154,7 @@ def prune(grown: Grown, problem: Problem) -> Cells:
         problem.k,
     )
     is_cell = state == CELL
-    # A cell below one that took its records in again is none.
+    # A cell whose records were taken back by a cell above is no longer one.
     is_cell[is_cell] = np.isin(np.flatnonzero(is_cell), cell_of)
     number = np.cumsum(is_cell) - 1
     class_of_node = np.where(is_cell, number, SUPPRESSED).astype(np.int32)
@@ -160,8 +162,8 @@ def prune(grown: Grown, problem: Problem) -> Cells:
     return Cells(class_of, int(is_cell.sum()), grown.qis, grown.tree.node, state, class_of_node)
 
 
-def _asks(rule: RecordArray) -> BoolArray:
-    """Return which columns have anything to meet: the others need not be looked at."""
+def _has_criterion(rule: RecordArray) -> BoolArray:
+    """Return which columns have a criterion: the others need not be checked."""
     always_there = (rule["distinct"] <= 1) & (rule["missing"] == NO_CODE)
     neutral = (
         ((rule["distinct"] <= 0) | always_there)
@@ -182,7 +184,7 @@ def _prune(
     problem: ProblemArrays,
     k: int,
 ) -> tuple[UInt8Array, IntArray]:
-    """Return what is left of each node, and the node that is the cell of each record, or -1."""
+    """Return the state of each node, and the node that is the cell of each record, or -1."""
     state = np.zeros(len(node), np.uint8)
     n_without = np.zeros(len(node), np.int64)
     cell_of = np.full(len(order), -1, np.int64)
@@ -196,18 +198,18 @@ def _prune(
         start, size = node[at]["start"], node[at]["size"]
         left, right = node[at]["left"], node[at]["right"]
         n_without[at] = size
-        bare = left == LEAF or (state[left] == NOTHING and state[right] == NOTHING)
-        if not bare:
+        no_cell_below = left == LEAF or (state[left] == NOTHING and state[right] == NOTHING)
+        if not no_cell_below:
             state[at] = FORK
             n_without[at] = n_without[left] + n_without[right]
             if state[left] == NOTHING or state[right] == NOTHING:
                 state[at] = ALL_RIGHT if state[left] == NOTHING else ALL_LEFT
                 member = order[start : start + size]
-                astray = member[cell_of[member] == -1]
+                without_cell = member[cell_of[member] == -1]
                 n_without[at] -= _move_to_sibling(
-                    astray, at, features, node, state, problem, k, members
+                    without_cell, at, features, node, state, problem, k, members
                 )
-        if bare or 2 * n_without[at] > size:
+        if no_cell_below or 2 * n_without[at] > size:
             member = order[start : start + size]
             if class_keeps(problem, k, member):
                 state[at] = CELL
@@ -220,7 +222,7 @@ def _prune(
 
 @kernel
 def _move_to_sibling(
-    astray: IntArray,
+    without_cell: IntArray,
     top: int,
     features: FeatureArray,
     node: RecordArray,
@@ -229,17 +231,17 @@ def _move_to_sibling(
     k: int,
     members: CellMembers,
 ) -> int:
-    """Put records into the cells below `top` that can take them; return how many found one."""
-    to = np.empty(len(astray), np.int64)
-    for i in range(len(astray)):
-        to[i] = _cell(features, astray[i], node, state, top)
+    """Move records to the cells below `top` that can take them; return how many were moved."""
+    to = np.empty(len(without_cell), np.int64)
+    for i in range(len(without_cell)):
+        to[i] = _cell(features, without_cell[i], node, state, top)
     by_cell = np.argsort(to, kind="mergesort")
     n_moved, begin = 0, 0
     while begin < len(to):
         cell, end = to[by_cell[begin]], begin
         while end < len(to) and to[by_cell[end]] == cell:
             end += 1
-        arrivals = astray[by_cell[begin:end]]
+        arrivals = without_cell[by_cell[begin:end]]
         together = np.empty(members.size[cell] + len(arrivals), np.int64)
         together[: len(arrivals)] = arrivals
         record = members.first[cell]
@@ -266,7 +268,7 @@ def _add_members(arrivals: IntArray, cell: int, members: CellMembers) -> None:
 def _cell(
     features: FeatureArray, record: int, node: RecordArray, state: UInt8Array, top: int
 ) -> int:
-    """Return the cell below `top`, which has one, that a record lies in."""
+    """Return the cell below `top` that contains a record; there is one."""
     at = top
     while state[at] != CELL:
         goes_left = state[at] == ALL_LEFT or (

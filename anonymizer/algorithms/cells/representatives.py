@@ -1,4 +1,4 @@
-"""Representatives: one value of each quasi-identifier that stands for a whole class."""
+"""Representatives: one value of each quasi-identifier, the median or mode, for a whole class."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from anonymizer.domain.records import Attribute, Schema
 
 
 def representatives(codes: Int32Array, classes: Classes, schema: Schema) -> FloatArray:
-    """Return where the representative of each class lies on each axis, shape (classes, qis).
+    """Return the position of the representative of each class on each axis, shape (classes, qis).
 
     Parameters
     ----------
@@ -21,13 +21,13 @@ def representatives(codes: Int32Array, classes: Classes, schema: Schema) -> Floa
     Returns
     -------
     position
-        Of a number the median of the members (of two in the middle the mean), of a category the
-        most frequent (of several the first). The missing marker's where more than half of the
-        members have no number, or most have no category.
+        For a number the median of the members (the mean of the two in the middle), for a category
+        the most frequent one (the first of several). That of the missing marker if more than half
+        of the members have no number, or if it is the most frequent category.
 
     Notes
     -----
-    Each attribute by itself: together they are no one's record, unless by chance. O(n log n).
+    Each attribute on its own: together they are nobody's record, except by chance. O(n log n).
     """
     first_of, member = classes.first_of, classes.member
     columns = [
@@ -40,7 +40,7 @@ def representatives(codes: Int32Array, classes: Classes, schema: Schema) -> Floa
 
 
 def is_missing(position: FloatArray, qi: Attribute) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return which positions are the missing marker's."""
+    """Return which positions are that of the missing marker."""
     return position == qi.position[qi.missing] if qi.missing >= 0 else np.zeros(len(position), bool)
 
 

@@ -1,6 +1,11 @@
-"""A binary tree over features, and the records below each of its nodes.
+"""Decision tree over quasi-identifiers, from which `pruning` cuts the cells.
 
-The tree that the cells are cut from.
+Learned by scikit-learn (CART [1]_), then divided further where the target no longer distinguishes
+records. The records below each node are consecutive.
+
+References
+----------
+.. [1] L. Breiman et al., "Classification and regression trees", 1984.
 """
 
 from collections.abc import Sequence
@@ -16,7 +21,7 @@ from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArr
 from anonymizer.domain.records import Attribute, Records, Schema
 
 LEAF = -1
-"""Child of a node that has none."""
+"""Child of a leaf."""
 
 NODE = np.dtype(
     [
@@ -31,21 +36,20 @@ NODE = np.dtype(
 )
 """A node: a record whose `feature` is at most the `threshold` goes `left`, any other `right`.
 
-`start` and `size` tell which records of `Tree.order` are below it.
+The records below it are `Tree.order[start:start + size]`.
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Tree:
-    """Nodes, the root first, a child always behind its parent.
+    """Nodes, the root first, each child after its parent.
 
     Attributes
     ----------
     node
         A record array of `NODE`, shape (nodes,).
     order
-        Records of the table that it was grown on, such that those below a node follow each other,
-        shape (n,).
+        Records of the table that it was grown on, those below a node consecutive, shape (n,).
     """
 
     node: RecordArray
@@ -77,7 +81,7 @@ def plant(
 
 @kernel
 def _lay_out(node: RecordArray) -> None:
-    """Sum the sizes of the leaves up to the root, and say where each node begins."""
+    """Sum the sizes of the leaves up to the root, and set the start of each node."""
     for at in range(len(node) - 1, -1, -1):
         if node[at]["left"] != LEAF:
             node[at]["size"] = node[node[at]["left"]]["size"] + node[node[at]["right"]]["size"]
@@ -89,18 +93,18 @@ def _lay_out(node: RecordArray) -> None:
 
 
 def divided(tree: Tree, features: FeatureArray, weight: FloatArray, *, min_leaf: int) -> Tree:
-    """Return the tree with its leaves divided further, as long as each part has `min_leaf` records.
+    """Return the tree with its leaves divided further, while each part has `min_leaf` records.
 
     Parameters
     ----------
     weight
-        What the variance of each feature counts, shape (features,); 0: it is not divided on.
+        Weight of the variance of each feature, shape (features,); 0: it is not used.
 
     Notes
     -----
-    A leaf is divided where its records differ most: on the feature of the greatest weighted
-    variance, as near to the median as equal values allow; where no value leaves `min_leaf` on both
-    sides, on the next feature. O(n features log n).
+    A leaf is divided on the feature of the greatest weighted variance, as near to the median as
+    equal values allow; if no cut leaves `min_leaf` records on both sides, on the next feature.
+    O(n features log n).
     """
     # Every leaf with records has at least one, every new one at least `min_leaf`.
     node = np.zeros(len(tree.node) + 2 * (len(tree.order) // min_leaf), NODE)
@@ -119,7 +123,7 @@ def _divide(
     node: RecordArray,
     order: IntArray,
 ) -> int:
-    """Divide all leaves, the new ones included; return how many nodes there are then."""
+    """Divide all leaves, the new ones included; return the resulting number of nodes."""
     at = 0
     while at < n_nodes:
         start, size = node[at]["start"], node[at]["size"]
@@ -150,7 +154,7 @@ def _divide(
 def _best_cut(
     features: FeatureArray, weight: FloatArray, member: IntArray, min_leaf: int
 ) -> tuple[int, float]:
-    """Return the feature and threshold that divide the records; feature -1: none does."""
+    """Return the feature and threshold that divide the records; feature -1 if none does."""
     variance = weight * _variances(features, member)
     for feature in np.argsort(-variance, kind="mergesort"):
         if variance[feature] <= 0:
@@ -168,7 +172,7 @@ def _variances(features: FeatureArray, member: IntArray) -> FloatArray:
     total, squares = np.zeros(n_features), np.zeros(n_features)
     for i in member:
         for f in range(n_features):
-            # From the first record: what all share does not drown what they differ in.
+            # Relative to the first record, for precision: a common offset is removed.
             off = np.float64(features[i, f]) - np.float64(features[member[0], f])
             total[f] += off
             squares[f] += off * off
@@ -178,7 +182,7 @@ def _variances(features: FeatureArray, member: IntArray) -> FloatArray:
 
 @kernel
 def _middle_cut(value: FeatureArray, min_leaf: int) -> int:
-    """Return how many of the sorted values go left, near to half of them; 0: no cut is possible."""
+    """Return how many of the sorted values go left, near to half; 0 if no cut is possible."""
     n = len(value)
     for off in range(n // 2 + 1):
         for cut in (n // 2 - off, (n + 1) // 2 + off):
@@ -196,9 +200,9 @@ class Grown:
     qis
         The quasi-identifiers.
     features
-        Of the records that it was grown on, shape (n, features).
+        Features of the records that it was grown on, shape (n, features).
     tree
-        Each leaf of as many records as was asked for.
+        Every leaf has at least the requested number of records.
     """
 
     qis: tuple[Attribute, ...]
@@ -217,29 +221,29 @@ def grow(
     divide: bool = True,
     ccp_alpha: float = 0.0,
 ) -> Grown:
-    """Return a tree over the quasi-identifiers alone, which tells the targets of records apart.
+    """Return a tree over the quasi-identifiers alone that predicts the target of records.
 
     Parameters
     ----------
     target
-        What a model is to learn from the records: their labels, or what a model says of them,
-        shape (n,). None: nothing, cells are only to be small.
+        What a model should learn from the records: their labels, or the predictions of a model,
+        shape (n,). None: nothing, and cells are only as small as possible.
     min_leaf
-        Records of a leaf at the least. Where no two are one person's, k of the promise; `prune`
+        Least number of records in a leaf: k of the promise, if no person has two records; `prune`
         counts persons.
     numeric
-        Whether the target is a number (a regression tree) and not a class.
+        Whether the target is a number (regression tree) and not a class.
     seed
-        Decides between splits that are equally good.
+        Decides between equally good splits.
     divide
-        Whether to go on where the target no longer tells records apart: smaller cells lose less.
+        Whether to divide leaves that the target no longer splits: smaller cells lose less.
     ccp_alpha
-        Of minimal cost-complexity pruning, before they are divided further.
+        For minimal cost-complexity pruning, before leaves are divided.
 
     Notes
     -----
-    Sensitive attributes are not seen: a cell's border must not tell of them. They may be what the
-    target is, but then its cells have few of their values. Time as for a decision tree of
+    Sensitive attributes are not features: the border of a cell must not reveal them. One may be
+    the target, but then each cell has few of its values. Time as for a decision tree of
     scikit-learn.
     """
     features = encode(values_of(records.qi, schema.qis), schema.qis)
@@ -281,7 +285,7 @@ def pruning_path(
     features = encode(values_of(records.qi, schema.qis), schema.qis)
     model = _model(numeric, min_leaf, seed, 0.0)
     alphas: FloatArray = model.cost_complexity_pruning_path(features, target)["ccp_alphas"]
-    return np.unique(alphas.clip(0.0))  # the weakest are below 0 by a rounding
+    return np.unique(alphas.clip(0.0))  # the weakest can be below 0 by rounding
 
 
 def _model(numeric: bool, min_leaf: int, seed: int, ccp_alpha: float) -> Any:  # noqa: ANN401, FBT001  scikit-learn has no types
@@ -295,10 +299,10 @@ def _model(numeric: bool, min_leaf: int, seed: int, ccp_alpha: float) -> Any:  #
 
 
 def _weights(features: FeatureArray, qis: Sequence[Attribute]) -> FloatArray:
-    """Return what variances count such that over all records each quasi-identifier has 1.
+    """Return weights with which the variance of each quasi-identifier over all records is 1.
 
-    What is rare within a domain that is wide, as a large amount, counts by how it differs from
-    the others and not by the width of the domain.
+    Rare values in a wide domain, such as large amounts, thus count by how they differ from others
+    and not by the width of the domain.
     """
     owner = owner_of(qis)
     variance = np.bincount(owner, features.var(axis=0, dtype=np.float64), len(qis))
@@ -306,6 +310,6 @@ def _weights(features: FeatureArray, qis: Sequence[Attribute]) -> FloatArray:
 
 
 def _bare(n: int) -> Tree:
-    """Return the tree that is a root alone."""
+    """Return a tree of the root alone."""
     no_child = np.array([LEAF])
     return plant(no_child, np.zeros(1), no_child, no_child, np.zeros(n, np.int64))

@@ -1,4 +1,4 @@
-"""Quasi-identifiers as a decision tree sees them."""
+"""Features of a decision tree: quasi-identifiers as numbers and indicators."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -12,7 +12,7 @@ from anonymizer.domain.records import Attribute
 FeatureArray: TypeAlias = NDArray[np.float32]
 
 MOST_INDICATORS = 64
-"""Categories up to which each has a feature of its own."""
+"""Up to this many categories have a feature each."""
 
 
 def values_of(codes: Int32Array, qis: Sequence[Attribute]) -> FloatArray:
@@ -22,33 +22,31 @@ def values_of(codes: Int32Array, qis: Sequence[Attribute]) -> FloatArray:
 
 
 def encode(values: FloatArray, qis: Sequence[Attribute]) -> FeatureArray:
-    """Return the features of records whose quasi-identifiers lie at `values`, shape (n, features).
+    """Return the features of records with quasi-identifiers at `values`, shape (n, features).
 
     Parameters
     ----------
     values
-        Positions on the axis of each attribute, shape (n, qis). They may lie off the domain: a
-        number beyond its ends, a category that is none.
+        Positions on the axis of each attribute, shape (n, qis). They may be outside the domain.
 
     Notes
     -----
-    A number is one feature, from 0 to 1 over its domain, the missing marker included. A category
-    is a feature for each value of the domain, 1 where it is this one: a split then parts one
-    category from the others, and what a cell publishes is in most cases a single one. Beyond
-    `MOST_INDICATORS` categories it is one feature, its place in the order of the taxonomy, as a
-    number. 4 bytes a record and feature.
+    A number is one feature, from 0 to 1 over its domain, the missing marker included. Categories
+    have an indicator for each value of the domain: a split then separates one category from the
+    others, and a cell usually publishes a single one. More than `MOST_INDICATORS` categories are
+    one feature, the position in the order of the taxonomy. 4 bytes for each record and feature.
     """
     parts = [_features(values[:, j], qi) for j, qi in enumerate(qis)]
     return np.ascontiguousarray(np.concatenate(parts, axis=1)) if parts else _none(len(values))
 
 
 def owner_of(qis: Sequence[Attribute]) -> IntArray:
-    """Return the quasi-identifier that each feature is of, shape (features,)."""
+    """Return the quasi-identifier of each feature, shape (features,)."""
     return np.repeat(np.arange(len(qis)), [1 if is_one_feature(qi) else qi.size for qi in qis])
 
 
 def is_one_feature(qi: Attribute) -> bool:
-    """Return whether a quasi-identifier is a single feature, rather than one for each category."""
+    """Return whether a quasi-identifier is one feature, rather than one for each category."""
     return qi.numeric or qi.size > MOST_INDICATORS
 
 
@@ -56,7 +54,7 @@ def _features(values: FloatArray, qi: Attribute) -> FeatureArray:
     if not is_one_feature(qi):
         return np.equal(values[:, None], qi.position[None, :]).astype(np.float32)
     scaled: FloatArray = (values[:, None] - qi.position[0]) / (qi.span or 1.0)
-    # No further than a domain's width beyond its ends: any number has to fit 32 bits.
+    # At most a domain's width beyond its ends, so that any number fits 32 bits.
     return scaled.clip(-1.0, 2.0).astype(np.float32)
 
 

@@ -2,7 +2,7 @@
 
 `features` puts the quasi-identifiers on comparable scales. `clustering` forms the classes: by
 K-Means as published, or by `bisection` and `local_improvement`, which is fast. `class_merging`
-joins classes that do not keep the promise. `labels` generalizes each class to labels that cover
-all of its members, `class_statistics` computes its counts and means, and `label_verification`
-checks the labels independently.
+joins classes that do not keep the promise, and `class_statistics` computes the counts and means of
+each. The labels are in `records.generalized_values`; `coarsening` joins published classes for a
+larger k.
 """

@@ -1,4 +1,4 @@
-"""Classes by halving: the first stage of the fast method."""
+"""Bisection: halves records again and again, the first stage of the fast method of KACA."""
 
 import numpy as np
 
@@ -8,13 +8,13 @@ from anonymizer.algorithms.records.problem import ProblemArrays
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 
 _SMALL = 8
-"""Classes' worth of records up to which a cut should cost no class."""
+"""Sets of up to this many times k records are cut so that no class is lost."""
 _GAP = 4.0
-"""Such a cut is taken even where another leaves fewer squares, unless that leaves a quarter."""
+"""A cut that loses no class is preferred unless another leaves a quarter of its squares."""
 _FEW = 64
-"""Persons that are told apart by looking at each."""
+"""Up to this many persons are compared one by one."""
 _DEEP = 2
-"""Times the depth of a balanced tree: below that, a cut leaves a quarter on either side."""
+"""Multiple of a balanced tree's depth: below it, a cut leaves a quarter on either side."""
 
 
 @kernel
@@ -24,33 +24,32 @@ def halve(
     problem: ProblemArrays,
     k: int,
 ) -> tuple[IntArray, IntArray]:
-    """Split records in two, again and again, as long as both halves keep the promise.
+    """Split records in two repeatedly, as long as both halves keep the promise.
 
     Parameters
     ----------
     feature
-        Of each record, shape (n, features).
+        Features of each record, shape (n, features).
     by_size
-        Whether k records keep the promise, whichever they are.
+        Whether any k records keep the promise.
     problem, k
-        The records and what is asked of their classes; k of the promise.
+        The records and the criteria of their classes; k of the promise.
 
     Returns
     -------
     member, first_of
-        Classes in compressed sparse rows over `0..n-1`. One that does not keep the promise could
-        not be split into halves of k records, or neither could what it was split off.
+        Classes in compressed sparse rows over `0..n-1`. A class may break the promise if it, or the
+        set it was split from, could not be split into halves of k records that keep it.
 
     Notes
     -----
-    The axis of the greatest variance first, then the others; the cut that leaves the smallest sum
-    of squares. In small sets it should cost no class (13 records and k = 5: 5 + 8 will do, and so
-    will 15 as 5 + 10 but not as 7 + 8), unless there is a gap elsewhere; to ask this of large ones
-    would cut through the gaps between clusters, and so would cuts near the middle alone, which
-    are asked for only where the tree is deep already. What does not keep the
-    promise itself is split regardless: some part of it may keep a bound on shares. Records that
-    do not differ stay together. O(features n log^2 n), and judging both halves at each level
-    unless `by_size`.
+    The axis of the greatest variance is tried first, then the others, at the cut with the smallest
+    sum of squares. In small sets the cut should lose no class (for k = 5, 13 records as 5 + 8, 15
+    as 5 + 10 but not as 7 + 8), unless there is a gap elsewhere. In large sets that would cut
+    through clusters instead of the gaps between them, and so would cuts near the middle, which are
+    required only where the tree is deep already. A set that breaks the promise is split all the
+    same: a part of it may meet a limit on shares. Equal records stay together.
+    O(features n log^2 n), plus checking the criteria of both halves unless `by_size`.
     """
     n = len(feature)
     member = np.arange(n)
@@ -90,7 +89,7 @@ def both_keep(problem: ProblemArrays, k: int, order: IntArray, cut: int) -> bool
 
 @kernel
 def part_keeps(problem: ProblemArrays, k: int, member: IntArray) -> bool:
-    """Return what `class_keeps` does, in O(k^2) where only persons are asked for and few repeat."""
+    """Return `class_keeps`, in O(k^2) if only persons are counted and few of them repeat."""
     rule, person = problem.rule, problem.person
     if len(rule) == 0 and len(person) > 0 and k <= _FEW:
         return has_persons(person, k, member)
@@ -99,7 +98,7 @@ def part_keeps(problem: ProblemArrays, k: int, member: IntArray) -> bool:
 
 @kernel
 def has_persons(person: Int32Array, k: int, member: IntArray) -> bool:
-    """Return whether members are k different persons or more."""
+    """Return whether the members are k distinct persons or more."""
     seen = np.empty(k, np.int32)
     n = 0
     for i in member:
@@ -131,8 +130,8 @@ def _variances(feature: FloatArray, member: IntArray) -> FloatArray:
 
 
 @kernel
-def _cut(value: FloatArray, k: int, even: bool) -> int:  # noqa: FBT001  as above
-    """Return where rising values are best cut in two, of k or more each; 0: all are equal."""
+def _cut(value: FloatArray, k: int, even: bool) -> int:  # noqa: FBT001  numba knows no keyword-only parameters
+    """Return the best cut of rising values, with k or more on each side; 0 if all are equal."""
     n = len(value)
     if value[0] == value[-1]:
         return 0

@@ -1,4 +1,4 @@
-"""Classes that do not keep the promise join the nearest that does."""
+"""Merging of classes: one that breaks the promise joins the nearest one that keeps it."""
 
 import numpy as np
 
@@ -18,23 +18,24 @@ def merge(problem: Problem, feature: FloatArray, class_of: Int32Array) -> Int32A
     Parameters
     ----------
     feature
-        Of each record, shape (n, features).
+        Features of each record, shape (n, features).
     class_of
         Classes from 0 up without a gap, `SUPPRESSED` where left out, shape (n,).
 
     Notes
     -----
-    As in the source, a class that falls short joins the nearest one that does not, by the means
-    before the merger; where that would break the other one's promise (a bound on shares, say),
-    the next nearest, up to eight. What finds none is suppressed. Where no class keeps the
-    promise, near ones are paired until one does: their number falls in every round, so this ends.
-    With k, d and l alone nothing is suppressed unless the whole table falls short.
+    As in the source, a class that breaks the promise joins the nearest one that keeps it, by the
+    means before the merger. If the other class would then break the promise (a limit on shares,
+    say), the next nearest is tried, up to eight. A class that finds none is suppressed. If no class
+    keeps the promise, near ones are paired until one does: their number falls in every round, so
+    this terminates. With k, d and l alone nothing is suppressed unless the whole table breaks the
+    promise.
 
-    Expected O(n log n), and eight times the cost of judging at the most a round.
+    Expected O(n log n) for a round, plus at most eight checks of the criteria.
     """
     out = without_gaps(class_of)
     while True:
-        kept = _judged(problem, out)
+        kept = _classes_keep(problem, out)
         if kept.all():
             return out
         if kept.any():
@@ -45,18 +46,18 @@ def merge(problem: Problem, feature: FloatArray, class_of: Int32Array) -> Int32A
 
 
 def join_alike(problem: Problem, codes: Int32Array, class_of: Int32Array) -> Int32Array:
-    """Return the classes with those of one and the same record joined, where that is allowed.
+    """Return the classes with those of identical records joined, where the promise allows it.
 
     Parameters
     ----------
     codes
-        Of each record in each quasi-identifier, shape (n, qis).
+        Code of each record in each quasi-identifier, shape (n, qis).
     class_of
         Classes from 0 up without a gap, `SUPPRESSED` where left out, shape (n,).
 
     Notes
     -----
-    To tell them apart would tell more of the measures behind them, and no more of who is where.
+    Keeping them apart would reveal more about their measures, without more precise values.
     O(n log n).
     """
     classes = classes_of(class_of)
@@ -69,7 +70,7 @@ def join_alike(problem: Problem, codes: Int32Array, class_of: Int32Array) -> Int
     _, one_of, kind = np.unique(lo[single], axis=0, return_index=True, return_inverse=True)
     to = np.arange(len(classes), dtype=np.int32)
     to[single] = single[one_of[kind.ravel()]]
-    holds = _judged(problem, _mapped(class_of, to))
+    holds = _classes_keep(problem, _mapped(class_of, to))
     to = np.where(holds[to], to, np.arange(len(classes), dtype=np.int32))
     return without_gaps(_mapped(class_of, to))
 
@@ -77,7 +78,7 @@ def join_alike(problem: Problem, codes: Int32Array, class_of: Int32Array) -> Int
 def _joined(
     problem: Problem, feature: FloatArray, class_of: Int32Array, kept: BoolArray
 ) -> Int32Array:
-    """Join each class that falls short to one that keeps the promise, or suppress it."""
+    """Join each class that breaks the promise to one that keeps it, or suppress it."""
     mean = _means(feature, class_of)
     large, small = np.flatnonzero(kept), np.flatnonzero(~kept)
     _, near = nearest(mean[large], mean[small], _TRIES)
@@ -89,14 +90,14 @@ def _joined(
             break
         wish = to.copy()
         wish[small[waiting]] = large[choice[waiting]]
-        holds = _judged(problem, _mapped(class_of, wish))
+        holds = _classes_keep(problem, _mapped(class_of, wish))
         accepted = waiting & holds[large[choice]]
         to[small[accepted]] = large[choice[accepted]]
     return _mapped(class_of, to)
 
 
 def _paired(feature: FloatArray, class_of: Int32Array) -> Int32Array:
-    """Join classes two by two, the nearest first; at least two are joined."""
+    """Join classes in pairs, the nearest first; at least one pair is joined."""
     mean = _means(feature, class_of)
     distance, near = nearest(mean, mean, 2)
     itself = near[:, 0] == np.arange(len(mean))
@@ -119,8 +120,8 @@ def _means(feature: FloatArray, class_of: Int32Array) -> FloatArray:
     return means(feature[published], class_of[published])
 
 
-def _judged(problem: Problem, class_of: Int32Array) -> BoolArray:
-    """Return which classes keep the promise, up to the last with members; one without does not."""
+def _classes_keep(problem: Problem, class_of: Int32Array) -> BoolArray:
+    """Return which classes keep the promise, up to the last with members; empty ones do not."""
     classes = classes_of(class_of)
     return _keeping(problem.arrays, problem.k, classes.first_of, classes.member)
 

@@ -1,4 +1,4 @@
-"""What is told of a class besides its quasi-identifiers: counts and means."""
+"""Statistics of a class that are published with its quasi-identifiers: counts and means."""
 
 from dataclasses import dataclass
 
@@ -15,9 +15,9 @@ class Summary:
     Attributes
     ----------
     n_records, n_persons
-        Of each class, shape (classes,).
+        Number in each class, shape (classes,).
     mean
-        Of each measure over the records of a class that have it, rounded, shape
+        Mean of each measure over the records of a class that have it, rounded, shape
         (classes, measures); NaN where fewer than k persons have it.
     """
 
@@ -36,11 +36,11 @@ def summarize(
     class_of
         Classes from 0 up without a gap, `SUPPRESSED` where left out, shape (n,).
     person
-        Whose record it is, 0 and up, shape (n,).
+        Person of each record, 0 and up, shape (n,).
     measure
-        What means are told of, NaN where a record has none, shape (n, measures).
+        Measures of each record, NaN where it has none, shape (n, measures).
     k
-        Persons that a mean is over at the least: that of one is his own value.
+        Least number of persons in a mean: the mean of one person is that person's value.
 
     Notes
     -----

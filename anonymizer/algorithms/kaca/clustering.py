@@ -1,4 +1,7 @@
-"""KACA: classes by clustering, with what is generalized decided afterwards."""
+"""KACA: k-anonymity by clustering; each cluster is generalized afterwards.
+
+The source is an analysis of truck toll records, without a paper: see `kaca`.
+"""
 
 import warnings
 from collections.abc import Sequence
@@ -19,12 +22,12 @@ from anonymizer.domain.records import NO_CODE, Records, Schema
 
 
 class Method(Enum):
-    """How clusters are found."""
+    """How clusters are formed."""
 
     KMEANS = "kmeans"
     """As published. Quadratic."""
     FAST = "fast"
-    """Halving, then recutting near pairs. O(n log^2 n), and less information lost."""
+    """Bisection, then recutting near pairs. O(n log^2 n), with less information loss."""
 
 
 def kaca(
@@ -42,25 +45,25 @@ def kaca(
     Parameters
     ----------
     how
-        How each quasi-identifier counts, see `features`; empty: the default for all.
+        How each quasi-identifier is compared, see `features`; empty: the default for all.
     seed, n_init
-        Of K-Means alone: its first centres are drawn, so many times. The fast method draws
-        nothing. The source has 42 and 10: for ten times the time, squares were 9 % fewer on one
-        table and 6 % more on another, as the merger is not part of what is repeated.
+        For K-Means only: the seed and the number of random initializations. The fast method is
+        deterministic. The source uses 42 and 10: in ten times the time, the sum of squares was 9 %
+        lower on one table and 6 % higher on another, since the merging is not repeated.
 
     Returns
     -------
     class_of
-        Numbers from 0 up without a gap, `SUPPRESSED` where a record is left out, shape (n,). All
-        classes keep `promise`, all of it; with k, d and l alone nothing is suppressed unless the
-        whole table falls short.
+        Numbers from 0 up without a gap, `SUPPRESSED` for a suppressed record, shape (n,). All
+        classes keep the whole `promise`; with k, d and l alone nothing is suppressed unless the
+        whole table breaks it.
 
     Notes
     -----
     Deviations from the source [1]_: features are on comparable scales, k counts persons instead
-    of rows, and a class that falls short joins the nearest one *that does not*, as the source's
-    text has it; its code joins the nearest of any size, and publishes what is below k all the
-    same where nothing is left to join.
+    of rows, and a class that breaks the promise joins the nearest one *that keeps it*, as the text
+    of the source says; its code joins the nearest of any size, and publishes a class below k if no
+    other is left to join.
 
     References
     ----------
@@ -87,7 +90,7 @@ def kmeans(feature: FloatArray, k: int, *, seed: int = 42, n_init: int = 1) -> I
 
     Notes
     -----
-    On one thread: the sums of several are added in the order in which they finish.
+    On one thread: with several, sums would be added in the order in which threads finish.
     O(n^2 features / k) an iteration.
     """
     from sklearn.cluster import KMeans  # noqa: PLC0415  a second to import, for those who ask
@@ -97,7 +100,7 @@ def kmeans(feature: FloatArray, k: int, *, seed: int = 42, n_init: int = 1) -> I
     n_clusters = min(max(len(feature) // k, 1), len(np.unique(feature, axis=0)))
     model = KMeans(n_clusters=n_clusters, n_init=n_init, random_state=seed)
     with threadpool_limits(limits=1), warnings.catch_warnings():
-        # Fewer clusters than asked for, where points lie too near each other, are what is wanted.
+        # Fewer clusters than requested are fine where points coincide.
         warnings.simplefilter("ignore", ConvergenceWarning)
         label = model.fit(feature).labels_
     return np.unique(label, return_inverse=True)[1].astype(np.int32)
@@ -115,7 +118,7 @@ def _fast(problem: Problem, feature: FloatArray) -> Int32Array:
 
 
 def _binding(problem: Problem) -> Problem:
-    """Return the problem without the columns of which any k records keep what is asked."""
+    """Return the problem without the columns whose criteria any k records meet."""
     rule = problem.rule
     idle = (
         ((rule["distinct"] == 0) | ((rule["distinct"] == 1) & (rule["missing"] == NO_CODE)))
@@ -130,7 +133,7 @@ def _binding(problem: Problem) -> Problem:
 
 
 def _may_grow(problem: Problem) -> bool:
-    """Return whether a class that keeps the promise does so with any record more."""
+    """Return whether a class that keeps the promise still does with any additional record."""
     rule = problem.rule
     return bool(
         (rule["share"] >= 1).all()

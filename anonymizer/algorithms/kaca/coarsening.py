@@ -1,10 +1,10 @@
-"""Answers for a larger k and for several windows, from published classes alone.
+"""Coarsening: answers for a larger k and for several windows from published classes alone.
 
-A window is anonymized once. Its classes are cells, and a larger k is answered by joining cells
-along one fixed ladder: every rung joins two cells of the rung below, so the cells of a larger k
-are unions of those of any smaller k. A range is answered window by window; cells that read the
-same are added up. Whatever is subtracted or intersected of two answers is then a union of cells
-of the smaller of the two k: nothing, or at least that many persons.
+A window is anonymized once. Its classes are cells. A larger k is answered by joining cells along a
+fixed ladder: every rung joins two cells of the rung below, so the cells of a larger k are unions of
+those of any smaller k. A range of windows is answered window by window, and cells with equal values
+are added up. The difference or intersection of two answers is thus a union of cells of the smaller
+of the two k: empty, or at least that many persons.
 """
 
 from bisect import bisect_left
@@ -18,13 +18,13 @@ from anonymizer.algorithms.records.generalized_values import JoinableValue
 
 
 class Total(NamedTuple):
-    """Of one measure: records that have a value, and the sum of these."""
+    """Total of a measure: the number of records with a value, and their sum."""
 
     n: int
     sum: float
 
     def plus(self, other: "Total") -> "Total":
-        """Return the total of both; cents stay whole."""
+        """Return the total of both, rounded so that cents stay exact."""
         return Total(self.n + other.n, round(self.sum + other.sum, 6))
 
 
@@ -37,16 +37,15 @@ class Cell:
     values
         The generalized value of each quasi-identifier.
     n_persons
-        Distinct persons of each class, added up: who is in two classes counts twice.
+        Distinct persons of each class, added up: a person in two classes counts twice.
     own
-        So many persons, at the least, are its own: no other cell of its window counts them as
-        own.
+        Lower bound on its own persons: no other cell of the window counts them as own.
     most
-        Distinct persons of the class with the most of them.
+        Distinct persons of its largest class.
     n_records
-        Records.
+        Number of records.
     totals
-        Of each measure; None where no class tells it.
+        Total of each measure; None where no class publishes it.
     """
 
     values: tuple[JoinableValue, ...]
@@ -58,16 +57,16 @@ class Cell:
 
     @property
     def certain(self) -> int:
-        """Distinct persons that it holds for certain: those of its classes' own are different."""
+        """Lower bound on its distinct persons: the own persons of its classes are distinct."""
         return max(self.own, self.most)
 
     def coarser(self, other: "Cell") -> "Cell":
-        """Return both as one, in words that cover both."""
+        """Return both as one cell, with values that cover both."""
         values = tuple(a.join(b) for a, b in zip(self.values, other.values, strict=True))  # type: ignore[arg-type]
         return replace(self.plus(other), values=values)
 
     def plus(self, other: "Cell") -> "Cell":
-        """Return the sum of two cells that read the same."""
+        """Return the sum of two cells with equal values."""
         return Cell(
             values=self.values,
             n_persons=self.n_persons + other.n_persons,
@@ -84,26 +83,25 @@ class Ladder:
     Parameters
     ----------
     cells
-        Of the published classes of the window.
+        The published classes of the window.
 
     Notes
     -----
-    The cells lie in the order of what is told of them. On each rung the one of which the fewest
-    persons are certain joins the neighbour that costs the least. Equal input, equal ladder.
-    O(n log n).
+    The cells are in the order of their values. On each rung the cell with the fewest certain
+    persons joins the neighbour with the lower cost. Equal input gives an equal ladder. O(n log n).
     """
 
     def __init__(self, cells: Sequence[Cell]) -> None:
-        self._number = sorted(range(len(cells)), key=lambda i: (_place(cells[i]), i))
+        self._number = sorted(range(len(cells)), key=lambda i: (_order_key(cells[i]), i))
         self._base = [cells[i] for i in self._number]
         self._joined: list[tuple[int, int]] = []
         self._least: list[int] = []
         self._climb()
 
     def cells(self, k: int) -> list[Cell]:
-        """Return the finest cells of which each holds k distinct persons for certain.
+        """Return the finest cells that each certainly hold k distinct persons.
 
-        Empty where not even all of them together do.
+        Empty if not even all of them together do.
         """
         found = []
         for group in self._groups(k):
@@ -114,7 +112,7 @@ class Ladder:
         return found
 
     def groups(self, k: int) -> list[list[int]]:
-        """Return the same as the numbers of the cells that each is made of."""
+        """Return, for each of these cells, the numbers of the cells that it is made of."""
         return [[self._number[i] for i in group] for group in self._groups(k)]
 
     def _groups(self, k: int) -> list[list[int]]:
@@ -127,7 +125,7 @@ class Ladder:
         return list(of.values())
 
     def _climb(self) -> None:
-        """Note what is joined on each rung, and the fewest certain persons below it."""
+        """Record the two cells joined on each rung, and the fewest certain persons below it."""
         after = dict(pairwise(range(len(self._base))))
         before = {right: left for left, right in after.items()}
         now = dict(enumerate(self._base))
@@ -137,12 +135,12 @@ class Ladder:
         while heap:
             certain, i = heappop(heap)
             if i not in now or now[i].certain != certain:
-                continue  # it has been joined to another, or grown, since
+                continue  # it has been joined to another, or has grown
             self._least.append(certain)
-            beside = [j for j in (before.get(i), after.get(i)) if j is not None]
-            if not beside:
+            neighbours = [j for j in (before.get(i), after.get(i)) if j is not None]
+            if not neighbours:
                 return
-            other = min(beside, key=lambda j: (cost.of(now[i], now[j]), beside.index(j)))
+            other = min(neighbours, key=lambda j: (cost.of(now[i], now[j]), neighbours.index(j)))
             kept, gone = (other, i) if before.get(i) == other else (i, other)
             self._joined.append((kept, gone))
             now[kept] = now[kept].coarser(now.pop(gone))
@@ -155,7 +153,7 @@ class Ladder:
 
 
 class _Cost:
-    """By how much joining two cells makes what is told of their records vaguer."""
+    """Cost of joining two cells: the increase of the spread of their records' values."""
 
     def __init__(self, cells: Sequence[Cell]) -> None:
         spreads = [[value.spread for value in cell.values] for cell in cells]
@@ -167,22 +165,22 @@ class _Cost:
         for a, b, unit in zip(one.values, other.values, self._unit, strict=True):
             if a != b:
                 both = a.join(b).spread  # type: ignore[arg-type]
-                vaguer = one.n_records * (both - a.spread) + other.n_records * (both - b.spread)
-                cost += vaguer / unit
+                increase = one.n_records * (both - a.spread) + other.n_records * (both - b.spread)
+                cost += increase / unit
         return cost
 
 
 def add_up(cells: Iterable[Cell]) -> list[Cell]:
-    """Return the cells with those that read the same added up, in the order of what they read."""
+    """Return the cells with those of equal values added up, in the order of the values."""
     of: dict[tuple[JoinableValue, ...], Cell] = {}
     for cell in cells:
         known = of.get(cell.values)
         of[cell.values] = cell if known is None else known.plus(cell)
-    return sorted(of.values(), key=_place)
+    return sorted(of.values(), key=_order_key)
 
 
-def _place(cell: Cell) -> tuple[Any, ...]:
-    """Return where a cell lies in the order of what is told."""
+def _order_key(cell: Cell) -> tuple[Any, ...]:
+    """Return the sort key of a cell."""
     return tuple(value.order_key for value in cell.values)
 
 

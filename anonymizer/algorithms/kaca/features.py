@@ -1,4 +1,4 @@
-"""Features: quasi-identifiers as numbers whose differences compare."""
+"""Features: quasi-identifiers as coordinates on comparable scales."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.records import Attribute, Records, Schema
 
 MOST_APART = 16
-"""Categories that get an axis each unless told otherwise; more lie on a line, in their order."""
+"""Up to this many categories get an axis each by default; more lie on a line, in their order."""
 
 
 class Scale(Enum):
-    """Where the values of a quasi-identifier lie; 1 is the greatest distance of any two.
+    """Position of the values of a quasi-identifier; the greatest distance of any two is 1.
 
     The missing marker is a value beyond the last one (`LINE`), one of its own (`APART`), the
     middle (`CIRCLE`), or as far below the least value as the greatest is above it (`DIGITS`).
@@ -28,15 +28,15 @@ class Scale(Enum):
     """On a circle of circumference 1, a turn every `period`: for times of day where 23:59 and
     00:01 may share a class. The greatest distance is then 1/pi."""
     DIGITS = "digits"
-    """On a line: the number that the digits of the label make, over the span of all of them
-    (G5615530120: 5615530120). For identifiers that are alike where they begin alike."""
+    """On a line: the number made of the digits of the label, over the span of all of them
+    (G5615530120: 5615530120). For identifiers that are similar if they begin alike."""
     APART = "apart"
     """Every two categories at distance 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """How one quasi-identifier counts when records are compared.
+    """How one quasi-identifier is compared between records.
 
     Attributes
     ----------
@@ -60,17 +60,17 @@ def features(records: Records, schema: Schema, how: Sequence[Feature] = ()) -> F
     Parameters
     ----------
     how
-        One for each quasi-identifier; empty: the default for all.
+        A feature for each quasi-identifier; empty: the default for all.
 
     Raises
     ------
     ValueError
-        If there are more or fewer than quasi-identifiers, or a scale does not suit one.
+        If their number differs from that of the quasi-identifiers, or a scale does not suit one.
 
     Notes
     -----
-    As published, the number of a section (up to 10^10) stands beside the hour (up to 24), so
-    that the time of day does not count. Here every quasi-identifier spans 1. O(n features).
+    In the source, the number of a section (up to 10^10) is next to the hour (up to 24), so that
+    the time of day has no effect. Here every quasi-identifier spans 1. O(n features).
     """
     each = tuple(how) or (Feature(),) * len(schema.qis)
     if len(each) != len(schema.qis):
@@ -83,9 +83,9 @@ def features(records: Records, schema: Schema, how: Sequence[Feature] = ()) -> F
 
 
 def sum_of_squares(feature: FloatArray, class_of: Int32Array) -> float:
-    """Return the squared distances of the records to the mean of their class, summed.
+    """Return the sum of squared distances of the records to the mean of their class.
 
-    What is suppressed counts nothing; every class has a record. O(n features).
+    Suppressed records do not count; no class is empty. O(n features).
     """
     chosen = class_of >= 0
     label, point = class_of[chosen], feature[chosen]
@@ -93,7 +93,7 @@ def sum_of_squares(feature: FloatArray, class_of: Int32Array) -> float:
 
 
 def means(feature: FloatArray, class_of: Int32Array) -> FloatArray:
-    """Return the mean of each class, shape (classes, features); no record is suppressed."""
+    """Return the mean of each class, shape (classes, features), for records that all have one."""
     size = np.bincount(class_of)
     mean = np.empty((len(size), feature.shape[1]))
     for f, column in enumerate(feature.T):
@@ -102,7 +102,7 @@ def means(feature: FloatArray, class_of: Int32Array) -> FloatArray:
 
 
 def nearest(mean: FloatArray, point: FloatArray, n: int) -> tuple[FloatArray, IntArray]:
-    """Return how far the nearest `mean` of each point are and which, shape (points, up to n)."""
+    """Return distance and index of the nearest means of each point, shape (points, up to n)."""
     if not len(mean) or not len(point):
         return np.zeros((len(point), 0)), np.zeros((len(point), 0), np.int64)
     ranks = np.arange(1, min(n, len(mean)) + 1)
@@ -111,29 +111,29 @@ def nearest(mean: FloatArray, point: FloatArray, n: int) -> tuple[FloatArray, In
 
 
 def _places(qi: Attribute, feature: Feature) -> FloatArray:
-    """Return where each code lies, shape (size, dimensions)."""
+    """Return the position of each code, shape (size, dimensions)."""
     if not 0 <= feature.weight < np.inf:
         raise ValueError(f"{qi.name}: the weight is finite and not below 0")
-    scale = feature.scale or _usual(qi)
+    scale = feature.scale or _default_scale(qi)
     places: FloatArray
     if scale is Scale.APART:
         places = np.eye(qi.size) * np.sqrt(0.5)
     elif scale is Scale.CIRCLE:
-        places = _turned(qi, feature.period)
+        places = _on_circle(qi, feature.period)
     elif scale is Scale.DIGITS:
-        places = _numbered(qi)[:, None]
+        places = _by_digits(qi)[:, None]
     else:
         places = ((qi.position - qi.position[0]) / (qi.span or 1.0))[:, None]
     return places * feature.weight
 
 
-def _usual(qi: Attribute) -> Scale:
+def _default_scale(qi: Attribute) -> Scale:
     if qi.numeric or qi.hierarchy is not None or qi.size > MOST_APART:
         return Scale.LINE
     return Scale.APART
 
 
-def _turned(qi: Attribute, period: float) -> FloatArray:
+def _on_circle(qi: Attribute, period: float) -> FloatArray:
     if not (qi.numeric and 0 < period < np.inf):
         raise ValueError(f"{qi.name}: a circle is for numbers, and its period above 0")
     angle = qi.position / period * 2 * np.pi
@@ -143,12 +143,16 @@ def _turned(qi: Attribute, period: float) -> FloatArray:
     return places
 
 
-def _numbered(qi: Attribute) -> FloatArray:
+def _by_digits(qi: Attribute) -> FloatArray:
     """Return the numbers in the labels, from 0 to 1; -1 where there is none."""
     if qi.numeric:
         raise ValueError(f"{qi.name}: a number has no digits to read")
     digits = ["".join(c for c in label if c in "0123456789") for label in qi.label]
-    told = np.array([bool(text) and code != qi.missing for code, text in enumerate(digits)], bool)
+    has_digits = np.array(
+        [bool(text) and code != qi.missing for code, text in enumerate(digits)], bool
+    )
     number = np.array([float(text or 0) for text in digits])
-    lo, hi = (number[told].min(), number[told].max()) if told.any() else (0.0, 0.0)
-    return np.where(told, (number - lo) / ((hi - lo) or 1.0), -1.0)
+    lo, hi = (
+        (number[has_digits].min(), number[has_digits].max()) if has_digits.any() else (0.0, 0.0)
+    )
+    return np.where(has_digits, (number - lo) / ((hi - lo) or 1.0), -1.0)

@@ -1,8 +1,7 @@
-"""Near pairs of classes, pooled and cut in two again, in the best place.
+"""Local improvement of KACA's classes: rounds that each lower the sum of squares.
 
-Classes improved in rounds, each of which lowers the sum of squares.
-
-Classes whose members lie nearer to other classes are given up.
+A round dissolves classes whose members lie nearer to other classes, and pools each class with near
+ones and cuts the pool in two again at the best place.
 """
 
 from typing import NamedTuple
@@ -17,7 +16,7 @@ from anonymizer.algorithms.records.problem import Problem, ProblemArrays
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 _MOST = 64
-"""Classes' worth of records up to which a pool is cut: a crowd at one place is near to many."""
+"""Pools of up to this many times k records are cut: a large class can be near to many others."""
 _FEW = 48
 _TINY = 1e-9
 
@@ -44,7 +43,7 @@ class Linked(NamedTuple):
 
 
 def linked(class_of: Int32Array, room: int) -> Linked:
-    """Return classes as lists that share `class_of`, for as many as there is room for."""
+    """Return classes as lists that share `class_of`, with room for `room` classes."""
     classes = classes_of(class_of)
     first, size = np.full(room, -1, np.int64), np.zeros(room, np.int64)
     size[: len(classes)] = np.diff(classes.first_of)
@@ -67,35 +66,35 @@ def recut(
     near: IntArray,
     active: BoolArray,
 ) -> tuple[int, float]:
-    """Cut each class, and each near pair of which one is active, in place.
+    """Recut each class, and each near pair with an active class, in place.
 
     Parameters
     ----------
     feature
-        Of each record, shape (n, features).
+        Features of each record, shape (n, features).
     by_size
-        Whether k records keep the promise, whichever they are.
+        Whether any k records keep the promise.
     problem, k
-        The records and what is asked of their classes; k of the promise.
+        The records and the criteria of their classes; k of the promise.
     lists
         The classes; changed in place.
     n_classes
-        Those in use, of as many as there is room for.
+        Number of classes in use.
     near
-        Classes to pool each with, itself among them to be cut alone, shape (classes, some).
+        Classes to pool each with, itself included, to be cut alone, shape (classes, near).
     active
-        Classes that are worth another look, shape (room,); then those that were changed.
+        Classes to examine again, shape (room,); on return, those that were changed.
 
     Returns
     -------
     n_classes, saved
-        Classes in use, and what the sum of squares fell by.
+        Classes in use, and the decrease of the sum of squares.
 
     Notes
     -----
-    A pair is cut across the line between the two means or across an axis, where that leaves the
-    smallest sum of squares, with k records or more on either side; pools of more than 64 k
-    records are left as they are. O(n near features^2), and judging where `by_size` does not do.
+    A pair is cut across the line between its means or across an axis, at the smallest sum of
+    squares with k records or more on either side; pools of more than 64 k records are left
+    unchanged. O(n near features^2), plus checking the criteria unless `by_size`.
     """
     first, size = lists.first, lists.size
     n, n_features = feature.shape
@@ -142,9 +141,9 @@ def _best_cut(
     pool: IntArray,
     best: IntArray,
 ) -> tuple[int, float]:
-    """Return where to cut the pool once it is in the order `best`, and what that saves.
+    """Return the best cut of the pool in the order `best`, and the decrease of the sum of squares.
 
-    0: it is best as it is, the first `n_own` one class and the rest the other.
+    0 if the present classes are best: the first `n_own` records and the others.
     """
     m, n_features = local.shape
     total, own = np.zeros(n_features), np.zeros(n_features)
@@ -170,7 +169,7 @@ def _best_cut(
 
 @kernel
 def _across(local: FloatArray, own: FloatArray, total: FloatArray, n_own: int) -> FloatArray:
-    """Return how far along the way between the two means each record lies."""
+    """Return the position of each record on the line between the two means."""
     m, n_features = local.shape
     key = np.zeros(m)
     if n_own < m:
@@ -183,7 +182,7 @@ def _across(local: FloatArray, own: FloatArray, total: FloatArray, n_own: int) -
 
 @kernel
 def _widest(local: FloatArray, order: IntArray, total: FloatArray, k: int) -> tuple[int, float]:
-    """Return the cut of an order, k on either side, whose halves lie farthest apart."""
+    """Return the cut of an order, with k on either side, whose halves are farthest apart."""
     m, n_features = local.shape
     left = np.zeros(n_features)
     at, widest = 0, -1.0
@@ -199,7 +198,7 @@ def _widest(local: FloatArray, order: IntArray, total: FloatArray, k: int) -> tu
 
 @kernel
 def _between(left: FloatArray, total: FloatArray, n_left: int, n: int) -> float:
-    """Return what of the squared distances to the origin is due to the two means."""
+    """Return the sum of squares between the two halves, about the origin."""
     between = 0.0
     for f in range(len(left)):
         right = total[f] - left[f]
@@ -211,7 +210,7 @@ def _between(left: FloatArray, total: FloatArray, n_left: int, n: int) -> float:
 
 @kernel
 def _squares(local: FloatArray) -> float:
-    """Return the squared distances to the mean, summed."""
+    """Return the sum of squared distances to the mean."""
     m, n_features = local.shape
     squares = 0.0
     for f in range(n_features):
@@ -225,7 +224,7 @@ def _squares(local: FloatArray) -> float:
 
 @kernel
 def _order(key: FloatArray) -> IntArray:
-    """Return the rising order; by insertion, which is the quickest where there are few."""
+    """Return the rising order; by insertion sort, which is fastest for few items."""
     m = len(key)
     if m > _FEW:
         return np.argsort(key, kind="mergesort")
@@ -243,7 +242,7 @@ def _order(key: FloatArray) -> IntArray:
 def _gather(
     c: int, lists: Linked, feature: FloatArray, pool: IntArray, local: FloatArray, m: int
 ) -> int:
-    """Add a class to the pool of m, its features seen from the pool's first; return the new m."""
+    """Add a class to the pool of m, features relative to the pool's first; return the new m."""
     first, after = lists.first, lists.after
     i = first[c]
     while i >= 0:
@@ -281,33 +280,33 @@ def dissolve(
     mean: FloatArray,
     near: IntArray,
 ) -> float:
-    """Hand out the members of classes to near ones where that lowers the sum of squares, in place.
+    """Dissolve classes into near ones where that lowers the sum of squares, in place.
 
     Parameters
     ----------
     feature
-        Of each record, shape (n, features).
+        Features of each record, shape (n, features).
     class_of
         Changed in place, shape (n,).
     first_of, member
-        The same classes in compressed sparse rows.
+        The classes in compressed sparse rows.
     mean
-        Of each class, shape (classes, features).
+        Mean of each class, shape (classes, features).
     near
-        Classes that may take them, shape (classes, some); itself is passed over.
+        Classes that may take the members, shape (classes, near); the class itself is skipped.
 
     Returns
     -------
     saved
-        What the sum of squares fell by, at the least.
+        A lower bound on the decrease of the sum of squares.
 
     Notes
     -----
-    As where three trucks of a class left at 8:00 and two at 8:05, and at either minute there are
-    enough. The squared distance to the mean of a class is more than a record adds to it, also
-    when others join it, as the mean follows them. A class that has been added to stays, and one
-    that was given up takes nobody, so that the means compared are those of the beginning.
-    O(n near features).
+    For example, three trucks of a class left at 8:00 and two at 8:05, and there are enough trucks
+    at either minute. The squared distance to the mean of a class is an upper bound on what a record
+    adds to its sum of squares, also when others join, since the mean moves towards them. A class
+    that took members is not dissolved, and a dissolved class takes none, so that the means compared
+    are those from before. O(n near features).
     """
     n_classes = len(first_of) - 1
     fixed = np.zeros(n_classes, np.bool_)
@@ -357,29 +356,29 @@ def improve(
     by_size: bool,
     may_grow: bool,
 ) -> Int32Array:
-    """Return classes with a smaller sum of squares that keep the promise as those given do.
+    """Return classes with a smaller sum of squares that keep the promise as the given ones do.
 
     Parameters
     ----------
     feature
-        Of each record, shape (n, features).
+        Features of each record, shape (n, features).
     class_of
         Classes from 0 up without a gap that keep the promise; `SUPPRESSED` stays.
     by_size
-        Whether k records keep the promise, whichever they are.
+        Whether any k records keep the promise.
     may_grow
-        Whether a class that keeps the promise does so with any record more.
+        Whether a class that keeps the promise still does with any additional record.
 
     Notes
     -----
-    A round gives up classes whose members are better off in near ones (where classes may grow),
-    then cuts each class, pooled with each of its six nearest, in two again. It is the last one
-    when it saves less than 2 %, or the eighth. Expected O(n log n) a round.
+    A round dissolves classes whose members fit better in near ones (if classes may grow), then
+    pools each class with each of its six nearest and cuts the pool in two again. The rounds end
+    when one saves less than 2 %, or after the eighth. Expected O(n log n) for a round.
     """
     p = problem
     out = class_of.copy()
     published = out != SUPPRESSED
-    restless = np.ones(len(out), bool)  # records of a class that the last round changed
+    to_examine = np.ones(len(out), bool)  # records of classes that the last round changed
     total = sum_of_squares(feature, out)
     for _ in range(_ROUNDS):
         mean = means(feature[published], out[published])
@@ -390,11 +389,11 @@ def improve(
             saved = dissolve(feature, out, classes.first_of, classes.member, mean, near)
         room = max(len(classes), len(out) // p.k + 1)
         active = np.zeros(room, bool)
-        active[out[published & (restless | (out != before))]] = True
+        active[out[published & (to_examine | (out != before))]] = True
         _, cut = recut(
             feature, by_size, p.arrays, p.k, linked(out, room), len(classes), near, active
         )
-        restless = published & active[out]
+        to_examine = published & active[out]
         out = without_gaps(out)
         if saved + cut <= _ENOUGH * total:
             break

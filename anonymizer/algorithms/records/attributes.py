@@ -1,6 +1,6 @@
-"""Attributes from what is declared of them: numbers or categories, an order, a hierarchy.
+"""Attributes from declarations: numbers or categories with an order, a hierarchy, or bands.
 
-Declared bands of a number, so that its distinct values can be counted: 14.1 and 14.2 are one.
+Bands of a sensitive number make its distinct values countable: 14.1 and 14.2 are one value.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ Branch: TypeAlias = tuple[str, ...]
 ROOT = "*"
 """Label of a root that the hierarchy itself does not name."""
 MOST_STEPS = 2**20
-"""Codes that whole numbers or a declared step may make."""
+"""Greatest number of codes of whole numbers or of a declared step."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -29,9 +29,9 @@ class Interval:
     Attributes
     ----------
     lo, hi
-        Its ends, which belong to it.
+        Its ends, inclusive.
     step
-        Distance of the values that it can have; None: any.
+        Distance between possible values; None: any value.
     """
 
     lo: float
@@ -55,15 +55,15 @@ class Interval:
 def categories(
     name: str, order: Sequence[str], *, branches: Iterable[Branch] = (), marker: str | None = None
 ) -> Attribute:
-    """Return a categorical attribute; codes follow `order` as far as its hierarchy lets them.
+    """Return a categorical attribute; codes follow `order` as far as the hierarchy allows.
 
     Parameters
     ----------
     order
-        The categories, each once. The marker may be among them and goes last wherever it stands.
+        The categories, each once. The marker may be among them, and always comes last.
     branches
-        Those of the hierarchy, one for each category at the least; none: there is no hierarchy.
-        A marker without a branch hangs below the root.
+        The branches of the hierarchy, at least one for each category; empty: no hierarchy. A marker
+        without a branch is placed below the root.
     marker
         The category that means "missing"; None: there is none.
 
@@ -74,7 +74,7 @@ def categories(
 
     Notes
     -----
-    Codes below a node follow each other: where the order scatters them, they are gathered at the
+    Codes below a node are consecutive: where the order scatters them, they are gathered at the
     first of them.
     """
     leaves = [each for each in order if each != marker] + ([] if marker is None else [marker])
@@ -101,14 +101,14 @@ def numbers(
     Parameters
     ----------
     branches
-        Those of the hierarchy, whose leaves are numbers, one for each position at the least.
+        The branches of the hierarchy, whose leaves are numbers, at least one for each position.
     missing
-        Whether there is a missing marker. It lies beyond the last value, one step further.
+        Whether there is a missing marker. Its position is one step beyond the last value.
 
     Raises
     ------
     ValueError
-        If a position has no branch, or the numbers below a node do not follow each other.
+        If a position has no branch, or the numbers below a node are not consecutive.
     """
     branch_of = {float(b[0]): b for b in branches}
     leaves = []
@@ -130,17 +130,17 @@ def numbers(
 
 
 def places_of(interval: Interval, values: FloatArray) -> FloatArray:
-    """Return where the values of a number can lie: the positions of its attribute.
+    """Return the possible values of a number: the positions of its attribute.
 
     Parameters
     ----------
     values
-        Those that are there, within the interval.
+        The values present, within the interval.
 
     Notes
     -----
-    Every step where one is declared. Without, every whole number where all there is is whole and
-    that is not too many (`MOST_STEPS`), else the values that are there and the ends.
+    Every step if one is declared. Otherwise every whole number, if all values are whole and these
+    are not too many (`MOST_STEPS`); otherwise the values present and the ends.
     """
     lo, hi, step = interval.lo, interval.hi, interval.step
     ends = np.array([lo, hi])
@@ -153,9 +153,9 @@ def places_of(interval: Interval, values: FloatArray) -> FloatArray:
 
 
 def hierarchy_of(branches: Sequence[Branch]) -> Hierarchy:
-    """Return the hierarchy of branches that are in the order of their codes.
+    """Return the hierarchy of branches in the order of their codes.
 
-    A node is known by the labels from the root down to it. All branches have one root.
+    A node is identified by the labels from the root down to it. All branches share one root.
     """
     height = max(len(branch) for branch in branches)
     label = [branch[0] for branch in branches]
@@ -171,16 +171,16 @@ def hierarchy_of(branches: Sequence[Branch]) -> Hierarchy:
                 n_leaves.append(0)
             n_leaves[node] += 1
             path.append(node)
-        # Levels are counted from the root, so that a node is at one level below all its leaves.
+        # Levels are counted from the root, so that a node has the same level for all its leaves.
         above = path[1:] or path
         ancestor[code] = [code, *above[:1] * (height - len(path)), *path[1:]][:height]
     return Hierarchy(ancestor, tuple(label), np.array(n_leaves, np.int32))
 
 
 def ambiguous(branches: Sequence[Branch]) -> int | None:
-    """Return the first branch with a label that names another node as well; None: there is none.
+    """Return the first branch with a label that also names another node; None if there is none.
 
-    A release that tells a node by its label could not be read.
+    A release that publishes the label of a node would be ambiguous.
     """
     place_of: dict[str, tuple[bool, Branch]] = {}
     for i, branch in enumerate(branches):
@@ -200,7 +200,7 @@ def _hang(branch_of: dict[str, Branch], marker: str | None) -> None:
 
 
 def _gathered(branches: Sequence[Branch], last: str | None) -> list[str]:
-    """Return the leaves such that those below each node follow each other, `last` at the end."""
+    """Return the leaves so that those below each node are consecutive, `last` at the end."""
     first: dict[Branch, tuple[bool, int]] = {}
     for i, branch in enumerate(branches):
         for at in range(len(branch)):
@@ -215,14 +215,14 @@ def _whole(values: FloatArray) -> bool:
 
 
 def banded(values: ArrayLike, edges: Sequence[float]) -> Int32Array:
-    """Return the band of each value: how many of the edges it has reached.
+    """Return the band of each value: the number of edges at or below it.
 
     Parameters
     ----------
     values
         Finite numbers, shape (n,).
     edges
-        Rising; the first band lies below the first edge, and an edge belongs to the band above it.
+        Rising; the first band is below the first edge, and an edge belongs to the band above it.
 
     Raises
     ------
@@ -231,7 +231,7 @@ def banded(values: ArrayLike, edges: Sequence[float]) -> Int32Array:
 
     Notes
     -----
-    Edges are declared and not learned: those at the quantiles of a table would tell of it.
+    Edges are declared and not learned: quantiles of a table would reveal something about it.
     O(n log edges).
     """
     at, numbers = _checked(edges), np.asarray(values, np.float64)
@@ -243,7 +243,7 @@ def banded(values: ArrayLike, edges: Sequence[float]) -> Int32Array:
 def banded_attribute(name: str, edges: Sequence[float]) -> Attribute:
     """Return the attribute whose codes are the bands between `edges`.
 
-    It is numeric, a band one step from the next: t-closeness counts how many bands apart.
+    It is numeric, with adjacent bands one step apart: t-closeness measures distance in bands.
 
     Raises
     ------
@@ -256,7 +256,7 @@ def banded_attribute(name: str, edges: Sequence[float]) -> Attribute:
 def in_bands(attribute: Attribute, edges: Sequence[float]) -> tuple[Attribute, Int32Array]:
     """Return the attribute of the bands of a number, and the band of each of the number's codes.
 
-    The missing marker is no band: it stays what it is.
+    The missing marker is not a band and stays the missing marker.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Equivalence classes as compressed sparse rows, and their one canonical order."""
+"""Equivalence classes: compressed sparse rows, numbering without gaps, canonical order, joining."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,19 +9,19 @@ from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.release import starts_of
 
 SUPPRESSED = -1
-"""Class of a record that is left out."""
+"""Class of a suppressed record."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Classes:
-    """Members of class c: `member[first_of[c]:first_of[c + 1]]`, record indices.
+    """Equivalence classes: `member[first_of[c]:first_of[c + 1]]` are the records of class c.
 
     Attributes
     ----------
     first_of
         Shape (classes + 1,).
     member
-        Rising within a class; the suppressed are in none, shape (records published,).
+        Record indices, rising within a class, without suppressed ones, shape (published records,).
     """
 
     first_of: IntArray
@@ -37,7 +37,7 @@ class Classes:
 
 
 def classes_of(class_of: Int32Array) -> Classes:
-    """Return the classes of records of which each names its own, `SUPPRESSED` where it has none.
+    """Return the classes, given the class of each record or `SUPPRESSED`.
 
     Classes keep their numbers, which must be 0 and up without a gap. O(n).
     """
@@ -77,19 +77,19 @@ def join_identical(class_of: Int32Array, published: Sequence[Sequence[str]]) -> 
 
 
 def canonical(class_of: Int32Array, cells: Int32Array) -> Int32Array:
-    """Return the same classes, numbered by what is in them and not by how they were found.
+    """Return the same classes, numbered by their content and not by how they were found.
 
     Parameters
     ----------
     class_of
         `SUPPRESSED`, or any number from 0 up, shape (n,).
     cells
-        All that is published of a record, in codes, shape (n, columns).
+        Everything published of a record, in codes, shape (n, columns).
 
     Notes
     -----
-    Classes are ordered by their sorted records, column by column; the order of the records in the
-    table changes nothing but which of two classes of equal content comes first. O(n log n).
+    Classes are ordered by their sorted records, column by column. The order of the table affects
+    only which of two classes of equal content comes first. O(n log n).
     """
     published = np.flatnonzero(class_of != SUPPRESSED)
     if not len(published):

@@ -1,9 +1,13 @@
-"""Protection over many windows: what all classes of a person together still leave open.
+"""Protection over many windows: the values that all classes of a person leave possible [1]_.
 
-One class hides a value among d. A person who is published again and again is in many classes,
-and one who finds him in each of them may intersect what they say: only what lasts (the type of a
-vehicle, its home), for what changes (its speed) is another value each time. What is left of each
-person is kept as the codes that have been in every one of his classes.
+One class hides a value among d. A person who is published in many windows is in many classes, and
+an adversary who finds the person in each of them can intersect their values. That concerns lasting
+attributes only (the type of a vehicle, its home): a changing one (its speed) has another value each
+time. The memory of a person is the set of codes that were present in every one of the classes.
+
+References
+----------
+.. [1] S. Ganta et al., "Composition attacks and auxiliary information in data privacy", 2008.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,12 +22,12 @@ from anonymizer.domain.records import Records, Schema
 
 NO_COMPANY = -1
 UNKNOWN = -1
-"""What is left where nothing has been published yet: all there is."""
+"""Number of values left before anything was published: all values of the domain."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Lasting:
-    """The columns whose values last, as the caller declares.
+    """The columns whose values last, as declared.
 
     Attributes
     ----------
@@ -32,7 +36,7 @@ class Lasting:
     missing
         Missing marker of each column, quasi-identifiers first, shape (columns,).
     floor
-        Real values that must be left of each: d, or l, shape (columns,).
+        Least number of values that must be left for each: d, or l, shape (columns,).
     """
 
     qis: tuple[int, ...]
@@ -52,17 +56,17 @@ class Lasting:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Memory:
-    """What is remembered of persons, in compressed sparse rows; persons are numbered by the caller.
+    """The memory of persons, in compressed sparse rows; the caller numbers the persons.
 
     Attributes
     ----------
     first_of, code
-        Codes left of person p in lasting column a, rising: `code[first_of[i]:first_of[i + 1]]`
-        with i = p * columns + a. None left: nothing is known yet, for a class leaves at least
-        one. The missing marker is no code.
+        Codes left for person p in lasting column a, rising: `code[first_of[i]:first_of[i + 1]]`
+        with i = p * columns + a. Empty if nothing was published yet, since a class leaves at least
+        one code. The missing marker is not among them.
     company
-        Number of the class in which each person was last published, unlike that of any other
-        class of any window; `NO_COMPANY`: in none. Shape (persons,).
+        Number of the class in which each person was last published, unique over all windows;
+        `NO_COMPANY`: in none. Shape (persons,).
     """
 
     first_of: IntArray
@@ -81,7 +85,7 @@ def lasting_columns(schema: Schema, promise: Promise, names: Iterable[str]) -> L
     Raises
     ------
     ValueError
-        If a name is not one of the schema, or is there twice.
+        If a name is not in the schema, or is given twice.
     """
     wanted = list(names)
     every = [a.name for a in (*schema.qis, *schema.sensitive)]
@@ -109,28 +113,27 @@ def advance(
     *,
     first_company: int,
 ) -> Memory:
-    """Return what is left once these classes are published.
+    """Return the memory after these classes have been published.
 
     Parameters
     ----------
     memory
-        Of every person that the records name.
+        The memory of every person in the records.
     class_of
-        Class of each record, 0 and up, negative where it is left out: that changes nothing of
-        its person. Shape (n,).
+        Class of each record, 0 and up, negative where suppressed, which leaves the memory of its
+        person unchanged. Shape (n,).
     first_company
-        A number that no class had before, nor any above: class c becomes company
-        `first_company + c`.
+        A number above those of all earlier classes: class c becomes company `first_company + c`.
 
     Notes
     -----
-    Values that are there count, not those that a range covers besides: he who knows the other
-    members of a class rules out what none of them has. A class says nothing of a person whose
-    own value is missing. One whose value is not among what was left has another value than
-    before: what is left begins anew with this class.
+    Only values that are present count, not all that a range covers: an adversary who knows the
+    other members of a class can exclude values that none of them has. A class reveals nothing
+    about a person whose own value is missing. If the value of a person is not among those left, it
+    has changed, and the memory starts over with this class.
 
-    O(n times the values of a class and column). Bounded: a row is never longer than the distinct
-    values of the class that it began with.
+    O(n times the values of a class and column). A row is never longer than the distinct values of
+    the class with which it started.
 
     References
     ----------
@@ -153,7 +156,7 @@ def advance(
 
 
 def remaining(memory: Memory, lasting: Lasting) -> IntArray:
-    """Return how many values are left of each person and column; `UNKNOWN` where nothing is known.
+    """Return how many values are left for each person and column; `UNKNOWN` if unpublished.
 
     Shape (persons, columns).
     """
@@ -162,16 +165,16 @@ def remaining(memory: Memory, lasting: Lasting) -> IntArray:
 
 
 def short(memory: Memory, lasting: Lasting) -> BoolArray:
-    """Return of which persons less is left than the floor in some column, shape (persons,)."""
+    """Return the persons with fewer values left than the floor in a column, shape (persons,)."""
     left = remaining(memory, lasting)
     return np.asarray(((left != UNKNOWN) & (left < lasting.floor)).any(axis=1))
 
 
 def pack(memory: Memory, lasting: Lasting) -> list[bytes]:
-    """Return the memory of each person on its own, to be stored by key.
+    """Return the memory of each person as bytes, to be stored by key.
 
-    The company in 8 bytes, then of each column 4 bytes for how many codes are left and 4 bytes
-    for each; little endian.
+    The company in 8 bytes, then for each column 4 bytes for the number of codes left, then 4 bytes
+    for each code; little endian.
     """
     n = len(lasting)
     bounds = memory.first_of.tolist()
@@ -187,12 +190,12 @@ def pack(memory: Memory, lasting: Lasting) -> list[bytes]:
 
 
 def unpack(stored: Sequence[bytes | None], lasting: Lasting) -> Memory:
-    """Return the memory of persons from what `pack` made; None: never published.
+    """Return the memory of persons from the bytes of `pack`; None: never published.
 
     Raises
     ------
     ValueError
-        If what is stored does not fit the lasting columns.
+        If the bytes do not fit the lasting columns.
     """
     n = len(lasting)
     head = 8 + 4 * n
@@ -243,7 +246,7 @@ def _intersected(
     missing: Int32Array,
 ) -> tuple[IntArray, Int32Array]:
     n_columns = cells.shape[1]
-    # A row may begin anew with a class; what it needs at the most is known before.
+    # A row may start over with a class; the room it needs at most is known in advance.
     room = first_of[1:] - first_of[:-1]
     for i in range(len(person)):
         for a in range(n_columns):
@@ -265,8 +268,8 @@ def _intersected(
             if cells[i, a] == missing[a]:
                 continue
             row, of = person[i] * n_columns + a, class_of[i] * n_columns + a
-            said = value[first_value[of] : first_value[of + 1]]
-            size[row] = _meet(left[start[row] : start[row + 1]], size[row], said, cells[i, a])
+            present = value[first_value[of] : first_value[of + 1]]
+            size[row] = _meet(left[start[row] : start[row + 1]], size[row], present, cells[i, a])
     out = np.zeros(len(room) + 1, np.int64)
     out[1:] = np.cumsum(size)
     packed = np.empty(out[-1], np.int32)
@@ -276,17 +279,17 @@ def _intersected(
 
 
 @kernel
-def _meet(left: Int32Array, size: int, said: Int32Array, own: int) -> int:
-    """Keep in `left` what is in `said` too, both rising; all of `said` if `own` is not left."""
+def _meet(left: Int32Array, size: int, present: Int32Array, own: int) -> int:
+    """Intersect `left` with `present`, both rising; if `own` is not left, copy `present`."""
     at = np.searchsorted(left[:size], own)
     if at == size or left[at] != own:
-        left[: len(said)] = said
-        return len(said)
+        left[: len(present)] = present
+        return len(present)
     n, j = 0, 0
     for i in range(size):
-        while j < len(said) and said[j] < left[i]:
+        while j < len(present) and present[j] < left[i]:
             j += 1
-        if j < len(said) and said[j] == left[i]:
+        if j < len(present) and present[j] == left[i]:
             left[n] = left[i]
             n += 1
     return n

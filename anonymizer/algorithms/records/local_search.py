@@ -1,6 +1,11 @@
-"""Local search: from a partition that keeps the promise, by such alone, to a cheaper one.
+"""Local search: improves a partition step by step; every step keeps the promise.
 
-The better method: same promise, less information lost, as good as the time allows.
+The table is swept along an order, cut where that costs least, and the classes are then improved by
+simulated annealing [1]_: the longer the search, the lower the information loss.
+
+References
+----------
+.. [1] S. Kirkpatrick, C. D. Gelatt and M. P. Vecchi, "Optimization by simulated annealing", 1983.
 """
 
 from collections.abc import Callable
@@ -25,14 +30,14 @@ from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Attribute, Records, Schema
 
-_WORK_A_CALL = 2_000_000
-_DRAWS_A_CALL = 20_000
+_WORK_PER_CALL = 2_000_000
+_DRAWS_PER_CALL = 20_000
 _MOST_AT_ONCE = 512
 _REDRAWN = 0.02
-_WORK_A_RECORD = 8_000
+_WORK_PER_RECORD = 8_000
 """Of the first round without a time limit; each further one is twice as long."""
 _FULL_WORK = 40_000
-"""From so much work a record on, the search begins at its hottest."""
+"""From this much work per record on, the search starts at its highest temperature."""
 _HEAT = 0.2
 _LEAST_GAIN = 1e-3
 _MOST_ROUNDS = 8
@@ -40,12 +45,12 @@ _MOST_ROUNDS = 8
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Search:
-    """A partition, and all that moves need.
+    """A partition and the working memory of the moves.
 
     Attributes
     ----------
     orders, tally, partition, scratch
-        As kernels take them.
+        The arguments of the kernels.
     """
 
     orders: Orders
@@ -55,37 +60,36 @@ class Search:
 
     @property
     def class_of(self) -> Int32Array:
-        """Class of each record now."""
-        return self.partition[0]["number"].copy()
+        """The class of each record at present."""
+        return self.partition.of_record["number"].copy()
 
     @property
     def loss(self) -> float:
-        """Information loss of all records now."""
+        """The information loss of all records at present."""
         head = self.tally.head
-        classes = self.partition[1][: int(head[0]["n_classes"])]
+        classes = self.partition.of_class[: int(head[0]["n_classes"])]
         return float((classes["size"] * classes["loss"]).sum())
 
     @property
     def cost(self) -> float:
-        """What all classes cost now."""
+        """The cost of all classes at present."""
         return partition_cost(self.partition, self.tally)
 
 
 def search_from(
     class_of: Int32Array, tally: Tally, *, keep_going: Callable[[], bool] = lambda: True
 ) -> Search:
-    """Return a search that begins at a partition, in which the suppressed have been settled.
+    """Return a search that starts at a partition, after suppressed records have been assigned.
 
-    Where there is no time for all of them, the rest stays suppressed. Records that are alike must
-    lie near each other. O(n columns log n); 8 bytes a record for each of its columns, and 60 bytes
-    besides.
+    If time runs out, the remaining ones stay suppressed. Similar records must be near each other.
+    O(n columns log n); 8 bytes for each record and column, plus 60 bytes for each record.
     """
     cells, rule, head = tally.problem.cells, tally.problem.rule, tally.head
     partition = partition_of(class_of, tally)
-    told_apart = np.flatnonzero((np.arange(len(rule)) < head["n_qis"]) | (rule["distinct"] > 1))
-    order = np.empty((len(told_apart) + 1, len(cells)), np.int32)
+    distinguished = np.flatnonzero((np.arange(len(rule)) < head["n_qis"]) | (rule["distinct"] > 1))
+    order = np.empty((len(distinguished) + 1, len(cells)), np.int32)
     order[0] = np.arange(len(cells))
-    for row, c in enumerate(told_apart, start=1):
+    for row, c in enumerate(distinguished, start=1):
         order[row] = np.argsort(cells[:, c], kind="stable")
     rank = np.empty_like(order)
     for there, back in zip(order, rank, strict=True):
@@ -112,10 +116,10 @@ def improve(
 
     Notes
     -----
-    Simulated annealing: a move may make it worse by a little while the search is hot, and the
-    less the colder it gets. Where it is known how much time is left, it cools once over all of
-    it, from the hotter the more moves there is time for; where not, in rounds: a cold one, then
-    ever longer ones that are heated again, until one gains less than a thousandth.
+    Simulated annealing: while the search is hot, a move may raise the cost slightly, and less so
+    as it cools. If the time left is known, it cools once over that time, from a temperature that
+    rises with the number of moves possible; if not, it runs in rounds: a cold one, then longer and
+    longer ones that are heated again, until a round gains less than a thousandth.
     """
     cheapest, least = search.class_of, search.cost
     head = search.tally.head
@@ -127,11 +131,11 @@ def improve(
             gone = 1 - time_left()
             full = _FULL_WORK * n * gone
             warmth = (1 - gone) ** 2 * min(1.0, used / full if full > 0 else 0.0)
-            used += _moves(search, hottest * warmth, _WORK_A_CALL, rng, progress)
+            used += _moves(search, hottest * warmth, _WORK_PER_CALL, rng, progress)
         return search.class_of if search.cost < least else cheapest
 
     for number in range(_MOST_ROUNDS):
-        length, used = n * (_WORK_A_RECORD << number), 0
+        length, used = n * (_WORK_PER_RECORD << number), 0
         while used < length and keep_going():
             warmth = (1 - used / length) ** 2 if number > 0 else 0.0
             used += _moves(search, hottest * warmth, length - used, rng, progress)
@@ -151,10 +155,10 @@ def _moves(
     rng: np.random.Generator,
     progress: Callable[[float], None],
 ) -> int:
-    """Make moves for some 20 ms; return the work it was."""
-    given = min(work, _WORK_A_CALL)
+    """Make moves for about 20 ms; return the work done."""
+    given = min(work, _WORK_PER_CALL)
     tally, partition = search.tally, search.partition
-    draws = draw(rng, _DRAWS_A_CALL)
+    draws = draw(rng, _DRAWS_PER_CALL)
     left = make_moves(heat, given, draws, search.orders, tally, partition, search.scratch)
     rule = tally.problem.rule
     if (rule["share"] < 1).any() and rng.random() < _REDRAWN:
@@ -164,9 +168,9 @@ def _moves(
 
 
 _LONG_SEARCH = 2_000
-"""From so many records on, a search takes all the time it is given; below, it ends by itself."""
+"""From this many records on, a search uses all its time; below, it ends by itself."""
 _WARM_TURNS = 8
-"""How often a search goes on that is there to compile its kernels."""
+"""Length of a search whose purpose is to compile the kernels."""
 
 
 def best(
@@ -184,11 +188,11 @@ def best(
     Parameters
     ----------
     problem
-        What a class must keep, and how information loss is counted.
+        The criteria of a class, and how information loss is measured.
     order
-        All records, those that are alike near each other: see `hilbert_order`.
+        All records, similar ones near each other: see `hilbert_order`.
     dm_weight
-        What is made small is GCP + `dm_weight` x DM / (n k). DM is the sum of squared class sizes,
+        The search minimizes GCP + `dm_weight` x DM / (n k). DM is the sum of squared class sizes,
         so that DM / (n k) is 1 where every class has k records, and 3 where each has 3 k: with
         0.01, classes of 3 k must be better by 0.02 of GCP than classes of k.
     keep_going
@@ -201,7 +205,7 @@ def best(
         Equal seeds give equal classes where `keep_going` is always True and `time_left` is not
         called.
     progress
-        Told the GCP so far.
+        Called with the GCP so far.
 
     Returns
     -------
@@ -212,7 +216,7 @@ def best(
 
     Notes
     -----
-    The order is swept, then cut where it costs least, then classes are improved by local search.
+    The order is swept, then cut at minimum cost, then the classes are improved by local search.
     O(n columns) memory: at six columns about 300 bytes a record.
     """
     first = sweep(problem, order)[order]
@@ -240,9 +244,9 @@ def best(
 
 
 def warm_up(schema: Schema, promise: Promise) -> None:
-    """Compile the kernels of a search on made records, before its time is counted.
+    """Compile the kernels of a search on synthetic records, before its time budget starts.
 
-    Seconds where they were never compiled on this machine, milliseconds else.
+    Seconds if they were never compiled on this machine, otherwise milliseconds.
     """
     number = np.arange(2 * promise.k, dtype=np.int32)
 
@@ -261,7 +265,7 @@ def warm_up(schema: Schema, promise: Promise) -> None:
 
 
 def _cheaper(first: Int32Array, cut: Int32Array | None, tally: Tally) -> Int32Array:
-    """Return the one of two partitions that costs less; the second may not be there."""
+    """Return the cheaper of two partitions; the second may be None."""
     if cut is None:
         return first
     before = partition_cost(partition_of(first, tally), tally)

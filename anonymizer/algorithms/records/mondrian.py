@@ -1,4 +1,11 @@
-"""Strict Mondrian: the comparator, which cuts the widest quasi-identifier at its median."""
+"""Strict Mondrian [1]_: cuts the widest quasi-identifier at its median, again and again.
+
+The baseline that the other methods are compared with.
+
+References
+----------
+.. [1] K. LeFevre, D. DeWitt, R. Ramakrishnan, "Mondrian multidimensional k-anonymity", 2006.
+"""
 
 import numpy as np
 
@@ -10,27 +17,27 @@ from anonymizer.domain.arrays import Int32Array, IntArray
 
 
 def mondrian(problem: Problem) -> Int32Array:
-    """Return the class of each record when the table is cut in two, again and again.
+    """Return the class of each record of a Mondrian partition.
 
     Parameters
     ----------
     problem
-        What both halves of a cut must keep: k alone gives the Mondrian that (k,d)-anonymity is
-        compared with, d its (k,d) variant.
+        The criteria that both halves of a cut must meet: k alone gives the Mondrian that
+        (k,d)-anonymity is compared with, d its (k,d) variant.
 
     Returns
     -------
     class_of
-        Classes in the order of their places in the space; `SUPPRESSED` everywhere where the whole
-        table does not keep the promise.
+        Classes in the order of their positions in space; `SUPPRESSED` everywhere if the whole table
+        does not keep the promise.
 
     Notes
     -----
-    Strict: records of one value are never parted by a cut of that attribute. The attribute whose
-    values lie furthest apart, as a share of its domain, is tried first. Of the two cuts beside
-    the median value, the one that leaves the more even halves is taken: a value that more than
-    half of the records have, such as the first of its domain, would else allow no cut. About
-    O(n columns log(n) ** 2).
+    Strict: records with the same value are never separated by a cut of that attribute. The
+    attribute whose values are furthest apart, as a share of its domain, is tried first. Of the two
+    cuts next to the median value, the one with the more even halves is taken: otherwise a value
+    that more than half of the records have, such as the first of its domain, would allow no cut.
+    About O(n columns log(n) ** 2).
 
     References
     ----------

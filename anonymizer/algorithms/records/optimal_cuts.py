@@ -1,4 +1,8 @@
-"""Cutting a table into classes where it costs least, by dynamic programming."""
+"""Optimal cuts: divides an ordered table into the cheapest classes by dynamic programming.
+
+The least cost of the first j records is the minimum over all last classes that end at j and keep
+the promise.
+"""
 
 from collections.abc import Callable
 from math import inf
@@ -14,8 +18,8 @@ _MOST_CUTS, _FEWEST_CUTS = 128, 8
 _CUTS_OF_ALL = 30_000_000
 
 _BACK = 4
-_ENDS_A_CALL = 100
-_ADDED_A_CALL = 500_000
+_ENDS_PER_CALL = 100
+_ADDED_PER_CALL = 500_000
 
 
 def split(
@@ -24,25 +28,26 @@ def split(
     *,
     keep_going: Callable[[], bool],
 ) -> Int32Array | None:
-    """Return the class of each record when the table is cut where it costs least.
+    """Return the class of each record in the cheapest division of the table.
 
     Parameters
     ----------
     first
-        The class of each record in a first partition, whose classes are runs of the table.
+        The class of each record in a first partition, whose classes are stretches of the table.
     tally
-        Of the problem, whose records lie so that those that are alike are near each other.
+        The tally of the problem, whose records are in an order that puts similar ones together.
 
     Returns
     -------
     class_of
-        None where there was no time, where no such cut was found, or where some are suppressed.
+        None if time ran out, if no division was found, or if records of `first` are suppressed.
 
     Notes
     -----
-    A class is at most twice as long as one that ends at the same place must be. Where classes of
-    `first` are long, only so many places in each may be cuts: 128, and fewer in large tables. So
-    it is O(n columns) with about twice that factor, however long the classes. 25 bytes a record.
+    A class is at most twice as long as the shortest possible class with the same end. Where the
+    classes of `first` are long, only some positions in each may be cuts: 128, and fewer in large
+    tables. The cost is thus O(n columns) times about twice that number, however long the classes.
+    25 bytes for each record.
     """
     n = len(first)
     if (first == SUPPRESSED).any():
@@ -55,7 +60,7 @@ def split(
     while begin <= n:
         if not keep_going():
             return None
-        end = min(begin + _ENDS_A_CALL, n + 1)
+        end = min(begin + _ENDS_PER_CALL, n + 1)
         begin = cheapest_cuts(begin, end, places, cost, start, tally)
     if cost[n] == inf:
         return None
@@ -63,9 +68,9 @@ def split(
 
 
 def _places(number: Int32Array, n_cuts: int) -> tuple[BoolArray, IntArray]:
-    """Return where cuts may be, and how far back a class may reach, both shape (n + 1,).
+    """Return where cuts are allowed, and how far back a class may reach, both shape (n + 1,).
 
-    `number` is the class of each record of the order; about `n_cuts` places in each may be cuts.
+    `number` is the class of each record in the order; about `n_cuts` cuts are allowed in each.
     """
     n = len(number)
     begins = np.flatnonzero(np.r_[True, number[1:] != number[:-1]])
@@ -87,14 +92,14 @@ def cheapest_cuts(
 ) -> int:
     """Fill `cost` and `start` of the best last class for each end from `begin` up to `end`.
 
-    Earlier where it would take long: returned is the first end that is not filled.
-    `cost[j]` is that of the records before j, infinite where they cannot be cut; `start[j]` where
-    the last class begins. Those before `begin` are known.
+    Returns the first end that is not filled, which is before `end` if the call would take long.
+    `cost[j]` is the cost of the records before j, infinite if they cannot be divided; `start[j]` is
+    the start of the last class. Both are known before `begin`.
     """
     may_cut, back_to = places
     n_added = 0
     for j in range(begin, end):
-        if n_added > _ADDED_A_CALL:
+        if n_added > _ADDED_PER_CALL:
             return j
         if not may_cut[j]:
             continue
@@ -106,7 +111,7 @@ def cheapest_cuts(
             if may_cut[i] and cost[i] < np.inf:
                 total = cost[i] + tally_cost(tally)
                 if total < cost[j] and tally_keeps(tally):
-                    if cost[j] == np.inf:  # the shortest class there is
+                    if cost[j] == np.inf:  # the shortest possible class
                         limit = max(limit, 2 * i - j)
                     cost[j] = total
                     start[j] = i

@@ -1,6 +1,10 @@
-"""The order of records along the Hilbert curve through all their quasi-identifiers.
+"""Orders of records: along the Hilbert curve [1]_, and by content for reading and publishing.
 
-Orders of records that owe nothing to the order of the table.
+None of them depends on the order of the table, which would reveal who is who.
+
+References
+----------
+.. [1] J. Skilling, "Programming the Hilbert curve", AIP Conference Proceedings 707, 2004.
 """
 
 from collections.abc import Sequence
@@ -27,12 +31,12 @@ def hilbert_order(codes: Int32Array, sizes: Sequence[int]) -> IntArray:
     codes
         Code of each record in each quasi-identifier, 0 and up, shape (n, quasi-identifiers).
     sizes
-        Codes of each domain; the cube that the curve fills has room for the largest.
+        Number of codes of each domain; the curve fills a cube with the side of the largest.
 
     Notes
     -----
-    Records of equal codes stand in the order of the table. O(n times the bits of a place on the
-    curve); memory: 8 bytes a record for every 64 of these bits, and 32 bytes besides.
+    Records of equal codes stay in the order of the table. O(n times the bits of a position on the
+    curve); memory: 8 bytes a record for every 64 of these bits, plus 32 bytes.
 
     References
     ----------
@@ -52,7 +56,7 @@ def hilbert_order(codes: Int32Array, sizes: Sequence[int]) -> IntArray:
 
 @kernel
 def _fill_keys(codes: Int32Array, bits: int, key: NDArray[np.uint64]) -> None:
-    """Write each record's place on the curve into `key`, shape (words, n), highest word first."""
+    """Write each record's position on the curve to `key`, shape (words, n), highest word first."""
     n, n_columns = codes.shape
     point = np.zeros((n_columns, _BLOCK), np.int64)
     turn = np.zeros(_BLOCK, np.int64)
@@ -73,9 +77,9 @@ def _fill_keys(codes: Int32Array, bits: int, key: NDArray[np.uint64]) -> None:
 
 @kernel
 def _to_transpose(point: IntArray, turn: IntArray, bits: int) -> None:
-    """Turn coordinates, shape (dimensions, points), into their place on the curve, transposed.
+    """Transform coordinates, shape (dimensions, points), to transposed positions on the curve.
 
-    Skilling's `AxestoTranspose` without a branch, over many points at once; `turn` is scratch.
+    Skilling's `AxestoTranspose` without branches, over many points at once; `turn` is scratch.
     """
     n_columns = len(point)
     first = point[0]
@@ -95,7 +99,7 @@ def _to_transpose(point: IntArray, turn: IntArray, bits: int) -> None:
 
 @kernel
 def _encode(point: IntArray, turn: IntArray, bits: int) -> None:
-    """Gray-encode transposed places."""
+    """Gray-encode transposed positions."""
     n_columns = len(point)
     first, last = point[0], point[n_columns - 1]
     for c in range(1, n_columns):
@@ -112,7 +116,7 @@ def _encode(point: IntArray, turn: IntArray, bits: int) -> None:
 
 @kernel
 def _stable_order(key: NDArray[np.uint64], order: IntArray) -> IntArray:
-    """Return `order` sorted by the key of each of its entries, ties as they stand. Radix, O(n)."""
+    """Return `order` sorted stably by the key of each of its entries. Radix sort, O(n)."""
     n = len(key)
     n_digits = 1 << _DIGIT_BITS
     low = np.uint64(n_digits - 1)
@@ -140,19 +144,19 @@ def _stable_order(key: NDArray[np.uint64], order: IntArray) -> IntArray:
 
 
 def arranged(records: Records, open_code: Int32Array) -> IntArray:
-    """Return an order of the records by what is in them, shape (n,).
+    """Return an order of the records by their content, shape (n,).
 
     Parameters
     ----------
     open_code
-        What is published of each record besides its quasi-identifiers, in codes, shape (n,
-        columns).
+        What is published of each record in addition to its quasi-identifiers, in codes, shape
+        (n, columns).
 
     Notes
     -----
-    By quasi-identifiers; records that are equal in these alternate between what else they hold,
-    as evenly as can be. A method that takes records as they come so finds a mixture of sensitive
-    values, and equal tables in another order give the same release. O(n columns log n).
+    By quasi-identifiers; among records equal in these, the other columns alternate as evenly as
+    possible. A method that takes records in this order thus meets a mixture of sensitive values,
+    and a table in another order gives the same release. O(n columns log n).
     """
     n = records.n
     qi_of = numbered(records.qi)
@@ -167,14 +171,14 @@ def arranged(records: Records, open_code: Int32Array) -> IntArray:
 
 
 def published_order(class_of: Int32Array, open_code: Int32Array) -> IntArray:
-    """Return the published records by class, those of a class by what is told of each."""
+    """Return the published records sorted by class, and within a class by their open columns."""
     published = np.flatnonzero(class_of != SUPPRESSED)
     columns = [open_code[published, c] for c in reversed(range(open_code.shape[1]))]
     return published[np.lexsort((*columns, class_of[published]))].astype(np.int64)
 
 
 def numbered(columns: Int32Array | IntArray) -> IntArray:
-    """Return a number for each row, equal where all columns are, rising with them.
+    """Return a number for each row, equal for equal rows, rising with the rows.
 
     Compared column by column, the first one first. O(n columns log n).
     """

@@ -1,4 +1,4 @@
-"""What is asked of equivalence classes, as arrays that kernels read."""
+"""The problem of partitioning records: cells, criteria and cost as arrays that kernels read."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -13,7 +13,7 @@ from anonymizer.domain.records import Attribute, Records, Schema
 
 
 class Cost(IntEnum):
-    """How the information loss of a quasi-identifier is counted (normalized certainty penalty).
+    """How the information loss of a quasi-identifier is measured (normalized certainty penalty).
 
     A number costs the width of its range, over that of the domain, in every form but `TAXONOMY`
     where it has a hierarchy.
@@ -23,7 +23,7 @@ class Cost(IntEnum):
     """Distance between the first and the last category, in the order of the taxonomy, over the
     greatest there is."""
     SET = 1
-    """Categories that are there, less one, over those of the domain, less one."""
+    """Categories present, less one, over those of the domain, less one."""
     TAXONOMY = 2
     """Leaves below the lowest node above all, over all leaves; nothing for a single value.
     Where an attribute has no hierarchy, as `SET`."""
@@ -48,18 +48,18 @@ RULE = np.dtype(
     ],
     align=True,
 )
-"""What is asked of one column.
+"""The criteria and the cost of one column.
 
 size, missing
-    Codes, and which of them is the missing marker (-1: none).
+    Number of codes, and the code of the missing marker (-1: none).
 first_position, first_ancestor, height, first_leaves
-    Where its part of `Problem.position`, `ancestor` and `n_leaves` begins.
+    Start of the column in `Problem.position`, `ancestor` and `n_leaves`.
 form, span
-    How its loss is counted (a `Cost`), over which width.
+    How its loss is measured (a `Cost`), and the width of its domain.
 distinct, share, spread, entropy, closeness
-    What a class must meet, see `Promise`; entropy in nats.
+    Criteria of a class, see `Promise`; entropy in nats.
 numeric
-    1 where distances between codes mean something.
+    1 if distances between codes are meaningful.
 """
 
 
@@ -82,12 +82,12 @@ class ProblemArrays(NamedTuple):
 
 
 _TABLE_FACTOR = 4
-"""Joint domains up to so many times the records are numbered by a table, not by sorting."""
+"""Joint domains up to this many times the records are numbered by a table, not by sorting."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Problem:
-    """Records, and what is asked of their classes.
+    """Records, and the criteria and the cost of their classes.
 
     Attributes
     ----------
@@ -96,19 +96,19 @@ class Problem:
         bounded, the joint tuple of each source of several, then the sensitive attributes; C
         order, shape (n, columns).
     rule
-        What is asked of each column, a record array of `RULE`, shape (columns,).
+        The rule of each column, a record array of `RULE`, shape (columns,).
     n_qis
-        The first so many columns are generalized and cost something.
+        Number of columns, the first ones, that are generalized and have a cost.
     person
-        Whose record it is, 0 and up, shape (n,); empty where no two records are one person's.
+        Person of each record, 0 and up, shape (n,); empty if no person has two records.
     n_persons
-        Persons there are.
+        Number of persons.
     k
-        Persons of a class at the least.
+        Least number of persons in a class.
     position, ancestor, n_leaves
-        Of all columns' codes, one after the other (`ancestor` row by row).
+        For the codes of all columns, concatenated (`ancestor` row by row).
     usual
-        Distribution of each code over all records, laid out as `position`.
+        Share of each code among all records, laid out as `position`.
     """
 
     cells: Int32Array
@@ -172,7 +172,7 @@ def make_problem(
 def _rules(
     attributes: tuple[Attribute, ...], schema: Schema, promise: Promise, cost: Cost
 ) -> RecordArray:
-    """Return what is asked of each column: QIs, joint tuples, sensitive attributes."""
+    """Return the rule of each column: QIs, joint tuples, sensitive attributes."""
     rule = np.zeros(len(attributes), RULE)
     rule["share"], rule["closeness"] = 1.0, inf
     rule["size"] = [a.size for a in attributes]
@@ -202,7 +202,7 @@ def _form(attribute: Attribute, cost: Cost) -> Cost:
 
 
 def _joint(columns: Int32Array) -> Int32Array:
-    """Return a number for each row, equal where all columns are; rising with the rows."""
+    """Return a number for each row, equal for equal rows, rising with the rows."""
     number = np.zeros(len(columns), np.int64)
     for column in columns.T:
         number = number * (int(column.max(initial=0)) + 1) + column

@@ -1,4 +1,7 @@
-"""The strongest move of the local search: two near classes become one, and are cut anew."""
+"""Recut, a move of the local search: two near classes are pooled and cut in two again.
+
+It is the move that gains most: every cut of several orders of the pool is tried.
+"""
 
 import numpy as np
 
@@ -29,20 +32,20 @@ def recut(
     tally: Tally,
     partition: Partition,
 ) -> float:
-    """Cut the records of two classes anew, if that changes their costs by less than `goal`.
+    """Pool two classes and cut them again, if that changes their cost by less than `goal`.
 
     Parameters
     ----------
     b
-        `NO_CLASS`: cut `a` alone, in two.
+        `NO_CLASS`: cut `a` alone in two.
     first_rank, spread_by
-        As many of the orders `rank` are tried as `spread_by` is long, from this one on; in each,
-        the codes of that column are spread out, unless it is negative.
+        An order of `rank` is tried for each item of `spread_by`, from `first_rank` on; in each, the
+        codes of that column are spread out, unless it is negative.
 
     Returns
     -------
     change
-        Of the costs; infinite where nothing was done.
+        The change of the cost; infinite if nothing was changed.
 
     Notes
     -----
@@ -97,9 +100,9 @@ def _sorted(pool: IntArray, rank: Int32Array) -> IntArray:
 
 @kernel
 def _spread_out(pool: IntArray, c: int, tally: Tally) -> IntArray:
-    """Return `pool` so that every stretch has its share of each code of a column.
+    """Return `pool` reordered so that every stretch has its share of each code of a column.
 
-    Records of one code keep their order, and lie evenly.
+    Records of the same code keep their order and are evenly spaced.
     """
     cells, rule, head, seen = tally.problem.cells, tally.problem.rule, tally.head, tally.seen
     clear(tally)
@@ -127,9 +130,9 @@ def _spread_out(pool: IntArray, c: int, tally: Tally) -> IntArray:
 def cheapest_cut(
     pool: IntArray, bound: float, before: FloatArray, tally: Tally
 ) -> tuple[int, float]:
-    """Return where to cut `pool` in two classes that cost least, and what; -1: none below `bound`.
+    """Return the cheapest cut of `pool` in two classes, and its cost; -1 if not below `bound`.
 
-    O(m columns). `before` is scratch space, shape (m + 1,).
+    O(m columns). `before` is working memory, shape (m + 1,).
     """
     head = tally.head
     m, k = len(pool), head[0]["k"]

@@ -1,9 +1,12 @@
-"""Classes along an order: each closes as soon as it keeps the promise (Algorithms 2 and 3).
+"""Sweep along an order: a class closes as soon as it keeps the promise (Algorithms 2 and 3 [1]_).
 
-Running counts of a class that grows by one record at a time, to tell when it may close.
+Running counts of the open class tell when that is. They agree with `criteria`, but a record costs
+O(columns), however large its class is.
 
-`judging` says the same of a class at hand; here a record costs O(columns), however large the
-class is, and a class is emptied in O(columns).
+References
+----------
+.. [1] "Efficient Multi-Source Anonymity for Aggregated Internet of Vehicles Datasets",
+   Applied Sciences 14(8), 3230, 2024.
 """
 
 from math import inf
@@ -30,17 +33,17 @@ COLUMN = np.dtype(
     ],
     align=True,
 )
-"""What is known of one column of the class.
+"""One column of the class.
 
 n, n_distinct, most
-    Values, a person's repeats left out; different ones but for the marker; times of the most
-    frequent.
+    Values, not counting a person twice; distinct values without the missing marker; frequency of
+    the most frequent one.
 lo, hi
     Ends of their positions.
 n_log_n
-    Sum over the values of times x log(times), where entropy is asked for.
+    Sum over the values of times x log(times), where entropy is a criterion.
 close_at
-    With fewer values than this the distribution cannot have come close enough.
+    With fewer values than this the distribution cannot be close enough.
 """
 
 _NEVER = -1
@@ -89,7 +92,7 @@ def no_counts(problem: Problem) -> Counts:
 
 @inner_kernel
 def clear(counts: Counts) -> None:
-    """Begin a class; its number must not have been used before."""
+    """Start a class; its number must not have been used before."""
     column = counts.column
     for c in range(len(column)):
         column[c]["n"], column[c]["n_distinct"], column[c]["most"] = 0, 0, 0
@@ -99,7 +102,7 @@ def clear(counts: Counts) -> None:
 
 @inner_kernel
 def add(record: int, number: int, counts: Counts) -> int:
-    """Count a record in the class `number`; return how many persons it brings, 0 or 1."""
+    """Add a record to the class `number`; return how many persons it adds, 0 or 1."""
     problem, pair, column, seen, pair_in, person_in = counts
     cells, rule, person, codes = problem.cells, problem.rule, problem.person, problem.codes
     position = codes.position
@@ -132,7 +135,7 @@ def add(record: int, number: int, counts: Counts) -> int:
 
 @inner_kernel
 def holds(n_persons: int, number: int, counts: Counts) -> bool:
-    """Return whether the class `number` of so many persons keeps all of the promise but k.
+    """Return whether the class `number` meets all criteria but k.
 
     O(columns); for t-closeness see `is_close`.
     """
@@ -152,7 +155,7 @@ def holds(n_persons: int, number: int, counts: Counts) -> bool:
 
 @inner_kernel
 def _counts_hold(n_persons: int, asked: np.void, here: np.void) -> bool:
-    """Return whether a column meets all but closeness. O(1)."""
+    """Return whether a column meets all criteria but t-closeness. O(1)."""
     if here["n_distinct"] < asked["distinct"]:
         return False
     if here["most"] > asked["share"] * n_persons + ROUNDING:
@@ -166,24 +169,24 @@ def _counts_hold(n_persons: int, asked: np.void, here: np.void) -> bool:
 
 
 _BLOCK = 256
-"""Records fetched at a time: on their own, the fetches from a large table overlap."""
+"""Records fetched at a time: in a loop of their own, fetches from a large table overlap."""
 
 
 def sweep(problem: Problem, order: IntArray) -> Int32Array:
-    """Return the class of each record when classes are filled one after the other.
+    """Return the class of each record, filling one class after the other.
 
     Parameters
     ----------
     problem
-        What a class must keep.
+        The criteria of a class.
     order
-        All records, those that are alike near each other: see `hilbert_order`.
+        All records, similar ones near each other: see `hilbert_order`.
 
     Returns
     -------
     class_of
-        Classes in the order of the walk, each a stretch of it; `SUPPRESSED` everywhere where not
-        one keeps the promise, for which `why_impossible` may have the reason.
+        Classes in the given order, each a stretch of it; `SUPPRESSED` everywhere if none keeps the
+        promise, for which `why_impossible` may give the reason.
 
     Notes
     -----
@@ -191,20 +194,20 @@ def sweep(problem: Problem, order: IntArray) -> Int32Array:
     which are the result. Where a person has several records, O(n columns log n), and 8 bytes a
     record and column.
 
-    The rest behind the last class, too small to be one, joins the last class. Where that would
-    break a bound on shares, entropy or closeness, the last classes become one with it, as few as
-    keep the promise together; where not even all do, the rest is suppressed.
+    The remaining records, too few for a class, join the last class. Where that would break a limit
+    on shares, entropy or closeness, they are merged with as few of the last classes as keep the
+    promise together; if not even all classes do, the remaining records are suppressed.
 
     Deviations from the paper [1]_:
 
     - The inner loop of Algorithm 2 runs while there are fewer than k records *and* fewer than d
-      values. Taken by the word, a class would close on either; it must be *or*.
-    - Algorithm 3 reads records from lists F, one for each sensitive value, beside the main loop
+      values. Taken literally, a class would close on either; it must be *or*.
+    - Algorithm 3 reads records from lists F, one for each sensitive value, alongside the main loop
       over the order, and adds `F[i]` where it has looked up `F[index]`: a record may be in two
       classes, or in none, as F is not kept in step with the loop. It never ends where the
-      attribute has fewer than l values. Here the closing rule is what it means: the same walk,
-      with l sensitive values needed as well, each record exactly once.
-    - Both listings drop the rest; here it is merged.
+      attribute has fewer than l values. Here only the closing rule differs: the same sweep, with l
+      sensitive values required as well, each record exactly once.
+    - Both listings drop the remaining records; here they are merged.
 
     References
     ----------
@@ -214,13 +217,13 @@ def sweep(problem: Problem, order: IntArray) -> Int32Array:
     if len(problem.person) or _bounded(problem.rule).any():
         return _sweep(order, problem.k, no_counts(problem))
     class_of, n_classes = _sweep_counts(problem.cells, problem.rule, problem.k, order)
-    # The rest joins the last class; where there is none, this is SUPPRESSED.
+    # Remaining records join the last class; if there is none, this is SUPPRESSED.
     np.minimum(class_of, n_classes - 1, out=class_of)
     return class_of
 
 
 def _bounded(rule: RecordArray) -> BoolArray:
-    """Return which columns are asked for more than distinct values."""
+    """Return which columns have criteria other than distinct values."""
     bounded: BoolArray = (
         (rule["share"] < 1)
         | (rule["spread"] > 0)
@@ -234,7 +237,7 @@ def _bounded(rule: RecordArray) -> BoolArray:
 def _sweep_counts(
     cells: Int32Array, rule: RecordArray, k: int, order: IntArray
 ) -> tuple[Int32Array, int]:
-    """Close classes by k and distinct values alone; the rest has the number after the last."""
+    """Close classes by k and distinct values alone; remaining records get the next number."""
     asked = np.flatnonzero(
         (rule["distinct"] > 1) | ((rule["distinct"] == 1) & (rule["missing"] >= 0))
     )
@@ -269,17 +272,17 @@ def _sweep_counts(
 
 @kernel
 def _sweep(order: IntArray, k: int, counts: Counts) -> Int32Array:
-    """Close classes by the whole promise, and give the rest to the last ones."""
+    """Close classes by the whole promise, and merge remaining records into the last ones."""
     class_of = np.empty(len(order), np.int32)
     n_classes = _close(order, k, counts, class_of)
     if len(order) > 0 and class_of[order[-1]] == n_classes:
-        _give_rest(n_classes, order, k, counts, class_of)
+        _merge_rest(n_classes, order, k, counts, class_of)
     return class_of
 
 
 @inner_kernel
 def _close(order: IntArray, k: int, counts: Counts, class_of: Int32Array) -> int:
-    """Close classes one after the other; return how many, the number of the rest."""
+    """Close classes one after the other; return how many. Remaining records get that number."""
     number, n_persons = 0, 0
     clear(counts)
     for record in order:
@@ -292,8 +295,8 @@ def _close(order: IntArray, k: int, counts: Counts, class_of: Int32Array) -> int
 
 
 @inner_kernel
-def _give_rest(rest: int, order: IntArray, k: int, counts: Counts, class_of: Int32Array) -> None:
-    """Make one class of the rest and as few classes before it as keep the promise with it."""
+def _merge_rest(rest: int, order: IntArray, k: int, counts: Counts, class_of: Int32Array) -> None:
+    """Merge the remaining records with as few of the last classes as keep the promise together."""
     n_persons = 0
     clear(counts)
     for at in range(len(order) - 1, -1, -1):

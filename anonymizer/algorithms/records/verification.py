@@ -1,7 +1,7 @@
-"""Independent verification: whether classes keep their promise, judged a second time.
+"""Independent verification before publishing: whether classes keep the promise.
 
-Nothing here is shared with the code that forms classes or judges them while they form
-(`judging`, `problem`): what both agree on is believed.
+Shares no code with what forms classes and checks them on the way (`criteria`, `problem`, `tally`);
+an import contract enforces it. A result is trusted where both agree.
 """
 
 from collections.abc import Iterator
@@ -15,9 +15,9 @@ from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Attribute, Records, Schema
 
 _TOLERANCE = 1e-9
-"""A bound that is missed by this little is kept: what computing with fractions costs."""
+"""Tolerance for rounding errors by which a limit may be missed."""
 _MOST_CELLS = 2**22
-"""Shares looked at together, to bound the memory."""
+"""Shares held at a time, to limit the memory."""
 
 
 class Part(StrEnum):
@@ -35,16 +35,16 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Violation:
-    """One part of the promise that one class breaks.
+    """A part of the promise that a class breaks.
 
     Attributes
     ----------
     class_number
-        Which class.
+        Number of the class.
     part
-        What it breaks.
+        The part that it breaks.
     attribute
-        Name of the attribute in which; the names of a source's joined by ` + `; empty for k.
+        Name of the attribute concerned; those of a source joined by ` + `; empty for k.
     """
 
     class_number: int
@@ -55,24 +55,24 @@ class Violation:
 def verify_classes(
     records: Records, schema: Schema, promise: Promise, class_of: Int32Array
 ) -> tuple[Violation, ...]:
-    """Return every breach of `promise`, by class.
+    """Return every violation of `promise`, by class.
 
     Parameters
     ----------
     records, schema
         All records: t-closeness compares with the distribution over them.
     class_of
-        Class of each record, 0 and up, negative where it is left out, shape (n,).
+        Class of each record, 0 and up, negative where suppressed, shape (n,).
 
     Raises
     ------
     ValueError
-        If the shapes differ, a code lies outside its domain, or the promise names an attribute
-        that is no numeric QI: then there is nothing to believe.
+        If the shapes differ, a code is outside its domain, or the promise names an attribute that
+        is not a numeric QI: no result could be trusted.
 
     Notes
     -----
-    A caller suppresses the named classes whole, and counts it. O(n columns log n), and
+    Callers suppress these classes completely and count them. O(n columns log n), and
     O(classes times codes) for t.
     """
     _refuse_nonsense(records, schema, promise, class_of)
@@ -193,7 +193,7 @@ def _modal(held: _Held) -> IntArray:
 
 
 def _spread(held: _Held, attribute: Attribute, n_classes: int) -> FloatArray:
-    """Return how far apart the ends of each class lie; minus infinity where it has none."""
+    """Return the distance between the ends of each class; minus infinity without a value."""
     real = held.value != attribute.missing
     lo, hi = np.full(n_classes, np.inf), np.full(n_classes, -np.inf)
     np.minimum.at(lo, held.class_number[real], attribute.position[held.value[real]])
@@ -221,10 +221,10 @@ def _joint(records: Records, schema: Schema, kept: IntArray) -> Iterator[tuple[s
 
 
 def _distances(held: _Held, attribute: Attribute, everybody: Int32Array) -> FloatArray:
-    """Return the earth mover's distance of each class from everybody, 0 to 1.
+    """Return the earth mover's distance of each class from all records, 0 to 1.
 
-    Categories are all at distance 1 of each other: half the sum of what differs. Numbers lie on
-    a line as long as their span: what is too much on the left of each gap crosses it.
+    Categories are all at distance 1 from each other: half the sum of the differences. Numbers lie
+    on a line as long as their span: the excess to the left of each gap crosses it.
     """
     usual = np.bincount(everybody, minlength=attribute.size) / len(everybody)
     share = held.n / held.n_persons[held.class_number]

@@ -1,4 +1,4 @@
-"""The plots of a report, as PNG in base64."""
+"""Charts of a report, as PNG in base64."""
 
 from base64 import b64encode
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _ROW_IN = 0.45
 
 
 def class_sizes(class_of: Int32Array, *, k: int) -> str:
-    """Draw how many records are in classes of each size."""
+    """Draw a histogram of the class sizes."""
     sizes = np.bincount(class_of[class_of >= 0])
     width = -(-int(sizes.max() - sizes.min() + 1) // _MOST_BARS)
     edges = np.arange(sizes.min(), sizes.max() + width + 1, width) - 0.5
@@ -50,7 +50,7 @@ def losses(report: AnonymizeReport) -> str:
 
 
 def shares(report: AnonymizeReport) -> str:
-    """Draw the largest share of one value, or one tuple of a source, in a class."""
+    """Draw the largest share of one value, or of one tuple of a source, in a class."""
     found = {qi.name: qi.max_share for qi in report.qis}
     found |= {", ".join(s.qis): s.max_share for s in report.sources if len(s.qis) > 1}
     n_values, drawn = len(report.qis), BytesIO()

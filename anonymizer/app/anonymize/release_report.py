@@ -1,4 +1,4 @@
-"""The report on a release: what was asked for, what was reached, what it costs."""
+"""Report on a release: criteria requested and reached, information loss, leaks and warnings."""
 
 from typing import Literal, TypeAlias
 
@@ -22,18 +22,18 @@ class Losses(_Part):
 
 
 class QuasiIdentifier(_Part):
-    """One quasi-identifier: its domain, and what the worst class has of it.
+    """One quasi-identifier: its domain, and the criteria reached by the worst class.
 
     Attributes
     ----------
     kind, domain, size
-        Numbers or categories; where the domain is from; how many codes it has.
+        Numbers or categories; origin of the domain; number of its codes.
     n_missing
-        Records without a value, where that is no value.
+        Records without a value, unless that counts as a value.
     d
         Fewest distinct values.
     max_share
-        Largest share of a class that has one value.
+        Largest share of a class with the same value.
     spread
         Least distance between the ends of a number.
     ncp
@@ -52,7 +52,7 @@ class QuasiIdentifier(_Part):
 
 
 class Sensitive(_Part):
-    """One sensitive attribute: what the worst class has of it, see `Promise`.
+    """One sensitive attribute: the criteria reached by the worst class, see `Promise`.
 
     `n_homogeneous`: classes of a single value, and the persons in them.
     """
@@ -70,23 +70,23 @@ class Sensitive(_Part):
 
 
 class Source(_Part):
-    """What one source tells, and the largest share of a class that has one tuple of it."""
+    """The attributes of one source, and the largest share of a class with the same tuple."""
 
     qis: tuple[str, ...]
     max_share: float
 
 
 class LeakFound(_Part):
-    """What an adversary learns for certain who holds one source.
+    """What an adversary who holds one source learns for certain.
 
     Attributes
     ----------
     knows
         `values`: the victim's values; `labels`: also what they were generalized to.
     known, learned
-        The attributes he holds, and those he learns of.
+        The attributes known, and those learned.
     n_cells, n_people
-        Values learned, and whose.
+        Number of values learned, and of people concerned.
     """
 
     knows: Literal["values", "labels"]
@@ -105,7 +105,7 @@ class ClassSizes(_Part):
 
 
 class Asked(_Part):
-    """What was asked of every class; null: nothing."""
+    """The criteria requested for every class; null: none."""
 
     k: int
     d: int
@@ -118,7 +118,7 @@ class Asked(_Part):
 
 
 class Settings(_Part):
-    """How it was done."""
+    """The settings of a release."""
 
     version: str
     table: str
@@ -138,7 +138,7 @@ class Settings(_Part):
 
 
 class AnonymizeReport(_Part):
-    """What became of a table; what is reached is that of the worst class.
+    """Report on the release of a table; the criteria reached are those of the worst class.
 
     Attributes
     ----------
@@ -147,14 +147,13 @@ class AnonymizeReport(_Part):
     n_published
         Rows of the release.
     suppressed
-        Rows that were left out, by reason: `no_identifier`, `promise` (no class with them keeps
-        it).
+        Suppressed rows, by reason: `no_identifier`, `promise` (no class with them keeps it).
     n_classes, class_size
         Equivalence classes.
     k
         Fewest distinct persons of a class; rows where no identifier is declared.
     gcp, gcp_published
-        Information loss over all rows with an identifier, where one left out counts 1; over the
+        Information loss over all rows with an identifier, where a suppressed one counts 1; over the
         published rows alone.
     dm
         Discernibility: the sum of the squared class sizes.
@@ -162,7 +161,7 @@ class AnonymizeReport(_Part):
         What the linkability attack finds, from each source to each other and to the sensitive
         attributes.
     warnings
-        What the reader of these figures should know.
+        Warnings for the reader of these figures.
     seconds
         Time of each step.
     """
@@ -186,9 +185,9 @@ class AnonymizeReport(_Part):
     seconds: dict[str, float] = {}
 
     def n_learned(self, *, sensitive: bool) -> int:
-        """Return how many values the stronger adversary learns, over all sources he may hold.
+        """Return how many values the stronger adversary learns, over all sources.
 
-        Of other sources, or of the sensitive attributes.
+        Values of other sources, or of the sensitive attributes.
         """
         names = {attribute.name for attribute in self.sensitive}
         return sum(

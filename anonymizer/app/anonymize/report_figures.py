@@ -1,6 +1,6 @@
-"""Measure and attack a release, independently of how it was made, and report.
+"""Figures of a report: measures of a release, attacks on it, settings and warnings.
 
-What a report says of how a release was made, and what its reader should know.
+Measured on the published classes, independently of the method that formed them.
 """
 
 from collections.abc import Mapping
@@ -150,7 +150,7 @@ def _n_missing(attribute: Attribute, code: Int32Array) -> int:
 
 
 def settings_of(table: Table, declared: Declared, plan: Plan) -> Settings:
-    """Return how a release was made."""
+    """Return the settings with which a release was made."""
     return Settings(
         version=__version__,
         table=table.path.name,
@@ -173,11 +173,11 @@ def settings_of(table: Table, declared: Declared, plan: Plan) -> Settings:
 def warnings_of(
     coded: CodedTable, declared: Declared, plan: Plan, *, in_time: bool, n_withheld: int
 ) -> tuple[str, ...]:
-    """Return what the reader of the figures should know."""
+    """Return the warnings that a reader of the figures needs."""
     names = [qi.name for qi in coded.schema.qis if coded.origin[qi.name] == "data"]
     from_data = ", ".join(names)
     open_ = ", ".join(declared.keep)
-    told = {
+    warnings = {
         "no identifier is declared: k counts rows, and a person with several rows is counted "
         "several times": declared.id is None,
         f"the domain is taken from the data and not declared: {from_data}": bool(from_data),
@@ -194,4 +194,4 @@ def warnings_of(
         ),
         "the time budget ended the search: another run may end elsewhere": not in_time,
     }
-    return tuple(warning for warning, holds in told.items() if holds)
+    return tuple(warning for warning, holds in warnings.items() if holds)

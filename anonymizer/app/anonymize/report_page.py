@@ -1,4 +1,4 @@
-"""The report as one page that a browser shows by itself."""
+"""HTML page of a report, with its charts embedded."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -29,7 +29,7 @@ figure { margin: 1rem 0; } img { max-width: 100%; background: #fff; border-radiu
 
 
 def page(report: AnonymizeReport, publication: Publication) -> str:
-    """Return the report as HTML, with its plots within; it asks for nothing from outside."""
+    """Return the report as HTML, with its charts; it loads nothing from elsewhere."""
     asked, settings = report.asked, report.settings
     title = f"{settings.table}, {settings.model} by {settings.method}"
     parts = [

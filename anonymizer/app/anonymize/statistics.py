@@ -1,4 +1,4 @@
-"""What is told of classes besides their quasi-identifiers: persons and means."""
+"""Statistics in a release: the persons and the means of measures of each class."""
 
 from collections.abc import Sequence
 
@@ -23,9 +23,9 @@ def measured(table: Table, declared: Declared, names: Sequence[str]) -> FloatArr
     Raises
     ------
     InputError
-        If a column is missing or holds something else than numbers.
+        If a column is missing or contains anything but numbers.
     SettingsError
-        If one is named twice or declared to be something else.
+        If one is named twice or declared in another role.
     """
     measure = np.full((len(table), len(names)), np.nan)
     for m, name in enumerate(names):
@@ -51,16 +51,16 @@ def with_summaries(
     *,
     k: int,
 ) -> tuple[pl.DataFrame, int]:
-    """Return the published rows with the persons and means of their classes beside them.
+    """Return the published rows with columns for the persons and means of their classes.
 
     Parameters
     ----------
     measure
-        Of each record, shape (records, measures).
+        Measures of each record, shape (records, measures).
     names
-        Of the measures.
+        Names of the measures.
     k
-        Persons that a mean is over at the least.
+        Least number of persons in a mean.
 
     Returns
     -------
@@ -68,17 +68,17 @@ def with_summaries(
         `count`: distinct persons of the class; `mean_NAME`: the mean of a measure, null where
         fewer than k persons of the class have one.
     n_withheld
-        Means that are not told.
+        Number of means that are withheld.
 
     Raises
     ------
     InputError
-        If a column that is published is called as one of these.
+        If a published column has one of these names.
     """
     titles = [COUNT_COLUMN, *(f"{MEAN_PREFIX}{name}" for name in names)]
     if taken := [title for title in titles if title in publication.frame.columns]:
         raise InputError(f"column {taken[0]}: the release has one of this name")
-    # Sums of floats depend on their order: not on that of the table.
+    # Sums of floats depend on the order, which must not be that of the table.
     order = np.lexsort((coded.records.person, *measure.T))
     class_of, person = publication.class_of[order], coded.records.person[order]
     summary = summarize(class_of, person, measure[order], k=k)

@@ -1,6 +1,6 @@
-"""From the records of a window that is over to what is published of it. Pure, and may take long.
+"""Anonymization of a closed window: from its records to the messages that are published.
 
-Sums of measures over classes.
+Pure; takes as long as the model searches. Nothing here reads a clock or a store.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,14 +32,15 @@ def totals_of(
 ) -> list[dict[str, Total | None]]:
     """Return the totals of each class, by the names of the measures.
 
-    None where fewer than k persons of the class have a value: that of one is his own.
+    None where fewer than k persons of the class have a value: the total of one person is that
+    person's value.
 
     Parameters
     ----------
     class_of, person
         Classes from 0 up without a gap, `SUPPRESSED` where left out, and persons, shape (n,).
     codes
-        Of the measures, shape (n, measures).
+        Codes of the measures, shape (n, measures).
     """
     n_classes = int(class_of.max(initial=SUPPRESSED)) + 1
     totals: list[dict[str, Total | None]] = [{} for _ in range(n_classes)]
@@ -51,35 +52,35 @@ def totals_of(
         persons = np.unique(np.column_stack([c, person[has]]), axis=0)[:, 0]
         enough = np.bincount(persons, minlength=n_classes) >= stream.promise.k
         for i in range(n_classes):
-            told = Total(int(n[i]), round(float(total[i]), _DECIMALS)) if enough[i] else None
-            totals[i][attribute.name] = told
+            found = Total(int(n[i]), round(float(total[i]), _DECIMALS)) if enough[i] else None
+            totals[i][attribute.name] = found
     return totals
 
 
 _WARM_TURNS = 8
-"""How often a search goes on that is there to compile the kernels."""
+"""Length of a search whose purpose is to compile the kernels."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Closing:
-    """What becomes of a window.
+    """The result for a window.
 
     Attributes
     ----------
     outcome
-        Of each record, an `Outcome`, shape (n,).
+        The `Outcome` of each record, shape (n,).
     messages
-        One for each class.
+        A message for each class.
     n_parts, sizes
-        Parts and vehicles in each class, shape as `messages`.
+        Parts and vehicles in each class, in the order of `messages`.
     memory
-        What is remembered of the published vehicles, by key.
+        The memory of the published vehicles, by key.
     n_unverified
-        Classes that verification refused.
+        Classes rejected by verification.
     summary
-        Sizes and measures; no value of a record.
+        Sizes and measures; no values of records.
     seconds
-        How long it took.
+        Time taken.
     """
 
     outcome: UInt8Array
@@ -92,7 +93,7 @@ class Closing:
     seconds: float = 0.0
 
     def withheld(self, reason: Outcome) -> "Closing":
-        """Return the same with nothing published."""
+        """Return the result with nothing published, for the given reason."""
         outcome = self.outcome.copy()
         outcome[outcome == Outcome.PUBLISHED] = reason
         return replace(self, outcome=outcome, messages=(), n_parts=(), sizes=(), memory={})
@@ -110,35 +111,35 @@ def anonymize(
     time_left: Callable[[], float],
     clock: Callable[[], float],
 ) -> Closing:
-    """Return what becomes of the records of a window.
+    """Return the result for the records of a window.
 
     Parameters
     ----------
     model
-        Forms the classes; what it returns is verified by code of its own.
+        Forms the classes; the result is verified independently.
     memories
-        What is remembered of the vehicles from earlier windows, by key.
+        The memory of the vehicles from earlier windows, by key.
     span
-        Beginning and end of the window, unix seconds.
+        Start and end of the window, unix seconds.
     first_message
-        Number of the stream's next message.
+        Number of the next message of the stream.
     seed, time_left
-        For the model.
+        Passed to the model.
     clock
-        Seconds.
+        Returns seconds.
     """
     began_s = clock()
     outcome, chosen = _complete(stream, joined)
     n_qis = len(stream.schema.qis)
-    n_told = n_qis + len(stream.schema.sensitive)
-    sensitive = np.ascontiguousarray(joined.cells[chosen, n_qis:n_told])
+    n_published_columns = n_qis + len(stream.schema.sensitive)
+    sensitive = np.ascontiguousarray(joined.cells[chosen, n_qis:n_published_columns])
     records = Records(
         np.ascontiguousarray(joined.cells[chosen, :n_qis]),
         stream.judged(sensitive),
         np.unique(joined.person[chosen], return_inverse=True)[1].astype(np.int32),
     )
     vehicles = [joined.vehicle[i] for i in chosen.tolist()]
-    measures = joined.cells[chosen, n_told:]
+    measures = joined.cells[chosen, n_published_columns:]
     past = remembered(stream, memories, vehicles)
 
     def form(some: Records, at: IntArray) -> Int32Array:
@@ -152,12 +153,12 @@ def anonymize(
         else:
             class_of = form(records, np.arange(records.n))
     class_of = without_gaps(class_of)
-    told = model.generalized(records, classes_of(class_of), seed=seed)
-    refused = model.rejected(records, class_of, told, seed=seed)
-    sound = _without_the_unsound(stream, records, class_of, refused)
-    outcome[chosen[sound != class_of]] = Outcome.SUPPRESSED__UNVERIFIED
-    n_unverified = len(np.unique(class_of[sound != class_of]))
-    class_of, told = _numbered(sound, told, sensitive)
+    values = model.generalized(records, classes_of(class_of), seed=seed)
+    rejected = model.rejected(records, class_of, values, seed=seed)
+    verified = _verified(stream, records, class_of, rejected)
+    outcome[chosen[verified != class_of]] = Outcome.SUPPRESSED__UNVERIFIED
+    n_unverified = len(np.unique(class_of[verified != class_of]))
+    class_of, values = _numbered(verified, values, sensitive)
     published = class_of != SUPPRESSED
     outcome[chosen[published]] = Outcome.PUBLISHED
 
@@ -167,10 +168,10 @@ def anonymize(
         stream,
         records,
         classes,
-        told,
+        values,
         sensitive=sensitive,
         totals=totals,
-        beside=model.extra_fields(records, classes, totals, seed=seed),
+        extra_fields=model.extra_fields(records, classes, totals, seed=seed),
         span=span,
         first_message=first_message,
     )
@@ -195,34 +196,34 @@ def anonymize(
 
 
 def _complete(stream: Stream, joined: Joined) -> tuple[UInt8Array, IntArray]:
-    """Return the outcome of each record as it stands, and which of them have all that is needed."""
+    """Return the outcome of each record so far, and the records with all needed sources."""
     needed = [i for i, source in enumerate(stream.settings.sources) if source.needed]
     complete = joined.told[:, needed].all(axis=1)
     outcome = np.where(complete, Outcome.SUPPRESSED__NO_CLASS, Outcome.SUPPRESSED__INCOMPLETE)
     return outcome.astype(np.uint8), np.flatnonzero(complete)
 
 
-def _without_the_unsound(
-    stream: Stream, records: Records, class_of: Int32Array, refused: Collection[int]
+def _verified(
+    stream: Stream, records: Records, class_of: Int32Array, rejected: Collection[int]
 ) -> Int32Array:
-    """Return the classes without those refused or short of their promise: suppressed whole."""
+    """Return the classes without rejected ones and those that break the promise."""
     broken = {
         violation.class_number
         for violation in verify_classes(records, stream.schema, stream.promise, class_of)
     }
-    return np.where(np.isin(class_of, [*broken, *refused]), np.int32(SUPPRESSED), class_of)
+    return np.where(np.isin(class_of, [*broken, *rejected]), np.int32(SUPPRESSED), class_of)
 
 
 def _numbered(
-    class_of: Int32Array, told: Sequence[Mapping[str, Any]], sensitive: Int32Array
+    class_of: Int32Array, values: Sequence[Mapping[str, Any]], sensitive: Int32Array
 ) -> tuple[Int32Array, list[Mapping[str, Any]]]:
-    """Return the classes numbered by nothing but what is published of them, and what is told."""
-    words = [msgspec.json.encode(of, order="deterministic") for of in told]
-    rank_of = {said: rank for rank, said in enumerate(sorted(set(words)))}
-    rank = np.array([*map(rank_of.__getitem__, words), SUPPRESSED], np.int32)
+    """Return the classes numbered by what is published of them alone, and their values."""
+    encoded = [msgspec.json.encode(of, order="deterministic") for of in values]
+    rank_of = {each: rank for rank, each in enumerate(sorted(set(encoded)))}
+    rank = np.array([*map(rank_of.__getitem__, encoded), SUPPRESSED], np.int32)
     number = canonical(class_of, np.column_stack([rank[class_of], sensitive]))
     there, at = np.unique(number, return_index=True)
-    return number, [told[class_of[i]] for c, i in zip(there, at, strict=True) if c != SUPPRESSED]
+    return number, [values[class_of[i]] for c, i in zip(there, at, strict=True) if c != SUPPRESSED]
 
 
 def _summary(stream: Stream, joined: Joined, measures: Measures) -> dict[str, float]:
@@ -239,7 +240,7 @@ def _summary(stream: Stream, joined: Joined, measures: Measures) -> dict[str, fl
 
 
 def warm_up(stream: Stream, model: WindowModel) -> None:
-    """Compile the kernels on a made window, those of the search too."""
+    """Compile the kernels, those of the search too, on a synthetic window."""
     n = 2 * stream.promise.k
     turns = iter(range(_WARM_TURNS, 0, -1))
     number = np.arange(n, dtype=np.int32)

@@ -1,4 +1,4 @@
-"""Cells of a decision tree over the records of a window, and what stands for each of them."""
+"""Cells of a decision tree over the records of a window, and the representative of each."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ from anonymizer.pipeline.records.window_model import (
 
 @dataclass(frozen=True, slots=True)
 class DecisionTree(WindowModel):
-    """Cells of a decision tree, told by representatives or as the other models tell classes.
+    """Cells of a decision tree, published by representatives or by generalized values.
 
-    A representative is the median or the most frequent value of the vehicles of a class, of each
-    quasi-identifier by itself. Where a vehicle has several records in a class, one of them, drawn
-    by the seed, speaks for it: who reports most does not stand for all.
+    A representative is the median or the most frequent value of the vehicles of a class, for each
+    quasi-identifier separately. If a vehicle has several records in a class, one of them, drawn by
+    the seed, is used: vehicles that report often do not dominate.
 
-    Which cells there are follows from the tree, but what is told of them only from who is in them,
-    and so do their numbers. A border is never told.
+    The cells follow from the tree, but what is published of them, and their numbers, follow from
+    their members alone. A border is never published.
     """
 
     stream: Stream
@@ -63,7 +63,7 @@ class DecisionTree(WindowModel):
     def generalized(
         self, records: Records, classes: Classes, *, seed: int
     ) -> list[Mapping[str, Any]]:
-        """Return what is published of each class; see `WindowModel`."""
+        """Return the published values of each class; see `WindowModel`."""
         if not self._by_representatives:
             return generalized_values(self.stream, records, classes)
         schema = self.stream.schema
@@ -102,19 +102,19 @@ class DecisionTree(WindowModel):
 def target_of(
     stream: Stream, name: str | None, codes: Int32Array
 ) -> tuple[Int32Array | FloatArray | None, bool]:
-    """Return what a tree learns of each record, None for nothing, and whether that is a number.
+    """Return the target of the tree for each record, None for none, and whether it is a number.
 
     Parameters
     ----------
     name
-        Of an attribute, sensitive or a measure; None: nothing is learned.
+        Name of an attribute, sensitive or a measure; None: no target.
     codes
-        Of the sensitive attributes, then of the measures, shape (n, attributes).
+        Codes of the sensitive attributes, then of the measures, shape (n, attributes).
 
     Notes
     -----
-    A number that is missing is taken to be the mean of the others; a category that is missing is
-    a class of its own.
+    A missing number is replaced by the mean of the others; a missing category is a class of its
+    own.
     """
     for attribute, code in zip((*stream.schema.sensitive, *stream.measures), codes.T, strict=True):
         if attribute.name == name:
@@ -146,20 +146,20 @@ def one_of_each(records: Records, classes: Classes, seed: int) -> Classes:
 def untrue(
     code: Int32Array, classes: Classes, values: Sequence[str | float | None], qi: Attribute
 ) -> list[int]:
-    """Return the classes whose value is no median and no most frequent value of their members.
+    """Return the classes whose value is neither a median nor a mode of their members.
 
     Parameters
     ----------
     code
-        Of each record, shape (n,).
+        Code of each record, shape (n,).
     classes
-        One record a person.
+        One record for each person.
     values
-        Of each class, as published; None: missing.
+        The published value of each class; None: missing.
 
     Notes
     -----
-    Looks at the published values and at the records alone, and counts.
+    Independent verification: counts records, from the published values alone.
     """
     return [
         c
@@ -184,10 +184,10 @@ def _is_mode(code: Int32Array, value: str | float | None, qi: Attribute) -> bool
 
 
 def _values(position: FloatArray, qi: Attribute) -> list[str | float | None]:
-    """Return what stands at positions, None for the missing marker."""
+    """Return the values at positions, None for the missing marker."""
     missing = is_missing(position, qi).tolist()
-    if qi.numeric:  # twelve digits: of two in the middle the mean, not what a division makes of it
-        said: list[str | float] = [whole(float(f"{x:.12g}")) for x in position.tolist()]
+    if qi.numeric:  # twelve digits: the mean of two values without rounding errors
+        found: list[str | float] = [whole(float(f"{x:.12g}")) for x in position.tolist()]
     else:
-        said = [qi.label[code] for code in np.searchsorted(qi.position, position).tolist()]
-    return [None if none else value for none, value in zip(missing, said, strict=True)]
+        found = [qi.label[code] for code in np.searchsorted(qi.position, position).tolist()]
+    return [None if none else value for none, value in zip(missing, found, strict=True)]

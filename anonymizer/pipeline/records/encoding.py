@@ -1,4 +1,4 @@
-"""From classes to messages, in which nothing is in the order of arrival."""
+"""Encoding of classes as messages. Nothing in a message is in the order of arrival."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,10 +19,10 @@ from anonymizer.pipeline.records.kaca_model import mean_of
 class ClassMessage(msgspec.Struct, rename={"class_": "class"}):
     """One equivalence class.
 
-    `stream`, `window` and `class` name it; `message` is a number of the stream's own that rises.
-    A message that comes twice is the same to the byte. `measures` are there where any are
-    declared: how many records have a value, the sum and the mean of these; null where fewer than
-    k vehicles have one.
+    `stream`, `window` and `class` identify it; `message` is a rising number within the stream.
+    A message that is sent twice is the same to the byte. `measures` are present if any are
+    declared: how many records have a value, their sum and mean; null where fewer than k vehicles
+    have one.
     """
 
     stream: str
@@ -37,7 +37,7 @@ class ClassMessage(msgspec.Struct, rename={"class_": "class"}):
     measures: Mapping[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
     def __repr__(self) -> str:
-        """Say nothing of what is in it."""
+        """Return no content."""
         return "ClassMessage(...)"
 
 
@@ -45,11 +45,11 @@ def encode(
     stream: Stream,
     records: Records,
     classes: Classes,
-    told: Sequence[Mapping[str, Any]],
+    values: Sequence[Mapping[str, Any]],
     *,
     sensitive: Int32Array,
     totals: Sequence[Mapping[str, Total | None]],
-    beside: Sequence[Mapping[str, Any]],
+    extra_fields: Sequence[Mapping[str, Any]],
     span: tuple[float, float],
     first_message: int,
 ) -> list[Outgoing]:
@@ -57,18 +57,18 @@ def encode(
 
     Parameters
     ----------
-    told
-        Of the quasi-identifiers of each class.
+    values
+        The generalized values of each class, by the names of the QIs.
     sensitive
         Codes of the sensitive attributes, shape (n, attributes).
     totals
-        Of the measures of each class.
-    beside
-        What else each message says.
+        The totals of the measures of each class.
+    extra_fields
+        Additional fields of each message.
     span
-        Beginning and end of the window.
+        Start and end of the window.
     first_message
-        Number of the first of them.
+        Number of the first message.
     """
     encoder = msgspec.json.Encoder()
     window = (whole(span[0]), whole(span[1]))
@@ -83,15 +83,16 @@ def encode(
             message=first_message + c,
             k=len(np.unique(records.person[member])),
             count=len(member),
-            qis=told[c],
+            qis=values[c],
             sensitive={
                 attribute.name: _values(attribute, np.sort(sensitive[member, j]).tolist())
                 for j, attribute in enumerate(stream.sensitive)
             },
             measures={name: _measured(total) for name, total in totals[c].items()} or msgspec.UNSET,
         )
-        said = msgspec.to_builtins(message) | beside[c] if beside[c] else message
-        messages.append(Outgoing(stream.settings.output_topic, encoder.encode(said)))
+        extra = extra_fields[c]
+        content = msgspec.to_builtins(message) | extra if extra else message
+        messages.append(Outgoing(stream.settings.output_topic, encoder.encode(content)))
     return messages
 
 
@@ -102,7 +103,7 @@ def _measured(total: Total | None) -> dict[str, float] | None:
 
 
 def _values(attribute: Attribute, codes: Sequence[int]) -> list[str | float | None]:
-    """Return the values behind codes, null for the missing marker."""
+    """Return the values of codes, None for the missing marker."""
     return [None if code == attribute.missing else _value(attribute, code) for code in codes]
 
 

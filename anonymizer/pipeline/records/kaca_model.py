@@ -1,4 +1,4 @@
-"""KACA over the records of a window: who is a class, and in what words it is told."""
+"""KACA over the records of a window: its classes, and their labels in messages."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,10 +46,11 @@ _DAY_MINUTES = 1440.0
 class Clustering(WindowModel):
     """KACA.
 
-    Where a vehicle has several records, one of them, drawn by the seed, is its own: classes are
-    made of these, at least k in each, and the other records join the nearest class. So no vehicle
-    is counted as own twice, and several classes together hold as many different ones as they have
-    own: a larger k can be answered by joining classes, of which no more need be known.
+    If a vehicle has several records, one of them, drawn by the seed, is its own. Classes are formed
+    of own records, at least k in each; the other records join the nearest class. No vehicle is thus
+    counted as own twice, and several classes together hold at least as many distinct vehicles as
+    they have own records: a larger k can be answered by joining classes, from the messages
+    alone.
     """
 
     stream: Stream
@@ -57,7 +58,7 @@ class Clustering(WindowModel):
     def classes(
         self,
         records: Records,
-        measures: Int32Array,  # noqa: ARG002  it does not look at them
+        measures: Int32Array,  # noqa: ARG002  classes do not depend on them
         *,
         time_left: Callable[[], float],
         seed: int,
@@ -85,9 +86,9 @@ class Clustering(WindowModel):
         records: Records,
         classes: Classes,
         *,
-        seed: int,  # noqa: ARG002  nothing here is left to chance
+        seed: int,  # noqa: ARG002  nothing is random
     ) -> list[Mapping[str, Any]]:
-        """Return what is published of each class; see `WindowModel`."""
+        """Return the generalized values of each class; see `WindowModel`."""
         names = [qi.name for qi in self.stream.schema.qis]
         columns = self._values(records, classes)
         return [
@@ -131,7 +132,7 @@ class Clustering(WindowModel):
         *,
         seed: int,
     ) -> list[Mapping[str, Any]]:
-        """Return the flat fields of each class's message, as the source of KACA has them."""
+        """Return the flat fields of the message of each class, as in the source of KACA."""
         settings, shown = self.stream.settings, self.stream.shown_as
         texts = self._texts(self._values(records, classes))
         is_own = own_records(records.person, seed)
@@ -146,7 +147,9 @@ class Clustering(WindowModel):
             fields[settings.count_as] = n_vehicles
             fields |= {shown[name]: mean_of(total) for name, total in totals[c].items()}
             own = n_vehicles
-            if settings.per == "record":  # in steps of k, so that nobody's other records show
+            if (
+                settings.per == "record"
+            ):  # in steps of k, so that nobody's other records are revealed
                 own = int(is_own[member].sum()) // self.stream.promise.k * self.stream.promise.k
             each.append(fields | {"own": own, "k_anonymized": True, "algorithm": "KACA"})
         return each
@@ -177,7 +180,7 @@ class Clustering(WindowModel):
 
 
 def own_records(person: Int32Array, seed: int) -> BoolArray:
-    """Return which records are the own ones: one of each person, drawn by the seed; shape (n,)."""
+    """Return which records are own records: one of each person, drawn by the seed, shape (n,)."""
     order = np.random.default_rng(seed).permutation(len(person))
     own = np.zeros(len(person), np.bool_)
     own[order[np.unique(person[order], return_index=True)[1]]] = True
@@ -210,7 +213,7 @@ def _qis(stream: Stream) -> list[AttributeSettings]:
 def _feature(attribute: AttributeSettings) -> Feature:
     scale = _SCALE_OF.get(attribute.scale)
     if scale is None and attribute.label == "prefix":
-        scale = Scale.DIGITS  # as the source has it
+        scale = Scale.DIGITS  # as in the source
     period = _DAY_MINUTES
     if not attribute.time_of_day and attribute.lo is not None and attribute.hi is not None:
         period = attribute.hi - attribute.lo

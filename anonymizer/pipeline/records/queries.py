@@ -1,4 +1,4 @@
-"""Questions about what was published of a stream, answered from that alone."""
+"""Queries over the published releases of a stream, answered from these alone."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -23,27 +23,27 @@ from anonymizer.pipeline.records.kaca_model import label_styles, mean_of
 from anonymizer.pipeline.records.store_port import Release, ReleaseStore
 
 MOST_RELEASES = 1000
-"""That one answer is made of."""
+"""Greatest number of releases in one answer."""
 MOST_CELLS = 100_000
-"""That are kept in memory between questions, some 100 MB."""
+"""Greatest number of cells kept in memory between queries, about 100 MB."""
 _EPOCH = date(1970, 1, 1)
 _DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is known of a time.
+    """The answer to a query.
 
     Attributes
     ----------
     cells
-        Each of k distinct vehicles or more, in the order of what is told of them.
+        Each of k distinct vehicles or more, in the order of their values.
     k
-        As asked for.
+        As requested.
     n_records
-        Of all windows, published or not.
+        Records of all windows, published or not.
     releases
-        What it is made of, oldest first.
+        The releases that it is made of, oldest first.
     """
 
     cells: Sequence[Cell]
@@ -64,9 +64,9 @@ class Refusal:
     Attributes
     ----------
     sentence
-        What is wrong with the question.
+        The reason.
     too_fine
-        Whether it would tell more than was published; otherwise the question is no question.
+        Whether it would reveal more than was published; otherwise the query is invalid.
     """
 
     sentence: str
@@ -86,15 +86,15 @@ class _Class(msgspec.Struct):
 class Queries:
     """Answers from the releases of one stream of the model `kaca`; from any thread.
 
-    Whatever is asked, an answer is made of published classes by joining and adding up alone, see
+    Every answer is made by joining and adding up published classes, see
     `anonymizer.algorithms.kaca.coarsening`.
 
     Parameters
     ----------
     stream
-        As declared now.
+        The stream as declared at present.
     store
-        Where its releases are.
+        The store of its releases.
     """
 
     def __init__(self, stream: Stream, store: ReleaseStore) -> None:
@@ -108,18 +108,18 @@ class Queries:
 
     @property
     def k(self) -> int:
-        """The least k that can be asked for now."""
+        """The least k that can be requested at present."""
         return self.stream.promise.k
 
     def answer(self, first: date | None, last: date | None, k: int | None) -> Answer | Refusal:
-        """Return what is known of the local days from `first` to `last`, both included.
+        """Return the answer for the local days from `first` to `last`, inclusive.
 
         Parameters
         ----------
         first, last
-            None: as far back or on as there are releases.
+            None: no limit.
         k
-            Distinct vehicles in each cell at the least. None: the least that can be asked for.
+            Least number of distinct vehicles in a cell. None: the least that can be requested.
         """
         if first is not None and last is not None and last < first:
             return Refusal("end_date must not be before start_date.")
@@ -150,7 +150,7 @@ class Queries:
         return Answer(add_up(cells), k, sum(r.n_records for r in whole), whole)
 
     def row(self, cell: Cell, language: Language) -> dict[str, str | int | float | None]:
-        """Return what is said of a cell, under the names that messages use."""
+        """Return the values of a cell, by the field names of messages."""
         settings, shown = self.stream.settings, self.stream.shown_as
         row: dict[str, str | int | float | None] = {
             shown[qi.name]: text(value, language, style.periods)
@@ -167,7 +167,7 @@ class Queries:
         return (day - _EPOCH).days * _DAY_S - self.stream.settings.utc_offset_h * 3600
 
     def _published(self, release: Release) -> "_Published | None":
-        """Return the cells of a release; None: it is being erased, or was declared otherwise."""
+        """Return the cells of a release; None if it is being erased or was declared differently."""
         key = (release.window, release.closed_at)
         with self._lock:
             known = self._known.get(key)
@@ -190,19 +190,19 @@ class Queries:
         return published
 
     def _cell(self, payload: bytes) -> Cell:
-        said = self._decoder.decode(payload)
+        message = self._decoder.decode(payload)
         return Cell(
-            values=tuple(_joinable(said.qis[qi.name]) for qi in self.stream.schema.qis),
-            n_persons=said.k,
-            own=said.own,
-            most=said.k,
-            n_records=said.count,
-            totals=tuple(_total(said.measures.get(m.name)) for m in self.stream.measures),
+            values=tuple(_joinable(message.qis[qi.name]) for qi in self.stream.schema.qis),
+            n_persons=message.k,
+            own=message.own,
+            most=message.k,
+            n_records=message.count,
+            totals=tuple(_total(message.measures.get(m.name)) for m in self.stream.measures),
         )
 
 
 class _Published:
-    """The cells of one release; its ladder is made when a larger k is asked for first."""
+    """The cells of one release; its ladder is made when a larger k is first requested."""
 
     def __init__(self, cells: Sequence[Cell]) -> None:
         self.cells = cells
@@ -213,7 +213,7 @@ class _Published:
         if all(cell.certain >= k for cell in self.cells):
             return self.cells
         ladder = self._ladder or Ladder(self.cells)
-        self._ladder = ladder  # whoever makes it at the same time makes the same
+        self._ladder = ladder  # a concurrent thread makes an equal one
         return ladder.cells(k)
 
 
@@ -224,5 +224,5 @@ def _joinable(content: Mapping[str, Any]) -> JoinableValue:
     return value
 
 
-def _total(said: Mapping[str, float] | None) -> Total | None:
-    return None if said is None else Total(int(said["n"]), float(said["sum"]))
+def _total(content: Mapping[str, float] | None) -> Total | None:
+    return None if content is None else Total(int(content["n"]), float(content["sum"]))
