@@ -1,7 +1,4 @@
-"""What a search works on: records to anonymize, and others that a model is judged by.
-
-A table as a bench.
-"""
+"""Bench of a search: records to anonymize, and records held out to test a model."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,18 +21,18 @@ from anonymizer.pipeline.records.declaration import Stream
 
 Learner: TypeAlias = Literal["tree", "forest"]
 _FORMAT = 2
-"""Of the journal; another one where the same configuration would be found otherwise."""
+"""Format of the journal; changes when trials of the same configuration would."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Window:
-    """Records that are anonymized together, and what a model is to learn of each, shape (n,)."""
+    """Records that are anonymized together, and the target of each, shape (n,)."""
 
     records: Records
     target: Int32Array
 
     def only(self, chosen: np.ndarray[tuple[int], np.dtype[np.int64]]) -> "Window":
-        """Return the chosen records, in an order that owes nothing to that of the table."""
+        """Return the chosen records, in an order that does not depend on that of the table."""
         records, target = self.records.only(chosen), self.target[chosen]
         order = arranged(records, np.column_stack([records.sensitive, target]).astype(np.int32))
         return Window(records.only(order), target[order])
@@ -43,27 +40,28 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Bench:
-    """What every configuration is tried on.
+    """Input of every trial.
 
     Attributes
     ----------
     schema
-        Of all windows.
+        Schema of all windows.
     windows
-        What is anonymized, each for itself; a table is one.
+        Records to anonymize, each window separately; a table is one window.
     judged
-        What a model is judged by that learned from what is published; empty: there is no target.
+        Records held out to test a model that was trained on the release. Empty: there is no
+        target.
     base
-        What is promised besides k, d, l and shares.
+        Promise apart from k, d, l and shares.
     stream
-        Whose windows these are, without its readers; None: a table.
+        The stream of the windows, without its readers; None: a table.
     max_share, max_source_share
-        See `Promise`; None: what is safe.
+        See `Promise`; None: the safe defaults.
     learner
-        The model: `tree`, a decision tree whose leaves hold a thousandth of the records at least;
-        `forest`, 20 trees of a random forest.
+        The model: `tree`, a decision tree whose leaves hold at least a thousandth of the records;
+        `forest`, a random forest of 20 trees.
     seed
-        For what is left to chance.
+        Seed of everything random.
     """
 
     schema: Schema
@@ -78,16 +76,16 @@ class Bench:
 
     @property
     def n(self) -> int:
-        """Records that are anonymized."""
+        """Number of records to anonymize."""
         return sum(window.records.n for window in self.windows)
 
     @property
     def n_judged(self) -> int:
-        """Records that a model is judged by."""
+        """Number of records held out."""
         return sum(window.records.n for window in self.judged)
 
     def promise(self, *, k: int, d: int, l: int, qis: Sequence[str]) -> Promise:  # noqa: E741
-        """Return what a configuration promises of the quasi-identifiers that it publishes."""
+        """Return the promise of a configuration that publishes these quasi-identifiers."""
         max_share, max_source_share = bounded_shares(d, self.max_share, self.max_source_share)
         return replace(
             self.base,
@@ -100,13 +98,13 @@ class Bench:
         )
 
     def digest(self) -> str:
-        """Return what is equal where every configuration would be found to be the same."""
-        told = hashlib.blake2b(digest_size=16)
-        for said in self._said():
-            told.update(len(said).to_bytes(8, "little") + said)
-        return told.hexdigest()
+        """Return a digest that is equal if all trials would be equal."""
+        digest = hashlib.blake2b(digest_size=16)
+        for part in self._parts():
+            digest.update(len(part).to_bytes(8, "little") + part)
+        return digest.hexdigest()
 
-    def _said(self) -> Iterator[bytes]:
+    def _parts(self) -> Iterator[bytes]:
         shares = (self.max_share, self.max_source_share)
         settings = (self.learner, self.seed, self.base, shares, self.schema.sources)
         yield repr((_FORMAT, __version__, settings)).encode()
@@ -123,12 +121,12 @@ class Bench:
 
 
 def split_persons(window: Window, *, share: float, seed: int) -> tuple[Window, Window]:
-    """Return a table in two: the records of some persons, and the share of them that is held out.
+    """Return the records that are kept, and those of the share of persons that is held out.
 
     Raises
     ------
     InputError
-        If either has none.
+        If either part would be empty.
     """
     person = window.records.person
     persons = np.unique(person)
@@ -142,7 +140,7 @@ def split_persons(window: Window, *, share: float, seed: int) -> tuple[Window, W
 def split_windows(
     windows: Sequence[Window], *, share: float, seed: int
 ) -> tuple[tuple[Window, ...], tuple[Window, ...]]:
-    """Return the windows in two, the last ones held out; of a single one, some persons are.
+    """Return the windows that are kept, and the last ones, held out; one is split by person.
 
     Raises
     ------
@@ -158,16 +156,16 @@ def split_windows(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """What is learned, and by what it is judged.
+    """Training of a model.
 
     Attributes
     ----------
     target
-        Column or attribute with the classes; None: nothing is learned.
+        Column or attribute with the classes; None: there is no target.
     learner
         See `Bench`.
     held_out
-        Share that is held out.
+        Share of the persons or windows held out.
     """
 
     target: str | None = None
@@ -184,23 +182,23 @@ def bench_of_table(
     base: Promise | None = None,
     seed: int = 0,
 ) -> Bench:
-    """Return what a table is tried on.
+    """Return the bench of a table.
 
     Parameters
     ----------
     declared
-        With the target among the sensitive attributes or the kept columns.
+        Includes the target among the sensitive attributes or the kept columns.
     bands
-        Edges of the bands of sensitive numbers, by name: values of one band are one.
+        Edges of the bands of sensitive numbers, by name: values in the same band count as one.
     base
-        What is promised besides k, d, l and shares, which are safe.
+        Promise apart from k, d, l and shares; shares have the safe defaults.
 
     Raises
     ------
     InputError
-        If the table is not as declared, or is too small to hold some of it out.
+        If the table does not match its declaration, or has too few persons to hold some out.
     SettingsError
-        If the target or bands do not go with what is declared.
+        If the target or bands do not match the declaration.
     """
     coded = with_bands(code_table(table, declared), bands or {})
     records = coded.records
@@ -219,7 +217,7 @@ def bench_of_table(
 
 def _target(coded: CodedTable, name: str) -> Int32Array:
     if name not in coded.open.columns:
-        raise SettingsError("target: must be no quasi-identifier")
+        raise SettingsError("target: must not be a quasi-identifier")
     if coded.open[name].n_unique() > MOST_CLASSES:
         raise SettingsError(f"target: has more than {MOST_CLASSES} values")
     return coded.open_code[:, coded.open.columns.index(name)]

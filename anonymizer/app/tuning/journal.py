@@ -1,4 +1,4 @@
-"""What a search has found so far, on disk: one that was ended goes on where it was."""
+"""Journal of a search on disk, from which an interrupted search continues."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,7 +11,7 @@ from anonymizer.errors import InputError
 
 
 class _Line(BaseModel):
-    """A trial, and the digest of the bench that it was found on."""
+    """A trial, and the digest of the bench that it was tried on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -25,7 +25,7 @@ class Journal:
     Parameters
     ----------
     path
-        Made where it is not there. Lines of other benches stay and are not looked at.
+        Created if it does not exist. Lines of other benches are kept and ignored.
     bench
         `Bench.digest`.
 
@@ -36,23 +36,23 @@ class Journal:
 
     Notes
     -----
-    A line that was not written to its end is none: what it was to tell is found again.
+    An incomplete last line is ignored, and its configuration is tried again.
     """
 
     def __init__(self, path: Path, bench: str) -> None:
         self._path, self._bench = path, bench
         self.known: dict[Configuration, Trial] = {}
-        """What was found, the newest of each."""
+        """The newest trial of each configuration."""
         try:
-            told = path.read_bytes() if path.exists() else b""
+            content = path.read_bytes() if path.exists() else b""
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-        self._torn = bool(told) and not told.endswith(b"\n")
-        for line in told.splitlines():
-            self._take(line)
+        self._incomplete = bool(content) and not content.endswith(b"\n")
+        for line in content.splitlines():
+            self._read(line)
 
     def add(self, trials: Iterable[Trial]) -> None:
-        """Write down what was found.
+        """Append trials.
 
         Raises
         ------
@@ -60,15 +60,15 @@ class Journal:
             If the file cannot be written.
         """
         lines = [_Line(bench=self._bench, trial=trial).model_dump_json() for trial in trials]
-        text = "\n" * self._torn + "".join(f"{line}\n" for line in lines)
+        text = "\n" * self._incomplete + "".join(f"{line}\n" for line in lines)
         try:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(text)
         except OSError as error:
             raise InputError(f"{self._path}: cannot be written: {error.strerror}") from None
-        self._torn = False
+        self._incomplete = False
 
-    def _take(self, line: bytes) -> None:
+    def _read(self, line: bytes) -> None:
         try:
             read = _Line.model_validate_json(line)
         except ValidationError:

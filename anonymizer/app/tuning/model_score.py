@@ -1,4 +1,4 @@
-"""A model that learns from what is published, and how well it then does on records as they are."""
+"""Score of a model that is trained on a release and tested on original records."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,24 +15,24 @@ from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.records import Schema
 
 LEAST_LEAF = 0.001
-"""Share of the records that a leaf of the tree holds, at least."""
+"""Smallest share of the records in a leaf of the tree."""
 _N_TREES = 20
 
 
 def score_of_release(bench: Bench, class_of: Sequence[Int32Array]) -> float | None:
-    """Return the accuracy of a model that learned from a release; None: nothing was published.
+    """Return the accuracy of a model trained on a release, or None if nothing is published.
 
     Parameters
     ----------
     bench
-        With the quasi-identifiers that are published.
+        Bench with the published quasi-identifiers.
     class_of
-        Class of each record of each window, negative where it is suppressed.
+        For each window, the class of each record, negative where it is suppressed.
 
     Notes
     -----
-    It learns the representative of each class beside the target of each member: rows that are
-    equal are one with a weight, which to a tree is the same. It is judged by records as they are.
+    The model learns the representative of each class with the target of each member. Equal rows
+    are one row with a weight, which is the same for a tree. It is tested on original records.
     """
     features, labels, weights = [], [], []
     for window, found in zip(bench.windows, class_of, strict=True):
@@ -53,19 +53,19 @@ def score_of_release(bench: Bench, class_of: Sequence[Int32Array]) -> float | No
 
 
 def score_of_original(bench: Bench) -> float | None:
-    """Return the accuracy of a model that learned from the records as they are.
+    """Return the accuracy of a model trained on the original records.
 
     None: there is no target.
     """
     if not bench.judged:
         return None
     label = np.concatenate([window.target for window in bench.windows]).astype(np.int64)
-    features = _as_they_are(bench.windows, bench.schema)
+    features = _original_features(bench.windows, bench.schema)
     return _score(bench, features, label, np.ones(len(label), np.int64))
 
 
 def score_of_guessing(bench: Bench) -> float | None:
-    """Return the accuracy of who always says what is most frequent; None: there is no target."""
+    """Return the accuracy of always guessing the most frequent class; None: there is no target."""
     if not bench.judged:
         return None
     label = np.concatenate([window.target for window in bench.windows])
@@ -79,13 +79,13 @@ def _score(bench: Bench, features: FeatureArray, label: IntArray, weight: IntArr
         model = DecisionTreeClassifier(
             min_weight_fraction_leaf=LEAST_LEAF, random_state=bench.seed
         ).fit(features, label, sample_weight=weight)
-    else:  # draws rows with replacement, of which each must be one
+    else:  # samples rows with replacement, so each row must be listed
         model = RandomForestClassifier(_N_TREES, random_state=bench.seed)
         model.fit(np.repeat(features, weight, axis=0), np.repeat(label, weight))
     truth = np.concatenate([window.target for window in bench.judged])
-    return float(np.mean(model.predict(_as_they_are(bench.judged, bench.schema)) == truth))
+    return float(np.mean(model.predict(_original_features(bench.judged, bench.schema)) == truth))
 
 
-def _as_they_are(windows: Sequence[Window], schema: Schema) -> FeatureArray:
+def _original_features(windows: Sequence[Window], schema: Schema) -> FeatureArray:
     codes = np.concatenate([window.records.qi for window in windows])
     return encode(values_of(codes, schema.qis), schema.qis)

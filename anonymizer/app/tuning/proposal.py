@@ -1,4 +1,4 @@
-"""The recommended setting as a settings file that `anonymizer serve` takes."""
+"""Proposal: the recommended configuration as a settings file for `anonymizer serve`."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from anonymizer.settings import StreamSettings
 from anonymizer.settings.stream_attributes import RESERVED
 
 _MOST_STEPS = 1000
-"""Values that a number is told apart by, where it is not whole."""
+"""Most steps in the domain of a number that is not whole."""
 
 
 def proposal_for_stream(
@@ -27,29 +27,29 @@ def proposal_for_stream(
     *,
     target: str | None = None,
 ) -> str:
-    """Return the stream with the recommended promise, the rest of it as it is.
+    """Return the settings of a stream with the recommended promise.
 
     Parameters
     ----------
     target
-        What a model was to learn; None: nothing was said of that.
+        The target of the search; None: there was none.
 
     Raises
     ------
     SettingsError
-        If it is none that a stream can have.
+        If a stream cannot have it.
     """
-    said = settings.model_dump(mode="json", exclude_unset=True)
+    fields = settings.model_dump(mode="json", exclude_unset=True)
     if MODELS[settings.model].methods != MODELS[configuration.model].methods:
         for key in ("method", "target", "labels"):
-            said.pop(key, None)  # it is none of the other's
+            fields.pop(key, None)  # other models do not have it
     if configuration.model == "cells" and target is not None:
-        said["target"] = target
-    for attribute in said["attributes"]:
-        if attribute.get("time_of_day"):  # its domain is declared by that
+        fields["target"] = target
+    for attribute in fields["attributes"]:
+        if attribute.get("time_of_day"):  # this declares its domain
             for key in ("lo", "hi"):
                 attribute.pop(key, None)
-    return _proposal(said, configuration, promise, note=())
+    return _proposal(fields, configuration, promise, note=())
 
 
 def proposal_for_table(
@@ -61,27 +61,27 @@ def proposal_for_table(
     target: str | None = None,
     banded: Sequence[str] = (),
 ) -> str:
-    """Return a stream whose records are like the rows of a table.
+    """Return the settings of a stream whose records are like the rows of a table.
 
     Parameters
     ----------
     schema
-        The quasi-identifiers that are published, and the sensitive attributes.
+        Schema of the published quasi-identifiers and the sensitive attributes.
     target
-        Column that a model was to learn; None: there was none.
+        Target column of the search; None: there was none.
     banded
-        Sensitive attributes whose codes are bands of a number.
+        Numeric sensitive attributes whose codes are bands.
 
     Raises
     ------
     SettingsError
-        If no stream can have such attributes.
+        If a stream cannot have such attributes.
     """
     qis = [_attribute(qi, "qi") for qi in schema.qis]
     sensitive = [_attribute(each, "sensitive") for each in schema.sensitive]
     tells = [[schema.qis[j].name for j in source] for source in schema.sources]
     tells[-1] += [each.name for each in schema.sensitive]
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "name": "".join(c if c.isascii() and c.isalnum() else "-" for c in name)[:64] or "table",
         "sources": [
             {"name": f"source-{i}", "tells": names} for i, names in enumerate(tells, start=1)
@@ -89,34 +89,34 @@ def proposal_for_table(
         "attributes": [*qis, *sensitive],
     }
     notes = [
-        "Domains that were not declared are those of the table's own values: look at them.",
+        "Domains that were not declared are those of the values in the table: check them.",
         *(f"{each}: sources must send the number of its band, from 0." for each in banded),
     ]
     if configuration.model == "cells":
         known = target in {each.name for each in schema.sensitive}
-        said["target"] = target if known else ""
+        fields["target"] = target if known else ""
         if target is not None and not known:
-            notes.append("What the tree learned is no attribute here: cells are only small.")
-    return _proposal(said, configuration, promise, note=notes)
+            notes.append("The target is not an attribute here: the tree learns nothing.")
+    return _proposal(fields, configuration, promise, note=notes)
 
 
 def _proposal(
-    said: Mapping[str, Any],
+    fields: Mapping[str, Any],
     configuration: Configuration,
     promise: Promise,
     *,
     note: Sequence[str],
 ) -> str:
-    notes = ["The setting that `anonymizer tune` recommends.", *note]
+    notes = ["The settings that `anonymizer tune` recommends.", *note]
     left_out = set(configuration.without)
     stream = {
-        **said,
+        **fields,
         "model": configuration.model,
-        "promise": {**said.get("promise", {}), **_promise(promise)},
-        "attributes": [each for each in said["attributes"] if each["name"] not in left_out],
+        "promise": {**fields.get("promise", {}), **_promise(promise)},
+        "attributes": [each for each in fields["attributes"] if each["name"] not in left_out],
         "sources": [
             {**source, "tells": [name for name in source["tells"] if name not in left_out]}
-            for source in said["sources"]
+            for source in fields["sources"]
             if set(source["tells"]) - left_out
         ],
     }
@@ -126,7 +126,11 @@ def _proposal(
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         key = ".".join(str(part) for part in first["loc"])
         raise SettingsError(f"{key}: {first['msg'].removeprefix('Value error, ')}") from None
-    lines = [*(f"# {each}" for each in notes), "", "# No positions: leave this out where some are."]
+    lines = [
+        *(f"# {each}" for each in notes),
+        "",
+        "# No positions. Delete this line if there are inputs of positions.",
+    ]
     return "\n".join([*lines, "inputs = []", "", *_tables(["streams"], [stream])]) + "\n"
 
 
@@ -136,24 +140,24 @@ def _promise(promise: Promise) -> dict[str, Any]:
 
 
 def _attribute(attribute: Attribute, role: str) -> dict[str, Any]:
-    said: dict[str, Any] = {"name": attribute.name, "role": role}
+    fields: dict[str, Any] = {"name": attribute.name, "role": role}
     if attribute.name in RESERVED:
-        said["published_as"] = f"{attribute.name}_"
+        fields["published_as"] = f"{attribute.name}_"
     real = np.arange(attribute.size) != attribute.missing
     if not attribute.numeric:
         labels = [label for label, is_real in zip(attribute.label, real, strict=True) if is_real]
         if attribute.missing != NO_CODE:
-            said["missing"] = attribute.label[attribute.missing]
-        return {**said, "values": labels}
+            fields["missing"] = attribute.label[attribute.missing]
+        return {**fields, "values": labels}
     position = attribute.position[real]
     lo, hi, step = float(position[0]), float(position[-1]), _step(attribute)
     first, last = floor(lo / step + 1e-9), ceil(hi / step - 1e-9)
     last = max(last, first + 1)
-    return {**said, "lo": _short(first * step), "hi": _short(last * step), "step": _short(step)}
+    return {**fields, "lo": _short(first * step), "hi": _short(last * step), "step": _short(step)}
 
 
 def _step(attribute: Attribute) -> float:
-    """Return 1 for whole numbers, else what parts the domain finely enough."""
+    """Return 1 for whole numbers, otherwise a step that divides the domain finely enough."""
     real = attribute.position[np.arange(attribute.size) != attribute.missing]
     gaps = np.diff(real)
     if not len(gaps) or (real == np.round(real)).all():
@@ -167,7 +171,7 @@ def _short(number: float) -> float:
 
 
 def _tables(path: Sequence[str], tables: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the lines of an array of tables: its plain keys first, then the tables in it."""
+    """Return the lines of an array of tables: plain keys first, then nested tables."""
     lines = []
     for table in tables:
         lines.append(f"[[{'.'.join(path)}]]")
@@ -188,11 +192,11 @@ def _key(key: str) -> str:
 
 
 def _value(value: object) -> str:
-    """Return a value as TOML; a table in it in one line."""
+    """Return a value as TOML, with tables inline."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + " }"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_value(each) for each in value) + "]"
-    if isinstance(value, str):  # of JSON's text, TOML takes all but this as it is
+    if isinstance(value, str):  # the one character that JSON text allows and TOML does not
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return json.dumps(value)

@@ -1,4 +1,4 @@
-"""The configurations that a search tries."""
+"""Grid of the configurations that a search tries."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ Names: TypeAlias = tuple[str, ...]
 
 
 class Configuration(BaseModel):
-    """One promise, and how it is kept.
+    """A promise and its model.
 
-    `without` are quasi-identifiers that are not published at all.
+    `without` are quasi-identifiers that are left out of the release.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -38,11 +38,11 @@ class Space:
     k
         Each 2 or more.
     l
-        Empty: from 1 to k. Beyond k none is tried.
+        Empty: from 1 to k. Values above k are not tried.
     d
-        Empty: what each model asks for by itself.
+        Empty: the default of each model.
     without
-        Quasi-identifiers that are left out; the empty tuple: none of them.
+        Sets of quasi-identifiers to leave out; the empty tuple leaves out none.
     """
 
     models: Sequence[str]
@@ -52,24 +52,24 @@ class Space:
     without: Sequence[Names] = ((),)
 
     def configurations(self, *, sensitive: bool) -> list[Configuration]:
-        """Return the grid, each once: the promises that say nothing new are not in it.
+        """Return the configurations of the grid, without duplicates.
 
         Parameters
         ----------
         sensitive
-            Whether there is a sensitive attribute; without one l is 1.
+            Whether there is a sensitive attribute. Without one, l is 1.
 
         Raises
         ------
         SettingsError
-            If a model is unknown, or nothing is left to try.
+            If a model is unknown, or there is nothing to try.
         """
         if astray := [model for model in self.models if model not in MODELS]:
             raise SettingsError(f"model: {astray[0]}: must be one of {', '.join(MODELS)}")
         if any(number < 1 for number in (*self.l, *self.d)) or any(k < 2 for k in self.k):
             raise SettingsError("k is at least 2, d and l are at least 1")
         if not sensitive and any(number > 1 for number in self.l):
-            raise SettingsError("l: needs a sensitive attribute")
+            raise SettingsError("l: requires a sensitive attribute")
         found = list(
             dict.fromkeys(
                 Configuration(model=model, k=k, d=d, l=diverse, without=without)
@@ -81,7 +81,9 @@ class Space:
             )
         )
         if not found:
-            raise SettingsError("no configuration is left: l is at most k, and 2 or more with kld")
+            raise SettingsError(
+                "there is no configuration to try: l is at most k, and 2 or more with kld"
+            )
         return found
 
     def _l(self, model: str, k: int, *, sensitive: bool) -> Iterator[int]:

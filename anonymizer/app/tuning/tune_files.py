@@ -1,4 +1,4 @@
-"""The files of a search."""
+"""Result files of a search."""
 
 import csv
 import io
@@ -20,12 +20,12 @@ JOURNAL, TABLE, REPORT, PLOT, PROPOSAL = (
 
 
 def folder(path: Path) -> Path:
-    """Return a folder that is there.
+    """Return a folder, created if it does not exist.
 
     Raises
     ------
     InputError
-        If it cannot be made.
+        If it cannot be created.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -35,17 +35,18 @@ def folder(path: Path) -> Path:
 
 
 def write_results(report: TuneReport, proposal: str | None, out: Path) -> list[Path]:
-    """Write all files or none; return which.
+    """Write all files or none, and return their paths.
 
     Parameters
     ----------
     proposal
-        The recommended setting as TOML; None: there is none, and one of an earlier search goes.
+        The recommended settings as TOML. None: there are none; a file of an earlier search is
+        deleted.
 
     Raises
     ------
     InputError
-        If one cannot be written.
+        If a file cannot be written.
     """
     parts = {
         out / TABLE: Part(partial(_write, text=table_of(report))),
@@ -61,7 +62,7 @@ def write_results(report: TuneReport, proposal: str | None, out: Path) -> list[P
 
 
 def table_of(report: TuneReport) -> str:
-    """Return all trials as csv, in the report's order."""
+    """Return all trials as csv, in the order of the report."""
     rows = [_row(trial) for trial in report.trials]
     file = io.StringIO(newline="")
     written = csv.DictWriter(file, list(rows[0]), lineterminator="\n")

@@ -1,4 +1,4 @@
-"""The results of a search: what is recommended, what is not, and why."""
+"""Report of a search: its trials in order, the front and the recommendation."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -11,21 +11,21 @@ from anonymizer.app.tuning.trial import Trial
 
 Sort = Literal["score", "deletion"]
 MAY_LOSE = 0.02
-"""By how much a score may be below that of the records as they are, where nothing is said."""
+"""Default of how far a score may be below the score with the original records."""
 
 
 class Judged(Trial):
-    """A trial in its place.
+    """A trial and its evaluation.
 
     Attributes
     ----------
     within
-        Whether it keeps the bounds on score and deletion.
+        Whether score and deletion are within the bounds.
     front
         Whether no other trial keeps as large a k, d and l, deletes as little and scores as high
         (without a target: loses as little), and is better in one of these.
     recommended
-        Whether this is the one.
+        Whether it is the recommended trial.
     """
 
     within: bool
@@ -34,23 +34,23 @@ class Judged(Trial):
 
 
 class TuneReport(BaseModel):
-    """All trials, those within the bounds first, and what they are measured by.
+    """All trials, those within the bounds first, and how they were measured.
 
     Attributes
     ----------
     name
         File name of the table, or name of the stream.
     n, n_windows, n_judged
-        Records that were anonymized, in how many windows, and records held out.
+        Number of records that were anonymized, of their windows, and of records held out.
     target, learner
-        What was learned, and by which model.
+        Target and kind of the model.
     original_score, guessing_score
-        Of a model that learned from the records as they are, and of who says what is most
-        frequent.
+        Score of a model trained on the original records, and of always guessing the most frequent
+        class.
     min_score, max_deletion, sort
         The bounds, and the order of `trials`.
     left_out
-        Of a stream, parts that are in no window, by reason.
+        For a stream, number of parts that are in no window, by reason.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -72,7 +72,7 @@ class TuneReport(BaseModel):
 
     @property
     def recommended(self) -> Judged | None:
-        """The trial that is recommended; None: none is within the bounds."""
+        """The recommended trial, or None if no trial is within the bounds."""
         return next((trial for trial in self.trials if trial.recommended), None)
 
     @property
@@ -97,7 +97,7 @@ def report_of(
     Parameters
     ----------
     min_score
-        None: `MAY_LOSE` below that of the records as they are.
+        None: `MAY_LOSE` below the score with the original records.
     """
     original = score_of_original(bench)
     if min_score is None and original is not None:
@@ -133,19 +133,19 @@ def report_of(
 
 
 def is_within(trial: Trial, *, min_score: float | None, max_deletion: float) -> bool:
-    """Return whether a trial keeps the bounds; one that publishes nothing never does."""
+    """Return whether a trial is within the bounds; one that publishes nothing never is."""
     if trial.state != "tried" or not trial.n_classes or trial.deletion > max_deletion:
         return False
     return min_score is None or (trial.score is not None and trial.score >= min_score)
 
 
 def recommended(trials: Sequence[Trial]) -> Trial | None:
-    """Return the most private of trials within the bounds; None: there is none.
+    """Return the most private of the trials within the bounds, or None.
 
     Notes
     -----
-    By k times l, the odds against who points at a record of a class and names the sensitive
-    value; then d, the score and the loss, then the larger k.
+    The order is by k times l, the odds against an adversary who picks a record of a class and
+    guesses the sensitive value; then by d, score, loss, deletion and k.
     """
 
     def privacy(trial: Trial) -> tuple[float, ...]:
@@ -163,9 +163,9 @@ def recommended(trials: Sequence[Trial]) -> Trial | None:
 
 
 def front(trials: Sequence[Trial]) -> list[Trial]:
-    """Return the trials that no other one is better than, all things considered; see `Judged`.
+    """Return the trials that no other trial dominates; see `Judged`.
 
-    O(trials squared).
+    Quadratic in the number of trials.
     """
     tried = [trial for trial in trials if trial.state == "tried" and trial.n_classes]
     merits = [_merits(trial) for trial in tried]

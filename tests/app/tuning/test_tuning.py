@@ -532,7 +532,7 @@ def test_l_counts_bands_where_they_are_declared_and_never_the_marker(tmp_path: P
 @pytest.mark.parametrize(
     ("target", "bands", "said"),
     [
-        ("age", {}, "target: must be no quasi-identifier"),
+        ("age", {}, "target: must not be a quasi-identifier"),
         ("well", {"age": [1.0]}, "bands: age"),
         ("well", {"dose": [2.0, 1.0]}, "bands: dose"),
     ],
