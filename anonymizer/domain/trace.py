@@ -12,7 +12,7 @@ from anonymizer.errors import InputError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """The usable rows of a recorded trace, by time; rows of one instant keep the file's order.
+    """The valid rows of a recorded trace, by time; rows of one instant keep the file's order.
 
     Attributes
     ----------
@@ -23,16 +23,16 @@ class Trace:
     ts
         Unix seconds, finite, never falling, shape (n,).
     lat, lon
-        Degrees as recorded, finite but not judged further, shape (n,); NaN throughout in a
-        trace that names nodes.
+        Degrees as recorded, finite but not checked further, shape (n,); all NaN in a trace
+        that names nodes.
     node
-        Node names, shape (n,): int64 where all are integers, else text; None in a trace of
+        Node names, shape (n,): int64 if all are integers, else text; None in a trace of
         coordinates.
     n_unusable
-        Rows of the file that are not here because a value is missing, NaN or infinite.
+        Rows that were left out because a value is missing, NaN or infinite.
     readings
-        What the devices sensed, by the name of the column: finite, NaN for no reading, each of
-        shape (n,). Those that were asked for.
+        The requested readings by name of the column: finite, NaN for no reading, each of
+        shape (n,).
     """
 
     device_id: tuple[str, ...]
@@ -46,7 +46,7 @@ class Trace:
 
     @property
     def n_rows(self) -> int:
-        """Number of usable rows."""
+        """Number of valid rows."""
         return len(self.ts)
 
     @property
@@ -55,7 +55,7 @@ class Trace:
         return len(self.device_id)
 
     def __repr__(self) -> str:
-        """Say nothing of who or where."""
+        """Reveal neither device nor place."""
         return f"Trace({self.n_rows} rows, {self.n_devices} devices)"
 
 

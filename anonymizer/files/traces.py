@@ -36,7 +36,7 @@ def read_trace(path: str | Path, *, readings: Sequence[str] = ()) -> Trace:
     ------
     InputError
         If the file is missing or damaged, lacks a column, or holds what cannot be understood.
-        The message says how many rows, never what is in them.
+        The message gives the number of rows, never their content.
 
     Notes
     -----
@@ -226,7 +226,7 @@ def _names(path: Path, frame: pl.DataFrame, name: str) -> pl.Series:
 
 def _node_names(names: pl.Series) -> NodeNames:
     integers = names.cast(pl.Int64, strict=False)
-    # As networks name their nodes: 007 is text, for it could not be told from 7 afterwards.
+    # As for the nodes of networks: 007 is text, since it could not be distinguished from 7.
     if integers.null_count() == 0 and (integers.cast(pl.String) == names).all():
         return integers.to_numpy()
     return names.to_numpy().astype(np.str_)

@@ -26,8 +26,8 @@ Kind = TypeVar("Kind", bound=np.generic)
 def node_ids(names: Iterable[object]) -> NodeNames:
     """Return a source's own names as one array: int64 where all are integers, else text.
 
-    Text that spells an integer the canonical way counts as one (GraphML knows text alone);
-    `007` does not, for it could not be told from `7` afterwards.
+    Text that spells an integer in the canonical way counts as an integer, because GraphML has
+    text only; `007` does not, because it could not be distinguished from `7` afterwards.
     """
     texts = [str(name) for name in names]
     try:
@@ -66,18 +66,18 @@ def from_arrays(
     forward: BoolArray,
     backward: BoolArray,
 ) -> RoadNetwork:
-    """Build a network from roads; neighbours stand in the order in which roads first name them.
+    """Build a network from roads; neighbours are in the order in which roads first name them.
 
     Parameters
     ----------
     node_id, lat, lon
         The nodes, shape (n,): unique ids; WGS84 degrees, or NaN throughout.
     u, v
-        Ends of each road, shape (m,), indices of nodes. The same pair may come again, in either
-        direction: of parallel roads the shortest that may be driven is kept, for each direction
-        of travel. Roads from a node to itself are dropped.
+        Ends of each road as indices of nodes, shape (m,). A pair may occur again, in either
+        direction: of parallel roads the shortest drivable one is kept for each direction of
+        travel. Loops are dropped.
     length_m
-        Shape (m,); NaN where unknown: then the great circle between the ends, or
+        Shape (m,); NaN if unknown: then the great-circle distance between the ends is used, or
         `UNKNOWN_LENGTH_M` in a network without coordinates.
     speed_mps
         Free-flow speed, shape (m,).
@@ -87,8 +87,8 @@ def from_arrays(
     Raises
     ------
     InputError
-        If ids repeat, a coordinate is missing or off the earth, or a length or speed is none.
-        The message does not know the source.
+        If ids repeat, a coordinate is missing or not on the earth, or a length or speed is
+        invalid. The message does not name the source.
 
     Notes
     -----
@@ -117,10 +117,10 @@ def from_arcs(
     speed_mps: FloatArray,
     drivable: BoolArray,
 ) -> RoadNetwork:
-    """Build a network from arcs; neighbours stand in the order in which arcs first name them.
+    """Build a network from arcs; neighbours are in the order in which arcs first name them.
 
-    As `from_arrays`, for sources that own an adjacency order: each road must be listed as an
-    arc out of both of its ends.
+    As `from_arrays`, for sources with an adjacency order of their own: each road must be listed
+    as an arc from both of its ends.
     """
     n_nodes = len(node_id)
     _check_nodes(node_id, lat, lon)
@@ -178,7 +178,7 @@ def _complete_lengths(
 def _simple_arcs(
     n_nodes: int, tail: IntArray, head: IntArray, length_m: FloatArray, drivable: BoolArray
 ) -> IntArray:
-    """Return which arcs stay, sorted by tail and then by where their pair was first listed."""
+    """Return the arcs to keep, sorted by tail and then by the first occurrence of their pair."""
     arc = np.flatnonzero(tail != head)
     pair = tail[arc] * n_nodes + head[arc]
     arc = arc[np.lexsort((length_m[arc], ~drivable[arc], pair))]
