@@ -111,7 +111,7 @@ class Windows:
         return len(self._open)
 
     @property
-    def n_over(self) -> int:
+    def n_due(self) -> int:
         """Number of closed windows that `due` has not returned yet."""
         return len(self._closed)
 

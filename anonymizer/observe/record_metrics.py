@@ -70,7 +70,7 @@ class RecordCollector(Collector):
         accounts: list[tuple[str, StreamAccounts, int]] = [
             (state.stream.settings.name, state.accounts, state.n_held) for state in flow.states
         ]
-        for stream, ledger, n_held in [*accounts, (UNMATCHED, flow.stray, 0)]:
+        for stream, ledger, n_held in [*accounts, (UNMATCHED, flow.unmatched, 0)]:
             received.add_metric([stream], ledger.n_received)
             held.add_metric([stream], n_held)
             imbalance.add_metric([stream], ledger.n_received - ledger.n_settled - n_held)

@@ -139,7 +139,7 @@ def test_a_window_that_closed_before_a_restart_is_due_after_it() -> None:
     for ts in (1, 6, 12):
         before.place(0, ts, now=FAR, at_s=0)
     after = Windows(rule(), before.newest, at_s=9, floor=before.floor, opened=iter([0, 1, 2]))
-    assert (after.n_over, after.n_open) == (2, 1)
+    assert (after.n_due, after.n_open) == (2, 1)
     assert after.due(at_s=9) == before.due(at_s=9) == [0, 1]
 
 

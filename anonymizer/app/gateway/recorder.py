@@ -18,8 +18,8 @@ from anonymizer.pipeline.records.declaration import Stream, declare
 from anonymizer.pipeline.records.flow import UNMATCHED, Due, RecordFlow
 from anonymizer.pipeline.records.inbox import RecordInbox
 from anonymizer.pipeline.records.stages import (
-    Means,
-    Pace,
+    StageContext,
+    StageSignals,
     close_stage,
     intake_stage,
     publish_stage,
@@ -106,7 +106,7 @@ class Recorder:
             self._log.warning("parts of undeclared streams suppressed", parts=n_retired)
         self.inbox = RecordInbox(settings.tick.queue_limit, stream_of=self.flow.stream_of)
         self._threads = OneThread("store"), OneThread("anonymize")
-        self._means = Means(
+        self._context = StageContext(
             flow=self.flow,
             in_store=self._threads[0],
             in_worker=self._threads[1],
@@ -153,18 +153,21 @@ class Recorder:
 
         Unpublished classes and open windows stay in the store.
         """
-        pace, drain_s = Pace(), self._settings.tick.drain_s
+        signals, drain_s = StageSignals(), self._settings.tick.drain_s
         try:
             async with asyncio.TaskGroup() as group:
                 link = group.create_task(self._link.run(), name="records link")
                 intake, closing, publishing = stages = [
                     group.create_task(stage, name=name)
                     for name, stage in (
-                        ("intake", intake_stage(self._means, self.inbox, self._link, pace)),
-                        ("close windows", close_stage(self._means, pace, tell=self._log_window)),
+                        ("intake", intake_stage(self._context, self.inbox, self._link, signals)),
+                        (
+                            "close windows",
+                            close_stage(self._context, signals, on_closed=self._log_window),
+                        ),
                         (
                             "publish classes",
-                            publish_stage(self._means, self._link, pace, timeout_s=drain_s),
+                            publish_stage(self._context, self._link, signals, timeout_s=drain_s),
                         ),
                     )
                 ]
@@ -173,11 +176,11 @@ class Recorder:
                     async with asyncio.timeout(drain_s):
                         await self._link.stop_receiving()
                         self.inbox.close()
-                        pace.drain.set()
-                        pace.over.set()
+                        signals.drain.set()
+                        signals.over.set()
                         await asyncio.wait([intake, closing])
-                        pace.last.set()
-                        pace.closed.set()
+                        signals.last.set()
+                        signals.closed.set()
                         await asyncio.wait([publishing])
                 except TimeoutError:
                     for stage in stages:

@@ -162,7 +162,7 @@ def joined_windows(
 
 def _complete(stream: Stream, joined: Joined, left_out: Counter[str]) -> Joined:
     needed = [i for i, source in enumerate(stream.settings.sources) if source.needed]
-    kept = np.flatnonzero(joined.told[:, needed].all(axis=1))
+    kept = np.flatnonzero(joined.reported[:, needed].all(axis=1))
     if len(kept) < joined.n:
         left_out[_named(Outcome.SUPPRESSED__INCOMPLETE)] += joined.n - len(kept)
     return Joined(
@@ -170,7 +170,7 @@ def _complete(stream: Stream, joined: Joined, left_out: Counter[str]) -> Joined:
         [joined.vehicle[i] for i in kept.tolist()],
         joined.person[kept],
         joined.n_parts[kept],
-        joined.told[kept],
+        joined.reported[kept],
     )
 
 
@@ -214,7 +214,7 @@ def bench_of_stream(stream: Stream, recorded: Recorded, trained: Trained, *, see
 def _window(stream: Stream, joined: Joined, column: int | None) -> Window:
     first, behind = len(stream.schema.qis), len(stream.schema.qis) + len(stream.schema.sensitive)
     cells = joined.cells.copy()
-    cells[:, first:behind] = stream.judged(cells[:, first:behind])
+    cells[:, first:behind] = stream.schema_codes(cells[:, first:behind])
     records = Records(
         np.ascontiguousarray(cells[:, :first]),
         np.ascontiguousarray(cells[:, first:behind]),

@@ -135,7 +135,7 @@ def anonymize(
     sensitive = np.ascontiguousarray(joined.cells[chosen, n_qis:n_published_columns])
     records = Records(
         np.ascontiguousarray(joined.cells[chosen, :n_qis]),
-        stream.judged(sensitive),
+        stream.schema_codes(sensitive),
         np.unique(joined.person[chosen], return_inverse=True)[1].astype(np.int32),
     )
     vehicles = [joined.vehicle[i] for i in chosen.tolist()]
@@ -198,7 +198,7 @@ def anonymize(
 def _complete(stream: Stream, joined: Joined) -> tuple[UInt8Array, IntArray]:
     """Return the outcome of each record so far, and the records with all needed sources."""
     needed = [i for i, source in enumerate(stream.settings.sources) if source.needed]
-    complete = joined.told[:, needed].all(axis=1)
+    complete = joined.reported[:, needed].all(axis=1)
     outcome = np.where(complete, Outcome.SUPPRESSED__NO_CLASS, Outcome.SUPPRESSED__INCOMPLETE)
     return outcome.astype(np.uint8), np.flatnonzero(complete)
 
@@ -249,7 +249,7 @@ def warm_up(stream: Stream, model: WindowModel) -> None:
         vehicle=[i.to_bytes(8, "big") for i in range(n)],
         person=number,
         n_parts=np.ones(n, np.int64),
-        told=np.ones((n, len(stream.settings.sources)), np.bool_),
+        reported=np.ones((n, len(stream.settings.sources)), np.bool_),
     )
     anonymize(
         stream,

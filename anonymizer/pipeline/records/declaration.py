@@ -1,4 +1,4 @@
-"""From the settings of a stream to what its flow works with."""
+"""The declaration of a stream: what its flow needs, derived from the settings."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ from anonymizer.settings import AttributeSettings, StreamSettings
 
 _HOUR_S = 3600.0
 MOST_CLASSES = 100
-"""Categories of what a tree learns: with more it is no class."""
+"""Most categories of the target of a decision tree."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -34,27 +34,28 @@ class Stream:
     Attributes
     ----------
     settings, promise, rule
-        As set.
+        The settings, and the promise and the windows that follow from them.
     schema
-        What is judged; of sensitive numbers with bands these.
+        The attributes that the criteria are checked on. A sensitive number with bands is
+        represented by its bands.
     sensitive, measures
-        The columns of a joined record are its quasi-identifiers, then its sensitive attributes,
-        then its measures.
-    judged_as
-        Of each sensitive attribute, the code in `schema` of each of its codes.
+        Sensitive attributes as reported, and measures. The columns of a joined record are its
+        quasi-identifiers, then its sensitive attributes, then its measures.
+    schema_code_of
+        For each sensitive attribute, the code in `schema` of each of its codes.
     readers
-        Of each source.
+        Reader of each source.
     columns_of
-        The columns that each source tells, in the order in which its reader does.
+        The columns that each source reports, in the order of its reader.
     shape
-        Equal for two declarations under which stored parts mean the same.
+        Digest that is equal for two declarations under which stored parts mean the same.
     """
 
     settings: StreamSettings
     schema: Schema
     sensitive: tuple[Attribute, ...]
     measures: tuple[Attribute, ...]
-    judged_as: tuple[Int32Array, ...]
+    schema_code_of: tuple[Int32Array, ...]
     promise: Promise
     rule: WindowRule
     readers: tuple[PartReader, ...]
@@ -66,21 +67,21 @@ class Stream:
         """The columns of a joined record."""
         return (*self.schema.qis, *self.sensitive, *self.measures)
 
-    def judged(self, codes: Int32Array) -> Int32Array:
-        """Return codes of the sensitive attributes as `schema` has them, shape as `codes`."""
-        judged = np.empty_like(codes)
-        for j, judged_as in enumerate(self.judged_as):
-            judged[:, j] = judged_as[codes[:, j]]
-        return judged
+    def schema_codes(self, codes: Int32Array) -> Int32Array:
+        """Return the codes in `schema` for codes of the sensitive attributes, same shape."""
+        converted = np.empty_like(codes)
+        for j, schema_code_of in enumerate(self.schema_code_of):
+            converted[:, j] = schema_code_of[codes[:, j]]
+        return converted
 
     @property
     def shown_as(self) -> dict[str, str]:
-        """What messages call each attribute, by its name."""
+        """Name of each attribute in published messages, by its declared name."""
         return {a.name: a.shown_as for a in self.settings.attributes}
 
     @property
     def lasting(self) -> tuple[str, ...]:
-        """Names of the attributes that stay the same from window to window."""
+        """Names of the attributes that do not change from window to window."""
         return tuple(a.name for a in self.settings.attributes if a.lasting)
 
 
@@ -92,12 +93,12 @@ def declare(
     Parameters
     ----------
     branches
-        Of the hierarchy of each attribute that has one, by its name.
+        Branches of the hierarchies, by the name of the attribute.
 
     Raises
     ------
     SettingsError
-        If a domain cannot be, or no class could ever keep the promise.
+        If a domain is invalid, or if no class could ever keep the promise.
     """
     trees = branches or {}
     of: dict[str, Attribute] = {}
@@ -105,34 +106,35 @@ def declare(
         try:
             of[declared.name] = _attribute(declared, trees.get(declared.name, ()))
         except ValueError as error:
-            raise _mistake(settings, f"attributes: {declared.name}: {error}") from None
+            raise _settings_error(settings, f"attributes: {declared.name}: {error}") from None
     by_role = {
         role: [a.name for a in settings.attributes if a.role == role]
         for role in ("qi", "sensitive", "measure")
     }
-    _possible(settings, [of[name] for name in by_role["qi"]], settings.promise.d, "d")
+    _check_feasible(settings, [of[name] for name in by_role["qi"]], settings.promise.d, "d")
     bands_of = {a.name: a.bands for a in settings.attributes}
     sensitive = [of[name] for name in by_role["sensitive"]]
-    judged = [_judged(attribute, bands_of[attribute.name]) for attribute in sensitive]
-    _possible(settings, [attribute for attribute, _ in judged], settings.promise.l, "l")
+    in_schema = [_in_schema(attribute, bands_of[attribute.name]) for attribute in sensitive]
+    _check_feasible(settings, [attribute for attribute, _ in in_schema], settings.promise.l, "l")
     learned = of.get(settings.learned or "") if settings.model == "cells" else None
-    if learned is not None and len(learned.label) > MOST_CLASSES + 1:  # the marker beside
-        raise _mistake(settings, f"target: {learned.name} has more than {MOST_CLASSES} values")
-    place = {name: i for i, name in enumerate(name for role in by_role.values() for name in role)}
+    if learned is not None and len(learned.label) > MOST_CLASSES + 1:  # plus the missing marker
+        problem = f"target: {learned.name} has more than {MOST_CLASSES} values"
+        raise _settings_error(settings, problem)
+    column = {name: i for i, name in enumerate(name for role in by_role.values() for name in role)}
     n_qis = len(by_role["qi"])
-    columns_of = tuple(tuple(place[name] for name in s.tells) for s in settings.sources)
+    columns_of = tuple(tuple(column[name] for name in s.tells) for s in settings.sources)
     step_of = {a.name: (a.step, a.missing, a.time_of_day) for a in settings.attributes}
-    known = (tuple(c for c in columns if c < n_qis) for columns in columns_of)
+    qis_of = (tuple(c for c in columns if c < n_qis) for columns in columns_of)
     return Stream(
         settings=settings,
         schema=Schema(
             qis=tuple(of[name] for name in by_role["qi"]),
-            sensitive=tuple(attribute for attribute, _ in judged),
-            sources=tuple(columns for columns in known if columns),
+            sensitive=tuple(attribute for attribute, _ in in_schema),
+            sources=tuple(columns for columns in qis_of if columns),
         ),
         sensitive=tuple(sensitive),
         measures=tuple(of[name] for name in by_role["measure"]),
-        judged_as=tuple(judged_as for _, judged_as in judged),
+        schema_code_of=tuple(code_of for _, code_of in in_schema),
         promise=settings.promise.promise,
         rule=WindowRule(
             length_s=settings.window_s,
@@ -164,33 +166,33 @@ def _attribute(declared: AttributeSettings, branches: Sequence[Branch]) -> Attri
     return categories(declared.name, order, branches=branches, marker=declared.missing)
 
 
-def _judged(attribute: Attribute, bands: Sequence[float]) -> tuple[Attribute, Int32Array]:
-    """Return what an attribute is judged as, and its code there for each of its codes."""
+def _in_schema(attribute: Attribute, bands: Sequence[float]) -> tuple[Attribute, Int32Array]:
+    """Return a sensitive attribute as the schema has it, and its code there for each code."""
     if bands:
         return in_bands(attribute, bands)
     return attribute, np.arange(attribute.size, dtype=np.int32)
 
 
-def _possible(
+def _check_feasible(
     settings: StreamSettings, attributes: Sequence[Attribute], least: int, name: str
 ) -> None:
-    """Refuse a promise that not even all records of the world could keep."""
+    """Refuse a promise of more values than the domain of an attribute has."""
     for attribute in attributes:
         n_values = attribute.size - (attribute.missing != NO_CODE)
         if n_values < least:
-            raise _mistake(
+            raise _settings_error(
                 settings,
                 f"promise.{name}: {attribute.name} has {n_values} values, {name} = {least}",
             )
 
 
-def _mistake(settings: StreamSettings, what: str) -> SettingsError:
-    return SettingsError(f"streams: {settings.name}: {what}")
+def _settings_error(settings: StreamSettings, problem: str) -> SettingsError:
+    return SettingsError(f"streams: {settings.name}: {problem}")
 
 
 def _shape(settings: StreamSettings, of: Mapping[str, Attribute]) -> str:
-    """Return a digest of what gives codes, columns and windows their meaning."""
-    said = [
+    """Return a digest of everything that gives codes, columns and windows their meaning."""
+    meaning = [
         (settings.window_s, settings.begin_s, settings.utc_offset_h, settings.per),
         [(s.name, s.tells) for s in settings.sources],
         [(a.name, a.role) for a in settings.attributes if a.lasting],
@@ -199,4 +201,4 @@ def _shape(settings: StreamSettings, of: Mapping[str, Attribute]) -> str:
             for name, a in of.items()
         ],
     ]
-    return hashlib.blake2b(repr(said).encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(repr(meaning).encode(), digest_size=16).hexdigest()

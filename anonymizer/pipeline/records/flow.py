@@ -1,7 +1,7 @@
-"""The records flow over its store: arrivals in, windows closed, messages out.
+"""The records flow on top of its store: messages in, windows closed, classes out.
 
-Everything here that changes something is one transaction of the store, and what is in memory
-follows it: all of it is to be called from one thread at a time.
+Every method that changes anything is one transaction of the store, and the state in memory
+follows it. All methods must be called from one thread at a time, except `RecordFlow.anonymize`.
 """
 
 import hashlib
@@ -30,12 +30,12 @@ from anonymizer.pipeline.records.topics import RecordRouter
 from anonymizer.settings import LimitSettings
 
 UNMATCHED = ""
-"""Stands for a stream in the accounts of messages that belong to none."""
+"""Name of the accounts of messages that belong to no stream."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Due:
-    """A window that is over, and its records."""
+    """A window that is due to be closed, and its records."""
 
     stream: int
     window: int
@@ -48,15 +48,15 @@ class RecordFlow:
     Parameters
     ----------
     streams
-        As declared.
+        The declared streams.
     store
-        Where they go on from.
+        The store, from which the state is restored.
     limits
-        What one message may be at most.
+        Limits on a single message.
     max_unpublished
-        Classes of a stream that may wait for the broker; see `StoreSettings`.
+        Most classes of a stream that may wait to be published; see `StoreSettings`.
     at_s
-        Seconds of a clock that never runs back, now.
+        Current seconds of a monotonic clock.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class RecordFlow:
         self._store = store
         self._max_unpublished = max_unpublished
         self.states = [StreamState(stream, store, limits, at_s=at_s) for stream in streams]
-        self.stray = StreamAccounts(store.recall(UNMATCHED, shape="", n_sources=0).counts)
+        self.unmatched = StreamAccounts(store.recall(UNMATCHED, shape="", n_sources=0).counts)
         self.router = RecordRouter(
             [stream.settings for stream in streams],
             secret=store.secret,
@@ -81,22 +81,22 @@ class RecordFlow:
         self._is_recent = set(self._recent)
 
     @property
-    def n_over(self) -> int:
-        """Windows that are over and not looked at yet."""
-        return sum(state.windows.n_over for state in self.states)
+    def n_due(self) -> int:
+        """Number of windows that `due` would return."""
+        return sum(state.windows.n_due for state in self.states)
 
     def stream_of(self, topic: str) -> int:
-        """Return the number of a topic's stream, -1 where there is none."""
+        """Return the index of a topic's stream, -1 if there is none."""
         route = self.router.route(topic)
         return -1 if route is None else route.stream
 
     def take(self, arrived: Arrived, *, now: float, at_s: float) -> list[int]:
-        """Keep or settle what arrived; return the receipts that may be acknowledged.
+        """Store or settle a batch of messages; return the receipts that may be acknowledged.
 
         Parameters
         ----------
         now, at_s
-            The clock on the wall, and one that never runs back.
+            The wall clock in unix seconds, and the seconds of a monotonic clock.
         """
         receipts: list[int] = []
         digests = bytearray()
@@ -114,14 +114,14 @@ class RecordFlow:
         for stream, n in arrived.refused.items():
             self._settle(stream, Outcome.SUPPRESSED__OVERLOAD, n)
         taken = [state.taken() for state in self.states]
-        strays = Taken(UNMATCHED, (), (), (), None, self.stray.news())
-        self._store.take([t for t in (*taken, strays) if t.news], bytes(digests))
+        unmatched = Taken(UNMATCHED, (), (), (), None, self.unmatched.news())
+        self._store.take([t for t in (*taken, unmatched) if t.news], bytes(digests))
         while len(self._recent) > MOST_RECENT:
             self._is_recent.discard(self._recent.popleft())
         return receipts
 
     def due(self, *, at_s: float) -> list[Due]:
-        """Return the windows that are over and hold anything, oldest first."""
+        """Return the windows that are due and not empty, oldest first."""
         return [
             Due(number, window, joined)
             for number, state in enumerate(self.states)
@@ -129,7 +129,7 @@ class RecordFlow:
         ]
 
     def memories(self, due: Due) -> Mapping[bytes, bytes]:
-        """Return what is remembered of the vehicles of a window."""
+        """Return the stored histories of the vehicles of a window."""
         name = self.states[due.stream].stream.settings.name
         return self._store.memories(name, due.joined.vehicle)
 
@@ -141,7 +141,7 @@ class RecordFlow:
         time_left: Callable[[], float],
         clock: Callable[[], float],
     ) -> Closing:
-        """Return what is to become of a window. Takes long; changes nothing, in any thread."""
+        """Anonymize a window, which is slow; changes no state, so it may run in any thread."""
         state = self.states[due.stream]
         return anonymize(
             state.stream,
@@ -156,7 +156,7 @@ class RecordFlow:
         )
 
     def close(self, due: Due, closing: Closing, *, now: float) -> None:
-        """Keep what became of a window, and erase its parts."""
+        """Store the result of a window, and erase its parts."""
         state = self.states[due.stream]
         if state.n_waiting + len(closing.messages) > self._max_unpublished:
             closing = closing.withheld(Outcome.SUPPRESSED__UNDELIVERED)
@@ -181,18 +181,18 @@ class RecordFlow:
         )
 
     def waiting(self, *, limit: int) -> list[Waiting]:
-        """Return the classes that wait for the broker, oldest first."""
+        """Return the classes that wait to be published, oldest first."""
         return self._store.waiting(limit=limit)
 
     def published(self, taken: Sequence[Waiting], *, now: float) -> None:
-        """Settle the classes that the broker has taken."""
+        """Settle the classes that the broker has accepted."""
         news: dict[str, Mapping[str, int]] = {}
         for name in {waiting.stream for waiting in taken}:
             of_stream = [waiting.n_parts for waiting in taken if waiting.stream == name]
             state = next(
                 (state for state in self.states if state.stream.settings.name == name), None
             )
-            if state is None:  # declared no more
+            if state is None:  # no longer declared
                 news[name] = {label_of(Outcome.PUBLISHED): sum(of_stream)}
             else:
                 state.publish(n_classes=len(of_stream), n_parts=sum(of_stream))
@@ -211,7 +211,7 @@ class RecordFlow:
             state.accounts.settle(outcome)
 
     def _settle(self, stream: int, outcome: Outcome, n: int = 1) -> None:
-        accounts = self.stray if stream < 0 else self.states[stream].accounts
+        accounts = self.unmatched if stream < 0 else self.states[stream].accounts
         accounts.receive(n)
         accounts.settle(outcome, n)
 

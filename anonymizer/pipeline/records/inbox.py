@@ -1,4 +1,4 @@
-"""Where parts wait for the store, bounded."""
+"""The inbox of the records flow: a bounded queue of messages that wait for the store."""
 
 import asyncio
 from collections import Counter
@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 
 from anonymizer.pipeline.ports import Delivery
 
-AT_ONCE = 5_000
-"""Messages of one transaction at most: the rest of the program wants a turn, too."""
+MAX_BATCH = 5_000
+"""Most messages in one transaction, so that other tasks get a turn."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Arrived:
-    """What came since the last look.
+    """A batch of messages taken from the inbox.
 
     Attributes
     ----------
     deliveries
-        In order of arrival.
+        Messages in order of arrival.
     refused
-        Messages for which there was no room, by the number of their stream.
+        Number of messages refused since the last batch, by the index of their stream.
     """
 
     deliveries: Sequence[Delivery]
@@ -30,15 +30,16 @@ class Arrived:
 class RecordInbox:
     """A bounded queue of messages.
 
-    Messages at QoS 1 are never refused: the broker sends no more of them than the Receive Maximum
-    before they are acknowledged, which is when the store has them. The newest at QoS 0 are.
+    When it is full, the newest messages at QoS 0 are refused. Messages at QoS 1 never are: the
+    broker sends at most Receive Maximum of them before they are acknowledged, which happens
+    when they are in the store.
 
     Parameters
     ----------
     limit
-        Messages that wait at most.
+        Most messages that wait.
     stream_of
-        The number of a topic's stream, to count what is refused.
+        Returns the index of a topic's stream, for counting refused messages.
     """
 
     def __init__(self, limit: int, *, stream_of: Callable[[str], int]) -> None:
@@ -47,15 +48,15 @@ class RecordInbox:
         self._deliveries: list[Delivery] = []
         self._refused: Counter[int] = Counter()
         self._closed = False
-        self._something = asyncio.Event()
+        self._ready = asyncio.Event()
 
     @property
     def n_waiting(self) -> int:
-        """Messages that were not taken out yet."""
+        """Number of messages that have not been taken out yet."""
         return len(self._deliveries) + self._refused.total()
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
-        """Take in a batch."""
+        """Add a batch of messages; refuse those at QoS 0 that do not fit."""
         if len(self._deliveries) + len(deliveries) <= self._limit:
             self._deliveries += deliveries
         else:
@@ -64,21 +65,21 @@ class RecordInbox:
                     self._deliveries.append(delivery)
                 else:
                     self._refused[self._stream_of(delivery.topic)] += 1
-        self._something.set()
+        self._ready.set()
 
     def close(self) -> None:
-        """Let nobody wait any more: nothing will come."""
+        """Close the inbox: no more messages will come, and nobody waits any longer."""
         self._closed = True
-        self._something.set()
+        self._ready.set()
 
     async def take(self) -> Arrived | None:
-        """Return some of what waits as soon as there is something; None: closed, and empty."""
-        await self._something.wait()
+        """Return the next batch as soon as there is one; None: closed and empty."""
+        await self._ready.wait()
         if not self._deliveries and not self._refused:
             return None
-        arrived = Arrived(self._deliveries[:AT_ONCE], self._refused)
-        self._deliveries = self._deliveries[AT_ONCE:]
+        arrived = Arrived(self._deliveries[:MAX_BATCH], self._refused)
+        self._deliveries = self._deliveries[MAX_BATCH:]
         self._refused = Counter()
         if not self._deliveries and not self._closed:
-            self._something.clear()
+            self._ready.clear()
         return arrived

@@ -1,4 +1,4 @@
-"""The records of open windows: parts of one vehicle, each source's newest."""
+"""The join: records of open windows, each made of the newest part from every source."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,29 +14,29 @@ from anonymizer.pipeline.records.topics import KEY_BYTES
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Joined:
-    """The records of one window, in an order that says nothing of their arrival.
+    """The records of one window, in an order that does not reveal the order of arrival.
 
     Attributes
     ----------
     cells
-        Code of each record in each column, the missing marker where no source told it, shape
+        Code of each record in each column, the missing marker if no source reported it, shape
         (n, columns).
     vehicle
-        Key of each record: that of its vehicle, and of what tells it from others of the same;
-        no two are equal.
+        Unique key of each record: the key of its vehicle, followed by a time if a vehicle can
+        have several records.
     person
-        Number of its vehicle, from 0, shape (n,).
+        Index of its vehicle, from 0, shape (n,).
     n_parts
-        Parts that each record is made of, shape (n,).
-    told
-        Whether each source told something of it, shape (n, sources).
+        Number of parts that each record is made of, shape (n,).
+    reported
+        Whether each source reported a part of it, shape (n, sources).
     """
 
     cells: Int32Array
     vehicle: list[bytes]
     person: Int32Array
     n_parts: IntArray
-    told: BoolArray
+    reported: BoolArray
 
     @property
     def n(self) -> int:
@@ -45,16 +45,16 @@ class Joined:
 
 
 class OpenRecords:
-    """Joins parts as they come; about 0.5 kB a record.
+    """Joins parts as they arrive; about 0.5 kB a record.
 
     Parameters
     ----------
     n_sources
-        Of the stream.
+        Number of sources of the stream.
     limit
-        Records in all open windows; further vehicles are refused.
+        Most records in all open windows; further vehicles are refused.
     apart
-        Whether parts of one vehicle are records of their own where their times differ.
+        Whether parts of one vehicle with different times are separate records.
     """
 
     def __init__(self, *, n_sources: int, limit: int, apart: bool = False) -> None:
@@ -64,14 +64,14 @@ class OpenRecords:
         self._of: dict[int, dict[bytes, list[PartRow | None]]] = {}
         self.n_records = 0
         self.n_parts = 0
-        """That are the newest of their source."""
+        """Number of parts that are the newest of their source."""
 
     def put(self, part: PartRow) -> tuple[Outcome, int]:
-        """Take in a part; return what is settled by it, and the number of the part that goes.
+        """Join a part; return the outcome it settles, and the number of the part to drop.
 
-        `HELD`, and 0: nothing is settled, none goes. `SUPPRESSED__SUPERSEDED`: this part or the
-        one it replaces (of two parts of one time the greater codes stay, so that their order
-        changes nothing).
+        `HELD` and 0: nothing is settled or dropped. `SUPPRESSED__SUPERSEDED`: this part or the
+        one it replaces. Of two parts with the same time the greater codes stay, so that their
+        order makes no difference.
         """
         records = self._of.setdefault(part.window, {})
         key = self._key(part)
@@ -86,16 +86,16 @@ class OpenRecords:
             parts[part.source] = part
             self.n_parts += 1
             return Outcome.HELD, 0
-        said, before = (part.ts, part.cells), (known.ts, known.cells)
-        if said == before:
+        new, old = (part.ts, part.cells), (known.ts, known.cells)
+        if new == old:
             return Outcome.DUPLICATE, part.number
-        if said < before:
+        if new < old:
             return Outcome.SUPPRESSED__SUPERSEDED, part.number
         parts[part.source] = part
         return Outcome.SUPPRESSED__SUPERSEDED, known.number
 
     def restore(self, parts: Iterable[PartRow]) -> None:
-        """Take in what was joined before a restart, all of it."""
+        """Restore the parts that were joined before a restart, without a limit."""
         for part in parts:
             records = self._of.setdefault(part.window, {})
             key = self._key(part)
@@ -109,7 +109,7 @@ class OpenRecords:
         return part.vehicle + pack("<d", part.ts) if self._apart else part.vehicle
 
     def windows(self) -> Iterator[int]:
-        """Yield the windows that hold something or did so once."""
+        """Yield the windows that have or had records and were not taken."""
         yield from self._of
 
     def take(
@@ -120,7 +120,7 @@ class OpenRecords:
         Parameters
         ----------
         columns_of
-            The columns that each source tells.
+            The columns that each source reports.
         missing
             The missing marker of each column.
         """
@@ -128,17 +128,17 @@ class OpenRecords:
         vehicle = sorted(records)
         n = len(vehicle)
         cells = np.tile(np.array(missing, np.int32), (n, 1))
-        told = np.zeros((n, len(self._blank)), np.bool_)
+        reported = np.zeros((n, len(self._blank)), np.bool_)
         for source, columns in enumerate(columns_of):
             parts = [records[v][source] for v in vehicle]
-            told[:, source] = [p is not None for p in parts]
+            reported[:, source] = [p is not None for p in parts]
             codes = b"".join(p.cells for p in parts if p is not None)
             of_parts = np.frombuffer(codes, "<i4").reshape(-1, len(columns))
             for column, values in zip(columns, of_parts.T, strict=True):
-                cells[told[:, source], column] = values
-        # Stable: by content, then by a key that is a keyed digest.
+                cells[reported[:, source], column] = values
+        # A stable sort: by content, then by the key, which is a keyed digest.
         order = np.lexsort(cells.T[::-1])
-        n_parts = told.sum(axis=1)
+        n_parts = reported.sum(axis=1)
         self.n_records -= n
         self.n_parts -= int(n_parts.sum())
         keys = [vehicle[i] for i in order.tolist()]
@@ -147,11 +147,11 @@ class OpenRecords:
             keys,
             numbered([key[:KEY_BYTES] for key in keys]),
             n_parts[order],
-            told[order],
+            reported[order],
         )
 
 
 def numbered(vehicles: Sequence[bytes]) -> Int32Array:
-    """Return the number of each vehicle among the different ones, in order of appearance."""
+    """Return the index of each vehicle among the distinct ones, in order of appearance."""
     number: dict[bytes, int] = {}
     return np.array([number.setdefault(v, len(number)) for v in vehicles], np.int32)

@@ -1,9 +1,9 @@
-"""The records flow as three stages: intake, closing, publishing. The store is between them.
+"""The stages of the records flow: intake, closing and publishing, with the store between them.
 
-Drain: nothing arrives any more; intake ends when its inbox is empty, closing when the window in
-hand is closed, publishing when nothing waits or the broker takes nothing. Windows that are open
-stay in the store, and so does what was not published. Cancel: what was in hand is as the store
-has it. Failure: it raises through to the owning TaskGroup.
+Drain: when no more messages arrive, intake ends when its inbox is empty, closing when the current
+window is closed, and publishing when no class waits or the broker accepts nothing. Open windows
+and unpublished classes stay in the store. Cancel: the store keeps the state of the last
+transaction. Failure: the error is raised to the owning TaskGroup.
 """
 
 import asyncio
@@ -19,17 +19,18 @@ from anonymizer.pipeline.records.inbox import RecordInbox
 
 P = ParamSpec("P")
 T = TypeVar("T")
-LOOK_EVERY_S = 0.1
-"""How often is asked whether a window is over."""
+CHECK_EVERY_S = 0.1
+"""How often the stage checks whether a window is due."""
 RETRY_S = 0.2
-"""How soon a broker that took nothing is tried again."""
-MESSAGES_AT_ONCE = 500
-MOST_OVER = 1
-"""Windows that are over while more is taken in. Behind a backlog they would pile up."""
+"""Pause after the broker did not accept all messages."""
+MAX_MESSAGES = 500
+"""Most messages published in one batch."""
+MAX_DUE = 1
+"""Most windows that may be due while intake continues; a backlog would otherwise grow."""
 
 
 class InThread(Protocol):
-    """Runs functions in a thread of its own, one after the other."""
+    """Runs functions in a separate thread, one after the other."""
 
     def __call__(
         self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
@@ -38,17 +39,17 @@ class InThread(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
+class StageContext:
     """What the stages share.
 
     Attributes
     ----------
     flow
-        Called in the thread of `in_store` alone.
+        The flow; its methods that change anything are called only through `in_store`.
     in_store, in_worker
-        The one for what is quick and changes something, the other for what takes long.
+        The thread for quick calls that change the store, and the one for slow computations.
     wall, clock
-        Unix seconds, and seconds that never run back.
+        The wall clock in unix seconds, and the seconds of a monotonic clock.
     """
 
     flow: RecordFlow
@@ -59,22 +60,22 @@ class Means:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """How the stages wait for each other.
+class StageSignals:
+    """Events by which the stages wait for each other.
 
     Attributes
     ----------
     drain
-        Set when no more windows are to be closed.
+        Set when no more windows should be closed.
     over
-        Set when a window is over.
+        Set when a window is due.
     caught_up
-        Set when the windows that were over are closed.
+        Set when all windows that were due are closed.
     closed
-        Set when there is something to publish, or nothing more will come.
+        Set when there may be classes to publish, or no more will come.
     last
-        Set when nothing more will come: what the broker does not take then waits for the next
-        start.
+        Set when no more classes will come: those that the broker does not accept then wait for
+        the next start.
     """
 
     drain: asyncio.Event = field(default_factory=asyncio.Event)
@@ -84,87 +85,94 @@ class Pace:
     last: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-async def intake_stage(means: Means, inbox: RecordInbox, link: Link, pace: Pace) -> None:
-    """Store what arrives, and acknowledge it then, until the inbox is closed and empty.
+async def intake_stage(
+    context: StageContext, inbox: RecordInbox, link: Link, signals: StageSignals
+) -> None:
+    """Store messages, then acknowledge them, until the inbox is closed and empty.
 
-    Takes no more in while windows wait to be closed: the broker then holds the backlog.
+    It pauses while windows wait to be closed, so that the backlog stays at the broker.
     """
+    flow = context.flow
     while (arrived := await inbox.take()) is not None:
-        receipts = await means.in_store(
-            means.flow.take, arrived, now=means.wall(), at_s=means.clock()
+        receipts = await context.in_store(
+            flow.take, arrived, now=context.wall(), at_s=context.clock()
         )
         link.acknowledge(receipts)
-        if means.flow.n_over:
-            pace.over.set()
-        while means.flow.n_over > MOST_OVER and not pace.drain.is_set():
-            pace.caught_up.clear()
-            await pace.caught_up.wait()
+        if flow.n_due:
+            signals.over.set()
+        while flow.n_due > MAX_DUE and not signals.drain.is_set():
+            signals.caught_up.clear()
+            await signals.caught_up.wait()
 
 
-async def close_stage(means: Means, pace: Pace, *, tell: Callable[[Due, Closing], None]) -> None:
-    """Anonymize each window that is over, until told to drain.
+async def close_stage(
+    context: StageContext, signals: StageSignals, *, on_closed: Callable[[Due, Closing], None]
+) -> None:
+    """Anonymize and close each window that is due, until the drain.
 
     Parameters
     ----------
-    tell
-        Told of each window.
+    on_closed
+        Called after each window.
     """
     try:
-        while not pace.drain.is_set():
-            pace.over.clear()
-            for due in await means.in_store(means.flow.due, at_s=means.clock()):
-                if pace.drain.is_set():
-                    return  # it is still open in the store
-                closing = await _anonymized(means, due, pace.drain)
-                await means.in_store(means.flow.close, due, closing, now=means.wall())
-                tell(due, closing)
-                pace.closed.set()
-            pace.caught_up.set()
+        while not signals.drain.is_set():
+            signals.over.clear()
+            for due in await context.in_store(context.flow.due, at_s=context.clock()):
+                if signals.drain.is_set():
+                    return  # the window is still open in the store
+                closing = await _anonymize(context, due, signals.drain)
+                await context.in_store(context.flow.close, due, closing, now=context.wall())
+                on_closed(due, closing)
+                signals.closed.set()
+            signals.caught_up.set()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_EVERY_S):
-                    await pace.over.wait()
+                async with asyncio.timeout(CHECK_EVERY_S):
+                    await signals.over.wait()
     finally:
-        pace.caught_up.set()
+        signals.caught_up.set()
 
 
-async def publish_stage(means: Means, link: Link, pace: Pace, *, timeout_s: float) -> None:
-    """Publish what waits, in its order, as often as it takes the broker to have it.
+async def publish_stage(
+    context: StageContext, link: Link, signals: StageSignals, *, timeout_s: float
+) -> None:
+    """Publish waiting classes in order, and retry until the broker has accepted them.
 
     Parameters
     ----------
     timeout_s
-        For the broker to take a batch.
+        Time for the broker to accept a batch.
     """
     while True:
-        pace.closed.clear()
-        waiting = await means.in_store(means.flow.waiting, limit=MESSAGES_AT_ONCE)
+        signals.closed.clear()
+        waiting = await context.in_store(context.flow.waiting, limit=MAX_MESSAGES)
         if waiting:
-            took = await link.publish([w.message for w in waiting], qos=1, timeout_s=timeout_s)
-            taken = [w for w, there in zip(waiting, took, strict=True) if there]
-            if taken:
-                await means.in_store(means.flow.published, taken, now=means.wall())
-            if len(taken) == len(waiting):
+            accepted = await link.publish([w.message for w in waiting], qos=1, timeout_s=timeout_s)
+            published = [w for w, ok in zip(waiting, accepted, strict=True) if ok]
+            if published:
+                await context.in_store(context.flow.published, published, now=context.wall())
+            if len(published) == len(waiting):
                 continue
-        if pace.last.is_set():
+        if signals.last.is_set():
             return
         if waiting:
             await asyncio.sleep(RETRY_S)
         else:
-            await pace.closed.wait()
+            await signals.closed.wait()
 
 
-async def _anonymized(means: Means, due: Due, drain: asyncio.Event) -> Closing:
-    memories = await means.in_store(means.flow.memories, due)
-    budget_s = means.flow.states[due.stream].stream.settings.budget_s
-    deadline_s = means.clock() + budget_s
+async def _anonymize(context: StageContext, due: Due, drain: asyncio.Event) -> Closing:
+    memories = await context.in_store(context.flow.memories, due)
+    budget_s = context.flow.states[due.stream].stream.settings.budget_s
+    deadline_s = context.clock() + budget_s
 
     def time_left() -> float:
-        return 0.0 if drain.is_set() else max(deadline_s - means.clock(), 0.0) / budget_s
+        return 0.0 if drain.is_set() else max(deadline_s - context.clock(), 0.0) / budget_s
 
-    return await means.in_worker(
-        means.flow.anonymize,
+    return await context.in_worker(
+        context.flow.anonymize,
         due,
         memories,
         time_left=time_left,
-        clock=means.clock,
+        clock=context.clock,
     )

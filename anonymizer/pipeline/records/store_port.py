@@ -1,6 +1,6 @@
-"""What the records flow asks of a store: every method is one transaction, durable on return.
+"""Ports of the records flow: the store of its state, and the store of its releases.
 
-What was published of windows, as it can be asked for.
+Every method of `Store` is one transaction, and its changes are durable when it returns.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,14 +11,14 @@ from typing import NamedTuple, Protocol
 from anonymizer.pipeline.ports import Outgoing
 
 MOST_RECENT = 65_536
-"""Messages whose digests are kept: no client can have more of them on their way to it."""
+"""Number of messages whose digests are kept: a client cannot have more in flight."""
 DIGEST_BYTES = 8
 
 
 class PartRow(NamedTuple):
     """The newest part of one source of one vehicle in one window.
 
-    `number` tells it from all other parts of its stream that are stored.
+    `number` is unique among the stored parts of its stream.
     """
 
     number: int
@@ -29,12 +29,12 @@ class PartRow(NamedTuple):
     cells: bytes
 
     def __repr__(self) -> str:
-        """Say nothing of who or what."""
+        """Reveal neither vehicle nor values."""
         return "PartRow(...)"
 
 
 class Waiting(NamedTuple):
-    """A class that waits for the broker."""
+    """A class that waits to be published."""
 
     number: int
     stream: str
@@ -44,24 +44,24 @@ class Waiting(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Recalled:
-    """What is stored of one stream.
+    """The stored state of one stream.
 
     Attributes
     ----------
     newest
-        Newest event time of each source; empty: the stream is new, or declared anew.
+        Newest event time of each source, -inf for none.
     floor
-        Windows before this one are closed; None: none is.
+        Windows before this one are closed; None: no window is closed.
     parts
-        Of the open windows.
+        Parts of the open windows.
     counts
-        The accounts, `RECEIVED` included.
+        The accounts, including `RECEIVED`.
     n_waiting, n_unpublished
-        Classes that wait for the broker, and the parts in them.
+        Number of classes that wait to be published, and of the parts in them.
     next_message
         Number of the stream's next message.
     released_until
-        End of the last window that is stored as closed, under whatever declaration; -inf: none.
+        End of the last closed window, under any declaration; -inf: none.
     """
 
     newest: Sequence[float]
@@ -76,9 +76,9 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Taken:
-    """What a batch of arrivals changes in one stream.
+    """The changes to one stream by a batch of messages.
 
-    `replaced` are the numbers of parts that newer ones replace; `news` is added to the accounts.
+    `replaced` has the numbers of parts that newer ones replace; `news` is added to the accounts.
     """
 
     stream: str
@@ -91,28 +91,28 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ClosedWindow:
-    """What closing a window changes: all of it or nothing.
+    """The changes of closing a window, which are made all or not at all.
 
     Attributes
     ----------
     stream, window, start, end
-        Which one.
+        The window, and its event time in unix seconds.
     at
-        Unix seconds.
+        When it is closed, unix seconds.
     messages
-        One for each class, to be published.
+        One message for each class, to be published.
     n_parts
-        Parts in each class, shape as `messages`.
+        Number of parts in each class, as long as `messages`.
     memory
-        What is remembered of vehicles across windows, by key.
+        New histories of vehicles across windows, by key.
     forget_before
-        Vehicles not published since this window are forgotten.
+        Vehicles that were not published since this window are forgotten.
     news
-        What is added to the accounts.
+        Counts to add to the accounts.
     floor, next_message
-        As in `Recalled`, after it.
+        As in `Recalled`, after the window is closed.
     summary
-        What is known of the window: sizes and measures, no value of a record.
+        Sizes and measures of the window; no value of a record.
     """
 
     stream: str
@@ -131,48 +131,48 @@ class ClosedWindow:
 
 
 class Store(Protocol):
-    """Keeps records from acknowledgement to publication. Used from one thread at a time."""
+    """Stores records from acknowledgement to publication. Used by one thread at a time."""
 
     @property
     def secret(self) -> bytes:
-        """A key that was drawn when the store was made."""
+        """The key that was generated when the store was created."""
 
     def recall(self, stream: str, *, shape: str, n_sources: int) -> Recalled:
-        """Return what is stored of a stream.
+        """Return the stored state of a stream.
 
-        Where it was declared otherwise, the parts of its open windows mean nothing any more: they
-        are erased and settled as redeclared.
+        If its declaration has changed, the parts of its open windows have lost their meaning:
+        they are erased and settled as redeclared.
         """
 
     def recent(self) -> Sequence[bytes]:
-        """Return the digests of the last messages taken, oldest first."""
+        """Return the digests of the last accepted messages, oldest first."""
 
     def take(self, batches: Sequence[Taken], digests: bytes) -> None:
-        """Keep what a batch of arrivals changes."""
+        """Store the changes of a batch of messages, and the digests of the messages."""
 
     def memories(self, stream: str, vehicles: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return what is remembered of vehicles, by key; the unknown are left out."""
+        """Return the histories of vehicles, by key; unknown vehicles are left out."""
 
     def close_window(self, closed: ClosedWindow) -> None:
         """Close a window and erase its parts."""
 
     def waiting(self, *, limit: int) -> list[Waiting]:
-        """Return the classes that wait for the broker, oldest first."""
+        """Return the classes that wait to be published, oldest first."""
 
     def published(
         self, numbers: Sequence[int], news: Mapping[str, Mapping[str, int]], *, at: float
     ) -> None:
-        """Mark classes as taken by the broker; `news`, by stream, is added to the accounts."""
+        """Mark classes as accepted by the broker; `news`, by stream, is added to the accounts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One window that was anonymized, and of which every class was published.
+    """A published window: one whose classes have all been published.
 
     Attributes
     ----------
     stream, window
-        Which one.
+        The stream, and the number of the window.
     start, end
         Unix seconds of event time.
     closed_at
@@ -190,36 +190,36 @@ class Release:
 
     @property
     def k(self) -> int:
-        """The k that each of its classes keeps."""
+        """The k that every class guarantees."""
         return int(self.summary.get("promised_k", self.summary["k"]))
 
     @property
     def n_records(self) -> int:
-        """Records of the window, published or not."""
+        """Number of records in the window, published or not."""
         return int(self.summary["records"])
 
     @property
     def n_published(self) -> int:
-        """Records in its classes."""
+        """Number of records in its classes."""
         return int(self.summary["published"])
 
     @property
     def n_classes(self) -> int:
-        """Its classes."""
+        """Number of its classes."""
         return int(self.summary["classes"])
 
 
 class ReleaseStore(Protocol):
-    """Where releases are; every call may come from another thread."""
+    """Stores releases; every call may come from another thread."""
 
     def within(self, stream: str, *, start: float, end: float, limit: int) -> Sequence[Release]:
-        """Return the releases whose windows lie within a time, oldest first."""
+        """Return the releases whose windows are within a time span, oldest first."""
 
     def newest(self, streams: Sequence[str], *, limit: int, offset: int) -> Sequence[Release]:
-        """Return releases of streams, newest first."""
+        """Return the releases of some streams, newest first."""
 
     def count(self, streams: Sequence[str]) -> int:
-        """Return how many releases of streams there are."""
+        """Return the number of releases of some streams."""
 
     def classes(self, release: Release) -> Sequence[bytes]:
-        """Return the classes of a release, as published; fewer when it is being erased."""
+        """Return the published payloads of a release; fewer if some are being erased."""

@@ -1,7 +1,4 @@
-"""One stream at work: its open windows, its accounts, and what is measured of it.
-
-What is measured of a stream beside its accounts.
-"""
+"""The state of a running stream: its open windows, its accounts and its statistics."""
 
 from dataclasses import dataclass, field
 from math import inf
@@ -23,25 +20,25 @@ _SIZE_EDGES = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 50, 75, 100, 200, 500, 
 
 @dataclass(slots=True)
 class StreamStats:
-    """Counts grow; what is `last` is of the last window that closed with anything in it."""
+    """Statistics of a stream; the counts only grow."""
 
     n_windows: int = 0
-    """Closed."""
+    """Closed windows."""
     n_classes: int = 0
-    """Of all windows."""
+    """Classes of all windows."""
     n_unverified: int = 0
     """Classes that independent verification refused."""
     n_messages: int = 0
-    """Taken by the broker."""
+    """Messages that the broker accepted."""
     close_s: BatchHistogram = field(default_factory=lambda: BatchHistogram(_SECOND_EDGES))
     """Time it took to anonymize a window."""
     class_size: BatchHistogram = field(default_factory=lambda: BatchHistogram(_SIZE_EDGES))
-    """Vehicles of each class."""
+    """Number of vehicles in each class."""
     last: dict[str, float] = field(default_factory=dict)
-    """Summary of the last window."""
+    """Summary of the last closed window that was not empty."""
 
     def close(self, closing: Closing) -> None:
-        """Take in what became of a window."""
+        """Add the result of a window."""
         self.n_classes += len(closing.messages)
         self.n_unverified += closing.n_unverified
         self.close_s.observe(closing.seconds)
@@ -50,7 +47,7 @@ class StreamStats:
 
 
 class StreamState:
-    """The state of one stream; it begins where the store says that it ended."""
+    """The state of one stream, restored from the store."""
 
     def __init__(self, stream: Stream, store: Store, limits: LimitSettings, *, at_s: float) -> None:
         settings = stream.settings
@@ -61,7 +58,7 @@ class StreamState:
         self.stats = StreamStats()
         self.next_message = stored.next_message
         self.n_waiting = stored.n_waiting
-        """Classes that wait for the broker."""
+        """Number of classes that wait to be published."""
         self._n_unpublished = stored.n_unpublished
         self._n_closing = 0
         self._limits = limits
@@ -84,11 +81,11 @@ class StreamState:
 
     @property
     def n_held(self) -> int:
-        """Parts that are neither published nor settled."""
+        """Number of parts that are neither published nor settled."""
         return self.records.n_parts + self._n_closing + self._n_unpublished
 
     def place(self, route: Route, payload: bytes, *, now: float, at_s: float) -> Outcome:
-        """Join a part; return what is settled by it, `HELD` for nothing."""
+        """Join a part; return the outcome that it settles, `HELD` for none."""
         if not route.vehicle:
             return Outcome.INVALID__NO_DEVICE
         if len(payload) > self._limits.max_payload_bytes:
@@ -109,7 +106,7 @@ class StreamState:
         return outcome
 
     def taken(self) -> Taken:
-        """Return what has changed since the last time."""
+        """Return the changes since the last call."""
         added, self._added = self._added, {}
         replaced, self._replaced = self._replaced, []
         floor = self.windows.floor
@@ -123,8 +120,8 @@ class StreamState:
         )
 
     def due(self, *, at_s: float) -> list[tuple[int, Joined]]:
-        """Return the windows that are over and hold anything, oldest first."""
-        over = []
+        """Return the windows that are due and not empty, oldest first."""
+        due = []
         for window in self.windows.due(at_s=at_s):
             joined = self.records.take(
                 window,
@@ -134,11 +131,11 @@ class StreamState:
             self.stats.n_windows += 1
             if joined.n:
                 self._n_closing += int(joined.n_parts.sum())
-                over.append((window, joined))
-        return over
+                due.append((window, joined))
+        return due
 
     def settle(self, joined: Joined, closing: Closing) -> None:
-        """Account for a window that was closed."""
+        """Account for a closed window."""
         for outcome in set(closing.outcome.tolist()) - {Outcome.PUBLISHED.value}:
             n = int(joined.n_parts[closing.outcome == outcome].sum())
             self.accounts.settle(Outcome(outcome), n)
@@ -149,7 +146,7 @@ class StreamState:
         self.stats.close(closing)
 
     def publish(self, *, n_classes: int, n_parts: int) -> None:
-        """Account for classes that the broker has taken."""
+        """Account for classes that the broker has accepted."""
         self.accounts.settle(Outcome.PUBLISHED, n_parts)
         self._n_unpublished -= n_parts
         self.n_waiting -= n_classes
@@ -157,9 +154,10 @@ class StreamState:
 
 
 def _floor(stored: Recalled, stream: Stream) -> int:
-    """Return the first window that may take anything: no time is released twice.
+    """Return the first window that accepts parts, so that no time is released twice.
 
-    Not under another declaration either: the two releases would promise less than each.
+    This holds across declarations: two releases of the same time would together promise less
+    than each of them.
     """
     floor = NEVER if stored.floor is None else stored.floor
     if stored.released_until == -inf:

@@ -1,4 +1,4 @@
-"""Which stream and source is a message of, and of which vehicle? All told by its topic."""
+"""Topics of the records flow: the stream, the source and the vehicle of a message."""
 
 import hashlib
 import re
@@ -14,9 +14,10 @@ _PARTS = {_VEHICLE: "([^/]*)", "+": "[^/]*"}
 
 
 class Route(NamedTuple):
-    """Where the messages of a topic belong.
+    """The stream, source and vehicle of a topic's messages.
 
-    `vehicle` is the key that stands for the vehicle's id; empty where the topic names none.
+    `vehicle` is the key that stands for the id of the vehicle; empty if the topic has no usable
+    id.
     """
 
     stream: int
@@ -24,7 +25,7 @@ class Route(NamedTuple):
     vehicle: bytes
 
     def __repr__(self) -> str:
-        """Say nothing of who."""
+        """Do not reveal the vehicle."""
         return "Route(...)"
 
 
@@ -34,16 +35,16 @@ def topic_filter(source: SourceSettings) -> str:
 
 
 class RecordRouter:
-    """Finds the route of a topic; remembers it, as the same vehicles speak again and again.
+    """Finds the route of a topic, and caches it because the same vehicles report repeatedly.
 
     Parameters
     ----------
     streams
-        The first whose source matches gets the message.
+        The first stream with a matching source receives the message.
     secret
-        Key of the digests that stand for vehicle ids: none is stored, none leaves.
+        Key of the digests that stand for vehicle ids. Ids are neither stored nor published.
     max_id_chars
-        Longer ids are none.
+        Longer ids are not usable.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class RecordRouter:
         self._known: dict[str, Route | None] = {}
 
     def route(self, topic: str) -> Route | None:
-        """Return the route of a topic, or None when no source matches."""
+        """Return the route of a topic, or None if no source matches."""
         try:
             return self._known[topic]
         except KeyError:
@@ -72,16 +73,16 @@ class RecordRouter:
         for pattern, stream, source, name in self._patterns:
             match = pattern.fullmatch(topic)
             if match is not None:
-                # One nameless level of several would let two vehicles pass as one.
+                # With an empty level, two vehicles could have the same id.
                 vehicle = "/".join(match.groups()) if all(match.groups()) else ""
                 usable = vehicle and len(vehicle) <= self._max_id_chars
                 return Route(stream, source, self._key(name, vehicle) if usable else b"")
         return None
 
     def _key(self, stream: str, vehicle: str) -> bytes:
-        # The stream's name is in it, so that no two streams can be joined by it.
-        said = f"{stream}\0{vehicle}".encode()
-        return hashlib.blake2b(said, key=self._secret, digest_size=KEY_BYTES).digest()
+        # The digest includes the stream, so that two streams cannot be joined by it.
+        identity = f"{stream}\0{vehicle}".encode()
+        return hashlib.blake2b(identity, key=self._secret, digest_size=KEY_BYTES).digest()
 
 
 def _pattern(source: SourceSettings) -> re.Pattern[str]:

@@ -109,7 +109,7 @@ def assert_classes_keep(
         key = (part.vehicle, part.source)
         if part.ts > newest.get(key, -1.0):
             newest[key] = part.ts
-            record_of.setdefault(part.vehicle, {}).update(part.told)
+            record_of.setdefault(part.vehicle, {}).update(part.values)
     records = list(record_of.values())
     assert sum(m["count"] for m in classes) <= len(records)
     for message in classes:

@@ -50,7 +50,7 @@ def test_messages_make_the_records_that_their_vehicles_told() -> None:
     assert recorded.left_out == {}
     assert [joined.n for joined in recorded.windows] == [30, 30, 30]
     faults = [
-        sorted(p.told["fault"] for p in parts if p.ts // LENGTH_S == w and "fault" in p.told)
+        sorted(p.values["fault"] for p in parts if p.ts // LENGTH_S == w and "fault" in p.values)
         for w in range(3)
     ]
     told = [sorted(FAULTS[code] for code in joined.cells[:, 4]) for joined in recorded.windows]
@@ -141,8 +141,8 @@ def test_cells_that_learn_a_measure_are_those_that_the_gateway_publishes() -> No
         "promise": {"k": 4, "l": 2},
     }
     parts = [
-        replace(part, told=part.told | {"fuel": 9 * int(part.told["speed"])})
-        if "speed" in part.told
+        replace(part, values=part.values | {"fuel": 9 * int(part.values["speed"])})
+        if "speed" in part.values
         else part
         for part in sent(n_vehicles=80, n_windows=1)
     ]

@@ -50,12 +50,12 @@ def stream(**changes: Any) -> Stream:  # noqa: ANN401  settings of any kind
 
 @dataclass(frozen=True)
 class Sent:
-    """One part as a vehicle sends it."""
+    """A part as sent by a vehicle."""
 
     vehicle: str
     source: str
     ts: float
-    told: dict[str, Any]
+    values: dict[str, Any]
 
     @property
     def topic(self) -> str:
@@ -63,20 +63,20 @@ class Sent:
 
     @property
     def payload(self) -> bytes:
-        return json.dumps({"ts": self.ts, **self.told}).encode()
+        return json.dumps({"ts": self.ts, **self.values}).encode()
 
     def delivery(self, receipt: int = 0) -> Delivery:
         return Delivery(self.topic, self.payload, receipt)
 
 
 def traffic(*, n_vehicles: int, n_windows: int, seed: int, start: float = 0.0) -> Iterator[Sent]:
-    """Every vehicle sends one part of each source in each window, in order of time."""
+    """Yield one part of every vehicle, source and window, in order of time."""
     rng = np.random.default_rng(seed)
     kind, home, age = (rng.integers(0, n, n_vehicles) for n in (4, 4, 60))
     for w in range(n_windows):
         parts: list[Sent] = []
         for v in range(n_vehicles):
-            for source, told in (
+            for source, values in (
                 ("registration", {"type": TYPES[kind[v]], "region": REGIONS[home[v]]}),
                 ("profile", {"age": 20 + int(age[v])}),
                 (
@@ -88,7 +88,7 @@ def traffic(*, n_vehicles: int, n_windows: int, seed: int, start: float = 0.0) -
                 ),
             ):
                 ts = round(start + (w + float(rng.uniform(0, 0.999))) * LENGTH_S, 3)
-                parts.append(Sent(f"veh-{v:04}", source, ts, told))
+                parts.append(Sent(f"veh-{v:04}", source, ts, values))
         yield from sorted(parts, key=lambda part: part.ts)
 
 

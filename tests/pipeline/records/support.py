@@ -1,4 +1,4 @@
-"""A records flow over a store in a folder, driven by hand and checked after every step."""
+"""A records flow with a store in a folder, driven step by step and checked after every step."""
 
 import itertools
 import json
@@ -19,7 +19,7 @@ NOW = 1e6
 
 
 class Rig:
-    """A flow that can crash: `crash` forgets everything but the file."""
+    """A flow that can crash: `crash` loses everything except the file."""
 
     def __init__(
         self,
@@ -66,10 +66,10 @@ class Rig:
         return receipts
 
     def close(self, *, silent: bool = False, crash_before_commit: bool = False) -> int:
-        """Close the windows that are over (`silent`: all of them); return how many."""
+        """Close the windows that are due (`silent`: all windows); return how many."""
         self.clock_s += 1000.0 if silent else 0.0
-        over = self.flow.due(at_s=self.clock_s)
-        for due in over:
+        windows = self.flow.due(at_s=self.clock_s)
+        for due in windows:
             closing = self.flow.anonymize(
                 due,
                 self.flow.memories(due),
@@ -81,24 +81,24 @@ class Rig:
                 return 0
             self.flow.close(due, closing, now=NOW)
             self.check()
-        return len(over)
+        return len(windows)
 
     def publish(self, *, most: int = 10**6) -> list[bytes]:
-        """Let the broker take what waits; return the payloads."""
+        """Publish the waiting classes; return their payloads."""
         waiting = self.flow.waiting(limit=most)
         self.flow.published(waiting, now=NOW)
         self.check()
         return [w.message.payload for w in waiting]
 
     def classes(self) -> list[dict[str, Any]]:
-        """Return all that waits, without publishing it."""
+        """Return all waiting classes without publishing them."""
         return [json.loads(w.message.payload) for w in self.flow.waiting(limit=10**6)]
 
     def accounts(self) -> dict[str, int]:
         return self.store.accounts().get(self.stream.settings.name, {})
 
     def check(self) -> None:
-        """The accounts balance, in the store and in memory, and are the same."""
+        """Assert that the accounts balance, and are equal in the store and in memory."""
         ledger = self.state.accounts
         assert ledger.n_received == ledger.n_settled + self.state.n_held
         stored = self.accounts()

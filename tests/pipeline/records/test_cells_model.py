@@ -85,7 +85,7 @@ def sent_records(parts: Sequence[Sent]) -> list[dict[str, Any]]:
     """Join what each vehicle said, in the plainest way; speeds are told in halves."""
     of: dict[str, dict[str, Any]] = defaultdict(dict)
     for part in parts:
-        of[part.vehicle] |= part.told
+        of[part.vehicle] |= part.values
     for told in of.values():
         if "speed" in told:
             told["speed"] = np.floor(told["speed"] * 2 + 0.5) / 2
@@ -228,8 +228,8 @@ def test_numbers_of_one_band_are_one_value_and_told_as_they_are(
     dose = {"name": "fault", "role": "sensitive", "lo": 0, "hi": 9, "step": 0.5, "bands": [4, 6]}
     attributes = [*FLEET["attributes"][:-1], dose]
     parts = [
-        replace(part, told=part.told | {"fault": FAULTS.index(part.told["fault"]) * 2 + 0.5})
-        if "fault" in part.told
+        replace(part, values=part.values | {"fault": FAULTS.index(part.values["fault"]) * 2 + 0.5})
+        if "fault" in part.values
         else part
         for part in fleet_of(150)
     ]
@@ -237,7 +237,7 @@ def test_numbers_of_one_band_are_one_value_and_told_as_they_are(
     rig = rigs(attributes=attributes, promise={"k": 5, "l": 3})
     messages = published(rig, [*parts, mute])
     doses = [value for message in messages for value in message["sensitive"]["fault"]]
-    expected = [part.told["fault"] for part in parts if "fault" in part.told]
+    expected = [part.values["fault"] for part in parts if "fault" in part.values]
     assert Counter(doses) == Counter([*expected, None])
     assert len(messages) > 5
     for message in messages:
@@ -406,12 +406,12 @@ def test_the_tree_learns_the_measure_that_is_its_target(
     def with_fuel(part: Sent) -> Sent:
         if part.source != "telemetry":
             return part
-        old, fast = age[part.vehicle] > 45, part.told["speed"] > 30
+        old, fast = age[part.vehicle] > 45, part.values["speed"] > 30
         told = {"fuel": None if part.vehicle == "veh-0000" else 90 * (old ^ fast)}
-        return Sent(part.vehicle, part.source, part.ts, part.told | told)
+        return Sent(part.vehicle, part.source, part.ts, part.values | told)
 
     parts = fleet_of(300)
-    age = {p.vehicle: p.told["age"] for p in parts if "age" in p.told}
+    age = {p.vehicle: p.values["age"] for p in parts if "age" in p.values}
     parts = [with_fuel(part) for part in parts]
     followed = published(rigs(**changes, target="fuel"), parts)
     alone = published(rigs(**changes, target=""), parts)

@@ -1,3 +1,5 @@
+"""The declaration of a stream: columns, hierarchies, shapes, and what is refused."""
+
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ def test_columns_are_quasi_identifiers_then_sensitive_attributes() -> None:
     assert [a.missing for a in declared.attributes] == [4, 4, 73, 101, 4]
 
 
-def test_a_source_of_sensitive_attributes_alone_tells_no_quasi_identifier() -> None:
+def test_a_source_with_only_sensitive_attributes_has_no_quasi_identifiers() -> None:
     sources = [
         {"name": "open", "tells": ["type", "region", "age", "speed"]},
         {"name": "hidden", "tells": ["fault"]},
@@ -26,7 +28,7 @@ def test_a_source_of_sensitive_attributes_alone_tells_no_quasi_identifier() -> N
     assert declared.columns_of == ((0, 1, 2, 3), (4,))
 
 
-def test_a_hierarchy_gives_the_order_and_the_labels_above() -> None:
+def test_a_hierarchy_determines_the_order_of_codes_and_the_upper_labels() -> None:
     attributes = [*FLEET["attributes"][1:], {"name": "type", "hierarchy": "types.csv"}]
     branches = [("bus", "large", "*"), ("van", "small", "*"), ("truck", "large", "*")]
     declared = declare(fleet(attributes=attributes), branches={"type": branches})
@@ -36,7 +38,7 @@ def test_a_hierarchy_gives_the_order_and_the_labels_above() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"promise": {"k": 4, "d": 5}}, "streams: fleet: promise.d: type has 4 values, d = 5"),
         ({"promise": {"k": 5, "l": 5}}, "streams: fleet: promise.l: fault has 4 values, l = 5"),
@@ -52,17 +54,15 @@ def test_a_hierarchy_gives_the_order_and_the_labels_above() -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused_before_anything_is_connected(
-    changes: dict[str, Any], said: str
+def test_an_invalid_declaration_is_refused_in_one_line_that_names_the_key(
+    changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(SettingsError) as caught:
         stream(**changes)
-    assert str(caught.value) == said
+    assert str(caught.value) == message
 
 
-def test_the_shape_changes_with_what_gives_stored_parts_their_meaning_and_with_nothing_else() -> (
-    None
-):
+def test_the_shape_changes_only_with_the_meaning_of_stored_parts() -> None:
     same: list[dict[str, Any]] = [
         {},
         {"promise": {"k": 9, "d": 2}},

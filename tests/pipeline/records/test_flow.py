@@ -1,4 +1,4 @@
-"""The flow over its store: accounts, crashes, and what is published."""
+"""The records flow with its store: accounts, crashes, and what is published."""
 
 import json
 import tempfile
@@ -44,11 +44,11 @@ def rig_for(**changes: Any) -> Iterator[Rig]:  # noqa: ANN401  settings of any k
         made.store.close()
 
 
-def one(vehicle: str, ts: float = 1.0, source: str = "profile", **told: object) -> Sent:
-    return Sent(vehicle, source, ts, told or {"age": 30})
+def one(vehicle: str, ts: float = 1.0, source: str = "profile", **values: object) -> Sent:
+    return Sent(vehicle, source, ts, values or {"age": 30})
 
 
-def test_a_fleet_is_published_to_the_last_part(rig: Rig) -> None:
+def test_every_part_of_a_fleet_is_published(rig: Rig) -> None:
     parts = list(traffic(n_vehicles=30, n_windows=3, seed=1))
     rig.take(*parts)
     assert rig.close() == 2
@@ -62,7 +62,7 @@ def test_a_fleet_is_published_to_the_last_part(rig: Rig) -> None:
     assert rig.state.stats.last["records"] == 30
 
 
-def test_a_message_tells_of_a_class_and_of_nothing_else(rig: Rig) -> None:
+def test_a_message_describes_a_class_and_nothing_else(rig: Rig) -> None:
     rig.take(*traffic(n_vehicles=12, n_windows=1, seed=2))
     rig.close(silent=True)
     for number, message in enumerate(rig.classes()):
@@ -77,15 +77,15 @@ def test_a_message_tells_of_a_class_and_of_nothing_else(rig: Rig) -> None:
     assert "veh-" not in json.dumps(rig.classes())
 
 
-def test_the_order_of_arrival_leaves_no_trace() -> None:
+def test_the_order_of_arrival_does_not_change_what_is_published() -> None:
     parts = list(traffic(n_vehicles=25, n_windows=1, seed=3))
-    said = []
+    published = []
     for seed in range(3):
         with rig_for() as rig:
             rig.take(*(parts[i] for i in np.random.default_rng(seed).permutation(len(parts))))
             rig.close(silent=True)
-            said.append(rig.publish())
-    assert said[0] == said[1] == said[2]
+            published.append(rig.publish())
+    assert published[0] == published[1] == published[2]
 
 
 def test_sensitive_values_are_a_multiset_in_the_order_of_their_domain(rig: Rig) -> None:
@@ -104,7 +104,7 @@ def test_sensitive_values_are_a_multiset_in_the_order_of_their_domain(rig: Rig) 
 
 
 @pytest.mark.parametrize(
-    ("sent", "fate"),
+    ("sent", "outcome"),
     [
         (Delivery("records/profile/v", b"{", 1), "invalid/malformed"),
         (Delivery("records/profile/v", b'{"ts": 1, "age": 500}', 1), "invalid/out_of_domain"),
@@ -115,12 +115,14 @@ def test_sensitive_values_are_a_multiset_in_the_order_of_their_domain(rig: Rig) 
         (Delivery("records/profile/v", b'{"ts": -5}', 1), "invalid/ancient_time"),
     ],
 )
-def test_what_is_no_part_is_counted_with_its_reason(rig: Rig, sent: Delivery, fate: str) -> None:
+def test_an_invalid_message_is_counted_with_its_reason(
+    rig: Rig, sent: Delivery, outcome: str
+) -> None:
     rig.take_raw([sent])
-    assert rig.accounts() == {"received": 1, fate: 1}
+    assert rig.accounts() == {"received": 1, outcome: 1}
 
 
-def test_what_belongs_to_no_stream_is_counted_by_itself(rig: Rig) -> None:
+def test_messages_that_belong_to_no_stream_have_their_own_accounts(rig: Rig) -> None:
     rig.take_raw([Delivery("elsewhere/v", b"{}", 1)])
     assert rig.store.accounts() == {"": {"received": 1, "invalid/unknown_topic": 1}}
     rig.flow.take(Arrived([], Counter({-1: 2, 0: 3})), now=NOW, at_s=0.0)
@@ -128,14 +130,14 @@ def test_what_belongs_to_no_stream_is_counted_by_itself(rig: Rig) -> None:
     assert rig.accounts() == {"received": 3, "suppressed/overload": 3}
 
 
-def test_a_part_of_a_window_that_has_closed_is_late(rig: Rig) -> None:
+def test_a_part_of_a_closed_window_is_late(rig: Rig) -> None:
     rig.take(one("v", ts=1))
     rig.close(silent=True)
     rig.take(one("w", ts=2))
     assert rig.accounts() == {"received": 2, "suppressed/no_class": 1, "late": 1}
 
 
-def test_a_message_delivered_again_is_a_duplicate_even_when_its_window_has_closed(
+def test_a_message_delivered_again_is_a_duplicate_even_if_its_window_has_closed(
     rig: Rig,
 ) -> None:
     fresh, bad = one("v", ts=1), Delivery("records/profile/v", b"{", 7)
@@ -164,7 +166,7 @@ def test_a_second_report_within_the_window_replaces_the_first_or_is_superseded(r
     ).parts] == [3.0]  # fmt: skip
 
 
-def test_records_and_windows_are_bounded_and_what_yields_is_counted() -> None:
+def test_records_and_windows_are_bounded_and_refused_parts_are_counted() -> None:
     with rig_for(max_records=2, max_open_windows=2) as rig:
         rig.take(*(one(f"v{i}", ts=1) for i in range(3)))
         assert rig.accounts() == {"received": 3, "suppressed/overload": 1}
@@ -184,7 +186,7 @@ def test_fewer_than_k_vehicles_are_not_published(rig: Rig) -> None:
     assert rig.publish() == []
 
 
-def test_a_vehicle_without_a_part_that_is_needed_is_left_out() -> None:
+def test_a_vehicle_without_a_required_part_is_left_out() -> None:
     sources = [{**s, "needed": s["name"] == "telemetry"} for s in FLEET["sources"]]
     with rig_for(sources=sources) as rig:
         rig.take(*traffic(n_vehicles=10, n_windows=1, seed=0), one("alone"), one("late", ts=3))
@@ -193,7 +195,7 @@ def test_a_vehicle_without_a_part_that_is_needed_is_left_out() -> None:
         assert rig.accounts() == {"received": 32, "published": 30, "suppressed/incomplete": 2}
 
 
-def test_a_part_that_is_missing_is_published_as_missing_and_counts_as_no_value(rig: Rig) -> None:
+def test_a_missing_part_is_published_as_missing_and_does_not_count_as_a_value(rig: Rig) -> None:
     parts = [p for p in traffic(n_vehicles=12, n_windows=1, seed=5) if p.source != "profile"]
     rig.take(*parts, *(one(f"veh-000{i}", age=20 + i) for i in range(4)))
     rig.close(silent=True)
@@ -207,7 +209,7 @@ def test_a_part_that_is_missing_is_published_as_missing_and_counts_as_no_value(r
 
 
 class Careless(WindowModel):
-    """Lets every record be a class of its own, but for the first five."""
+    """Makes every record a class of its own, except for the first five."""
 
     def __init__(self, model: WindowModel) -> None:
         self._model = model
@@ -249,17 +251,21 @@ def test_kernels_are_compiled_for_a_k_of_any_size() -> None:
 @pytest.mark.parametrize(
     "changes", [{"model": "kd"}, {"model": "cells"}, {"model": "cells", "labels": "range"}]
 )
-def test_numbers_of_classes_follow_from_what_is_told_of_them(changes: dict[str, Any]) -> None:
+def test_classes_are_numbered_in_the_order_of_their_published_values(
+    changes: dict[str, Any],
+) -> None:
     with rig_for(promise={"k": 4, "d": 1}, method="auto", **changes) as rig:
         rig.take(*traffic(n_vehicles=150, n_windows=1, seed=6))
         rig.close(silent=True)
-        told = [json.dumps(m["qis"], sort_keys=True, separators=(",", ":")) for m in rig.classes()]
-        assert len(told) > 5
-        assert told == sorted(told)
+        values = [
+            json.dumps(m["qis"], sort_keys=True, separators=(",", ":")) for m in rig.classes()
+        ]
+        assert len(values) > 5
+        assert values == sorted(values)
 
 
-class Slanderous(MultiSource):
-    """Says of every class what is true of the first."""
+class Untruthful(MultiSource):
+    """Publishes the generalized values of the first class for every class."""
 
     def generalized(
         self, records: Records, classes: Classes, *, seed: int
@@ -268,9 +274,9 @@ class Slanderous(MultiSource):
 
 
 @pytest.mark.parametrize("cost", ["range", "taxonomy"])
-def test_a_class_of_which_something_untrue_is_told_is_suppressed(cost: str) -> None:
+def test_a_class_with_untrue_generalized_values_is_suppressed(cost: str) -> None:
     with rig_for(promise={"k": 4}, cost=cost) as rig:
-        rig.state.model = Slanderous(rig.stream)
+        rig.state.model = Untruthful(rig.stream)
         rig.take(*traffic(n_vehicles=60, n_windows=1, seed=6))
         rig.close(silent=True)
         (message,) = rig.classes()
@@ -289,7 +295,7 @@ def test_a_class_that_breaks_its_promise_is_suppressed_whole_and_counted() -> No
         assert rig.state.stats.n_unverified == 7
 
 
-def test_where_too_many_classes_wait_a_window_is_withheld() -> None:
+def test_a_window_is_withheld_if_too_many_classes_wait() -> None:
     with rig_for(max_unpublished=3) as rig:
         rig.take(*traffic(n_vehicles=30, n_windows=1, seed=6))
         rig.close(silent=True)
@@ -298,15 +304,16 @@ def test_where_too_many_classes_wait_a_window_is_withheld() -> None:
 
 
 def lasting_values(classes: list[dict[str, Any]], vehicle: Sent) -> set[str]:
-    """Return the types left of a vehicle by every class that it may be in, window by window."""
-    kind = vehicle.told["type"]
-    said = [set(m["qis"]["type"]["values"]) for m in classes if kind in m["qis"]["type"]["values"]]
-    return set.intersection(*said) if said else set()
+    """Return the types of a vehicle that are possible after all classes it may be in."""
+    kind = vehicle.values["type"]
+    published = (set(m["qis"]["type"]["values"]) for m in classes)
+    possible = [values for values in published if kind in values]
+    return set.intersection(*possible) if possible else set()
 
 
 @pytest.mark.parametrize("model", ["kd", "cells"])
 @pytest.mark.parametrize("mode", ["report", "enforce"])
-def test_what_windows_tell_together_is_reported_and_on_demand_prevented(
+def test_what_windows_reveal_together_is_reported_and_prevented_on_request(
     mode: str, model: str
 ) -> None:
     short = 0.0
@@ -327,7 +334,7 @@ def test_what_windows_tell_together_is_reported_and_on_demand_prevented(
                 ),
             )
             rig.close(silent=True)
-            rig.crash()  # what is remembered is stored
+            rig.crash()  # the histories are in the store
             rig.publish()
             short += json.loads(
                 rig.store._db.execute(
@@ -339,7 +346,7 @@ def test_what_windows_tell_together_is_reported_and_on_demand_prevented(
     assert accounts["published"] > 0.5 * accounts["received"]
 
 
-def test_where_vehicles_stay_together_a_newcomer_finds_a_class() -> None:
+def test_a_new_vehicle_finds_a_class_among_vehicles_that_stay_together() -> None:
     fleet = list(traffic(n_vehicles=40, n_windows=1, seed=7))
     new = [replace(part, vehicle="new") for part in fleet if part.vehicle == "veh-0003"]
     with rig_for(cumulative="enforce") as rig:
@@ -350,7 +357,7 @@ def test_where_vehicles_stay_together_a_newcomer_finds_a_class() -> None:
         assert rig.accounts() == {"received": 243, "published": 243}
 
 
-def test_a_crash_before_a_window_is_committed_leaves_it_open_and_closed_to_what_is_late(
+def test_a_crash_before_a_window_is_committed_leaves_it_open_to_be_closed_again(
     rig: Rig,
 ) -> None:
     rig.take(*traffic(n_vehicles=10, n_windows=1, seed=1))
@@ -371,7 +378,7 @@ def test_after_a_crash_the_same_bytes_are_published_again(rig: Rig) -> None:
     assert [w.message for w in rig.flow.waiting(limit=99)] == before[1:]
 
 
-def test_classes_of_a_stream_that_is_declared_no_more_are_published_all_the_same(rig: Rig) -> None:
+def test_classes_of_a_stream_that_is_no_longer_declared_are_still_published(rig: Rig) -> None:
     rig.take(*traffic(n_vehicles=10, n_windows=1, seed=1))
     rig.close(silent=True)
     others = RecordFlow([], rig.store, LimitSettings(), max_unpublished=9, at_s=0.0)
@@ -389,7 +396,7 @@ STEPS = st.lists(
 
 @settings(max_examples=30)
 @given(STEPS, st.integers(0, 10**6))
-def test_whatever_crashes_every_part_is_accounted_for_once(steps: list[str], seed: int) -> None:
+def test_every_part_is_accounted_for_once_whatever_crashes(steps: list[str], seed: int) -> None:
     parts = list(traffic(n_vehicles=8, n_windows=4, seed=seed))
     rng = np.random.default_rng(seed)
     published: list[bytes] = []
@@ -402,7 +409,7 @@ def test_whatever_crashes_every_part_is_accounted_for_once(steps: list[str], see
                 sent += len(chunk)
             elif step == "crash":
                 rig.crash()
-                # What was taken but perhaps not acknowledged comes again.
+                # Messages that were stored but perhaps not acknowledged come again.
                 rig.take(*parts[max(0, sent - int(rng.integers(0, 30))) : sent])
             elif step == "lose":
                 rig.close(silent=True, crash_before_commit=True)

@@ -1,4 +1,4 @@
-"""The stages over a broker in memory: when they acknowledge, wait, drain and fail."""
+"""The stages with an in-memory broker: when they acknowledge, wait, drain and fail."""
 
 import asyncio
 import itertools
@@ -13,8 +13,8 @@ from anonymizer.errors import SettingsError
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.records.inbox import RecordInbox
 from anonymizer.pipeline.records.stages import (
-    Means,
-    Pace,
+    StageContext,
+    StageSignals,
     close_stage,
     intake_stage,
     publish_stage,
@@ -28,8 +28,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class HereAndNow:
-    """Runs functions where it is called; remembers the order."""
+class CallingThread:
+    """Runs functions in the calling thread, and records their order."""
 
     def __init__(self) -> None:
         self.called: list[str] = []
@@ -45,7 +45,7 @@ class HereAndNow:
 
 
 class World:
-    """A broker, an analyst, and a gateway's records side, in one process."""
+    """A broker, an analyst, and the records side of a gateway, in one process."""
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
@@ -65,17 +65,17 @@ class World:
             deliver=lambda batch: self.seen.extend(d.payload for d in batch),
             subscriptions=[("anonymized/#", 0)],
         )
-        self.store_thread = HereAndNow()
-        self.pace = Pace()
+        self.store_thread = CallingThread()
+        self.signals = StageSignals()
         seconds = itertools.count()
-        self.means = Means(
+        self.context = StageContext(
             flow=rig.flow,
             in_store=self.store_thread,
-            in_worker=HereAndNow(),
+            in_worker=CallingThread(),
             wall=lambda: NOW,
             clock=lambda: next(seconds) / 1e6 + rig.clock_s,
         )
-        self.told: list[int] = []
+        self.closed: list[int] = []
         self.tasks: list[asyncio.Task[None]] = []
 
     @asynccontextmanager
@@ -87,11 +87,13 @@ class World:
             self.tasks = [
                 group.create_task(stage)
                 for stage in (
-                    intake_stage(self.means, self.inbox, self.link, self.pace),
+                    intake_stage(self.context, self.inbox, self.link, self.signals),
                     close_stage(
-                        self.means, self.pace, tell=lambda due, _: self.told.append(due.window)
+                        self.context,
+                        self.signals,
+                        on_closed=lambda due, _: self.closed.append(due.window),
                     ),
-                    publish_stage(self.means, self.link, self.pace, timeout_s=1.0),
+                    publish_stage(self.context, self.link, self.signals, timeout_s=1.0),
                 )
             ]
             yield
@@ -102,18 +104,18 @@ class World:
     async def drain(self) -> None:
         await self.link.stop_receiving()
         self.inbox.close()
-        self.pace.drain.set()
-        self.pace.over.set()
+        self.signals.drain.set()
+        self.signals.over.set()
         await asyncio.wait(self.tasks[:2])
-        self.pace.last.set()
-        self.pace.closed.set()
+        self.signals.last.set()
+        self.signals.closed.set()
         await asyncio.wait(self.tasks)
 
     def send(self, parts: Sequence[Sent]) -> None:
         self.broker.take([Outgoing(p.topic, p.payload) for p in parts], qos=1)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        while not condition():  # noqa: ASYNC110  of many parts, and in no time
+        while not condition():  # noqa: ASYNC110  there is no event to wait for, nor a real delay
             await asyncio.sleep(0)
 
 
@@ -122,19 +124,19 @@ def world(tmp_path: Path) -> World:
     return World(Rig(tmp_path))
 
 
-async def test_what_arrives_comes_out_as_classes_and_is_accounted_for(world: World) -> None:
+async def test_parts_are_published_as_classes_and_accounted_for(world: World) -> None:
     async with world.running():
         world.send(list(traffic(n_vehicles=20, n_windows=3, seed=1)))
-        await world.until(lambda: len(world.told) == 2)
+        await world.until(lambda: len(world.closed) == 2)
         await world.until(lambda: world.rig.accounts().get("published") == 120)
     classes = assert_each_window_has_one_partition(world.seen)
     assert sorted(classes) == [0.0, 60.0]
-    assert world.rig.state.n_held == 60  # the last window is open, and stays so
+    assert world.rig.state.n_held == 60  # the last window is open and stays open
     world.rig.crash()
     assert world.rig.state.records.n_records == 20
 
 
-async def test_nothing_is_acknowledged_before_the_store_has_it(world: World) -> None:
+async def test_no_message_is_acknowledged_before_it_is_stored(world: World) -> None:
     parts = list(traffic(n_vehicles=5, n_windows=1, seed=1))
     stored: list[int] = []
     acknowledge = world.link.acknowledge
@@ -152,7 +154,9 @@ async def test_nothing_is_acknowledged_before_the_store_has_it(world: World) -> 
     assert stored == [15]
 
 
-async def test_while_the_broker_is_away_classes_wait_and_are_published_then(world: World) -> None:
+async def test_classes_wait_for_a_lost_broker_and_are_published_when_it_is_back(
+    world: World,
+) -> None:
     async with world.running():
         world.send(list(traffic(n_vehicles=20, n_windows=1, seed=1)))
         await world.until(lambda: len(world.link.settled) == 60)
@@ -166,24 +170,24 @@ async def test_while_the_broker_is_away_classes_wait_and_are_published_then(worl
     assert world.rig.accounts() == {"received": 60, "published": 60}
 
 
-async def test_a_drain_without_a_broker_leaves_what_waits_in_the_store(world: World) -> None:
+async def test_a_drain_without_a_broker_leaves_waiting_classes_in_the_store(world: World) -> None:
     async with world.running():
         world.send(list(traffic(n_vehicles=20, n_windows=1, seed=1)))
         await world.until(lambda: len(world.link.settled) == 60)
         world.link.go_down()
         world.rig.clock_s += 1000.0
-        await world.until(lambda: len(world.told) == 1)
+        await world.until(lambda: len(world.closed) == 1)
     world.rig.crash()
     assert world.rig.state.n_held == 60
     assert sum(m["count"] for m in world.rig.classes()) == 20
 
 
-async def test_a_backlog_is_taken_in_no_faster_than_windows_can_be_closed(world: World) -> None:
+async def test_a_backlog_is_received_no_faster_than_windows_are_closed(world: World) -> None:
     parts = list(traffic(n_vehicles=60, n_windows=100, seed=1))
     async with world.running():
         world.send(parts)
         await world.until(lambda: len(world.link.settled) == len(parts))
-        await world.until(lambda: len(world.told) == 99)
+        await world.until(lambda: len(world.closed) == 99)
     accounts = world.rig.accounts()
     assert accounts["received"] == len(parts)
     assert set(accounts) <= {"received", "published", "suppressed/no_class"}
@@ -211,7 +215,7 @@ def arrive(n: int, *, qos: int) -> list[Delivery]:
     return [Delivery("records/profile/v", b"{}", (i + 1) * qos) for i in range(n)]
 
 
-async def test_an_inbox_refuses_the_newest_at_qos_0_and_none_at_qos_1() -> None:
+async def test_a_full_inbox_refuses_the_newest_at_qos_0_and_none_at_qos_1() -> None:
     inbox = RecordInbox(5, stream_of=lambda _: 3)
     inbox.put(arrive(4, qos=0))
     inbox.put(arrive(3, qos=0))
@@ -223,7 +227,7 @@ async def test_an_inbox_refuses_the_newest_at_qos_0_and_none_at_qos_1() -> None:
     assert arrived.refused == {3: 2}
 
 
-async def test_an_inbox_hands_out_some_at_a_time_and_ends_when_it_is_closed_and_empty() -> None:
+async def test_an_inbox_returns_batches_and_ends_when_it_is_closed_and_empty() -> None:
     inbox = RecordInbox(100_000, stream_of=lambda _: 0)
     inbox.put(arrive(12_000, qos=1))
     inbox.close()

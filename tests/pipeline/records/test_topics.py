@@ -1,3 +1,5 @@
+"""Topics of the records flow: routes, keys of vehicles, and subscriptions."""
+
 import pytest
 
 from anonymizer.pipeline.records.topics import RecordRouter, topic_filter
@@ -13,7 +15,7 @@ def router(*topics: str, secret: bytes = SECRET, name: str = "fleet") -> RecordR
     return RecordRouter([fleet(sources=sources, name=name)], secret=secret, max_id_chars=9)
 
 
-def test_a_topic_names_stream_source_and_vehicle() -> None:
+def test_a_topic_identifies_stream_source_and_vehicle() -> None:
     routes = router()
     first, second = routes.route("records/registration/v1"), routes.route("records/telemetry/v1")
     assert first is not None
@@ -25,7 +27,7 @@ def test_a_topic_names_stream_source_and_vehicle() -> None:
     assert other.vehicle != first.vehicle
 
 
-def test_a_vehicle_is_known_by_a_digest_that_needs_the_key() -> None:
+def test_the_key_of_a_vehicle_is_a_digest_that_depends_on_secret_and_stream() -> None:
     keys = {
         route.vehicle
         for one in (router(), router(secret=b"another"), router(name="other"))
@@ -50,24 +52,24 @@ def test_a_vehicle_is_known_by_a_digest_that_needs_the_key() -> None:
         ("a.b/{vehicle}", "axb/v", False),
     ],
 )
-def test_topics_match_as_filters_do_and_name_usable_vehicles(
+def test_topics_match_like_filters_and_must_have_a_usable_vehicle_id(
     pattern: str, topic: str, *, known: bool
 ) -> None:
     route = router(pattern).route(topic)
     assert (route is not None and bool(route.vehicle)) == known
 
 
-def test_two_levels_are_one_name() -> None:
+def test_several_levels_together_are_one_vehicle_id() -> None:
     routes = router("a/{vehicle}/{vehicle}")
     found = {routes.route(topic) for topic in ("a/b/c", "a/c/b", "a/bc/c")}
     assert len(found) == 3
 
 
-def test_what_no_source_matches_has_no_route() -> None:
+def test_a_topic_that_matches_no_source_has_no_route() -> None:
     assert router().route("elsewhere/v1") is None
 
 
-def test_a_subscription_takes_any_vehicle() -> None:
+def test_the_filter_of_a_source_matches_any_vehicle() -> None:
     assert [topic_filter(s) for s in fleet().sources] == [
         "records/registration/+",
         "records/profile/+",
@@ -75,5 +77,5 @@ def test_a_subscription_takes_any_vehicle() -> None:
     ]
 
 
-def test_a_route_says_nothing_of_who() -> None:
+def test_the_repr_of_a_route_does_not_show_the_vehicle() -> None:
     assert repr(router().route("records/profile/v1")) == "Route(...)"

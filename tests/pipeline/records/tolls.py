@@ -1,4 +1,4 @@
-"""Trucks that leave motorways, as the seed has them, and the stream that they are published in."""
+"""Toll exits of trucks in the form of the seed, and the stream that publishes them."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -62,7 +62,7 @@ TOLL: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Exit:
-    """One truck leaves a motorway; `at` is local, `cents` None where nothing was paid."""
+    """A truck leaves a motorway; `at` is local time, `cents` None if nothing was paid."""
 
     truck: str
     section: str
@@ -91,7 +91,7 @@ class Exit:
 def exits(
     *, n: int, n_trucks: int, seed: int, first_day: str = "2023-01-03", n_days: int = 1
 ) -> Iterator[Exit]:
-    """Exits of some days, in order of time; some trucks leave several times."""
+    """Return the exits of some days in order of time; some trucks leave several times."""
     rng = np.random.default_rng(seed)
     for day in range(n_days):
         midnight = datetime.fromisoformat(first_day) + timedelta(days=day)
