@@ -12,7 +12,7 @@ EXIT_INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command line; the user's mistakes are one line and exit code 2."""
+    """Run the command line; a mistake of the user is reported in one line with exit code 2."""
     try:
         sys.exit(app(prog_name="simulator", standalone_mode=False))
     except AnonymizerError as error:

@@ -1,8 +1,8 @@
-"""How one device drives, stops and waits: compiled kernels over the records of a fleet.
+"""Driving: compiled kernels that move the devices of a fleet along their routes.
 
-A device's life is a chain of legs: an arc driven at one speed profile, or a wait at a place.
-A leg is fixed when it begins, by the device's own random numbers and the routes of that moment,
-so where a device is at time t does not depend on when anybody looked.
+The movement of a device is a sequence of legs: an arc driven with one speed profile, or a wait at
+a place. A leg is fixed when it begins, by the device's own random numbers and the routes at that
+moment. So the position of a device at time t does not depend on when it was computed before.
 """
 
 from math import sqrt
@@ -15,23 +15,24 @@ from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArr
 
 ACCELERATION_MPS2 = 1.5
 JUNCTION_MPS = 5.5
-"""Crossing or turning without having to stop, 20 km/h."""
+"""Speed at which a junction is crossed without a stop, 20 km/h."""
 STOP_SHARE = 0.2
-"""Of the junctions passed: a red light, a queue, someone crossing."""
+"""Share of junctions with a stop: a red light, a queue, a pedestrian."""
 STOP_S = (3.0, 40.0)
+"""Shortest and longest stop at a junction."""
 DWELL_S = (30.0, 240.0)
-"""At a destination."""
+"""Shortest and longest wait at a destination."""
 _MODULUS, _FACTOR = 2147483647, 48271
-
+"""Constants of Lehmer's generator."""
 
 NODE = np.dtype([("lat", np.float64), ("lon", np.float64), ("degree", np.int32)], align=True)
-"""A node as a driver needs it."""
+"""A node, with what the driving kernels need."""
 
 ARC = np.dtype(
     [("tail", np.int32), ("head", np.int32), ("length_m", np.float64), ("speed_mps", np.float64)],
     align=True,
 )
-"""An arc as a driver needs it; no device is ever faster than its speed, that of free flow."""
+"""An arc, with its free-flow speed, which no device ever exceeds."""
 
 Roads: TypeAlias = tuple[RecordArray, RecordArray]
 """The network: `NODE` of shape (n,), `ARC` of shape (arcs,)."""
@@ -54,29 +55,29 @@ DEVICE = np.dtype(
     ],
     align=True,
 )
-"""Where a device is on its way; changed in place.
+"""State of a device, changed in place.
 
 arc, node
-    The arc it drives along, or -1: it waits; where the leg ends.
+    The arc along which it drives, -1 if it waits; the node at which the leg ends.
 start_s, end_s
-    Of the leg; infinite when parked.
+    Start and end of the leg; the end is infinite if it is parked.
 entry_mps, exit_mps
-    Speed at both ends of the arc.
+    Speed at the two ends of the arc.
 rest_lat, rest_lon
     Where it waits.
 slot, first_slot, last_slot
-    Its destination, a row of the routes; those that it may choose from, all in its strongly
-    connected component.
+    Its destination, a row of the routes; and the range of destinations to choose from, all in
+    its strongly connected component.
 pace
     Its share of the free-flow speed, in (0, 1].
 random
-    State of its own random numbers (Lehmer), in 1..2**31-2.
+    State of its own random number generator (Lehmer), in 1..2**31-2.
 """
 
 
 @inner_kernel
 def uniform(device: np.void) -> float:
-    """Draw the device's next number in (0, 1) (Lehmer's generator, no overflow in 64 bits)."""
+    """Draw the device's next number in (0, 1) with Lehmer's generator; 64 bits do not overflow."""
     device["random"] = device["random"] * _FACTOR % _MODULUS
     return float(device["random"]) / _MODULUS
 
@@ -85,10 +86,10 @@ def uniform(device: np.void) -> float:
 def profile(
     length_m: float, cruise_mps: float, entry_mps: float, exit_mps: float
 ) -> tuple[float, float, float, float]:
-    """Return (peak speed, acceleration, s of speeding up, s at the peak) along an arc.
+    """Return (peak speed, acceleration, seconds of speeding up, seconds at the peak) on an arc.
 
-    Both end speeds are at most `cruise_mps`, which is never exceeded. Where the arc is too short
-    for the change of speed asked, the acceleration is whatever it takes.
+    Both end speeds are at most `cruise_mps`, which is never exceeded. If the arc is too short
+    for the required change of speed, the acceleration is as large as necessary.
     """
     change = abs(exit_mps * exit_mps - entry_mps * entry_mps)
     acceleration = max(ACCELERATION_MPS2, change / (2 * length_m))
@@ -100,7 +101,7 @@ def profile(
 
 @inner_kernel
 def covered_m(device: np.void, at_s: float, roads: Roads) -> float:
-    """Return how far a driving device has come along its arc."""
+    """Return the metres that a driving device has covered on its arc."""
     _, arcs = roads
     arc = arcs[device["arc"]]
     length_m, entry = arc["length_m"], device["entry_mps"]
@@ -129,7 +130,7 @@ def _wait(device: np.void, bounds_s: tuple[float, float], roads: Roads) -> None:
 
 @inner_kernel
 def _take(device: np.void, number: int, roads: Roads, next_arc_of: Int32Array) -> None:
-    """Enter the arc of this number; `next_arc_of` says at which nodes the way goes on."""
+    """Enter an arc; `next_arc_of` is -1 at nodes where the route ends."""
     nodes, arcs = roads
     arc = arcs[number]
     cruise = arc["speed_mps"] * device["pace"]
@@ -137,7 +138,7 @@ def _take(device: np.void, number: int, roads: Roads, next_arc_of: Int32Array) -
     leave = cruise
     if next_arc_of[arc["head"]] < 0:
         leave = 0.0
-    elif nodes[arc["head"]]["degree"] > 2:  # a bend is no junction
+    elif nodes[arc["head"]]["degree"] > 2:  # a junction, not a bend
         leave = 0.0 if uniform(device) < STOP_SHARE else min(cruise, JUNCTION_MPS)
     peak, acceleration, up_s, flat_s = profile(arc["length_m"], cruise, entry, leave)
     device["arc"] = number
@@ -149,11 +150,11 @@ def _take(device: np.void, number: int, roads: Roads, next_arc_of: Int32Array) -
 
 @inner_kernel
 def _begin_leg(device: np.void, roads: Roads, routes: Int32Array) -> None:
-    """End the leg of a device and begin the next."""
+    """End the current leg of a device and begin the next one."""
     device["start_s"] = device["end_s"]
     next_arc_of = routes[device["slot"]]
     arc = next_arc_of[device["node"]]
-    if arc < 0:  # it is there
+    if arc < 0:  # the destination is reached
         first = device["first_slot"]
         choice = int((device["last_slot"] - first + 1) * uniform(device))
         device["slot"] = first + choice
@@ -172,7 +173,7 @@ def _locate(device: np.void, at_s: float, roads: Roads) -> tuple[float, float]:
     arc = arcs[device["arc"]]
     share = covered_m(device, at_s, roads) / arc["length_m"]
     tail, head = nodes[arc["tail"]], nodes[arc["head"]]
-    east = (head["lon"] - tail["lon"] + 180.0) % 360.0 - 180.0  # the short way round
+    east = (head["lon"] - tail["lon"] + 180.0) % 360.0 - 180.0  # the shorter way around the earth
     lat = tail["lat"] + share * (head["lat"] - tail["lat"])
     return lat, (tail["lon"] + share * east + 180.0) % 360.0 - 180.0
 
@@ -181,16 +182,19 @@ def _locate(device: np.void, at_s: float, roads: Roads) -> tuple[float, float]:
 def drive(
     device: IntArray, at_s: FloatArray, fleet: RecordArray, roads: Roads, routes: Int32Array
 ) -> tuple[FloatArray, FloatArray]:
-    """Carry each device on to its time; return where it is then, in degrees, shape (m,) each.
+    """Move each device to its time; return its latitude and longitude then, shape (m,) each.
 
     Parameters
     ----------
     device, at_s
-        Shape (m,); the times of one device must not fall.
+        Index of the device and its time, shape (m,); the times of a device must not decrease.
     fleet
-        Of `DEVICE`, changed in place, shape (devices,).
+        Records of type `DEVICE`, changed in place, shape (devices,).
+    roads
+        The network.
     routes
-        The arc to take towards destination `slot` from each node, -1 there, shape (slots, n).
+        The arc to take from each node towards destination `slot`, -1 at the destination, shape
+        (slots, n).
     """
     lat, lon = np.empty(len(device)), np.empty(len(device))
     for i in range(len(device)):

@@ -1,4 +1,4 @@
-"""Reports of simulated devices: each at its own phase, with the noise of its receiver."""
+"""Reports of simulated devices, each with its own phase and with receiver noise."""
 
 import math
 
@@ -10,24 +10,30 @@ from simulator.reports import Reports
 from simulator.traffic import Traffic
 
 _DECIMALS = 7
-"""Of a degree: 1 cm, as receivers state it."""
+"""Decimal places of a degree, about 1 cm, as receivers state it."""
 _NOISE_STREAM = 0x6E6F697365
 _MIN_COSINE = 0.01
-"""Close to a pole a metre is any number of degrees."""
+"""Lower bound, because near a pole a metre can be any number of degrees of longitude."""
 
 
 class FleetSource:
-    """Every device of a traffic reports `rate_hz` times a second.
+    """A source in which every device reports `rate_hz` times a second.
 
-    Report m is due at m / (devices * rate) and comes from device m in a shuffled round: the load
-    is as even as can be, and each device keeps its phase.
+    Report m is due at m / (devices * rate) and comes from device m of a shuffled round. So the
+    load is as even as possible, and each device keeps its phase.
 
     Parameters
     ----------
+    traffic
+        The devices and their movement.
+    rate_hz
+        Reports of each device per second.
     duration_s
-        End after this long; None: never.
+        When to end, in seconds; None: never.
     noise_m
-        Standard deviation of a reported position, north and east each.
+        Standard deviation of a reported position, to the north and to the east.
+    seed
+        Seed of the phases and of the noise.
     """
 
     def __init__(
@@ -51,12 +57,12 @@ class FleetSource:
 
     @property
     def next_due_s(self) -> float:
-        """When the next report is due; infinite at the end."""
+        """When the next report is due, in seconds of playing; infinite at the end."""
         over = self.n_total is not None and self._first >= self.n_total
         return math.inf if over else self._first / self.rate_per_s
 
     def take(self, until_s: float, *, limit: int) -> Reports:
-        """Return the reports due up to a moment, the oldest `limit` of them at most."""
+        """Return the reports due up to a moment, at most the oldest `limit`."""
         stop = min(math.floor(until_s * self.rate_per_s) + 1, self._first + limit)
         if self.n_total is not None:
             stop = min(stop, self.n_total)
@@ -69,10 +75,10 @@ class FleetSource:
         return Reports(device, due_s, lat.round(_DECIMALS), lon.round(_DECIMALS))
 
     def _with_noise(self, lat: FloatArray, lon: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Add Gaussian noise that depends on the number of the report alone (Box-Muller).
+        """Add Gaussian noise that depends only on the number of the report (Box-Muller).
 
-        One step of the Philox counter yields four numbers; a report takes two of them, so that
-        the noise is the same however the reports are cut into batches.
+        One step of the Philox counter yields four numbers, of which a report uses two. So the
+        noise is the same however the reports are divided into batches.
         """
         bits = np.random.Philox(key=np.array([self._seed, _NOISE_STREAM], np.uint64))
         draw = np.random.Generator(bits.advance(self._first)).random((len(lat), 4))

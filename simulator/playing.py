@@ -1,4 +1,4 @@
-"""One run from the first connection to the last farewell."""
+"""Playing: one run, from connecting to the broker until all connections are closed."""
 
 import asyncio
 import secrets
@@ -26,26 +26,26 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class RunningLink(Link, Protocol):
-    """A link whose work is a task of ours."""
+    """A link that is run as a task of the caller."""
 
     async def run(self) -> None:
-        """Be connected until `close`."""
+        """Stay connected until `close`."""
 
     async def until_connected(self) -> None:
-        """Wait until the broker is there."""
+        """Wait until the link is connected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlet:
-    """Where messages go, and how."""
+    """The broker and topic to which messages are published, and how."""
 
     broker: BrokerSettings
     topic: str = "positions/{device}"
     qos: int = 0
     connections: int = 1
-    """Among which the devices are divided."""
+    """Number of connections among which the devices are divided."""
     connect_timeout_s: float = 5.0
-    """For the broker to be there at the start; later the traffic waits for it."""
+    """Time to connect at the start; if the connection is lost later, the traffic waits."""
 
 
 async def play(
@@ -56,26 +56,26 @@ async def play(
     encode: Callable[[D, FloatArray], list[Outgoing]],
     quiet: bool = False,
 ) -> None:
-    """Publish a source, encoded, over connections to a broker; SIGINT and SIGTERM end it early.
+    """Encode and publish a source over connections to a broker; SIGINT and SIGTERM end it early.
 
     Raises
     ------
     TransportError
-        If the broker is not there in time at the start.
+        If the links do not connect in time at the start.
     """
     failure = deque(["no answer in time"], maxlen=1)
 
-    def hear(up: bool, why: str) -> None:  # noqa: FBT001  the signature of `on_state`
+    def on_state(up: bool, reason: str) -> None:  # noqa: FBT001  the signature of the callback
         if not up:
-            failure.append(why)
+            failure.append(reason)
 
-    run_id = secrets.token_hex(4)  # two simulators at one broker are not each other
+    run_id = secrets.token_hex(4)  # client ids must differ between simulators at one broker
     links = [
         MqttLink(
             outlet.broker,
             client_id=f"simulator-{run_id}-{number}",
             deliver=lambda _: None,
-            on_state=hear,
+            on_state=on_state,
         )
         for number in range(outlet.connections)
     ]
@@ -102,12 +102,12 @@ async def play(
 async def _connected(
     links: Sequence[RunningLink], outlet: Outlet, failure: Sequence[str]
 ) -> AsyncIterator[None]:
-    """Run links while the block runs, and close them all.
+    """Run the links during the block, and close them at its end.
 
     Raises
     ------
     TransportError
-        If not all are connected within the time given; says the last `failure` heard.
+        If not all links connect in time; the message contains the last `failure`.
     """
     running = [asyncio.create_task(link.run(), name="link") for link in links]
     try:
@@ -124,7 +124,7 @@ async def _connected(
 
 @contextmanager
 def _stop_on_signals() -> Iterator[asyncio.Event]:
-    """End the traffic, not the program: the summary is still to come."""
+    """Let signals end the traffic, not the program, which still has to print the summary."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in _STOP_SIGNALS:
@@ -141,5 +141,5 @@ def _display(source: Playable[Due], *, quiet: bool) -> Display:
         return Silent()
     console = Console(stderr=True)
     if console.is_terminal:
-        return Bar(console, asked_per_s=source.rate_per_s, n_total=source.n_total)
-    return Lines(sys.stderr, asked_per_s=source.rate_per_s)
+        return Bar(console, requested_per_s=source.rate_per_s, n_total=source.n_total)
+    return Lines(sys.stderr, requested_per_s=source.rate_per_s)

@@ -1,4 +1,4 @@
-"""The publishing loop: what is due goes out in batches, paced by a clock that is passed in."""
+"""The publishing loop: publishes due reports in batches, at the pace of a clock passed in."""
 
 import asyncio
 import math
@@ -16,65 +16,65 @@ from simulator.reports import Due, Playable, Reports
 D = TypeVar("D", bound=Due)
 
 TICK_S = 0.025
-"""Least time between batches."""
+"""Shortest time between batches."""
 MAX_NAP_S = 0.25
-"""How soon a loop with nothing to do hears of a stop or a lost broker."""
+"""Longest sleep, after which a stop or a lost connection is noticed."""
 MAX_BATCH = 5_000
-"""Reports in hand at most; the others are not made before these are out."""
+"""Most reports in a batch; further ones are not made before these are published."""
 TIMEOUT_S = 5.0
-"""For the broker to take a batch."""
+"""Time for the broker to accept a batch."""
 _ESCAPED = {ord(c): f"%{ord(c):02X}" for c in "%/+#" + "".join(map(chr, range(32))) + "\x7f"}
 
 
 class Clock(Protocol):
-    """Time, so that tests can bring their own."""
+    """A clock, which tests replace by their own."""
 
     def now(self) -> float:
-        """Unix seconds."""
+        """Return unix seconds."""
 
     def monotonic(self) -> float:
-        """Seconds that never run back."""
+        """Return seconds that never decrease."""
 
     async def sleep(self, delay_s: float) -> None:
-        """Let the rest of the program go on."""
+        """Wait while other tasks run."""
 
 
 class SystemClock:
-    """The machine's clock."""
+    """The clock of the machine."""
 
     def now(self) -> float:
-        """Unix seconds."""
+        """Return unix seconds."""
         return time.time()
 
     def monotonic(self) -> float:
-        """Seconds that never run back."""
+        """Return seconds that never decrease."""
         return time.monotonic()
 
     async def sleep(self, delay_s: float) -> None:
-        """Let the rest of the program go on."""
+        """Wait while other tasks run."""
         await asyncio.sleep(delay_s)
 
 
 @dataclass(slots=True, eq=False)
 class Tally:
-    """How far the traffic has come; the publisher writes it, displays read it."""
+    """Progress of the traffic, written by the publisher and read by displays."""
 
     was_heard: BoolArray
-    """Of each device, whether the broker took a report of it."""
+    """Whether the broker accepted a report of each device."""
     n_sent: int = 0
     n_refused: int = 0
-    """Not taken by the broker; at QoS 1 also: not acknowledged in time."""
+    """Messages not accepted by the broker, or at QoS 1 not acknowledged in time."""
     played_s: float = 0.0
-    """Without the pauses."""
+    """Seconds of playing, without pauses."""
     lag_s: float = 0.0
-    """How overdue the oldest report is that has not been published."""
+    """How overdue the oldest unpublished report is."""
     paused: bool = False
-    """A connection is lost: the traffic stands still until it is back."""
+    """Whether a connection is lost, so that the traffic waits."""
     n_pauses: int = 0
 
     @property
     def n_devices(self) -> int:
-        """Distinct devices heard."""
+        """Number of devices from which the broker accepted a report."""
         return int(np.count_nonzero(self.was_heard))
 
     @property
@@ -95,15 +95,20 @@ async def publish(
 ) -> None:
     """Play a source over links until its end or until `stop` is set.
 
-    A device keeps to one link, so its reports stay in order. A broker that does not keep up
-    holds the loop back: the reports wait unmade and `tally.lag_s` grows. While a link is down
-    the traffic stands still, and goes on from there. What is in hand when a link breaks is
-    counted as refused and not repeated: the next position says more.
+    Each device uses one link, so its reports stay in order. A slow broker slows the loop down:
+    later reports are not made yet, and `tally.lag_s` grows. While a link is down, the traffic
+    pauses; then it continues from the same point. A batch that is in progress when a link
+    breaks counts as refused and is not repeated, because newer positions follow.
 
     Parameters
     ----------
+    source, links
+        What is played, and over which connections.
     encode
-        Makes the messages of what is due, given the unix seconds that each states.
+        Makes messages of due items, given the unix seconds that each states.
+    qos, stop, clock, tally
+        The QoS of all messages, the event that ends playing, the clock, and the progress, which
+        is updated in place.
     """
     began_s, epoch_s = clock.monotonic(), clock.now()
     paused_s = 0.0
@@ -121,7 +126,7 @@ async def publish(
         tally.played_s = clock.monotonic() - began_s - paused_s
         ahead_s = source.next_due_s - tally.played_s
         tally.lag_s = max(0.0, -ahead_s)
-        # However far behind: batches of less than a tick cost more than they gain.
+        # Even when behind schedule, batches shorter than a tick cost more than they gain.
         if len(reports) < MAX_BATCH and not math.isinf(ahead_s):
             await clock.sleep(min(max(ahead_s, TICK_S), MAX_NAP_S))
 
@@ -129,12 +134,14 @@ async def publish(
 def positions_to(
     topic: str, device_id: Sequence[str]
 ) -> Callable[[Reports, FloatArray], list[Outgoing]]:
-    """Return what makes messages of reports, in the gateway's native JSON.
+    """Return an encoder of reports as messages in the gateway's native JSON.
 
     Parameters
     ----------
     topic
-        With `{device}` where the device's id goes.
+        Topic with the placeholder `{device}`.
+    device_id
+        Id of each device.
     """
     topics = [topic.replace("{device}", topic_level(device)) for device in device_id]
 
@@ -149,14 +156,14 @@ def positions_to(
 
 
 def topic_level(device_id: str) -> str:
-    """Return a device id as one level of a topic: what has a meaning there is %-escaped."""
+    """Return a device id as one topic level; characters with a meaning there are %-escaped."""
     return device_id.translate(_ESCAPED)
 
 
 async def _pause(
     links: Sequence[Link], *, stop: asyncio.Event, clock: Clock, tally: Tally
 ) -> float:
-    """Wait until every link is up; return how long it took."""
+    """Wait until every link is connected; return how long it took."""
     began_s = clock.monotonic()
     tally.paused = True
     tally.n_pauses += 1
@@ -169,7 +176,7 @@ async def _pause(
 async def _send(
     reports: Due, messages: Sequence[Outgoing], links: Sequence[Link], *, qos: int
 ) -> BoolArray:
-    """Publish one batch over each link; return what the broker took."""
+    """Publish a batch over the links; return which messages the broker accepted."""
     taken = np.zeros(len(messages), np.bool_)
 
     async def send(number: int, link: Link) -> None:

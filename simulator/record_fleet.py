@@ -1,7 +1,7 @@
-"""Made parts of records: who a vehicle is, who drives it, and how it is doing.
+"""Simulated parts of records: registration, driver's profile and telemetry of vehicles.
 
-The attributes hang together as real ones do: trucks are slow and driven by the experienced, old
-vehicles have faults. All is a pure function of the seed and the number of the part.
+The attributes are correlated like real ones: trucks are slow and have experienced drivers, and
+old vehicles have faults. Everything is a pure function of the seed and the number of the part.
 """
 
 import math
@@ -19,10 +19,10 @@ TYPES = ("motorcycle", "car", "van", "truck", "bus")
 REGIONS = ("north", "east", "south", "west")
 FAULTS = ("none", "tyres", "brakes", "battery", "engine")
 TURNS = 10
-"""Of so many reports of a vehicle one tells its registration, one its driver's profile."""
+"""Of this many parts of a vehicle, one is its registration and one its driver's profile."""
 
 SETTINGS = """\
-# Settings for what `simulator records` sends: anonymizer serve --config FILE
+# Settings for the parts that `simulator records` sends: anonymizer serve --config FILE
 inputs = []
 
 [[streams]]
@@ -87,15 +87,15 @@ name = "fault"
 role = "sensitive"
 values = ["none", "tyres", "brakes", "battery", "engine"]
 """
-"""A gateway's settings file that takes these records."""
+"""Settings of a gateway that accepts these records."""
 
-_DRAWS = 4
+_DRAWS_PER_PART = 4
 _STREAM = 0x7265636F726473
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parts:
-    """Parts that are due, in that order, all of shape (m,).
+    """Parts in the order in which they are due; all arrays have the shape (m,).
 
     Attributes
     ----------
@@ -104,9 +104,9 @@ class Parts:
     due_s
         When to publish, in seconds of playing.
     number
-        Of each part since the start.
+        Number of the part since the start.
     ts
-        None: the moment of publishing.
+        None: parts state the moment of publishing.
     """
 
     device: IntArray
@@ -119,17 +119,23 @@ class Parts:
         return len(self.device)
 
     def __repr__(self) -> str:
-        """Say nothing of who or what."""
+        """Reveal neither vehicle nor values."""
         return f"Parts({len(self)})"
 
 
 class RecordFleet:
-    """Vehicles that each tell a part `rate_hz` times a second, each at its own phase.
+    """A source in which every vehicle sends a part `rate_hz` times a second, at its own phase.
 
     Parameters
     ----------
+    n_vehicles
+        Number of vehicles.
+    rate_hz
+        Parts of each vehicle per second.
     duration_s
-        End after this long; None: never.
+        When to end, in seconds; None: never.
+    seed
+        Seed of all values.
     """
 
     def __init__(
@@ -155,12 +161,12 @@ class RecordFleet:
 
     @property
     def next_due_s(self) -> float:
-        """When the next part is due; infinite at the end."""
+        """When the next part is due, in seconds of playing; infinite at the end."""
         over = self.n_total is not None and self._first >= self.n_total
         return math.inf if over else self._first / self.rate_per_s
 
     def take(self, until_s: float, *, limit: int) -> Parts:
-        """Return the parts due up to a moment, the oldest `limit` of them at most."""
+        """Return the parts due up to a moment, at most the oldest `limit`."""
         stop = min(math.floor(until_s * self.rate_per_s) + 1, self._first + limit)
         if self.n_total is not None:
             stop = min(stop, self.n_total)
@@ -169,10 +175,10 @@ class RecordFleet:
         return Parts(self._round[number % len(self._round)], number / self.rate_per_s, number)
 
     def encode(self, parts: Parts, ts: FloatArray) -> list[Outgoing]:
-        """Return the parts as messages, each to its own topic."""
+        """Return the parts as messages, each with the topic of its source and vehicle."""
         source = self._source_of(parts)
-        told = [
-            self._told(*row)
+        payloads = [
+            self._payload(*row)
             for row in zip(
                 source.tolist(),
                 parts.device.tolist(),
@@ -184,44 +190,46 @@ class RecordFleet:
         topics = [
             self._topics[s][v] for s, v in zip(source.tolist(), parts.device.tolist(), strict=True)
         ]
-        return [Outgoing(t, msgspec.json.encode(p)) for t, p in zip(topics, told, strict=True)]
+        return [Outgoing(t, msgspec.json.encode(p)) for t, p in zip(topics, payloads, strict=True)]
 
     def _source_of(self, parts: Parts) -> IntArray:
-        """Return which source tells each part: now and then the registration and the profile."""
-        # A vehicle's number keeps the whole fleet from telling the same in one turn.
+        """Return the source of each part: mostly telemetry, sometimes one of the others."""
+        # The index of the vehicle is added, so that the fleet does not change sources in step.
         turn = (parts.number // len(self._round) + parts.device) % TURNS
         sources: IntArray = np.minimum(turn, SOURCES.index("telemetry"))
         return sources
 
     def _draws(self, parts: Parts) -> list[list[float]]:
-        """Return numbers from 0 to 1 that depend on the seed and the number of the part alone."""
+        """Return numbers from 0 to 1 that depend only on the seed and the number of the part."""
         if not len(parts):
             return []
         bits = np.random.Philox(key=np.array([self._seed, _STREAM], np.uint64))
         first = int(parts.number[0])
         draws: list[list[float]] = (
-            np.random.Generator(bits.advance(first)).random((len(parts), _DRAWS)).tolist()
+            np.random.Generator(bits.advance(first)).random((len(parts), _DRAWS_PER_PART)).tolist()
         )
         return draws
 
-    def _told(self, source: int, vehicle: int, draw: list[float], ts: float) -> dict[str, object]:
+    def _payload(
+        self, source: int, vehicle: int, draw: list[float], ts: float
+    ) -> dict[str, object]:
         kind, age_of_vehicle = int(self._type[vehicle]), 2026 - int(self._built[vehicle])
-        said: dict[str, object] = {"ts": round(ts, 3)}
+        part: dict[str, object] = {"ts": round(ts, 3)}
         if SOURCES[source] == "registration":
-            return said | {
+            return part | {
                 "type": TYPES[kind],
                 "region": REGIONS[self._region[vehicle]],
                 "built": int(self._built[vehicle]),
             }
         if SOURCES[source] == "profile":
-            return said | {
+            return part | {
                 "age": int(self._age[vehicle]),
                 "licence_years": int(self._licence_years[vehicle]),
             }
-        fastest = (150, 140, 120, 90, 100)[kind]
-        ailing = draw[2] < 0.02 + 0.01 * age_of_vehicle
-        return said | {
-            "speed_kmh": round(fastest * draw[0] ** 0.7),
+        top_speed_kmh = (150, 140, 120, 90, 100)[kind]
+        has_fault = draw[2] < 0.02 + 0.01 * age_of_vehicle
+        return part | {
+            "speed_kmh": round(top_speed_kmh * draw[0] ** 0.7),
             "fuel_percent": round(100 * draw[1]),
-            "fault": FAULTS[1 + int(4 * draw[3])] if ailing else FAULTS[0],
+            "fault": FAULTS[1 + int(4 * draw[3])] if has_fault else FAULTS[0],
         }

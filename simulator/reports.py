@@ -1,4 +1,4 @@
-"""What devices report, and when: the sources that the publisher plays."""
+"""Reports of devices, and the sources of reports that the publisher plays."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reports:
-    """Positions that are due, in that order, all of shape (m,).
+    """Positions in the order in which they are due; all arrays have the shape (m,).
 
     Attributes
     ----------
@@ -20,9 +20,9 @@ class Reports:
     due_s
         When to publish, in seconds of playing.
     lat, lon
-        Degrees.
+        WGS84 degrees.
     ts
-        Unix seconds to state; None: the moment of publishing as it was due.
+        Unix seconds to state; None: the moment at which the report is due.
     """
 
     device: IntArray
@@ -36,16 +36,16 @@ class Reports:
         return len(self.device)
 
     def __repr__(self) -> str:
-        """Say nothing of who or where."""
+        """Reveal neither device nor place."""
         return f"Reports({len(self)})"
 
 
 class Due(Protocol):
-    """Whatever is due to be published, in that order."""
+    """Items to publish, in the order in which they are due."""
 
     @property
     def device(self) -> IntArray:
-        """Index of the device that each is of."""
+        """Index of the device of each item."""
 
     @property
     def due_s(self) -> FloatArray:
@@ -53,41 +53,42 @@ class Due(Protocol):
 
     @property
     def ts(self) -> FloatArray | None:
-        """Unix seconds to state; None: the moment of publishing as it was due."""
+        """Unix seconds to state; None: the moment at which each item is due."""
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of items."""
 
 
 D_co = TypeVar("D_co", bound=Due, covariant=True)
 
 
 class Playable(Protocol[D_co]):
-    """A stream of what is due, a pure function of how far it has been played."""
+    """A source of due items, which depend only on how far it has been played."""
 
     device_id: tuple[str, ...]
-    """Name of each device."""
+    """Id of each device."""
     rate_per_s: float
-    """How many are due a second of playing, on average."""
+    """Average number of items due in a second of playing."""
     n_total: int | None
-    """All there are to come, from the start; None: without end."""
+    """Number of items from start to end; None: endless."""
 
     @property
     def next_due_s(self) -> float:
-        """When the next one is due; infinite at the end."""
+        """When the next item is due, in seconds of playing; infinite at the end."""
 
     def take(self, until_s: float, *, limit: int) -> D_co:
-        """Return what is due up to a moment, the oldest `limit` of them at most."""
+        """Return the items due up to a moment, at most the oldest `limit`."""
 
 
 Source: TypeAlias = Playable[Reports]
-"""A stream of reports."""
+"""A source of reports."""
 
 
 class Recording:
-    """A source that writes what is taken from it; times count from the start of playing.
+    """A source that also writes its reports to a trace.
 
-    The times do not depend on the clock, so that equal traffic is an equal file.
+    Times in the trace count from the start of playing and do not depend on the clock, so that
+    equal traffic gives an equal file.
     """
 
     def __init__(self, source: Source, writer: "TraceWriter") -> None:
@@ -99,7 +100,7 @@ class Recording:
 
     @property
     def next_due_s(self) -> float:
-        """When the next report is due; infinite at the end."""
+        """When the next report is due, in seconds of playing; infinite at the end."""
         return self._source.next_due_s
 
     def take(self, until_s: float, *, limit: int) -> Reports:

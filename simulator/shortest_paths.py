@@ -1,4 +1,4 @@
-"""Shortest paths by travel time, with the one-way streets."""
+"""Shortest paths by travel time on a network with one-way streets, by Dijkstra's algorithm."""
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -8,7 +8,7 @@ from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 
 MIN_LENGTH_M = 0.1
-"""Two nodes on one spot still take a moment to pass."""
+"""Lower bound, so that a road between two nodes at the same place takes some time."""
 MIN_SPEED_MPS = 0.5
 
 
@@ -18,10 +18,10 @@ class Router:
     Attributes
     ----------
     tail_of, length_m, speed_mps
-        Of each arc of the network, shape (arcs,); lengths and speeds are never 0.
+        Tail, length and speed of each arc of the network, shape (arcs,); the last two are above 0.
     strong_of
-        Strongly connected component of each node over drivable arcs, shape (n,): within one,
-        every node can be reached from every other, and only there.
+        Strongly connected component of each node over drivable arcs, shape (n,): two nodes can
+        reach each other if and only if they are in the same one.
     """
 
     def __init__(self, network: RoadNetwork) -> None:
@@ -41,15 +41,15 @@ class Router:
         )[1].astype(np.int32)
 
     def next_arcs_to(self, node: int) -> Int32Array:
-        """Return the first arc of a fastest way to `node` from each node, shape (n,).
+        """Return the first arc of a fastest path from each node to `node`, shape (n,).
 
-        -1 at `node` itself and where there is no way. One Dijkstra run, O(arcs log n).
+        -1 at `node` itself and at nodes without a path. One Dijkstra run, O(arcs log n).
         """
         _, next_nodes_of = dijkstra(
             self._reversed, indices=np.array([node]), return_predecessors=True
         )
         next_node_of = next_nodes_of[0]
-        taken = next_node_of[self._tail] == self._head
+        on_path = next_node_of[self._tail] == self._head
         next_arc_of = np.full(len(next_node_of), -1, np.int32)
-        next_arc_of[self._tail[taken]] = self._arc[taken]
+        next_arc_of[self._tail[on_path]] = self._arc[on_path]
         return next_arc_of

@@ -1,8 +1,8 @@
-"""Trucks that leave motorways: made up to given marginals, or replayed from a CSV file.
+"""Toll exits of trucks from motorways: simulated from given marginals, or replayed from a CSV file.
 
-Made exits follow the day and the week of goods traffic: little at night, most before and after
-noon, less on Saturdays and least on Sundays. A truck mostly leaves where it is at home. All is a
-pure function of the seed.
+Simulated exits follow the day and the week of goods traffic: little at night, most before and
+after noon, less on Saturdays and least on Sundays. A truck mostly exits at its home section.
+Everything is a pure function of the seed.
 """
 
 import csv
@@ -29,31 +29,32 @@ COLUMNS = (
 )
 _NUMBERS = {"axle_count", "toll_money", "real_money"}
 _TRUCKS = {"11", "12", "13", "14", "15", "16"}
-"""Classes of vehicles that are trucks."""
+"""Vehicle classes of trucks."""
 _TIMES = "%Y-%m-%d %H:%M:%S.%f"
 _HOURLY = (5, 4, 3, 3, 4, 6, 10, 16, 22, 26, 28, 26, 22, 24, 27, 28, 26, 23, 19, 16, 13, 11, 9, 7)
-"""Goods traffic of each hour of a working day."""
+"""Relative goods traffic in each hour of a working day."""
 _DAILY = (1.0, 1.04, 1.05, 1.05, 1.02, 0.82, 0.64)
-"""That of Monday to Sunday, against a Monday's."""
+"""Goods traffic from Monday to Sunday, relative to a Monday."""
 _AT_HOME = 0.6
-"""Share of the exits that a truck makes at its home section."""
+"""Share of a truck's exits at its home section."""
 _PER_KM_YUAN = {2: 0.45, 3: 0.90, 4: 1.35, 5: 1.65, 6: 2.00}
-_MOST_AXLES = 6
+"""Toll by number of axles."""
+_MAX_AXLES = 6
 _STREAM = 0x746F6C6C
 
 
 @dataclass(frozen=True, slots=True)
 class Marginals:
-    """How often there is what.
+    """Relative frequencies of sections, truck classes and axles.
 
     Attributes
     ----------
     section
-        Exits of each section id.
+        Exits at each section, by its id.
     truck_class
         Vehicles of each class.
     axles
-        Of each class, vehicles of each number of axles.
+        Vehicles with each number of axles, by class.
     """
 
     section: Mapping[str, float]
@@ -75,7 +76,7 @@ MADE = Marginals(
     truck_class={"11": 80, "12": 4, "13": 10, "14": 3, "16": 3},
     axles={"11": {2: 1}, "12": {2: 1}, "13": {3: 2, 5: 1, 6: 9}, "14": {4: 1}, "16": {6: 1}},
 )
-"""What is used where no file is given: made up."""
+"""The default marginals, which are fictitious."""
 
 
 def read_marginals(path: Path) -> Marginals:
@@ -84,7 +85,7 @@ def read_marginals(path: Path) -> Marginals:
     Raises
     ------
     InputError
-        If it cannot be read, or has no sections or no trucks.
+        If the file cannot be read, or has no sections or no trucks.
     """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -106,21 +107,21 @@ def read_marginals(path: Path) -> Marginals:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Exits:
-    """Exits that are due, in that order; see `simulator.reports.Due`.
+    """Exits in the order in which they are due; see `simulator.reports.Due`.
 
     Attributes
     ----------
     device, due_s
-        Index of the truck, and when to publish, shape (m,).
-    told
-        What each exit's message says.
+        Index of the truck, and when to publish in seconds of playing, shape (m,).
+    rows
+        The fields of each exit.
     ts
         None: exits state their own time.
     """
 
     device: IntArray
     due_s: FloatArray
-    told: Sequence[Mapping[str, Any]]
+    rows: Sequence[Mapping[str, Any]]
     ts: None = None
 
     def __len__(self) -> int:
@@ -129,14 +130,16 @@ class Exits:
 
 
 class TollSource:
-    """Exits one after the other, `rate_per_s` a second of playing.
+    """A source of exits, of which `rate_per_s` are due in a second of playing.
 
     Parameters
     ----------
     exits
-        In order of time; each with a `truck_id`, which its topic tells.
+        Exits in order of time, each with a `truck_id`, which becomes part of its topic.
     n_total
-        How many there are.
+        Number of exits.
+    rate_per_s
+        Exits per second of playing.
     """
 
     def __init__(
@@ -152,35 +155,35 @@ class TollSource:
 
     @property
     def n_trucks(self) -> int:
-        """Different trucks so far."""
+        """Number of distinct trucks so far."""
         return len(self._number_of)
 
     @property
     def next_due_s(self) -> float:
-        """When the next exit is due; infinite at the end."""
+        """When the next exit is due, in seconds of playing; infinite at the end."""
         return math.inf if self._first >= self._n_total else self._first / self.rate_per_s
 
     def take(self, until_s: float, *, limit: int) -> Exits:
-        """Return the exits due up to a moment, the oldest `limit` of them at most."""
+        """Return the exits due up to a moment, at most the oldest `limit`."""
         stop = min(math.floor(until_s * self.rate_per_s) + 1, self._first + limit, self._n_total)
-        told = list(islice(self._exits, max(stop - self._first, 0)))
-        number = np.arange(self._first, self._first + len(told))
-        self._first += len(told)
-        trucks = (str(exit_["truck_id"]) for exit_ in told)
+        rows = list(islice(self._exits, max(stop - self._first, 0)))
+        number = np.arange(self._first, self._first + len(rows))
+        self._first += len(rows)
+        trucks = (str(row["truck_id"]) for row in rows)
         device = [self._number_of.setdefault(t, len(self._number_of)) for t in trucks]
-        return Exits(np.array(device, np.int64), number / self.rate_per_s, told)
+        return Exits(np.array(device, np.int64), number / self.rate_per_s, rows)
 
 
 def encoder(topic: str) -> Callable[[Exits, FloatArray], list[Outgoing]]:
-    """Return what makes messages of exits; `{vehicle}` of the topic is the truck."""
+    """Return an encoder of exits as messages; `{vehicle}` in the topic is the truck."""
 
     def encode(exits: Exits, _ts: FloatArray) -> list[Outgoing]:
         return [
             Outgoing(
-                topic.replace("{vehicle}", topic_level(str(told["truck_id"]))),
-                msgspec.json.encode({k: v for k, v in told.items() if k != "truck_id"}),
+                topic.replace("{vehicle}", topic_level(str(row["truck_id"]))),
+                msgspec.json.encode({k: v for k, v in row.items() if k != "truck_id"}),
             )
-            for told in exits.told
+            for row in exits.rows
         ]
 
     return encode
@@ -189,12 +192,12 @@ def encoder(topic: str) -> Callable[[Exits, FloatArray], list[Outgoing]]:
 def made_exits(
     marginals: Marginals, *, n_trucks: int, per_day: int, first_day: date, n_days: int, seed: int
 ) -> Iterator[dict[str, Any]]:
-    """Yield exits day by day, in order of time.
+    """Yield simulated exits in order of time.
 
     Parameters
     ----------
     per_day
-        Exits of a Monday.
+        Exits on a Monday.
     """
     rng = np.random.default_rng([seed, _STREAM])
     sections, share = _shares(marginals.section)
@@ -208,13 +211,13 @@ def made_exits(
         midnight = datetime.combine(first_day, datetime.min.time()) + timedelta(days=day)
         n = round(per_day * _DAILY[midnight.weekday()])
         truck = rng.choice(n_trucks, n, p=busy / busy.sum())
-        anywhere = rng.choice(len(sections), n, p=share)
-        at = np.where(rng.random(n) < _AT_HOME, home[truck], anywhere)
+        any_section = rng.choice(len(sections), n, p=share)
+        section = np.where(rng.random(n) < _AT_HOME, home[truck], any_section)
         hour = rng.choice(24, n, p=np.array(_HOURLY) / sum(_HOURLY))
         second = np.sort((hour + rng.random(n)) * 3600)
         km = np.clip(rng.lognormal(3.6, 0.7, n), 3, 400)
         for s, t, where, length in zip(
-            second.tolist(), truck.tolist(), at.tolist(), km.tolist(), strict=True
+            second.tolist(), truck.tolist(), section.tolist(), km.tolist(), strict=True
         ):
             number += 1
             toll = round(length * _PER_KM_YUAN[axles[t]], 2)
@@ -232,25 +235,25 @@ def made_exits(
 
 
 def n_made(per_day: int, first_day: date, n_days: int) -> int:
-    """Return how many exits `made_exits` yields."""
+    """Return the number of exits that `made_exits` yields."""
     days = (first_day + timedelta(days=day) for day in range(n_days))
     return sum(round(per_day * _DAILY[day.weekday()]) for day in days)
 
 
 def read_exits(path: Path) -> list[dict[str, Any]]:
-    """Read exits of a CSV file with a header, in order of their time.
+    """Read exits from a CSV file with a header; return them in order of time.
 
     Raises
     ------
     InputError
-        If it cannot be read, lacks `truck_id` or `exit_time`, or a line has no usable number.
+        If the file cannot be read, lacks `truck_id` or `exit_time`, or has an invalid number.
     """
     try:
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.DictReader(file)
             missing = {"truck_id", "exit_time"} - set(reader.fieldnames or ())
             if missing:
-                raise InputError(f"{path}: the column {min(missing)} is needed")
+                raise InputError(f"{path}: the column {min(missing)} is required")
             rows = [_exit(row, path, reader.line_num) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot be read: {type(error).__name__}") from None
@@ -258,20 +261,20 @@ def read_exits(path: Path) -> list[dict[str, Any]]:
 
 
 def write_exits(path: Path, exits: Iterator[Mapping[str, Any]]) -> int:
-    """Write exits as a CSV file that `read_exits` reads; return how many.
+    """Write exits to a CSV file that `read_exits` can read; return their number.
 
     Raises
     ------
     InputError
-        If it cannot be written.
+        If the file cannot be written.
     """
     n = 0
     try:
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS)
             writer.writeheader()
-            for told in exits:
-                writer.writerow(told)
+            for row in exits:
+                writer.writerow(row)
                 n += 1
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from None
@@ -279,12 +282,12 @@ def write_exits(path: Path, exits: Iterator[Mapping[str, Any]]) -> int:
 
 
 def settings_for(sections: Sequence[str]) -> str:
-    """Return a gateway's settings file that takes these exits, in days of UTC+8."""
+    """Return settings of a gateway that accepts these exits, in days of UTC+8."""
     return _SETTINGS.replace("SECTIONS", json.dumps(sorted(sections)))
 
 
 _SETTINGS = """\
-# Settings for what `simulator tolls` sends: anonymizer serve --config FILE
+# Settings for the exits that `simulator tolls` sends: anonymizer serve --config FILE
 inputs = []
 
 [[streams]]
@@ -328,25 +331,25 @@ published_as = "avg_toll"
 def _exit(row: Mapping[str, str], path: Path, line: int) -> dict[str, Any]:
     if not row["truck_id"] or None in row:
         raise InputError(f"{path}: line {line}: has no truck_id, or too many fields")
-    told: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, text in row.items():
         try:
-            told[name] = float(text) if name in _NUMBERS and text else text or None
+            fields[name] = float(text) if name in _NUMBERS and text else text or None
         except ValueError:
-            raise InputError(f"{path}: line {line}: {name} is no number") from None
-    return told
+            raise InputError(f"{path}: line {line}: {name} is not a number") from None
+    return fields
 
 
 def _counts(found: Mapping[str, Any]) -> dict[str, float]:
     counts = {name: float(n) for name, n in found.items()}
     if any(not 0 <= n < math.inf for n in counts.values()):
-        raise ValueError("a count is not below 0, and finite")
+        raise ValueError("counts must be finite and not below 0")
     return {name: n for name, n in counts.items() if n}
 
 
 def _axles(counts: Mapping[str, float]) -> dict[int, float]:
-    """Return the counts of the numbers that are any: 255 stands for none."""
-    return {int(float(a)): n for a, n in counts.items() if 2 <= float(a) <= _MOST_AXLES}
+    """Return the counts of valid numbers of axles; 255 stands for an unknown number."""
+    return {int(float(a)): n for a, n in counts.items() if 2 <= float(a) <= _MAX_AXLES}
 
 
 def _shares(counts: Mapping[str, float]) -> tuple[list[str], FloatArray]:

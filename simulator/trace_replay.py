@@ -1,4 +1,4 @@
-"""Reports of a recorded trace, played at a speed factor."""
+"""Replay of a recorded trace at a multiple of its speed."""
 
 import math
 from dataclasses import replace
@@ -11,29 +11,31 @@ from anonymizer.errors import InputError, SettingsError
 from simulator.reports import Reports
 
 _LOOP_GAP_S = 1.0
-"""Of the trace's time, between its last row and its first in the next round."""
+"""Pause between the last row of a round and the first of the next, in time of the trace."""
 
 
 class ReplaySource:
-    """The rows of a trace, due as they were recorded but `speed` times as fast.
+    """A source of the rows of a trace, `speed` times as fast as they were recorded.
 
     Parameters
     ----------
     trace
-        Of coordinates (see `locate_nodes`).
+        A trace of coordinates (see `locate_nodes`).
+    speed
+        Seconds of the trace in a second of playing.
     skip_s
-        Leave out this much of the beginning, in the trace's time.
+        Seconds to skip at the beginning, in time of the trace.
     duration_s
-        End after so many seconds of playing; None: with the trace.
+        When to end, in seconds of playing; None: at the end of the trace.
     recorded_time
-        State the recorded times; otherwise those of publishing.
+        Whether to state the recorded times instead of those of publishing.
     loop
-        Begin again at the end.
+        Whether to start again at the end.
 
     Raises
     ------
     InputError
-        If nothing is left to play.
+        If no row is left to play.
     SettingsError
         If recorded times would run backwards in a loop.
     """
@@ -75,14 +77,14 @@ class ReplaySource:
 
     @property
     def next_due_s(self) -> float:
-        """When the next report is due; infinite at the end."""
+        """When the next report is due, in seconds of playing; infinite at the end."""
         if self.n_total is not None and self._first >= self.n_total:
             return math.inf
         n_rounds, row = divmod(self._first, len(self._ts))
         return float(n_rounds * self._round_s + self._due_s[row])
 
     def take(self, until_s: float, *, limit: int) -> Reports:
-        """Return the reports due up to a moment, the oldest `limit` of them at most."""
+        """Return the reports due up to a moment, at most the oldest `limit`."""
         stop = min(self._n_due(until_s), self._first + limit)
         if self.n_total is not None:
             stop = min(stop, self.n_total)
@@ -98,7 +100,7 @@ class ReplaySource:
         )
 
     def _n_due(self, until_s: float) -> int:
-        """Return how many reports are due up to a moment, in an endless loop."""
+        """Return the number of reports due up to a moment in an endless loop."""
         n_rounds, rest_s = divmod(until_s, self._round_s)
         return int(n_rounds) * len(self._ts) + int(
             np.searchsorted(self._due_s, rest_s, side="right")
@@ -106,12 +108,12 @@ class ReplaySource:
 
 
 def locate_nodes(trace: Trace, network: RoadNetwork) -> Trace:
-    """Return a trace of coordinates for one that names nodes of a network.
+    """Return a trace of nodes as a trace of coordinates; others are returned unchanged.
 
     Raises
     ------
     InputError
-        If the network has no coordinates, or rows name nodes it does not have.
+        If the network has no coordinates, or lacks a node that a row names.
     """
     if trace.node is None:
         return trace

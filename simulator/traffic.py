@@ -1,4 +1,4 @@
-"""Devices that move over a road network: a pure function of network, seed and time."""
+"""Traffic: devices that move over a road network, as a pure function of network, seed and time."""
 
 import numpy as np
 
@@ -9,31 +9,33 @@ from simulator.driving import ARC, DEVICE, NODE, Roads, drive
 from simulator.shortest_paths import Router
 
 MAX_SLOTS = 64
-"""Destinations that are anybody's at one moment."""
+"""Most destinations at one moment."""
 MIN_SLOTS = 8
+"""Fewest destinations at one moment."""
 ROUTES_BUDGET = 2_000_000
-"""Routes (destination, node) to work out at the start, where that leaves `MIN_SLOTS`."""
+"""Most routes (destination, node) to compute at the start, unless `MIN_SLOTS` needs more."""
 REFRESH_S = 15.0
-"""After this long one destination is given up for a new one."""
+"""Interval at which one destination is replaced."""
 WARM_UP_S = 300.0
-"""How long the devices have been under way when time begins, at most."""
+"""Longest time for which devices have been driving when playing starts."""
 PACE = (0.7, 1.0)
+"""Slowest and fastest share of the free-flow speed."""
 _LEHMER_STATES = (1, 2**31 - 1)
 
 
 class Traffic:
-    """`n_devices` on a road network: parked, or on their way along fastest paths.
+    """`n_devices` on a road network, parked or driving along fastest paths.
 
-    Destinations are a pool of nodes, each with its tree of fastest paths; a device picks one,
-    drives there, dwells, picks the next. Every `REFRESH_S` the oldest destination is replaced,
-    and who was heading there turns to the new one at the next node. Devices keep to strongly
-    connected components with at least two destinations (always the largest), so nobody ends in
-    a trap of one-way streets; a network where nobody can drive has everybody parked.
+    Destinations are a pool of nodes, each with its tree of fastest paths. A device picks one,
+    drives there, dwells, and picks the next. Every `REFRESH_S` the oldest destination is
+    replaced, and devices on the way to it turn to the new one at the next node. Devices stay in
+    strongly connected components with at least two destinations (always including the largest),
+    so none is trapped by one-way streets. On a network without such components all are parked.
 
     Parameters
     ----------
     parked_share
-        Of the devices, in 0..1, that never move: they stand anywhere along any road.
+        Share of devices that never move, 0 to 1; they are anywhere along the roads.
 
     Raises
     ------
@@ -42,9 +44,9 @@ class Traffic:
 
     Notes
     -----
-    Equal network, number, seed and share give equal positions at each time, to the last bit,
-    however the times between are cut. The start costs one Dijkstra run a destination, and a
-    refresh one more; carrying on a device costs under 1 µs a look (at one look a second).
+    Equal network, number, seed and share give bitwise equal positions at each time, whatever
+    times were requested before. The start costs one Dijkstra run for each destination, a
+    refresh one more. Moving a device costs less than 1 µs (if it is moved once a second).
     """
 
     def __init__(
@@ -70,8 +72,8 @@ class Traffic:
         self.routes: Int32Array = np.stack(
             [self._router.next_arcs_to(node) for node in destination.tolist()]
         )
-        anybody_moves = np.bincount(self._router.strong_of).max() > 1
-        n_parked = round(parked_share * n_devices) if anybody_moves else n_devices
+        can_drive = np.bincount(self._router.strong_of).max() > 1
+        n_parked = round(parked_share * n_devices) if can_drive else n_devices
         self.fleet = self._place(rng, n_parked=n_parked)
         self.move(np.arange(n_devices), np.zeros(n_devices))
 
@@ -80,12 +82,13 @@ class Traffic:
         return self.move(np.arange(self.n_devices), np.full(self.n_devices, to_s))
 
     def move(self, device: IntArray, at_s: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Move each device to its time; return where it is then, in degrees.
+        """Move each device to its time; return its latitude and longitude then, shape (m,) each.
 
         Parameters
         ----------
         device, at_s
-            Shape (m,); seconds since the start, never falling, also from call to call.
+            Index of the device, and seconds since the start, shape (m,). Times must not
+            decrease, within a call and from call to call.
         """
         parts = []
         done = 0
@@ -103,7 +106,7 @@ class Traffic:
         return drive(device, at_s, self.fleet, self.roads, self.routes)
 
     def _refresh(self, at_s: float) -> None:
-        """Replace the oldest destination, once everybody has come to this moment."""
+        """Replace the oldest destination, after all devices have been moved to this moment."""
         before = np.full(self.n_devices, np.nextafter(at_s, 0.0))
         self._drive(np.arange(self.n_devices), before)
         self._refreshes += 1
@@ -113,14 +116,14 @@ class Traffic:
         self.routes[slot] = self._router.next_arcs_to(int(node[0]))
 
     def _draw_nodes(self, component: Int32Array, rng: np.random.Generator) -> IntArray:
-        """Draw one node of each strongly connected component named."""
+        """Draw one node from each of the given strongly connected components."""
         strong_of = self._router.strong_of[self._by_component]
         first = np.searchsorted(strong_of, component, side="left")
         last = np.searchsorted(strong_of, component, side="right")
         return self._by_component[rng.integers(first, last)]
 
     def _place(self, rng: np.random.Generator, *, n_parked: int) -> RecordArray:
-        """Put everybody somewhere at rest, from where the movers set out in the warm-up."""
+        """Place all devices at rest; those that drive start during the warm-up."""
         n = self.n_devices
         slot = rng.integers(len(self.routes), size=n)
         component = self._component_of_slot[slot]
@@ -130,7 +133,7 @@ class Traffic:
         lat, lon = nodes["lat"][node], nodes["lon"][node]
         parked = rng.permutation(n)[:n_parked]
         end_s[parked] = np.inf
-        lat[parked], lon[parked] = self._somewhere(rng, n_parked)
+        lat[parked], lon[parked] = self._draw_points(rng, n_parked)
         fleet = np.zeros(n, DEVICE)
         fleet["arc"], fleet["node"] = -1, node
         fleet["start_s"], fleet["end_s"] = -WARM_UP_S, end_s
@@ -142,8 +145,8 @@ class Traffic:
         fleet["random"] = rng.integers(*_LEHMER_STATES, size=n)
         return fleet
 
-    def _somewhere(self, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]:
-        """Draw points on the roads, or on the nodes where there are none."""
+    def _draw_points(self, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray]:
+        """Draw points along the roads, or at nodes if there are no roads."""
         nodes, arcs = self.roads
         if not len(arcs):
             node = rng.integers(len(nodes), size=n)
@@ -157,10 +160,10 @@ class Traffic:
 
 
 def _share_out(strong_of: Int32Array) -> Int32Array:
-    """Return the component of each destination slot, rising, by the components' sizes."""
+    """Return the component of each destination slot, rising, in proportion to their sizes."""
     n_slots = int(np.clip(ROUTES_BUDGET // len(strong_of), MIN_SLOTS, MAX_SLOTS))
     size = np.bincount(strong_of)
     n_slots_of = n_slots * size // len(strong_of)
-    n_slots_of[n_slots_of < 2] = 0  # a lone destination leads nowhere
+    n_slots_of[n_slots_of < 2] = 0  # a single destination leaves nowhere to drive to
     n_slots_of[np.argmax(size)] += n_slots - n_slots_of.sum()
     return np.repeat(np.arange(len(size), dtype=np.int32), n_slots_of)

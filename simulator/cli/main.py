@@ -1,4 +1,4 @@
-"""The commands of the simulator."""
+"""The `simulator` command and its subcommands."""
 
 import typer
 
@@ -6,7 +6,7 @@ from simulator.cli import records, replay, run, tolls
 
 app = typer.Typer(
     name="simulator",
-    help="Traffic for the gateway, over MQTT: made up on a road network, or replayed.",
+    help="Traffic for the gateway over MQTT: simulated on a road network, or replayed.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

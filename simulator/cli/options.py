@@ -1,4 +1,4 @@
-"""What several commands have in common: options, the broker, playing."""
+"""Options that several commands share, the settings of the broker, and playing of reports."""
 
 import asyncio
 import math
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Version(StrEnum):
-    """Which MQTT is spoken."""
+    """Version of MQTT."""
 
     V5 = "5"
     V311 = "3.1.1"
@@ -27,13 +27,13 @@ class Version(StrEnum):
 def above_zero(value: float | None) -> float | None:
     """Return a number that is above 0 and finite, or None."""
     if value is not None and not 0 < value < math.inf:
-        raise typer.BadParameter("must be above 0, and finite")
+        raise typer.BadParameter("must be above 0 and finite")
     return value
 
 
 def _topic(value: str) -> str:
     if value.count("{device}") != 1 or any(c in value for c in "+#\0"):
-        raise typer.BadParameter("must hold {device} once, and no wildcard")
+        raise typer.BadParameter("must contain {device} once, and no wildcard")
     return value
 
 
@@ -42,9 +42,9 @@ Network = Annotated[
 ]
 Devices = Annotated[int, typer.Option(min=1, max=10_000_000)]
 Rate = Annotated[
-    float, typer.Option(callback=above_zero, metavar="HZ", help="Reports a second, each.")
+    float, typer.Option(callback=above_zero, metavar="HZ", help="Reports per second and device.")
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Equal seeds, equal traffic.")]
+Seed = Annotated[int, typer.Option(min=0, help="Equal seeds give equal traffic.")]
 Parked = Annotated[float, typer.Option(min=0, max=1, help="Share of the devices that never move.")]
 GpsNoise = Annotated[
     float, typer.Option(min=0, max=1000, metavar="M", help="Standard deviation, metres.")
@@ -59,14 +59,14 @@ Broker = Annotated[
 ]
 MqttVersion = Annotated[Version, typer.Option("--mqtt", help="Version of MQTT.")]
 Topic = Annotated[str, typer.Option(callback=_topic, help="{device} is replaced by the id.")]
-Qos = Annotated[int, typer.Option(min=0, max=1, help="1: wait for the broker's receipt.")]
+Qos = Annotated[int, typer.Option(min=0, max=1, help="1: wait for acknowledgements.")]
 Connections = Annotated[int, typer.Option(min=1, max=1000, help="Shared by all devices.")]
 ConnectTimeout = Annotated[
     float,
-    typer.Option(callback=above_zero, metavar="S", help="For the broker to be there at first."),
+    typer.Option(callback=above_zero, metavar="S", help="Time to connect at the start."),
 ]
 Username = Annotated[
-    str | None, typer.Option(envvar="SIMULATOR_USERNAME", help="Needs a password, too: see below.")
+    str | None, typer.Option(envvar="SIMULATOR_USERNAME", help="Requires a password: see below.")
 ]
 PasswordFile = Annotated[
     Path | None,
@@ -74,7 +74,7 @@ PasswordFile = Annotated[
         envvar="SIMULATOR_PASSWORD_FILE",
         exists=True,
         dir_okay=False,
-        help="Its first line is the password. Or set SIMULATOR_PASSWORD: a command line is public.",
+        help="Its first line is the password. Or set SIMULATOR_PASSWORD.",
     ),
 ]
 CaFile = Annotated[
@@ -83,22 +83,22 @@ CaFile = Annotated[
         envvar="SIMULATOR_CA_FILE",
         exists=True,
         dir_okay=False,
-        help="Authority of the broker's certificate; otherwise the system's.",
+        help="Certificate authority of the broker; by default those of the system.",
     ),
 ]
 AllowPlaintext = Annotated[
     bool,
-    typer.Option("--allow-plaintext", help="mqtt:// to another machine: anybody can read it."),
+    typer.Option("--allow-plaintext", help="Allow unencrypted mqtt:// to another machine."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the summary.")]
 Duration = Annotated[
     float | None,
-    typer.Option(callback=above_zero, metavar="S", help="End after so many seconds of playing."),
+    typer.Option(callback=above_zero, metavar="S", help="End after this many seconds of playing."),
 ]
 
 
 def play_reports(source: "Source", outlet: "Outlet", *, quiet: bool) -> None:
-    """Publish positions, and print what came of it."""
+    """Publish positions, and print the summary."""
     import numpy as np
 
     from simulator.displays import summary
@@ -108,7 +108,7 @@ def play_reports(source: "Source", outlet: "Outlet", *, quiet: bool) -> None:
     tally = Tally(was_heard=np.zeros(len(source.device_id), np.bool_))
     encode = positions_to(outlet.topic, source.device_id)
     asyncio.run(play(source, outlet, tally, encode=encode, quiet=quiet))
-    typer.echo(summary(tally, asked_per_s=source.rate_per_s))
+    typer.echo(summary(tally, requested_per_s=source.rate_per_s))
 
 
 def broker_settings(
@@ -135,7 +135,7 @@ def broker_settings(
                 "password_file": password_file,
                 "ca_file": ca_file,
                 "allow_plaintext": allow_plaintext,
-                "reconnect_max_s": 2.0,  # a pause of the traffic should be over soon after
+                "reconnect_max_s": 2.0,  # the traffic should resume soon after the broker
             }
         )
     except ValidationError as error:

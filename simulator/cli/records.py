@@ -1,4 +1,4 @@
-"""`simulator records`."""
+"""The command `simulator records`."""
 
 import asyncio
 from typing import Annotated
@@ -37,7 +37,7 @@ def records(
     *,
     vehicles: Annotated[int, typer.Option(min=1, max=10_000_000)] = 500,
     rate: Annotated[
-        float, typer.Option(callback=above_zero, metavar="HZ", help="Parts a second, each.")
+        float, typer.Option(callback=above_zero, metavar="HZ", help="Parts per second and vehicle.")
     ] = 0.5,
     broker: Broker = "mqtt://127.0.0.1:1883",
     seed: Seed = 0,
@@ -52,15 +52,15 @@ def records(
     allow_plaintext: AllowPlaintext = False,
     print_settings: Annotated[
         bool,
-        typer.Option("--print-settings", help="Print settings of a gateway for it; send nothing."),
+        typer.Option("--print-settings", help="Print matching gateway settings; send nothing."),
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Let vehicles tell parts of their records: registration, driver's profile, telemetry.
+    """Simulate vehicles that send parts of records: registration, driver's profile, telemetry.
 
     Topics are records/registration/ID, records/profile/ID and records/telemetry/ID. Of ten parts
-    of a vehicle one is its registration and one its driver's profile. The attributes hang
-    together: trucks are slow, old vehicles have faults. What is told depends on the seed alone.
+    of a vehicle, one is its registration and one its driver's profile. The attributes are
+    correlated: trucks are slow, old vehicles have faults. The values depend only on the seed.
     """
     import numpy as np
 
@@ -83,4 +83,4 @@ def records(
     fleet = RecordFleet(vehicles, rate_hz=rate, duration_s=duration, seed=seed)
     tally = Tally(was_heard=np.zeros(vehicles, np.bool_))
     asyncio.run(play(fleet, outlet, tally, encode=fleet.encode, quiet=quiet))
-    typer.echo(summary(tally, asked_per_s=fleet.rate_per_s))
+    typer.echo(summary(tally, requested_per_s=fleet.rate_per_s))

@@ -1,4 +1,4 @@
-"""`simulator replay`."""
+"""The command `simulator replay`."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -36,7 +36,7 @@ EXAMPLES = """Examples:
 
 
 class StatedTime(StrEnum):
-    """Which time a replayed position states."""
+    """The time that a replayed position states."""
 
     NOW = "now"
     RECORDED = "recorded"
@@ -48,22 +48,22 @@ def replay(
     ],
     *,
     speed: Annotated[
-        float, typer.Option(callback=above_zero, metavar="X", help="60: an hour in a minute.")
+        float, typer.Option(callback=above_zero, metavar="X", help="60 plays an hour in a minute.")
     ] = 1.0,
     broker: Broker = "mqtt://127.0.0.1:1883",
     network: Annotated[
         str | None,
-        typer.Option(metavar="NET", help="Where the nodes of a trace of nodes are."),
+        typer.Option(metavar="NET", help="Network of a trace that names nodes."),
     ] = None,
     skip: Annotated[
-        float, typer.Option("--from", min=0, metavar="T", help="Seconds of the trace to leave out.")
+        float, typer.Option("--from", min=0, metavar="T", help="Seconds of the trace to skip.")
     ] = 0.0,
     duration: Duration = None,
     stated_time: Annotated[
         StatedTime,
-        typer.Option("--time", help="now: ts as if live; recorded: ts as in the file."),
+        typer.Option("--time", help="now: ts as if live; recorded: ts from the file."),
     ] = StatedTime.NOW,
-    loop: Annotated[bool, typer.Option("--loop", help="Begin again at the end.")] = False,
+    loop: Annotated[bool, typer.Option("--loop", help="Start again at the end.")] = False,
     topic: Topic = "positions/{device}",
     qos: Qos = 0,
     connections: Connections = 1,
@@ -75,7 +75,7 @@ def replay(
     allow_plaintext: AllowPlaintext = False,
     quiet: Quiet = False,
 ) -> None:
-    """Publish a recorded trace, as fast as it was or faster."""
+    """Publish a recorded trace at a multiple of its speed."""
     from anonymizer.networks import load_network
     from simulator.playing import Outlet
     from simulator.trace_replay import ReplaySource, locate_nodes
@@ -95,7 +95,7 @@ def replay(
     recorded = read_trace(trace)
     if recorded.node is not None:
         if network is None:
-            raise SettingsError("--network: is needed, the trace names nodes, not coordinates")
+            raise SettingsError("--network: is required, the trace names nodes, not coordinates")
         recorded = locate_nodes(recorded, load_network(network))
     source = ReplaySource(
         recorded,

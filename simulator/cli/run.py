@@ -1,4 +1,4 @@
-"""`simulator run`, `simulator trace`."""
+"""The commands `simulator run` and `simulator trace`."""
 
 import math
 from pathlib import Path
@@ -43,7 +43,7 @@ TRACE_EXAMPLE = """Example:
     simulator trace city.parquet --network city:10000 --devices 1000 --duration 300
     """
 
-_AT_ONCE = 100_000
+_MAX_BATCH = 100_000
 
 
 def run(
@@ -58,7 +58,7 @@ def run(
     gps_noise: GpsNoise = 3.0,
     record: Annotated[
         Path | None,
-        typer.Option(metavar="TRACE", help="Write it too (csv, csv.gz, parquet); ts from 0."),
+        typer.Option(metavar="TRACE", help="Also write a trace (csv, csv.gz, parquet); ts from 0."),
     ] = None,
     topic: Topic = "positions/{device}",
     qos: Qos = 0,
@@ -71,10 +71,10 @@ def run(
     allow_plaintext: AllowPlaintext = False,
     quiet: Quiet = False,
 ) -> None:
-    """Let devices drive over a road network and report where they are.
+    """Simulate devices that drive over a road network and report their positions.
 
-    Each takes the fastest way from one destination to the next, slows down at junctions, stops
-    at some, and dwells where it arrives. The movement depends on the seed alone.
+    Each device takes the fastest path from one destination to the next, slows down at junctions,
+    stops at some, and dwells at its destination. The movement depends only on the seed.
     """
     from anonymizer.networks import load_network
     from simulator.fleet import FleetSource
@@ -118,7 +118,7 @@ def trace(
     parked: Parked = 0.1,
     gps_noise: GpsNoise = 3.0,
 ) -> None:
-    """Write the traffic of `run` to a file, as fast as it can be made; no broker is needed."""
+    """Write the traffic of `run` to a file as fast as possible; no broker is needed."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     from anonymizer.networks import load_network
@@ -136,5 +136,5 @@ def trace(
         with Progress(TextColumn("driving"), BarColumn(), MofNCompleteColumn()) as bar:
             task = bar.add_task("", total=source.n_total)
             while recording.next_due_s < math.inf:
-                bar.advance(task, len(recording.take(duration, limit=_AT_ONCE)))
+                bar.advance(task, len(recording.take(duration, limit=_MAX_BATCH)))
     typer.echo(f"{out}: {source.n_total:,} positions of {devices:,} devices")

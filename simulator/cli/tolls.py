@@ -1,4 +1,4 @@
-"""`simulator tolls`."""
+"""The command `simulator tolls`."""
 
 import asyncio
 from datetime import datetime
@@ -40,36 +40,36 @@ EXAMPLES = """Examples:
 
 def _truck_topic(value: str) -> str:
     if value.count("{vehicle}") != 1 or any(c in value for c in "+#\0"):
-        raise typer.BadParameter("must hold {vehicle} once, and no wildcard")
+        raise typer.BadParameter("must contain {vehicle} once, and no wildcard")
     return value
 
 
 def tolls(
     *,
     days: Annotated[int, typer.Option(min=1, max=3660)] = 1,
-    per_day: Annotated[int, typer.Option(min=1, help="Exits of a Monday.")] = 2100,
+    per_day: Annotated[int, typer.Option(min=1, help="Exits on a Monday.")] = 2100,
     trucks: Annotated[int, typer.Option(min=1, max=10_000_000)] = 1700,
     start: Annotated[
-        datetime, typer.Option(formats=["%Y-%m-%d"], metavar="DAY", help="The first day, local.")
-    ] = datetime(2023, 1, 2),  # noqa: DTZ001  local, wherever that is
+        datetime, typer.Option(formats=["%Y-%m-%d"], metavar="DAY", help="First day, local time.")
+    ] = datetime(2023, 1, 2),  # noqa: DTZ001  local time of the motorways
     marginals: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="JSON of counts: section_id, vehicle_type."),
     ] = None,
     csv: Annotated[
         Path | None,
-        typer.Option("--csv", metavar="FILE", help="Replay it: truck_id, exit_time, ..."),
+        typer.Option("--csv", metavar="FILE", help="Replay a file: truck_id, exit_time, ..."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a CSV file; publish nothing.")
     ] = None,
     rate: Annotated[
-        float, typer.Option(callback=above_zero, metavar="HZ", help="Exits a second.")
+        float, typer.Option(callback=above_zero, metavar="HZ", help="Exits per second.")
     ] = 200.0,
     broker: Broker = "mqtt://127.0.0.1:1883",
     seed: Seed = 0,
     topic: Annotated[
-        str, typer.Option(callback=_truck_topic, help="{vehicle} is replaced by the truck.")
+        str, typer.Option(callback=_truck_topic, help="{vehicle} is replaced by the truck's id.")
     ] = "toll/exit/{vehicle}",
     qos: Qos = 1,
     connections: Connections = 1,
@@ -81,14 +81,14 @@ def tolls(
     allow_plaintext: AllowPlaintext = False,
     print_settings: Annotated[
         bool,
-        typer.Option("--print-settings", help="Print settings of a gateway for it; send nothing."),
+        typer.Option("--print-settings", help="Print matching gateway settings; send nothing."),
     ] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Let trucks leave motorways and pay toll, by the hour and the day of the week.
+    """Simulate trucks that leave motorways and pay toll, by the hour and the day of the week.
 
-    Sections and classes of trucks are as frequent as in the marginals. Exits state the time at
-    which they were, whatever the rate that they are sent at; what is made depends on the seed.
+    Sections and truck classes are as frequent as in the marginals. Exits state their own time,
+    whatever the rate at which they are sent. The exits depend only on the seed.
     """
     import numpy as np
 
@@ -107,9 +107,9 @@ def tolls(
         write_exits,
     )
 
-    given = MADE if marginals is None else read_marginals(marginals)
+    chosen = MADE if marginals is None else read_marginals(marginals)
     if print_settings:
-        typer.echo(settings_for(list(given.section)), nl=False)
+        typer.echo(settings_for(list(chosen.section)), nl=False)
         return
     if csv is not None:
         replayed = read_exits(csv)
@@ -117,7 +117,7 @@ def tolls(
     else:
         n_exits = n_made(per_day, start.date(), days)
         exits = made_exits(
-            given,
+            chosen,
             n_trucks=trucks,
             per_day=per_day,
             first_day=start.date(),
@@ -138,4 +138,4 @@ def tolls(
     source = TollSource(exits, n_total=n_exits, rate_per_s=rate)
     tally = Tally(was_heard=np.zeros(max(n_exits, 1), np.bool_))
     asyncio.run(play(source, outlet, tally, encode=encoder(topic), quiet=quiet))
-    typer.echo(summary(tally, asked_per_s=rate))
+    typer.echo(summary(tally, requested_per_s=rate))

@@ -1,4 +1,4 @@
-"""Networks small enough to check by hand."""
+"""Support for tests of the simulator: small networks, and a virtual clock."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ Road = tuple[int, int, bool, bool]
 def network(
     roads: Sequence[Road], *, n_nodes: int, speeds_mps: Sequence[float] = (), lon: float = 10.0
 ) -> RoadNetwork:
-    """Put the nodes on a spiral around a place: no two roads are equally long."""
+    """Return a network with its nodes on a spiral, so that no two roads are equally long."""
     angle = 2.4 * np.arange(n_nodes)
     radius = 0.001 * np.sqrt(np.arange(n_nodes))
     ends = np.array([road[:2] for road in roads], np.int64).reshape(-1, 2)
@@ -34,7 +34,7 @@ def network(
 
 
 class VirtualClock:
-    """Time that passes only in sleeps, at once."""
+    """A clock that advances only by sleeping, without a real delay."""
 
     def __init__(self, start_s: float = 1_700_000_000.0) -> None:
         self.slept_s = 0.0

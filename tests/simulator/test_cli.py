@@ -1,4 +1,4 @@
-"""The command line as a user meets it; most mistakes are made in this process, for speed."""
+"""The command line of the simulator, run in this process for speed."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ GRID = ["run", "--network", "grid:3x3", "--broker", NOBODY, "--connect-timeout",
 
 
 class Ran:
-    """What a call of `simulator` returned and printed."""
+    """Exit code and output of a call of `simulator`."""
 
     def __init__(self, code: object, out: str, err: str) -> None:
         self.code, self.out, self.err = code, out, err
@@ -35,7 +35,7 @@ class Simulator:
         return Ran(caught.value.code, *self._capsys.readouterr())
 
     def refused(self, *arguments: object) -> str:
-        """Return the one line that a mistake costs."""
+        """Assert that the call fails with one line; return it."""
         ran = self(*arguments)
         assert (ran.code, ran.out) == (2, "")
         assert ran.err.startswith("simulator: ")
@@ -52,7 +52,7 @@ def test_help_explains_and_gives_examples(simulator: Simulator, command: list[st
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ([], "Missing command"),
         (["run"], "'--network'"),
@@ -63,8 +63,8 @@ def test_help_explains_and_gives_examples(simulator: Simulator, command: list[st
         ([*GRID, "--devices", "0"], "'--devices'"),
         ([*GRID, "--parked", "1.5"], "'--parked'"),
         ([*GRID, "--qos", "2"], "'--qos'"),
-        ([*GRID, "--topic", "positions"], "'--topic': must hold {device} once"),
-        ([*GRID, "--topic", "{device}/#"], "'--topic': must hold {device} once"),
+        ([*GRID, "--topic", "positions"], "'--topic': must contain {device} once"),
+        ([*GRID, "--topic", "{device}/#"], "'--topic': must contain {device} once"),
         ([*GRID, "--password-file", "missing"], "'--password-file'"),
         ([*GRID, "--record", "trace.txt"], "a trace ends in"),
         ([*GRID, "--record", "missing/trace.csv"], "cannot be written"),
@@ -79,24 +79,26 @@ def test_help_explains_and_gives_examples(simulator: Simulator, command: list[st
     ids=str,
 )
 def test_a_mistake_is_one_line_and_exit_code_2(
-    simulator: Simulator, arguments: list[str], said: str
+    simulator: Simulator, arguments: list[str], message: str
 ) -> None:
-    assert said in simulator.refused(*arguments)
+    assert message in simulator.refused(*arguments)
 
 
-def test_a_trace_that_cannot_be_played_is_one_line(simulator: Simulator, tmp_path: Path) -> None:
+def test_a_trace_that_cannot_be_played_is_refused_in_one_line(
+    simulator: Simulator, tmp_path: Path
+) -> None:
     trace = tmp_path / "trace.csv"
     trace.write_text("device_id,ts,node\na,1,0\na,2,99\n")
-    assert "--network: is needed" in simulator.refused("replay", trace)
-    said = simulator.refused("replay", trace, "--network", "grid:3x3")
-    assert said == "the network lacks the node of 1 rows of the trace"
+    assert "--network: is required" in simulator.refused("replay", trace)
+    message = simulator.refused("replay", trace, "--network", "grid:3x3")
+    assert message == "the network lacks the node of 1 rows of the trace"
     trace.write_text("device_id,ts,lat,lon\na,1,2,3\n")
     loop = ("--loop", "--time", "recorded")
     assert "--loop: needs --time now" in simulator.refused("replay", trace, *loop)
     assert "no usable rows after --from" in simulator.refused("replay", trace, "--from", 60)
 
 
-def test_rows_left_out_of_a_replay_are_told(simulator: Simulator, tmp_path: Path) -> None:
+def test_rows_left_out_of_a_replay_are_reported(simulator: Simulator, tmp_path: Path) -> None:
     trace = tmp_path / "trace.csv"
     trace.write_text("device_id,ts,lat,lon\na,1,2,3\na,,2,3\n")
     ran = simulator("replay", trace, "--broker", NOBODY, "--connect-timeout", 0.05)
@@ -104,26 +106,24 @@ def test_rows_left_out_of_a_replay_are_told(simulator: Simulator, tmp_path: Path
     assert ran.err.startswith("1 rows of the trace are unusable and left out\nsimulator: mqtt://")
 
 
-def test_a_recording_survives_a_broker_that_is_not_there(
+def test_a_recording_is_a_valid_file_even_if_the_broker_is_not_reachable(
     simulator: Simulator, tmp_path: Path
 ) -> None:
     assert "not connected" in simulator.refused(*GRID, "--record", tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_text() == "device_id,ts,lat,lon\n"
 
 
-def test_a_password_may_come_one_way_only(
+def test_only_one_password_may_be_given(
     simulator: Simulator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "password").write_text("secret\n")
     monkeypatch.setenv("SIMULATOR_PASSWORD", "secret")
-    said = simulator.refused(*GRID, "--username", "me", "--password-file", tmp_path / "password")
-    assert said == "set password or password_file, not both"
+    message = simulator.refused(*GRID, "--username", "me", "--password-file", tmp_path / "password")
+    assert message == "set password or password_file, not both"
     assert "not connected" in simulator.refused(*GRID, "--username", "me")
 
 
-def test_a_trace_without_a_broker_is_equal_for_equal_seeds(
-    simulator: Simulator, tmp_path: Path
-) -> None:
+def test_traces_are_equal_for_equal_seeds(simulator: Simulator, tmp_path: Path) -> None:
     traces = [tmp_path / f"{name}.csv" for name in "abc"]
     for trace, seed in zip(traces, (1, 1, 2), strict=True):
         made = ("--network", "grid:5x5", "--devices", 20, "--duration", 5, "--seed", seed)

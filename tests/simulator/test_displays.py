@@ -1,3 +1,5 @@
+"""Displays of running traffic, and the summary."""
+
 import asyncio
 import io
 from collections.abc import Callable
@@ -18,29 +20,30 @@ def tally(**values: object) -> Tally:
     return made
 
 
-def test_the_summary_says_what_became_of_everything() -> None:
+def test_the_summary_accounts_for_all_messages() -> None:
     text = summary(
-        tally(n_sent=12_000, n_refused=3, played_s=10.0, lag_s=0.5, n_pauses=2), asked_per_s=1500.0
+        tally(n_sent=12_000, n_refused=3, played_s=10.0, lag_s=0.5, n_pauses=2),
+        requested_per_s=1500.0,
     )
     assert text.splitlines() == [
         "sent      12,000 messages from 2 devices",
-        "rate      1,200.0 messages/s, asked 1,500.0",
+        "rate      1,200.0 messages/s, requested 1,500.0",
         "refused   3",
         "duration  10.0 s, lag at the end 0.50 s",
-        "pauses    2 (broker lost)",
+        "pauses    2 (connection lost)",
     ]
-    assert "pauses" not in summary(tally(), asked_per_s=1.0)
+    assert "pauses" not in summary(tally(), requested_per_s=1.0)
 
 
-def test_the_state_says_rate_lag_refusals_and_a_lost_broker() -> None:
-    assert state_line(tally(lag_s=0.1), rate_per_s=99, asked_per_s=1000) == (
+def test_the_state_shows_rate_lag_refusals_and_a_lost_connection() -> None:
+    assert state_line(tally(lag_s=0.1), rate_per_s=99, requested_per_s=1000) == (
         "99 of 1,000 msg/s, lag 0.10 s"
     )
-    assert "3 refused" in state_line(tally(n_refused=3), rate_per_s=1, asked_per_s=1)
-    assert "broker is lost" in state_line(tally(paused=True), rate_per_s=1, asked_per_s=1)
+    assert "3 refused" in state_line(tally(n_refused=3), rate_per_s=1, requested_per_s=1)
+    assert "broker lost" in state_line(tally(paused=True), rate_per_s=1, requested_per_s=1)
 
 
-def test_a_meter_reads_the_rate_of_the_last_moments() -> None:
+def test_a_meter_measures_the_rate_of_the_last_readings() -> None:
     meter = Meter()
     assert meter.rate_per_s(0, 10.0) == 0.0
     assert meter.rate_per_s(50, 10.5) == 100.0
@@ -53,9 +56,9 @@ def test_a_meter_reads_the_rate_of_the_last_moments() -> None:
     "make",
     [
         lambda stream: Bar(
-            Console(file=stream, force_terminal=True, width=120), asked_per_s=10.0, n_total=20
+            Console(file=stream, force_terminal=True, width=120), requested_per_s=10.0, n_total=20
         ),
-        lambda stream: Lines(stream, asked_per_s=10.0),
+        lambda stream: Lines(stream, requested_per_s=10.0),
     ],
 )
 def test_bar_and_lines_show_the_state(make: Callable[[io.StringIO], Display]) -> None:
@@ -64,17 +67,17 @@ def test_bar_and_lines_show_the_state(make: Callable[[io.StringIO], Display]) ->
         display.show(tally(n_sent=5, lag_s=3.0))
         assert "of 10 msg/s, lag 3.00 s" in stream.getvalue()
         display.show(tally(n_sent=5, paused=True))
-        assert "the broker is lost" in stream.getvalue()
+        assert "the broker lost" in stream.getvalue()
 
 
-def test_silence_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_silent_display_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with Silent() as display:
         display.show(tally())
     assert capsys.readouterr() == ("", "")
 
 
 class Witness:
-    """A display that is looked at every minute, and says when it was shown."""
+    """A display that is due every minute, and records when it is shown."""
 
     every_s = 60.0
 
@@ -91,7 +94,7 @@ class Witness:
         self.shown.put_nowait(tally.paused)
 
 
-async def test_a_lost_broker_is_shown_before_the_next_turn_and_the_end_ends_the_show() -> None:
+async def test_a_lost_connection_is_shown_at_once_and_the_display_ends_with_the_traffic() -> None:
     watched, witness, done = tally(), Witness(), asyncio.Event()
     showing = asyncio.create_task(show_until(done, watched, witness))
     async with asyncio.timeout(5):
@@ -103,7 +106,7 @@ async def test_a_lost_broker_is_shown_before_the_next_turn_and_the_end_ends_the_
     assert witness.shown.empty()
 
 
-async def test_a_display_is_shown_again_when_its_time_has_come() -> None:
+async def test_a_display_is_shown_again_when_its_interval_is_over() -> None:
     witness, done = Witness(), asyncio.Event()
     witness.every_s = 0.01
     showing = asyncio.create_task(show_until(done, tally(), witness))

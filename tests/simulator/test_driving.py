@@ -1,3 +1,5 @@
+"""Speed profiles of driving: distances, speeds and accelerations."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,7 +14,7 @@ from simulator.driving import ACCELERATION_MPS2, profile
     entry=st.floats(0, 1),
     leave=st.floats(0, 1),
 )
-def test_a_profile_covers_its_arc_between_its_end_speeds_and_never_above_the_cruising_speed(
+def test_a_profile_covers_its_arc_without_exceeding_the_cruising_speed(
     length_m: float, cruise: float, entry: float, leave: float
 ) -> None:
     entry, leave = entry * cruise, leave * cruise

@@ -1,4 +1,4 @@
-"""Traffic over a real Mosquitto; the witness is aiomqtt, not our own link."""
+"""Traffic over a real Mosquitto; the subscriber uses aiomqtt, not our own link."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ NETWORK = "grid:4x4"
 
 
 @asynccontextmanager
-async def ear(
+async def subscriber(
     url: str, topic: str, *, username: str | None = None, password: str | None = None
 ) -> AsyncIterator[aiomqtt.Client]:
     parts = urlsplit(url)
@@ -40,7 +40,7 @@ async def ear(
         yield client
 
 
-async def hear(client: aiomqtt.Client, n: int) -> list[aiomqtt.Message]:
+async def receive(client: aiomqtt.Client, n: int) -> list[aiomqtt.Message]:
     messages = []
     async with asyncio.timeout(30):
         async for message in client.messages:
@@ -69,13 +69,13 @@ async def ended(process: asyncio.subprocess.Process) -> tuple[int | None, str, s
 async def test_a_subscriber_gets_every_message_of_a_run(
     broker: LocalBroker, tmp_path: Path
 ) -> None:
-    async with ear(broker.url, "positions/+") as client:
+    async with subscriber(broker.url, "positions/+") as client:
         process = await simulator(
             *("run", "--network", NETWORK, "--devices", 40, "--rate", 25, "--duration", 1),
             *("--qos", 1, "--connections", 2, "--record", tmp_path / "t.parquet"),
             SIMULATOR_BROKER=broker.url,
         )
-        messages = await hear(client, 1000)
+        messages = await receive(client, 1000)
         code, out, err = await ended(process)
     heard = Counter(str(message.topic) for message in messages)
     assert heard == {f"positions/veh-{i:06d}": 25 for i in range(40)}
@@ -88,13 +88,15 @@ async def test_a_subscriber_gets_every_message_of_a_run(
     assert (tmp_path / "t.parquet").stat().st_size > 0
 
 
-async def test_sigterm_ends_a_replay_with_its_summary(broker: LocalBroker, tmp_path: Path) -> None:
+async def test_sigterm_ends_a_replay_and_prints_the_summary(
+    broker: LocalBroker, tmp_path: Path
+) -> None:
     trace = tmp_path / "trace.csv"
     trace.write_text("device_id,ts,lat,lon\n" + "a/b,1,2,3\nc,1,2,3\n" * 3)
     arguments = ("replay", trace, "--loop", "--quiet", "--broker", broker.url)
-    async with ear(broker.url, "positions/+") as client:
+    async with subscriber(broker.url, "positions/+") as client:
         process = await simulator(*arguments)
-        messages = await hear(client, 12)
+        messages = await receive(client, 12)
         process.send_signal(signal.SIGTERM)
         code, out, err = await ended(process)
     assert {str(message.topic) for message in messages} == {"positions/a%2Fb", "positions/c"}
@@ -102,16 +104,18 @@ async def test_sigterm_ends_a_replay_with_its_summary(broker: LocalBroker, tmp_p
     assert "messages from 2 devices" in out
 
 
-async def test_a_password_is_taken_from_the_environment(password_broker: LocalBroker) -> None:
+async def test_the_password_can_come_from_the_environment(password_broker: LocalBroker) -> None:
     arguments = (
         *("run", "--network", NETWORK, "--devices", 5, "--duration", 1, "--username", USER),
         *("--topic", "allowed/{device}", "--broker", password_broker.url),
         *("--connect-timeout", 2),
     )
-    async with ear(password_broker.url, "allowed/+", username=USER, password=PASSWORD) as client:
+    async with subscriber(
+        password_broker.url, "allowed/+", username=USER, password=PASSWORD
+    ) as client:
         right = await simulator(*arguments, SIMULATOR_PASSWORD=PASSWORD, FORCE_COLOR="1")
         wrong = await simulator(*arguments, SIMULATOR_PASSWORD=PASSWORD[::-1])
-        await hear(client, 5)
+        await receive(client, 5)
         code, out, bar = await ended(right)
         assert code == 0
         assert "sent      5 messages" in out
@@ -122,7 +126,7 @@ async def test_a_password_is_taken_from_the_environment(password_broker: LocalBr
     assert "refused: Not authorized" in err
 
 
-async def test_traffic_outlives_its_broker(broker: LocalBroker) -> None:
+async def test_traffic_continues_after_a_restart_of_the_broker(broker: LocalBroker) -> None:
     traffic = Traffic(load_network(NETWORK), 20)
     source = FleetSource(traffic, rate_hz=5.0)
     tally = Tally(was_heard=np.zeros(20, np.bool_))
@@ -132,12 +136,12 @@ async def test_traffic_outlives_its_broker(broker: LocalBroker) -> None:
         play(source, Outlet(broker=settings), tally, encode=encode, quiet=True)
     )
     async with asyncio.timeout(30):
-        async with ear(broker.url, "positions/+") as client:
-            await hear(client, 30)
+        async with subscriber(broker.url, "positions/+") as client:
+            await receive(client, 30)
         await broker.kill()
         await broker.start()
-        async with ear(broker.url, "positions/+") as client:
-            await hear(client, 30)
+        async with subscriber(broker.url, "positions/+") as client:
+            await receive(client, 30)
         os.kill(os.getpid(), signal.SIGINT)
         await playing
     assert tally.n_sent >= 60

@@ -1,3 +1,5 @@
+"""The publishing loop with an in-memory broker and virtual time."""
+
 import asyncio
 import json
 import os
@@ -42,7 +44,7 @@ def replay(
 
 
 class Heard:
-    """What a subscriber to everything gets, and with which connections it came."""
+    """A broker, with all messages that a subscriber to every topic receives."""
 
     def __init__(self) -> None:
         self.broker = MemoryBroker(max_queued=10_000_000)
@@ -107,7 +109,7 @@ async def test_all_messages_arrive_in_order_with_times_as_if_live() -> None:
     assert tally.rate_per_s == 3 / tally.played_s
 
 
-async def test_recorded_times_are_kept_when_asked() -> None:
+async def test_recorded_times_are_stated_on_request() -> None:
     heard = Heard()
     async with heard.links() as links:
         await play(replay([50, 50.5], recorded=True), links)
@@ -115,7 +117,7 @@ async def test_recorded_times_are_kept_when_asked() -> None:
 
 
 class Watched:
-    """A source that shows each take to a witness first."""
+    """A source that passes each batch to a witness first."""
 
     def __init__(self, source: Source, witness: Callable[[Reports], None]) -> None:
         self.device_id = source.device_id
@@ -167,7 +169,7 @@ async def test_a_device_keeps_to_one_connection_so_its_reports_stay_in_order() -
     assert set.union(*used.values()) == {"0", "1", "2"}
 
 
-async def test_a_slow_broker_makes_the_traffic_lag_but_not_pile_up() -> None:
+async def test_with_a_slow_broker_the_lag_grows_but_not_the_batches() -> None:
     heard, clock = Heard(), VirtualClock()
     n = 5 * MAX_BATCH
     batches: list[int] = []
@@ -175,7 +177,7 @@ async def test_a_slow_broker_makes_the_traffic_lag_but_not_pile_up() -> None:
     tally = Tally(was_heard=np.zeros(n, np.bool_))
 
     class SlowLink(MemoryLink):
-        """Takes a batch a second, and refuses one device."""
+        """Accepts one full batch per second, and refuses one device."""
 
         async def publish(
             self, messages: Sequence[Outgoing], *, qos: int, timeout_s: float
@@ -205,7 +207,7 @@ async def test_a_slow_broker_makes_the_traffic_lag_but_not_pile_up() -> None:
 
 
 class Interrupted(VirtualClock):
-    """Takes a link down at one sleep and gives it back some sleeps later."""
+    """Breaks a link at one sleep and restores it some sleeps later."""
 
     def __init__(self, link: MemoryLink, *, down_at: int, up_after: int) -> None:
         super().__init__(start_s=0.0)
@@ -222,7 +224,7 @@ class Interrupted(VirtualClock):
             self._link.come_up()
 
 
-async def test_a_lost_broker_pauses_the_traffic_which_then_goes_on_from_there() -> None:
+async def test_a_lost_connection_pauses_the_traffic_which_then_continues() -> None:
     heard = Heard()
     async with heard.links(2) as links:
         clock = Interrupted(links[1], down_at=8, up_after=20)
@@ -254,13 +256,13 @@ async def test_a_stop_ends_the_traffic_while_playing_and_while_paused() -> None:
             assert tally.rate_per_s == 0
 
 
-def test_an_id_is_one_level_of_a_topic_and_different_ids_stay_different() -> None:
+def test_an_id_becomes_one_topic_level_and_different_ids_stay_different() -> None:
     assert topic_level("a/b+c#d%e\0") == "a%2Fb%2Bc%23d%25e%00"
     assert topic_level("Strassenbahn 7 Ä") == "Strassenbahn 7 Ä"
     assert topic_level("%2F") != topic_level("/")
 
 
-async def test_the_clock_of_the_machine_runs() -> None:
+async def test_the_system_clock_runs() -> None:
     clock = SystemClock()
     before = clock.now(), clock.monotonic()
     await clock.sleep(0.001)

@@ -1,4 +1,4 @@
-"""Made records: the same for equal seeds, and what the settings that go with them take."""
+"""Simulated records: equal for equal seeds, correlated, and accepted by their settings."""
 
 import json
 import tomllib
@@ -17,17 +17,17 @@ N = 40
 
 
 def messages(*, seed: int = 1, cuts: int = 1, rounds: int = TURNS) -> list[Outgoing]:
-    """Return what a fleet tells in so many rounds, taken in so many batches."""
+    """Return the messages of a fleet in some rounds, taken in several batches."""
     fleet = RecordFleet(N, rate_hz=1.0, duration_s=rounds, seed=seed)
-    told = []
+    sent = []
     for limit in np.full(cuts, N * rounds // cuts + 1).tolist():
         parts = fleet.take(1e9, limit=limit)
-        told += fleet.encode(parts, parts.due_s + 1e9)
+        sent += fleet.encode(parts, parts.due_s + 1e9)
     assert fleet.next_due_s == float("inf")
-    return told
+    return sent
 
 
-def told_by(source: str) -> dict[str, dict[str, Any]]:
+def parts_of(source: str) -> dict[str, dict[str, Any]]:
     return {
         vehicle: json.loads(m.payload)
         for m in messages()
@@ -36,12 +36,12 @@ def told_by(source: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_equal_seeds_tell_the_same_however_it_is_cut_into_batches() -> None:
+def test_equal_seeds_give_equal_parts_however_they_are_batched() -> None:
     assert messages() == messages(cuts=7)
     assert messages() != messages(seed=2)
 
 
-def test_every_source_tells_of_every_vehicle_within_ten_turns() -> None:
+def test_every_source_reports_every_vehicle_within_ten_turns() -> None:
     topics = Counter(m.topic for m in messages())
     for i in range(N):
         of = {s: topics[f"records/{s}/veh-{i:06d}"] for s in ("registration", "profile")}
@@ -49,22 +49,22 @@ def test_every_source_tells_of_every_vehicle_within_ten_turns() -> None:
         assert topics[f"records/telemetry/veh-{i:06d}"] == TURNS - 2
 
 
-def test_what_is_told_of_a_vehicle_and_its_driver_does_not_change() -> None:
+def test_registration_and_profile_of_a_vehicle_do_not_change() -> None:
     early = {m.topic: json.loads(m.payload) for m in messages()}
     for m in messages(rounds=3 * TURNS):
         if "telemetry" not in m.topic:
-            said = json.loads(m.payload)
-            assert {**said, "ts": 0} == {**early[m.topic], "ts": 0}
+            part = json.loads(m.payload)
+            assert {**part, "ts": 0} == {**early[m.topic], "ts": 0}
 
 
-def test_the_attributes_hang_together() -> None:
-    driver = told_by("profile").values()
+def test_age_and_experience_of_drivers_are_correlated() -> None:
+    driver = parts_of("profile").values()
     ages, years = ([d[name] for d in driver] for name in ("age", "licence_years"))
     assert all(y <= a - 18 for a, y in zip(ages, years, strict=True))
     assert np.corrcoef(ages, years)[0, 1] > 0.7
 
 
-def test_the_settings_that_go_with_it_take_every_part() -> None:
+def test_the_matching_settings_accept_every_part() -> None:
     settings = Settings.model_validate(tomllib.loads(SETTINGS))
     [stream] = [declare(s) for s in settings.streams]
     readers = {
@@ -75,5 +75,5 @@ def test_the_settings_that_go_with_it_take_every_part() -> None:
         assert not isinstance(readers[m.topic.split("/")[1]].read(m.payload), Outcome)
 
 
-def test_a_part_says_nothing_of_who_when_it_is_printed() -> None:
+def test_the_repr_of_parts_shows_neither_vehicle_nor_values() -> None:
     assert repr(RecordFleet(3, rate_hz=1.0).take(0.0, limit=9)) == "Parts(1)"

@@ -1,3 +1,5 @@
+"""Sources of reports: fleets, replays and recordings."""
+
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -62,7 +64,7 @@ any_cuts = st.lists(st.floats(0, 12), max_size=6).map(sorted)
 
 @settings(deadline=None, max_examples=25)
 @given(cuts=any_cuts, limit=st.integers(1, 30))
-def test_a_fleet_reports_the_same_however_its_reports_are_cut(
+def test_the_reports_of_a_fleet_are_the_same_however_they_are_batched(
     cuts: list[float], limit: int
 ) -> None:
     check_cuts_do_not_matter(fleet, cuts, limit=limit, end_s=12.0)
@@ -75,7 +77,7 @@ def test_a_fleet_reports_the_same_however_its_reports_are_cut(
     limit=st.integers(1, 5),
     loop=st.booleans(),
 )
-def test_a_replay_is_the_same_however_it_is_cut(
+def test_a_replay_is_the_same_however_it_is_batched(
     ts: list[float], cuts: list[float], limit: int, *, loop: bool
 ) -> None:
     check_cuts_do_not_matter(
@@ -103,7 +105,7 @@ def test_a_fleet_ends_with_its_duration_or_never() -> None:
     assert endless.next_due_s == pytest.approx(100 + 1 / 24)
 
 
-def test_receivers_err_by_the_noise_asked_for() -> None:
+def test_reported_positions_have_the_requested_noise() -> None:
     noisy, exact = (played(fleet(noise_m=noise, n=100), 10.0) for noise in (4.0, 0.0))
     assert np.array_equal(noisy.due_s, exact.due_s)
     north_m = haversine_m(exact.lat, exact.lon, noisy.lat, exact.lon)
@@ -113,7 +115,7 @@ def test_receivers_err_by_the_noise_asked_for() -> None:
     assert abs(np.mean(noisy.lat - exact.lat)) * 111_000 < 0.5
 
 
-def test_equal_seeds_are_recorded_as_equal_files_and_others_as_others(tmp_path: Path) -> None:
+def test_equal_seeds_give_equal_recordings_and_other_seeds_others(tmp_path: Path) -> None:
     def record(name: str, seed: int, looks_s: list[float]) -> bytes:
         traffic = Traffic(GRID, 12, seed=seed)
         source = FleetSource(traffic, rate_hz=1.0, duration_s=60.0, seed=seed)
@@ -132,7 +134,7 @@ def test_equal_seeds_are_recorded_as_equal_files_and_others_as_others(tmp_path: 
     assert (recorded.ts[0], recorded.ts[-1]) == (0.0, 719 / 12)
 
 
-def test_a_replay_at_speed_60_makes_a_minute_a_second() -> None:
+def test_a_replay_at_speed_60_plays_a_minute_in_a_second() -> None:
     source = ReplaySource(trace([100, 160, 400]), speed=60.0)
     assert played(source, 0.0).due_s.tolist() == [0.0]
     assert source.next_due_s == 1.0
@@ -149,7 +151,7 @@ def test_a_replay_may_skip_the_beginning_and_end_early() -> None:
     assert reports.due_s.tolist() == [0, 1, 2]
 
 
-def test_a_loop_begins_again_where_it_ended_and_goes_on_in_time() -> None:
+def test_a_loop_starts_again_at_its_end_while_time_continues() -> None:
     source = ReplaySource(trace([100, 104]), speed=2.0, loop=True)
     reports = played(source, 6.0)
     assert reports.device.tolist() == [0, 1, 0, 1, 0]
@@ -172,7 +174,7 @@ def test_a_replay_of_one_moment_is_possible() -> None:
     assert (len(played(source, 0.0)), source.rate_per_s) == (2, 2.0)
 
 
-def test_what_cannot_be_replayed_is_said() -> None:
+def test_a_replay_without_rows_or_with_backward_times_is_refused() -> None:
     with pytest.raises(InputError, match=r"the trace has no usable rows$"):
         ReplaySource(trace([]), speed=1.0)
     with pytest.raises(InputError, match="no usable rows after --from"):
@@ -195,7 +197,7 @@ def test_a_trace_of_nodes_is_replayed_at_their_coordinates(node: list[object]) -
     assert locate_nodes(located, GRID) is located
 
 
-def test_nodes_that_cannot_be_placed_are_refused() -> None:
+def test_unknown_nodes_and_networks_without_coordinates_are_refused() -> None:
     with pytest.raises(InputError, match="the network lacks the node of 2 rows"):
         locate_nodes(of_nodes([16, 3, -1]), GRID)
     nowhere = network([], n_nodes=1)
@@ -204,7 +206,7 @@ def test_nodes_that_cannot_be_placed_are_refused() -> None:
         locate_nodes(of_nodes([0]), nowhere)
 
 
-def test_nothing_that_is_printed_tells_where() -> None:
+def test_the_repr_of_reports_shows_no_place() -> None:
     assert repr(played(fleet(), 0.0)) == "Reports(1)"
 
 

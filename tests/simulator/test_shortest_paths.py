@@ -1,3 +1,5 @@
+"""Shortest paths and strongly connected components against networkx."""
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -49,14 +51,14 @@ def check_against_networkx(roads: RoadNetwork, target: int) -> None:
 
 
 @given(roads=any_roads, target=nodes)
-def test_ways_are_as_fast_as_those_of_networkx_and_end_where_there_is_none(
+def test_paths_are_as_fast_as_those_of_networkx_or_do_not_exist(
     roads: list[Road], target: int
 ) -> None:
     speeds = [5.0 + 3 * i for i in range(len(roads))]
     check_against_networkx(network(roads, n_nodes=N_NODES, speeds_mps=speeds), target)
 
 
-def test_ways_through_a_city_are_as_fast_as_those_of_networkx() -> None:
+def test_paths_through_a_city_are_as_fast_as_those_of_networkx() -> None:
     city = load_network("city:2000")
     for target in (0, 777, 1999):
         check_against_networkx(city, target)

@@ -1,4 +1,4 @@
-"""Made and replayed toll exits."""
+"""Simulated and replayed toll exits."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def made(n_days: int = 7, per_day: int = 1000, **changes: int) -> list[dict[str,
     return list(made_exits(MADE, per_day=per_day, first_day=MONDAY, n_days=n_days, **how))
 
 
-def test_equal_seeds_make_equal_exits_in_order_of_time() -> None:
+def test_equal_seeds_give_equal_exits_in_order_of_time() -> None:
     one = made()
     assert one == made()
     assert one != made(seed=2)
@@ -47,13 +47,13 @@ def test_equal_seeds_make_equal_exits_in_order_of_time() -> None:
 
 
 def test_sections_are_as_frequent_as_in_the_marginals() -> None:
-    told = Counter(str(exit_["section_id"]) for exit_ in made(n_trucks=100_000, n_days=14))
-    total, wanted = sum(told.values()), sum(MADE.section.values())
+    count = Counter(str(exit_["section_id"]) for exit_ in made(n_trucks=100_000, n_days=14))
+    total, expected = sum(count.values()), sum(MADE.section.values())
     for section, n in MADE.section.items():
-        assert told[section] / total == pytest.approx(n / wanted, abs=0.02)
+        assert count[section] / total == pytest.approx(n / expected, abs=0.02)
 
 
-def test_goods_travel_by_day_and_on_working_days() -> None:
+def test_most_exits_are_by_day_and_on_working_days() -> None:
     exits = made(n_days=14, per_day=4000)
     at = [datetime.strptime(str(e["exit_time"]), "%Y-%m-%d %H:%M:%S.%f") for e in exits]  # noqa: DTZ007  local
     hours = Counter(t.hour for t in at)
@@ -62,7 +62,7 @@ def test_goods_travel_by_day_and_on_working_days() -> None:
     assert days[6] < days[5] < days[0]
 
 
-def test_a_truck_keeps_its_class_and_its_axles_and_pays_for_the_way() -> None:
+def test_a_truck_keeps_its_class_and_axles_and_pays_a_valid_toll() -> None:
     exits = made()
     kept = {(e["truck_id"], e["vehicle_class"], e["axle_count"]) for e in exits}
     assert len(kept) == len({e["truck_id"] for e in exits}) < len(exits)
@@ -72,7 +72,7 @@ def test_a_truck_keeps_its_class_and_its_axles_and_pays_for_the_way() -> None:
         assert re.fullmatch(r"\d+(\.\d\d?)?", str(e["toll_money"]))
 
 
-def test_a_file_of_marginals_replaces_the_made_ones(tmp_path: Path) -> None:
+def test_a_file_of_marginals_replaces_the_default_ones(tmp_path: Path) -> None:
     path = tmp_path / "marginals.json"
     path.write_text(
         json.dumps(
@@ -91,7 +91,7 @@ def test_a_file_of_marginals_replaces_the_made_ones(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{", "cannot be read: JSONDecodeError"),
         ("[]", "needs counts"),
@@ -99,10 +99,10 @@ def test_a_file_of_marginals_replaces_the_made_ones(tmp_path: Path) -> None:
         ('{"section_id": {"a": 1}, "vehicle_type": {"1": 5}}', "no trucks"),
     ],
 )
-def test_marginals_that_cannot_be_are_refused(text: str, said: str, tmp_path: Path) -> None:
+def test_invalid_marginals_are_refused(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "marginals.json"
     path.write_text(text)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         read_marginals(path)
 
 
@@ -117,7 +117,7 @@ def test_the_published_marginals_can_be_used() -> None:
     assert share == pytest.approx(14_949 / 43_169, abs=0.05)
 
 
-def test_exits_go_through_a_file_unchanged(tmp_path: Path) -> None:
+def test_exits_are_unchanged_after_writing_and_reading(tmp_path: Path) -> None:
     exits = made(n_days=1)
     path = tmp_path / "exits.csv"
     assert write_exits(path, iter(exits)) == len(exits)
@@ -125,18 +125,18 @@ def test_exits_go_through_a_file_unchanged(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
-        ("exit_time\n", "the column truck_id is needed"),
+        ("exit_time\n", "the column truck_id is required"),
         ("truck_id,exit_time\n,2023-01-02 00:00:00\n", "line 2: has no truck_id"),
         ("truck_id,exit_time\na,b,c\n", "line 2: has no truck_id, or too many"),
-        ("truck_id,exit_time,toll_money\na,b,much\n", "line 2: toll_money is no number"),
+        ("truck_id,exit_time,toll_money\na,b,much\n", "line 2: toll_money is not a number"),
     ],
 )
-def test_a_file_that_cannot_be_replayed_is_refused(text: str, said: str, tmp_path: Path) -> None:
+def test_an_invalid_file_of_exits_is_refused(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "exits.csv"
     path.write_text(text)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         read_exits(path)
     with pytest.raises(InputError, match="cannot be read"):
         read_exits(tmp_path / "nowhere.csv")
@@ -144,7 +144,7 @@ def test_a_file_that_cannot_be_replayed_is_refused(text: str, said: str, tmp_pat
         write_exits(tmp_path, iter(()))
 
 
-def test_exits_are_due_at_the_rate_and_say_all_but_the_truck() -> None:
+def test_exits_are_due_at_the_rate_and_their_messages_leave_out_the_truck() -> None:
     exits = made(n_days=1)
     source = TollSource(iter(exits), n_total=len(exits), rate_per_s=100.0)
     first = source.take(0.05, limit=1000)
@@ -161,7 +161,7 @@ def test_exits_are_due_at_the_rate_and_say_all_but_the_truck() -> None:
     assert json.loads(message.payload) == {k: v for k, v in exits[0].items() if k != "truck_id"}
 
 
-def test_the_printed_settings_take_what_is_made(simulator: Simulator, tmp_path: Path) -> None:
+def test_the_printed_settings_accept_simulated_exits(simulator: Simulator, tmp_path: Path) -> None:
     path = tmp_path / "toll.toml"
     path.write_text(simulator("tolls", "--print-settings").out)
     [stream] = load_settings(path, {}).streams
@@ -174,7 +174,7 @@ def test_the_printed_settings_take_what_is_made(simulator: Simulator, tmp_path: 
     assert settings_for(["b", "a"]).count('values = ["a", "b"]') == 1
 
 
-def test_the_command_makes_a_file_and_replays_it(simulator: Simulator, tmp_path: Path) -> None:
+def test_the_command_writes_a_file_and_replays_it(simulator: Simulator, tmp_path: Path) -> None:
     path = tmp_path / "exits.csv"
     ran = simulator("tolls", "--out", path, "--per-day", 50, "--trucks", 9, "--days", 2)
     assert (ran.code or 0, ran.out) == (0, f"{path}: 102 exits\n")

@@ -1,3 +1,5 @@
+"""Traffic: deterministic, on the roads, within speed limits, never trapped."""
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,7 +22,7 @@ def city() -> RoadNetwork:
 
 
 def path(traffic: Traffic, times_s: FloatArray) -> FloatArray:
-    """Latitudes and longitudes at each time, shape (times, 2, devices)."""
+    """Return latitudes and longitudes at each time, shape (times, 2, devices)."""
     return np.array([traffic.advance(at_s) for at_s in times_s.tolist()])
 
 
@@ -29,7 +31,7 @@ def path(traffic: Traffic, times_s: FloatArray) -> FloatArray:
     cuts=st.lists(st.floats(0, 3 * REFRESH_S), max_size=20).map(sorted),
     seed=st.integers(0, 3),
 )
-def test_where_devices_are_does_not_depend_on_when_one_looked(
+def test_positions_do_not_depend_on_the_times_requested_before(
     city: RoadNetwork, cuts: list[float], seed: int
 ) -> None:
     end_s = 3 * REFRESH_S + 1
@@ -38,7 +40,7 @@ def test_where_devices_are_does_not_depend_on_when_one_looked(
     assert np.array_equal(seldom.advance(end_s), often.advance(end_s))
 
 
-def test_devices_may_be_looked_at_each_at_its_own_time(city: RoadNetwork) -> None:
+def test_each_device_can_be_moved_to_its_own_time(city: RoadNetwork) -> None:
     one_by_one, together = Traffic(city, 30), Traffic(city, 30)
     at_s = np.linspace(REFRESH_S - 2, 2 * REFRESH_S + 2, 30)
     lat, lon = one_by_one.move(np.arange(30), at_s)
@@ -47,12 +49,12 @@ def test_devices_may_be_looked_at_each_at_its_own_time(city: RoadNetwork) -> Non
         assert (lat[device], lon[device]) == (expected[0][device], expected[1][device])
 
 
-def test_another_seed_is_another_traffic(city: RoadNetwork) -> None:
+def test_another_seed_gives_other_traffic(city: RoadNetwork) -> None:
     assert not np.array_equal(Traffic(city, 40).advance(60), Traffic(city, 40, seed=1).advance(60))
 
 
 def check_leg(traffic: Traffic, roads: RoadNetwork, lat: FloatArray, lon: FloatArray) -> None:
-    """Every driving device is on its arc, which is drivable; every other is at a node."""
+    """Assert that every driving device is on its drivable arc, and every other at a node."""
     driving = traffic.fleet["arc"] >= 0
     arc = traffic.fleet["arc"][driving]
     assert roads.drivable[arc].all()
@@ -69,7 +71,7 @@ def check_leg(traffic: Traffic, roads: RoadNetwork, lat: FloatArray, lon: FloatA
 
 
 @pytest.mark.parametrize("lon", [10.0, 180.0])
-def test_devices_stay_on_the_roads_and_never_drive_against_a_one_way(lon: float) -> None:
+def test_devices_stay_on_the_roads_and_never_drive_against_one_way_streets(lon: float) -> None:
     roads = network([*ONE_WAY_RING, (0, 6, True, True), (3, 9, True, False)], n_nodes=12, lon=lon)
     traffic = Traffic(roads, 50, parked_share=0.0)
     n_driving = 0
@@ -110,7 +112,7 @@ def test_devices_slow_down_at_junctions_and_stop_at_some(city: RoadNetwork) -> N
     assert 5.5 in seen
 
 
-def test_devices_get_about(city: RoadNetwork) -> None:
+def test_every_device_visits_several_nodes(city: RoadNetwork) -> None:
     traffic = Traffic(city, 50, parked_share=0.0)
     nodes = [set[int]() for _ in range(50)]
     for at_s in range(0, 1200, 5):
@@ -121,14 +123,14 @@ def test_devices_get_about(city: RoadNetwork) -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
-def test_the_parked_share_is_the_one_asked_for(city: RoadNetwork, share: float) -> None:
+def test_the_requested_share_of_devices_is_parked(city: RoadNetwork, share: float) -> None:
     traffic = Traffic(city, 200, parked_share=share)
     where = path(traffic, np.arange(0.0, 900, 30))
     still = (where == where[0]).all(axis=(0, 1))
     assert np.count_nonzero(still) == round(200 * share)
 
 
-def test_nobody_leaves_the_strong_component_where_it_can_come_back() -> None:
+def test_no_device_leaves_its_strongly_connected_component() -> None:
     trap: list[Road] = [(11, 12, True, False), (12, 13, True, True)]
     traffic = Traffic(network([*ONE_WAY_RING, *trap], n_nodes=14), 80, parked_share=0.0)
     outside = traffic.fleet["node"] < 12
@@ -148,7 +150,7 @@ def test_every_large_component_has_its_traffic() -> None:
     assert np.array_equal(island, traffic.fleet["node"] >= 12)
 
 
-def test_two_nodes_are_enough_to_drive_to_and_fro() -> None:
+def test_two_nodes_are_enough_to_drive_back_and_forth() -> None:
     traffic = Traffic(network([(0, 1, True, True)], n_nodes=2), 3, parked_share=0.0)
     where = path(traffic, np.arange(0.0, 1500, 5))
     assert (np.ptp(where[:, 1], axis=0) > 0.0007).all()
@@ -157,7 +159,9 @@ def test_two_nodes_are_enough_to_drive_to_and_fro() -> None:
 @pytest.mark.parametrize(
     ("roads", "n_nodes"), [([], 1), ([], 3), ([(0, 1, True, False)], 2)], ids=str
 )
-def test_where_nobody_can_drive_all_are_parked(roads: list[Road], n_nodes: int) -> None:
+def test_on_a_network_without_drivable_components_all_are_parked(
+    roads: list[Road], n_nodes: int
+) -> None:
     traffic = Traffic(network(roads, n_nodes=n_nodes), 20, parked_share=0.0)
     where = path(traffic, np.array([0.0, 1000.0]))
     assert np.array_equal(where[0], where[1])
