@@ -43,6 +43,11 @@ EXTRAS: Mapping[str, Extra] = {
 """By name; `all` is all of them."""
 
 
+def extras_of_method(model: str, method: str | None) -> tuple[str, ...]:
+    """Return the extras that a method of a model of records needs."""
+    return ("learn",) if model == "cells" or method == "kmeans" else ()
+
+
 @contextmanager
 def extra(name: str) -> Iterator[None]:
     """Import an extra's modules inside this block.

@@ -4,7 +4,10 @@
 representatives. `Minimizer` generalizes rows as far as a fitted model keeps its score.
 """
 
-from anonymizer.estimators.anonymizer import Anonymizer
-from anonymizer.estimators.minimizer import Minimizer
+from anonymizer.extras import extra
+
+with extra("learn"):
+    from anonymizer.estimators.anonymizer import Anonymizer
+    from anonymizer.estimators.minimizer import Minimizer
 
 __all__ = ["Anonymizer", "Minimizer"]

@@ -1,10 +1,11 @@
 """Networkx graphs, in memory or as GraphML, with the conventions of OSMnx."""
 
 import re
+import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
 from xml.etree.ElementTree import ParseError
 
 import numpy as np
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 
 Attributes: TypeAlias = Mapping[str, Any]
 AnyGraph: TypeAlias = "nx.Graph[Any]"
+
+
+def is_graph(value: object) -> TypeGuard[AnyGraph]:
+    """Return whether a value is a graph of networkx, without importing it for other values."""
+    nx = sys.modules.get("networkx")  # whoever has a graph has imported it
+    return nx is not None and isinstance(value, nx.Graph)
 
 
 def load_graphml(path: Path) -> RoadNetwork:

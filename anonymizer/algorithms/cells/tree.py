@@ -19,6 +19,7 @@ from anonymizer.algorithms.cells.tree_features import FeatureArray, encode, owne
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArray
 from anonymizer.domain.records import Attribute, Records, Schema
+from anonymizer.extras import extra
 
 LEAF = -1
 """Child of a leaf."""
@@ -289,10 +290,11 @@ def pruning_path(
 
 
 def _model(numeric: bool, min_leaf: int, seed: int, ccp_alpha: float) -> Any:  # noqa: ANN401, FBT001  scikit-learn has no types
-    from sklearn.tree import (  # noqa: PLC0415  a second to import, for those who ask
-        DecisionTreeClassifier,
-        DecisionTreeRegressor,
-    )
+    with extra("learn"):
+        from sklearn.tree import (  # noqa: PLC0415  an extra
+            DecisionTreeClassifier,
+            DecisionTreeRegressor,
+        )
 
     kind = DecisionTreeRegressor if numeric else DecisionTreeClassifier
     return kind(min_samples_leaf=min_leaf, random_state=seed, ccp_alpha=ccp_alpha)

@@ -19,6 +19,7 @@ from anonymizer.algorithms.records.problem import Problem, make_problem
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import NO_CODE, Records, Schema
+from anonymizer.extras import extra
 
 
 class Method(Enum):
@@ -93,9 +94,10 @@ def kmeans(feature: FloatArray, k: int, *, seed: int = 42, n_init: int = 1) -> I
     On one thread: with several, sums would be added in the order in which threads finish.
     O(n^2 features / k) an iteration.
     """
-    from sklearn.cluster import KMeans  # noqa: PLC0415  a second to import, for those who ask
-    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # noqa: PLC0415
+    with extra("learn"):
+        from sklearn.cluster import KMeans  # noqa: PLC0415  an extra
+        from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # noqa: PLC0415
 
     n_clusters = min(max(len(feature) // k, 1), len(np.unique(feature, axis=0)))
     model = KMeans(n_clusters=n_clusters, n_init=n_init, random_state=seed)

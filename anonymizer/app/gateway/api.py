@@ -66,7 +66,7 @@ async def serve_tools(settings: Settings) -> None:
     if queries is None:
         raise SettingsError('streams: none is of model "kaca" and publishes the toll API\'s fields')
     queries.store.count([queries.stream.settings.name])
-    from anonymizer.web.mcp_tools import tool_server  # noqa: PLC0415  a second to import
+    from anonymizer.web.mcp_tools import tool_server  # noqa: PLC0415  an extra
 
     await tool_server(queries).run_stdio_async()
 

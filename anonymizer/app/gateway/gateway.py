@@ -6,18 +6,16 @@ import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from enum import Enum, auto
+from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
 
-from anonymizer.app.gateway.api import api_routes
-from anonymizer.app.gateway.recorder import Recorder
-from anonymizer.app.live_map.frames import Viewer, origin_of, routes_of
+from anonymizer.app.live_map.frames import Viewer, map_routes, origin_of
 from anonymizer.app.live_map.screen import AnalystLink, AnalystView
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.observe.metrics import FlowCollector, new_registry
-from anonymizer.observe.record_metrics import RecordCollector
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.positions.flow import PositionFlow
@@ -30,10 +28,15 @@ from anonymizer.pipeline.positions.stages import (
     tick_stage,
 )
 from anonymizer.pipeline.positions.topics import subscription
-from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.settings import Settings, zones_of
 from anonymizer.transport import MqttLink
-from anonymizer.web import HttpServer, create_application
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
+    from anonymizer.app.gateway.recorder import Recorder
+    from anonymizer.pipeline.records.declaration import Stream
+    from anonymizer.web import HttpServer
 
 _STALLED_S = 10.0
 _REJECTED_TIMEOUT_S = 1.0
@@ -74,7 +77,7 @@ class Gateway:
         self,
         settings: Settings,
         network: RoadNetwork,
-        streams: Sequence[Stream] = (),
+        streams: "Sequence[Stream]" = (),
         *,
         beside: Sequence[AnalystView] = (),
         demo: bool = False,
@@ -109,9 +112,7 @@ class Gateway:
             announce=True,
             close_timeout_s=_GOODBYE_S,
         )
-        self.records = (
-            Recorder(settings, streams, on_state=self._on_records_state) if streams else None
-        )
+        self.records = self._recorder(streams) if streams else None
         self.registry = new_registry(
             FlowCollector(
                 self.flow,
@@ -119,29 +120,40 @@ class Gateway:
                 n_queued_ticks=self._ticks.qsize,
                 connected=lambda: self._link.connected,
             ),
-            *([RecordCollector(self.records)] if self.records else []),
+            *_record_metrics(self.records),
         )
         self.http = (
-            HttpServer(
-                create_application(
-                    self.registry,
-                    alive=self._why_dead,
-                    ready=self._why_not_ready,
-                    more=[
-                        *(
-                            [routes_of(self._viewer, network, settings.http, demo=demo)]
-                            if settings.http.map and settings.inputs
-                            else []
-                        ),
-                        *([api_routes(settings, streams)] if streams else []),
-                    ],
-                    tiles_from=origin_of(settings.http.tiles),
-                ),
-                settings.http,
-            )
-            if settings.http.enabled
-            else None
+            self._http_server(network, streams, demo=demo) if settings.http.enabled else None
         )
+
+    # What only some gateways need is imported where it is made: records and HTTP take longer to
+    # load than all the rest.
+
+    def _recorder(self, streams: "Sequence[Stream]") -> "Recorder":
+        from anonymizer.app.gateway.recorder import Recorder  # noqa: PLC0415  see above
+
+        return Recorder(self._settings, streams, on_state=self._on_records_state)
+
+    def _http_server(
+        self, network: RoadNetwork, streams: "Sequence[Stream]", *, demo: bool
+    ) -> "HttpServer":
+        from anonymizer.web import HttpServer, create_application  # noqa: PLC0415  see above
+
+        settings, routes = self._settings, []
+        if settings.http.map and settings.inputs:
+            routes.append(map_routes(self._viewer, network, settings.http, demo=demo))
+        if streams:
+            from anonymizer.app.gateway.api import api_routes  # noqa: PLC0415  see above
+
+            routes.append(api_routes(settings, streams))
+        application = create_application(
+            self.registry,
+            alive=self._why_dead,
+            ready=self._why_not_ready,
+            more=routes,
+            tiles_from=origin_of(settings.http.tiles),
+        )
+        return HttpServer(application, settings.http)
 
     def warm_up(self) -> None:
         """Compile the kernels before the first message, on an empty tick."""
@@ -279,3 +291,11 @@ class Gateway:
         if self._phase is not _Phase.SERVING:
             problems.append("stopping")
         return problems
+
+
+def _record_metrics(records: "Recorder | None") -> "list[Collector]":
+    if records is None:
+        return []
+    from anonymizer.observe.record_metrics import RecordCollector  # noqa: PLC0415  as the above
+
+    return [RecordCollector(records)]

@@ -1,16 +1,17 @@
 """Preflight check: whether the settings would start, as far as possible without a broker."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from anonymizer.app.gateway.recorder import declared_streams
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError, SettingsError, TransportError
+from anonymizer.extras import MissingExtraError, extras_of_method, require
 from anonymizer.networks import load_network
-from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.settings import Settings
 from anonymizer.transport.connecting import read_access
-from anonymizer.web.auth import read_token
+
+if TYPE_CHECKING:
+    from anonymizer.pipeline.records.declaration import Stream
 
 _NO_NETWORK = "grid:2x2"
 """Used if the settings have no positions to locate."""
@@ -20,7 +21,7 @@ class Checked(NamedTuple):
     """The network and streams that the settings name."""
 
     network: RoadNetwork
-    streams: list[Stream]
+    streams: "list[Stream]"
 
 
 def check_files(settings: Settings) -> Checked:
@@ -44,12 +45,31 @@ def check_files(settings: Settings) -> Checked:
         read_access(broker)
     except TransportError as error:
         raise SettingsError(str(error)) from None
-    read_token(settings.http)
-    streams = declared_streams(settings)
+    _check_token(settings)
+    streams = _declared(settings) if settings.streams else []
     if streams and not settings.store.path.absolute().parent.is_dir():
         raise SettingsError(f"store.path: {settings.store.path}: there is no such folder")
     source = settings.network.source if settings.inputs else _NO_NETWORK
     return Checked(_network(source), streams)
+
+
+def _check_token(settings: Settings) -> None:
+    if settings.http.enabled or settings.http.token_file is not None:
+        # FastAPI takes a third of a second to load, and a gateway may be without HTTP.
+        from anonymizer.web.auth import read_token  # noqa: PLC0415
+
+        read_token(settings.http)
+
+
+def _declared(settings: Settings) -> "list[Stream]":
+    for stream in settings.streams:
+        try:
+            require(*extras_of_method(stream.model, stream.method))
+        except MissingExtraError as error:
+            raise SettingsError(f"streams: {stream.name}: {error}") from None
+    from anonymizer.app.gateway.recorder import declared_streams  # noqa: PLC0415  likewise
+
+    return declared_streams(settings)
 
 
 def _readable(key: str, path: Path) -> None:
@@ -63,7 +83,7 @@ def _readable(key: str, path: Path) -> None:
 def _network(source: str) -> RoadNetwork:
     try:
         network = load_network(source)
-    except InputError as error:
+    except (InputError, MissingExtraError) as error:
         raise SettingsError(f"network.source: {error}") from None
     if not network.has_coordinates:
         raise SettingsError(f"network.source: {source}: has no coordinates to locate positions by")

@@ -8,21 +8,20 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
 import numpy as np
-from fastapi import APIRouter
 
 from anonymizer.app.live_map.rates import FlowRates
 from anonymizer.app.live_map.screen import AnalystView, Row
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.settings import HttpSettings
-from anonymizer.web.auth import read_token
-from anonymizer.web.map import Tiles, map_router
-from anonymizer.web.network_outline import Outline
+
+if TYPE_CHECKING:
+    from fastapi import APIRouter
 
 EVERY_S = 0.5
 MAX_VIEWERS = 32
@@ -166,7 +165,9 @@ def _event(kind: str, data: bytes) -> bytes:
     return b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n"
 
 
-def routes_of(viewer: Viewer, network: RoadNetwork, http: HttpSettings, *, demo: bool) -> APIRouter:
+def map_routes(
+    viewer: Viewer, network: RoadNetwork, http: HttpSettings, *, demo: bool
+) -> "APIRouter":
     """Return the routes of the live map.
 
     Raises
@@ -174,6 +175,11 @@ def routes_of(viewer: Viewer, network: RoadNetwork, http: HttpSettings, *, demo:
     SettingsError
         If the token file cannot be used.
     """
+    # FastAPI takes a third of a second to load, and a gateway may be without HTTP.
+    from anonymizer.web.auth import read_token  # noqa: PLC0415
+    from anonymizer.web.map import Tiles, map_router  # noqa: PLC0415
+    from anonymizer.web.network_outline import Outline  # noqa: PLC0415
+
     return map_router(
         viewer,
         Outline(network),
