@@ -81,7 +81,7 @@ def column_keeps(
     codes: Codes,
     member: IntArray,
 ) -> bool:
-    """Return whether one column of a class meets what is asked of it."""
+    """Return whether one column of a class meets its criteria."""
     position = codes.position
     if len(person) > 0:  # a person who repeats a value has it once
         who = person[member]

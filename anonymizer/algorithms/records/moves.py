@@ -140,7 +140,7 @@ def targets_keep(n_joined: int, tally: Tally, partition: Partition, scratch: Scr
         for y in range(x, n_joined):
             if journal[y]["target"] == b:
                 add(journal[y]["record"], tally)
-        head[0]["judged"] += head[0]["size"]
+        head[0]["tallied"] += head[0]["size"]
         if not tally_keeps(tally):
             return False
     return True
@@ -223,11 +223,11 @@ def admit(begin: int, orders: Orders, tally: Tally, partition: Partition, scratc
     head = tally.head
     of_record = partition.of_record
     journal, costs = scratch.journal, scratch.costs
-    n_examined, until = 0, head[0]["judged"] + _TALLIED_PER_CALL
+    n_examined, until = 0, head[0]["tallied"] + _TALLIED_PER_CALL
     for i in range(begin, len(of_record)):
         if of_record[i]["number"] >= 0:
             continue
-        if n_examined == _EXAMINED_PER_CALL or head[0]["judged"] > until:
+        if n_examined == _EXAMINED_PER_CALL or head[0]["tallied"] > until:
             return i
         n_examined += 1
         b, _ = best_target(i, -1, np.inf, orders, tally, partition, costs)
@@ -437,9 +437,9 @@ def make_moves(
             n_go, n_stay = costly_leave(i, draws, tally, partition, scratch)
         work -= 10 * n_stay + 60 * n_go
         if n_go > 0:
-            judged = head[0]["judged"]
+            tallied = head[0]["tallied"]
             evict(a, n_go, n_stay, goal, orders, tally, partition, scratch)
-            work -= 10 * (head[0]["judged"] - judged)
+            work -= 10 * (head[0]["tallied"] - tallied)
     return work
 
 

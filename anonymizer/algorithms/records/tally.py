@@ -25,25 +25,25 @@ HEAD = np.dtype(
         ("size", np.int64),
         ("persons", np.int64),
         ("loss", np.float64),
-        ("judged", np.int64),
+        ("tallied", np.int64),
     ],
     align=True,
 )
-"""What is asked and what is tallied.
+"""The criteria, and the tally of the class.
 
 k, n_qis
     As in `Problem`.
 may_break
-    1 where a class that grows may break the promise other than by shares of its records; then its
+    1 if a growing class can break the promise other than by shares of its records; then its
     distributions are tallied too.
 crowding
-    A class costs its information loss and so many times its size squared.
+    The cost of a class is its information loss plus this times its size squared.
 n_classes
-    Of the partition that is worked on.
+    Number of classes of the partition being searched.
 turn, size, persons, loss
-    Which class the tally is of, its records and persons, and the loss of each record.
-judged
-    Records of all classes so far that were tallied to see whether they may grow.
+    Number of the class being tallied, its records and persons, and the loss of each record.
+tallied
+    Records tallied so far to check whether classes may grow.
 """
 
 COLUMN = np.dtype(
@@ -67,24 +67,24 @@ COLUMN = np.dtype(
     ],
     align=True,
 )
-"""What is in one column of a class.
+"""One column of the class.
 
 bit
-    Where the codes of the column begin in a set of codes, -1: nowhere. Not of one class.
+    Start of the codes of the column in a set of codes, -1: none. The same for all classes.
 pairs
-    Which column of the cells has its pairs of person and code, -1: none. Not of one class.
+    Column of the cells with its pairs of person and code, -1: none. The same for all classes.
 present, distinct
-    Codes, and codes but the missing marker.
+    Number of codes, with and without the missing marker.
 mode, most, next_most
-    Most frequent code, its records, and the records of the next one.
+    Most frequent code, its frequency, and that of the next one.
 lo, hi, real_lo, real_hi
     First and last code, with the missing marker and without.
 loss
     Of the column.
 values, most_persons, n_log_n, close_at
-    Where `may_break`: values, a person's repeats left out; persons of the most frequent one, where
-    persons repeat; sum over the values of times x log(times), where entropy is asked for; and with
-    fewer values than this the distribution cannot have come close enough.
+    Only if `may_break`: values, not counting a person twice; persons of the most frequent value,
+    where persons repeat; sum over the values of times x log(times), where entropy is a criterion;
+    with fewer values than this the distribution cannot be close enough.
 """
 
 SEEN = np.dtype([("turn", np.int32), ("times", np.int32)])
