@@ -102,41 +102,25 @@ def stream(
         anonymizer audit stream taxis.parquet cloaked.jsonl --network sf --auditor-map map.jsonl
     """
     require("tables")
-    from anonymizer.app.audit import ATTACKS, audit_release
-    from anonymizer.files.release_lines import read_auditor_map, read_release
-    from anonymizer.files.traces import read_trace
-    from anonymizer.networks import load_network
+    from anonymizer.api.cloaking import audit_stream
+    from anonymizer.app.audit import ATTACKS
 
     settings = settings_of(config)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("reading the network and the release", total=len(ATTACKS) + 3)
-
-        def step(name: str) -> None:
-            bar.update(task, description=name, advance=1)
-
-        roads = load_network(network)
-        released = read_release(release, roads)
-        step("reading the trace")
-        published = [each.name for each in settings.readings if each.name in released.values]
-        recorded = read_trace(trace, readings=published)
-        device_of = None
-        if auditor_map is not None:
-            device_of = read_auditor_map(
-                auditor_map, pseudonym=released.pseudonym, device_id=recorded.device_id
-            )
-        report = audit_release(
-            recorded,
-            released,
-            roads,
-            settings,
-            device_of=device_of,
+        task = bar.add_task("", total=len(ATTACKS) + 3)
+        report = audit_stream(
+            release,
+            trace,
+            network,
+            auditor_map=auditor_map,
+            settings=settings,
             mode=mode.value,
             tick_s=tick,
             sample=sample,
             seed=seed,
-            progress=step,
+            progress=lambda name: bar.update(task, description=name, advance=1),
         )
     as_json = report.model_dump_json(indent=2) + "\n"
     printed = json_out == Path("-")
@@ -214,8 +198,8 @@ def table(
         --sa illness --id name --source age,job --source zip -k 20 -d 2
     """
     require("tables")
+    from anonymizer.app.anonymize import make_promise
     from anonymizer.app.audit.table_audit import audit_table
-    from anonymizer.domain.promises import Promise
     from anonymizer.files.tables import read_table
 
     declared = declared_columns(
@@ -231,7 +215,7 @@ def table(
         missing=missing,
         missing_is_a_value=as_published,
     )
-    promise = Promise(
+    promise = make_promise(
         k=k,
         d=d,
         l=l,
@@ -239,7 +223,7 @@ def table(
         max_source_share=max_source_share,
         min_spread=least_spreads(min_spread),
         entropy_l=entropy_l,
-        t=float("inf") if t is None else t,
+        t=t,
     )
     console = Console(stderr=True)
     with console.status("auditing"):

@@ -1,7 +1,6 @@
 """Commands `anonymizer serve`, `check`, `mcp` and `backup`, which take a settings file."""
 
 import asyncio
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,7 +33,7 @@ def settings_of(config: Path | None, options: Mapping[str, Any] | None = None) -
     """
     from anonymizer.settings import load_settings
 
-    return load_settings(config, os.environ, options)
+    return load_settings(config, options=options)
 
 
 def serve(config: ConfigFile = None) -> None:

@@ -105,8 +105,8 @@ def intervals_of(domains: Mapping[str, Sequence[float]]) -> dict[str, Interval]:
         if not 2 <= len(parts) <= 3:
             raise SettingsError(f"domain: {name}: must be LO:HI or LO:HI:STEP")
         try:
-            intervals[name] = Interval(*parts)
-        except ValueError as error:
+            intervals[name] = Interval(*map(float, parts))
+        except (TypeError, ValueError) as error:
             raise SettingsError(f"domain: {name}: {error}") from None
     return intervals
 

@@ -36,7 +36,7 @@ class _ReleaseLine(msgspec.Struct, frozen=True, gc=False):
     time: float
     region: msgspec.Raw
     k: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
-    values: dict[str, float | None] | msgspec.UnsetType = msgspec.UNSET
+    values: dict[str, float | None] | None = None
 
 
 class _MapLine(msgspec.Struct, frozen=True, gc=False):

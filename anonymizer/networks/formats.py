@@ -1,13 +1,14 @@
 """Network formats: load a road network from any known source."""
 
 from collections.abc import Callable
+from os import PathLike, fspath
 from pathlib import Path
 
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.extras import extra
 from anonymizer.networks.cities import city
-from anonymizer.networks.graphs import load_graphml
+from anonymizer.networks.graphs import AnyGraph, from_graph, is_graph, load_graphml
 from anonymizer.networks.grids import grid
 
 
@@ -51,8 +52,8 @@ _KNOWN = (
 )
 
 
-def load_network(source: str) -> RoadNetwork:
-    """Return the road network of a source, whose prefix or ending names its format.
+def load_network(source: "str | PathLike[str] | AnyGraph") -> RoadNetwork:
+    """Load the road network of a source, whose prefix or ending names its format.
 
     | source | network |
     |---|---|
@@ -62,18 +63,33 @@ def load_network(source: str) -> RoadNetwork:
     | `PREFIX` | the tables `PREFIX_nodes` and `PREFIX_edges`, `.parquet` or `.csv` |
     | `grid:RxC` | a grid of R rows and C columns |
     | `city:N`, `city:N:SEED` | a generated city of N nodes |
+    | a `networkx` graph | its nodes and edges, by the conventions of OSMnx; see `from_graph` |
 
     Raises
     ------
     InputError
         If the source cannot be used; the message is one line that names it and the reason.
+    MissingExtraError
+        If the format needs an extra that is not installed: `osm`, `sumo` or, for tables, `tables`.
+
+    Examples
+    --------
+    >>> import anonymizer
+    >>> network = anonymizer.load_network("grid:10x10")
+    >>> network.n_nodes, network.n_roads
+    (100, 180)
     """
+    if not (isinstance(source, str | PathLike) or is_graph(source)):
+        raise InputError(
+            "network: must be a path, a generated one by its name, or a networkx graph"
+        )
+    name = fspath(source) if isinstance(source, str | PathLike) else "graph"
     try:
-        network = _load(source)
+        network = _load(name) if isinstance(source, str | PathLike) else from_graph(source)
     except InputError as error:
-        raise InputError(f"{source}: {error}") from error
+        raise InputError(f"{name}: {error}") from error
     if network.n_roads == 0:
-        raise InputError(f"{source}: has no road to drive on")
+        raise InputError(f"{name}: has no road to drive on")
     return network
 
 

@@ -5,8 +5,10 @@ TOML if possible (`8081`, `[4, 10]`, `true`), otherwise as text. A name that mat
 an error, as in the file: a typo must not leave a default in force.
 """
 
+import os
 import tomllib
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,26 +23,35 @@ _TEXTS = {"password", "username", "client_id", "version", "token"}
 
 
 def load_settings(
-    path: Path | None,
-    environment: Mapping[str, str],
+    path: str | PathLike[str] | None = None,
+    environment: Mapping[str, str] | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Settings:
-    """Return the settings of a file (None: the defaults) with their overrides.
+    """Load the settings of a file (None: the defaults) with their overrides.
 
     Parameters
     ----------
     path
         A TOML file.
     environment
-        Environment variables; they override the file.
+        Environment variables; they override the file. None: those of this process.
     options
-        Tables from the command line; they override both.
+        Tables from the command line or a program; they override both.
 
     Raises
     ------
     SettingsError
         If the settings cannot be used; one line names the file and the key, never a value.
+
+    Examples
+    --------
+    >>> import anonymizer
+    >>> settings = anonymizer.load_settings(options={"adka": {"k_floor": 5}})
+    >>> settings.adka.k_floor
+    5
     """
+    path = None if path is None else Path(path)
+    environment = os.environ if environment is None else environment
     tables = {} if path is None else _read(path)
     source_of: dict[str, str] = {}
     for name, text in environment.items():
@@ -49,9 +60,11 @@ def load_settings(
             _put(tables, keys, _value(keys, text), f"environment: {name}")
             source_of[".".join(keys)] = "environment"
     for table, values in (options or {}).items():
+        if not isinstance(values, Mapping):
+            raise SettingsError(f"options: {table} is not a table")
         for key, value in values.items():
-            _put(tables, [table, key], value, "command line")
-            source_of[f"{table}.{key}"] = "command line"
+            _put(tables, [table, key], value, "options")
+            source_of[f"{table}.{key}"] = "options"
     return validated(tables, path or "settings", source_of)
 
 

@@ -161,16 +161,25 @@ def test_a_mistake_in_the_file_is_not_laid_upon_the_environment(tmp_path: Path) 
     assert said.startswith("gateway.toml: http.port: ")
 
 
-def test_the_command_line_overrides_both_and_is_told_as_such(tmp_path: Path) -> None:
+def test_options_override_both_and_are_named_as_such(tmp_path: Path) -> None:
     path = tmp_path / "gateway.toml"
     path.write_text("[http]\nport = 1")
     environment = {"ANONYMIZER__HTTP__PORT": "2"}
     assert load_settings(path, environment, {"http": {"port": 3}}).http.port == 3
-    with pytest.raises(SettingsError, match=r"^command line: region\.mode: "):
+    with pytest.raises(SettingsError, match=r"^options: region\.mode: "):
         load_settings(path, environment, {"region": {"mode": "x"}})
     path.write_text("region = 1")
-    with pytest.raises(SettingsError, match=r"^command line: region is not a table"):
+    with pytest.raises(SettingsError, match=r"^options: region is not a table"):
         load_settings(path, {}, {"region": {"mode": "bfs"}})
+    with pytest.raises(SettingsError, match=r"^options: region is not a table"):
+        load_settings(None, {}, {"region": 1})  # type: ignore[dict-item]
+
+
+def test_a_program_that_names_no_environment_has_that_of_its_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ANONYMIZER__HTTP__PORT", "2")
+    assert load_settings().http.port == 2
 
 
 @given(st.text(alphabet=st.characters(blacklist_categories=["Cs"])))

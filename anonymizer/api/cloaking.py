@@ -1,0 +1,329 @@
+"""Public functions for positions: cloak a recorded trace, audit a release of one.
+
+They call what `anonymizer cloak` and `anonymizer audit stream` call, with the same defaults.
+"""
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, TypeAlias, get_args
+
+import numpy as np
+import polars as pl
+
+from anonymizer.app.anonymize.plan import real_number, whole_number
+from anonymizer.app.audit import AuditReport, Finding, Mode, audit_release
+from anonymizer.app.cloak import CloakSummary, cloak_trace
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.trace import Trace
+from anonymizer.errors import GuaranteeError, SettingsError
+from anonymizer.files.frame_kinds import DataFrame, FilePath, as_polars, in_kind_of
+from anonymizer.files.release_lines import Released, read_auditor_map, read_release
+from anonymizer.files.traces import read_trace, trace_of
+from anonymizer.networks import load_network
+from anonymizer.networks.graphs import AnyGraph
+from anonymizer.settings import Settings
+from anonymizer.settings.toml_file import validated
+
+__all__ = ["AuditReport", "CloakReport", "CloakedTrace", "Finding", "audit_stream", "cloak"]
+
+Network: TypeAlias = "RoadNetwork | AnyGraph | FilePath"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloakReport:
+    """The accounts of a cloaked trace.
+
+    Attributes
+    ----------
+    n_received
+        Positions of the trace, unusable rows included.
+    outcomes
+        Number of positions by outcome, such as `published` or `suppressed/never_grouped`; they
+        add up to `n_received`.
+    n_ticks
+        Ticks that contained positions.
+    region_nodes_median, region_nodes_mean
+        Nodes of a published region; NaN if there is none.
+    n_clamped, n_left_out
+        By declared reading: values outside its range, and groups about which nothing was
+        published because fewer than k members had a value.
+    """
+
+    n_received: int
+    outcomes: Mapping[str, int]
+    n_ticks: int
+    region_nodes_median: float
+    region_nodes_mean: float
+    n_clamped: Mapping[str, int]
+    n_left_out: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CloakedTrace:
+    """A cloaked trace.
+
+    Attributes
+    ----------
+    frame
+        The release, one row per pseudonym and tick: `pseudonym`, `time`, `region` (list of
+        nodes), `k`; where readings are declared also `readings`, statistics of the group, and
+        `values`, those that are published per pseudonym. The region is empty and k is 0 where
+        the position was suppressed.
+    auditor_map
+        The device of each pseudonym: `pseudonym`, `device`. For the auditor alone.
+    report
+        The accounts.
+    """
+
+    frame: DataFrame
+    auditor_map: DataFrame
+    report: CloakReport
+
+    def __repr__(self) -> str:
+        """Return counts alone."""
+        report = self.report
+        published = report.outcomes.get("published", 0)
+        return (
+            f"CloakedTrace({published} of {report.n_received} positions published in "
+            f"{report.n_ticks} ticks)"
+        )
+
+
+def cloak(
+    trace: DataFrame | FilePath,
+    network: Network,
+    *,
+    region: Mode | None = None,
+    tick_s: float = 1.0,
+    seed: int | None = None,
+    settings: Settings | None = None,
+) -> CloakedTrace:
+    """Cloak a recorded trace with the operators of the live service.
+
+    Parameters
+    ----------
+    trace
+        `device_id`, `ts` (unix seconds) and either `lat` and `lon` or `node`; and a column for
+        each reading that the settings declare. Other columns are ignored.
+    network
+        The network on which the devices move: one that is loaded, or what `load_network` takes.
+    region
+        How regions are formed. None: as in the settings, `session` by default.
+    tick_s
+        Length of a tick in the trace's own time, at most `presence.ttl_s`.
+    seed
+        Equal input, settings and seed give equal pseudonyms. Whoever knows the seed and a device
+        can compute its pseudonyms. None: a secret one.
+    settings
+        As for the live service; brokers and clocks are not used. None: the defaults.
+
+    Raises
+    ------
+    InputError
+        If the trace or the network cannot be used.
+    SettingsError
+        If an option is out of its range, or the extra `tables` is not installed.
+    GuaranteeError
+        If a region failed independent verification. None of them is published.
+
+    Examples
+    --------
+    >>> import anonymizer, polars
+    >>> ids, nodes = [f"taxi {i}" for i in range(40)], [i % 9 for i in range(40)]
+    >>> trace = polars.DataFrame({"device_id": ids, "ts": 0.5, "node": nodes})
+    >>> anonymizer.cloak(trace, "grid:3x3", region="snapshot")
+    CloakedTrace(40 of 40 positions published in 1 ticks)
+    """
+    chosen = _with_mode(settings, region)
+    roads = _network(network)
+    out, auditor_map = BytesIO(), BytesIO()
+    summary = cloak_trace(
+        _trace(trace, [each.name for each in chosen.readings]),
+        roads,
+        chosen,
+        tick_s=real_number("tick_s", tick_s, 0.001),
+        seed=secrets.randbits(128) if seed is None else seed,
+        out=out,
+        auditor_map=auditor_map,
+    )
+    report = _cloak_report(summary)
+    if report.outcomes.get("suppressed/unverified"):
+        raise GuaranteeError("verification failed for some groups; they were suppressed")
+    return CloakedTrace(
+        in_kind_of(trace, _release_frame(out.getvalue(), roads, chosen)),
+        in_kind_of(trace, _lines_frame(auditor_map.getvalue(), ("pseudonym", "device"))),
+        report,
+    )
+
+
+def audit_stream(
+    release: CloakedTrace | DataFrame | FilePath,
+    trace: DataFrame | FilePath,
+    network: Network,
+    *,
+    auditor_map: DataFrame | FilePath | None = None,
+    mode: Mode = "session",
+    tick_s: float = 1.0,
+    sample: int = 1000,
+    seed: int = 0,
+    settings: Settings | None = None,
+    progress: Callable[[str], None] = lambda _step: None,
+) -> AuditReport:
+    """Attack a release of cloaked positions.
+
+    Parameters
+    ----------
+    release
+        What `cloak` returned, its frame, or a file that `anonymizer cloak` has written.
+    trace, network
+        The true positions, and the network of both.
+    auditor_map
+        The device of each pseudonym. None: that of `release`, if `cloak` returned it; else the
+        attacks that need it are left out.
+    mode
+        The mode whose promises are required; the rest is reported.
+    tick_s
+        Length of a tick.
+    sample
+        Pseudonyms for the centre, prefix and velocity attacks; 0: all.
+    seed
+        Equal input and seed give equal reports.
+    settings
+        Those of the release. None: the defaults.
+    progress
+        Called with the name of each step before it begins.
+
+    Returns
+    -------
+    report
+        `report.holds` says whether the promises of the mode hold; `report.findings` has each
+        attack.
+
+    Raises
+    ------
+    InputError
+        If the release, the trace, the network or the map cannot be used.
+    SettingsError
+        If an option is out of its range, or the extra `tables` is not installed.
+
+    Examples
+    --------
+    >>> import anonymizer, polars
+    >>> ids, nodes = [f"taxi {i}" for i in range(40)], [i % 9 for i in range(40)]
+    >>> trace = polars.DataFrame({"device_id": ids, "ts": 0.5, "node": nodes})
+    >>> cloaked = anonymizer.cloak(trace, "grid:3x3", region="bfs")
+    >>> anonymizer.audit_stream(cloaked, trace, "grid:3x3", mode="bfs").holds
+    True
+    """
+    if mode not in get_args(Mode):
+        raise SettingsError(f"mode: must be one of {', '.join(get_args(Mode))}")
+    chosen = _with_mode(settings, None)
+    if isinstance(release, CloakedTrace):
+        auditor_map = release.auditor_map if auditor_map is None else auditor_map
+        release = release.frame
+    progress("reading the network and the release")
+    roads = _network(network)
+    released = _released(release, roads)
+    progress("reading the trace")
+    recorded = _trace(
+        trace, [each.name for each in chosen.readings if each.name in released.values]
+    )
+    device_of = None
+    if auditor_map is not None:
+        path, content = _lines(auditor_map, ("pseudonym", "device"), name="auditor_map")
+        device_of = read_auditor_map(
+            path, pseudonym=released.pseudonym, device_id=recorded.device_id, content=content
+        )
+    return audit_release(
+        recorded,
+        released,
+        roads,
+        chosen,
+        device_of=device_of,
+        mode=mode,
+        tick_s=real_number("tick_s", tick_s, 0.001),
+        sample=whole_number("sample", sample, 0),
+        seed=whole_number("seed", seed, 0),
+        progress=progress,
+    )
+
+
+def _network(network: Network) -> RoadNetwork:
+    return network if isinstance(network, RoadNetwork) else load_network(network)
+
+
+def _with_mode(settings: Settings | None, mode: Mode | None) -> Settings:
+    """Return the settings with another way of forming regions, checked again as a whole."""
+    if settings is None:
+        settings = Settings()
+    if not isinstance(settings, Settings):
+        raise SettingsError("settings: must be what load_settings returns")
+    if mode is None:
+        return settings
+    tables = settings.model_dump()
+    tables["region"]["mode"] = mode
+    return validated(tables, "settings")
+
+
+def _trace(trace: DataFrame | FilePath, readings: Sequence[str]) -> Trace:
+    if isinstance(trace, str | PathLike):
+        return read_trace(fspath(trace), readings=readings)
+    known = ("device_id", "ts", "lat", "lon", "node", *readings)
+    there = [name for name in getattr(trace, "columns", ()) if name in known]
+    return trace_of(as_polars(trace, there, name="trace"), readings=readings)
+
+
+def _released(release: DataFrame | FilePath, network: RoadNetwork) -> Released:
+    path, content = _lines(release, ("pseudonym", "time", "region", "k"), name="release")
+    return read_release(path, network, content=content)
+
+
+def _lines(
+    source: DataFrame | FilePath, columns: Sequence[str], *, name: str
+) -> tuple[Path, bytes | None]:
+    """Return the path of a file of JSON lines, or what such a file contains for a data frame."""
+    if isinstance(source, str | PathLike):
+        return Path(source), None
+    optional = [column for column in getattr(source, "columns", ()) if column == "values"]
+    frame = as_polars(source, [*columns, *optional], name=name)
+    return Path(name), frame.write_ndjson().encode()
+
+
+def _release_frame(lines: bytes, network: RoadNetwork, settings: Settings) -> pl.DataFrame:
+    node = pl.Int64 if network.node_id.dtype.kind == "i" else pl.String
+    schema: dict[str, Any] = {
+        "pseudonym": pl.String,
+        "time": pl.Float64,
+        "region": pl.List(node),
+        "k": pl.Int64,
+    }
+    if declared := settings.readings:
+        schema["readings"] = pl.Struct(
+            {each.name: pl.Struct(dict.fromkeys(each.statistics, pl.Float64)) for each in declared}
+        )
+    if own := [each.name for each in declared if each.per_pseudonym]:
+        schema["values"] = pl.Struct(dict.fromkeys(own, pl.Float64))
+    return pl.read_ndjson(lines, schema=schema) if lines else pl.DataFrame(schema=schema)
+
+
+def _lines_frame(lines: bytes, columns: Sequence[str]) -> pl.DataFrame:
+    schema = dict.fromkeys(columns, pl.String)
+    return pl.read_ndjson(lines, schema=schema) if lines else pl.DataFrame(schema=schema)
+
+
+def _cloak_report(summary: CloakSummary) -> CloakReport:
+    nodes = np.concatenate([np.zeros(0, np.int64), *summary.region_nodes])
+    counts = summary.ledger.counts().items()
+    return CloakReport(
+        n_received=summary.ledger.n_received,
+        outcomes={"/".join(filter(None, outcome.label)): n for outcome, n in counts if n},
+        n_ticks=summary.n_ticks,
+        region_nodes_median=float(np.median(nodes)) if len(nodes) else float("nan"),
+        region_nodes_mean=float(nodes.mean()) if len(nodes) else float("nan"),
+        n_clamped=summary.n_clamped,
+        n_left_out=summary.n_left_out,
+    )
