@@ -40,7 +40,7 @@ def is_compiled(module: str) -> bool:
 
     One kernel of the module suffices. True as well if nothing is to be compiled.
     """
-    if config.DISABLE_JIT:
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]  # numba sets it at run time
         return True
     magic = cpu_target.target_context.codegen().magic_tuple()
     return any(
