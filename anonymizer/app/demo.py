@@ -25,31 +25,31 @@ from anonymizer.transport.local_brokers import (
 _LOOK_EVERY_S = 0.5
 _CONNECT_S = 15.0
 _OTHER_MODES = ("snapshot", "bfs")
-"""Beside `session`, the default."""
+"""Region modes shown in addition to `session`, the default."""
 _ONE_DEVICE = "positions/veh-000000"
-"""Topic of a simulated device; one is enough to show what devices say."""
+"""Topic of one simulated device, as an example of what devices report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoPlan:
-    """What to show.
+    """Parameters of a demo.
 
     Attributes
     ----------
     network
-        Where the devices move.
+        Road network on which the devices move.
     n_devices, rate_hz
-        How many, and how often each reports.
+        Number of devices, and reports per second of each.
     seed
         Of the traffic.
     duration_s
-        From the first position on; None: until told to stop.
+        Seconds from the first position on; None: until it is stopped.
     http_port
         0: any free one.
     broker
-        `auto`: Mosquitto where there is one, else the embedded one.
+        `auto`: Mosquitto if it is installed, else the embedded broker.
     compare
-        Whether to run the other ways of cloaking too, each in a gateway of its own on the same
+        Whether to run the other region modes too, each in a gateway of its own on the same
         traffic, so that the map can switch between them.
     """
 
@@ -64,46 +64,46 @@ class DemoPlan:
 
 
 @dataclass(slots=True)
-class Onlooker:
-    """Somebody with a subscription, who remembers the last message."""
+class Subscriber:
+    """A subscriber that remembers the last message."""
 
     n_messages: int = 0
     last: str = ""
 
     def see(self, deliveries: Sequence[Delivery]) -> None:
-        """Look at messages as they arrive."""
+        """Receive messages."""
         self.n_messages += len(deliveries)
         self.last = deliveries[-1].payload.decode()
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What there is to look at while the demo runs.
+    """The parts of a running demo that can be shown.
 
     Attributes
     ----------
     broker, http_url
-        Which broker, and where the gateway's metrics are.
+        Name of the broker, and address of the gateway.
     device
-        Sees what one device says.
+        Subscriber to the topic of one device.
     analyst
-        Sees the outputs alone.
+        Subscriber to the outputs alone.
     """
 
     broker: str
     http_url: str
-    device: Onlooker
-    analyst: Onlooker
+    device: Subscriber
+    analyst: Subscriber
 
 
 class _Clock:
-    """Seconds since the first position came: before that there is nothing to measure."""
+    """Counts the seconds since the first position: before it there is nothing to measure."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._began: float | None = None
 
-    def glance(self) -> FlowSnapshot:
+    def snapshot(self) -> FlowSnapshot:
         now = time.monotonic()
         if self._began is None and self._gateway.ledger.n_received:
             self._began = now
@@ -122,18 +122,18 @@ async def run_demo(
     show: Callable[[FlowSnapshot], None],
     compiling: Progress = lambda _done, _all: None,
 ) -> FlowSnapshot:
-    """Run the demo until `stop` or its duration; return the last look, after the drain.
+    """Run the demo until `stop` or its duration; return the last snapshot, after the drain.
 
     Parameters
     ----------
     plan
-        What to show.
+        Parameters of the demo.
     stop
-        Ends it when set.
+        Ends the demo when it is set.
     begin
         Called once, when all parts are up.
     show
-        Called twice a second from then on.
+        Called with a snapshot twice a second from then on.
     compiling
         Called while kernels are compiled, which only the first start on a machine has to do.
 
@@ -159,9 +159,9 @@ async def run_demo(
         gateway = Gateway(settings, network, beside=[one.screen for one in others], demo=True)
         for one in (gateway, *others):
             one.warm_up()
-        device = await stack.enter_async_context(_onlooker(broker, "device", _ONE_DEVICE))
+        device = await stack.enter_async_context(_subscriber(broker, "device", _ONE_DEVICE))
         analyst = await stack.enter_async_context(
-            _onlooker(broker, "analyst", settings.output.topic)
+            _subscriber(broker, "analyst", settings.output.topic)
         )
         drain = asyncio.Event()
         clock = _Clock(gateway)
@@ -171,12 +171,12 @@ async def run_demo(
             problem = await _all_up([gateway, *others])
             if not problem:
                 begin(Scene(name, gateway.http.url if gateway.http else "", device, analyst))
-                problem = await _look_on(clock, show, stop, simulator, plan.duration_s)
+                problem = await _watch(clock, show, stop, simulator, plan.duration_s)
             await _end(simulator)
             drain.set()
     if problem:
         raise TransportError(problem)
-    return clock.glance()
+    return clock.snapshot()
 
 
 async def _all_up(gateways: Sequence[Gateway]) -> str:
@@ -190,7 +190,7 @@ async def _all_up(gateways: Sequence[Gateway]) -> str:
     return ""
 
 
-async def _look_on(
+async def _watch(
     clock: _Clock,
     show: Callable[[FlowSnapshot], None],
     stop: asyncio.Event,
@@ -203,7 +203,7 @@ async def _look_on(
             said = await simulator.stderr.read() if simulator.stderr else b""
             last = said.decode(errors="replace").strip().splitlines()[-1:]
             return last[0] if last else f"the simulator ended (exit {simulator.returncode})"
-        now = clock.glance()
+        now = clock.snapshot()
         show(now)
         if duration_s is not None and now.seconds >= duration_s:
             break
@@ -227,13 +227,13 @@ async def _running_broker(plan: DemoPlan) -> AsyncIterator[tuple[str, BrokerSett
 
 
 @asynccontextmanager
-async def _onlooker(broker: BrokerSettings, name: str, topic: str) -> AsyncIterator[Onlooker]:
+async def _subscriber(broker: BrokerSettings, name: str, topic: str) -> AsyncIterator[Subscriber]:
     """Let somebody subscribe to a topic while the block runs."""
-    onlooker = Onlooker()
-    link = MqttLink(broker, client_id=name, deliver=onlooker.see, subscriptions=[(topic, 0)])
+    subscriber = Subscriber()
+    link = MqttLink(broker, client_id=name, deliver=subscriber.see, subscriptions=[(topic, 0)])
     running = asyncio.create_task(link.run(), name=name)
     try:
-        yield onlooker
+        yield subscriber
     finally:
         await link.close()
         await running

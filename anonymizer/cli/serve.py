@@ -51,7 +51,7 @@ def serve(config: ConfigFile = None) -> None:
     settings = settings_of(config)
     from anonymizer.app.gateway.service import serve_until_told
 
-    with blaming(config):
+    with errors_naming(config):
         asyncio.run(serve_until_told(settings, lambda: settings_of(config)))
 
 
@@ -67,7 +67,7 @@ def check(config: ConfigFile = None) -> None:
     settings = settings_of(config)
     from anonymizer.app.gateway.preflight import check_files
 
-    with blaming(config):
+    with errors_naming(config):
         network, streams = check_files(settings)
     found = [f"a network of {network.n_nodes:,} nodes and {network.n_roads:,} roads"]
     names = ", ".join(stream.settings.name for stream in streams)
@@ -76,7 +76,7 @@ def check(config: ConfigFile = None) -> None:
 
 
 @contextmanager
-def blaming(config: Path | None) -> Iterator[None]:
+def errors_naming(config: Path | None) -> Iterator[None]:
     """Name the settings file in the SettingsErrors that are raised inside the block."""
     try:
         yield
@@ -97,7 +97,7 @@ def mcp(config: ConfigFile = None) -> None:
     settings = settings_of(config)
     from anonymizer.app.gateway.api import serve_tools
 
-    with blaming(config):
+    with errors_naming(config):
         asyncio.run(serve_tools(settings))
 
 
@@ -127,6 +127,6 @@ def backup(
     settings = settings_of(config)
     from anonymizer.store import back_up
 
-    with blaming(config):
+    with errors_naming(config):
         back_up(settings.store.path, out, everything=everything)
     typer.echo(f"{out}: {'the whole store' if everything else 'the published releases'}")

@@ -27,7 +27,7 @@ from anonymizer.cli.columns import (
     declared_columns,
     names,
 )
-from anonymizer.cli.serve import blaming, settings_of
+from anonymizer.cli.serve import errors_naming, settings_of
 from anonymizer.errors import SettingsError
 from anonymizer.extras import require
 
@@ -358,7 +358,7 @@ def _declared(
     if stream is None or config is None:
         return None, None
     settings = settings_of(config)
-    with blaming(config):
+    with errors_naming(config):
         return settings, _stream(settings, stream)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console, RenderableType
 
-from anonymizer.app.demo import Onlooker, Scene
+from anonymizer.app.demo import Scene, Subscriber
 from anonymizer.app.live_map.rates import FlowSnapshot
 from anonymizer.cli import demo_view as live
 from anonymizer.domain.outcomes import Outcome
@@ -47,8 +47,8 @@ LATER = FlowSnapshot(
 SCENE = Scene(
     "Mosquitto at mqtt://127.0.0.1:1883",
     "http://127.0.0.1:8080",
-    Onlooker(),
-    Onlooker(2, "x" * 500),
+    Subscriber(),
+    Subscriber(2, "x" * 500),
 )
 
 

@@ -1,4 +1,4 @@
-"""A real browser on the live map, as its user: `Onlooker`. Also makes the picture for the README.
+"""A real browser on the live map, as its user: `Viewer`. Also makes the picture for the README.
 
 `python -m tests.web.browsing PICTURE.png`, run by `make screenshot`.
 """
@@ -35,7 +35,7 @@ _CHARTED_FRAMES = 45
 _POLL_S = 0.05
 
 
-class Onlooker:
+class Viewer:
     """Somebody at a browser."""
 
     def __init__(self, driver: webdriver.Chrome) -> None:
@@ -147,7 +147,7 @@ class Onlooker:
 
 
 @contextmanager
-def onlooker() -> Iterator[Onlooker]:
+def opened_browser() -> Iterator[Viewer]:
     """Start a browser without a window or a past."""
     found = find_chromium()
     assert found is not None, HOW
@@ -159,9 +159,9 @@ def onlooker() -> Iterator[Onlooker]:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         driver = webdriver.Chrome(options=options, service=Service(found.driver))
         try:
-            looker = Onlooker(driver)
-            looker.screen(*PICTURE)
-            yield looker
+            viewer = Viewer(driver)
+            viewer.screen(*PICTURE)
+            yield viewer
         finally:
             driver.quit()
 
@@ -184,23 +184,23 @@ def running_demo(*options: str) -> Iterator[str]:
         process.communicate(timeout=DEADLINE_S)
 
 
-def take_picture(looker: Onlooker, path: Path, *, n_frames: int) -> None:
+def take_picture(viewer: Viewer, path: Path, *, n_frames: int) -> None:
     """Take the picture for the README: a region chosen, and where everybody truly is."""
-    looker.until(looker.n_regions)
-    looker.scheme("dark")
-    looker.element("#truth").click()
-    looker.until(looker.frame, lambda frame: frame >= n_frames)
-    looker.element("#map").send_keys(Keys.ENTER)
-    looker.script("document.activeElement.blur()")
-    looker.after()
-    with Image.open(BytesIO(looker.driver.get_screenshot_as_png())) as picture:
+    viewer.until(viewer.n_regions)
+    viewer.scheme("dark")
+    viewer.element("#truth").click()
+    viewer.until(viewer.frame, lambda frame: frame >= n_frames)
+    viewer.element("#map").send_keys(Keys.ENTER)
+    viewer.script("document.activeElement.blur()")
+    viewer.after()
+    with Image.open(BytesIO(viewer.driver.get_screenshot_as_png())) as picture:
         picture.convert("RGB").quantize(_COLOURS).save(path, optimize=True)
 
 
 def main(path: Path) -> None:
-    with running_demo() as url, onlooker() as looker:
-        looker.open(url)
-        take_picture(looker, path, n_frames=_CHARTED_FRAMES)
+    with running_demo() as url, opened_browser() as viewer:
+        viewer.open(url)
+        take_picture(viewer, path, n_frames=_CHARTED_FRAMES)
     sys.stdout.write(f"{path}: {path.stat().st_size // 1000} kB\n")
 
 

@@ -1,4 +1,4 @@
-"""Frames for onlookers: the newest for each, for as many as may be, and none of it for nothing."""
+"""Frames for viewers: the newest for each, for as many as may be, and none of it for nothing."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ async def entered(frames: AsyncIterator[bytes]) -> asyncio.Future[bytes]:
     return waiting
 
 
-async def test_an_onlooker_sees_the_regions_of_its_mode_and_the_counts_of_all() -> None:
+async def test_a_viewer_sees_the_regions_of_its_mode_and_the_counts_of_all() -> None:
     first, second = a_screen("session"), a_screen("bfs")
     viewer = Viewer([first, second])
     assert viewer.modes == ["session", "bfs"]
