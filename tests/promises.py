@@ -72,15 +72,15 @@ class Whereabouts:
         self._reports: dict[str, list[tuple[float, Any]]] = defaultdict(list)
         for truth, node in zip(truths, nearest_nodes(network, truths), strict=True):
             self._reports[truth.device].append((truth.ts, node))
-        for said in self._reports.values():
-            said.sort(key=lambda one: one[0])
+        for reports in self._reports.values():
+            reports.sort(key=lambda one: one[0])
 
     def present(self, time: float) -> dict[Any, set[str]]:
         """Return the devices that may count towards k, by node."""
         first = time - self._ttl_s - self._delay_s
         at: dict[Any, set[str]] = defaultdict(set)
-        for device, said in self._reports.items():
-            known = [one for one in said if first <= one[0] <= time]
+        for device, reports in self._reports.items():
+            known = [one for one in reports if first <= one[0] <= time]
             certain = [one for one in known if one[0] <= time - self._delay_s]
             for _, node in [*certain[-1:], *known[len(certain) :]]:
                 at[node].add(device)
@@ -90,8 +90,8 @@ class Whereabouts:
         """Return the devices that may have reported within a tick, by node."""
         first = time - since_s - self._delay_s
         at: dict[Any, set[str]] = defaultdict(set)
-        for device, said in self._reports.items():
-            for ts, node in said:
+        for device, reports in self._reports.items():
+            for ts, node in reports:
                 if first <= ts <= time:
                     at[node].add(device)
         return at

@@ -236,11 +236,11 @@ class Careless(WindowModel):
         self,
         records: Records,
         class_of: Int32Array,
-        told: Sequence[Mapping[str, Any]],
+        values: Sequence[Mapping[str, Any]],
         *,
         seed: int,
     ) -> Collection[int]:
-        return self._model.rejected(records, class_of, told, seed=seed)
+        return self._model.rejected(records, class_of, values, seed=seed)
 
 
 def test_kernels_are_compiled_for_a_k_of_any_size() -> None:
