@@ -1,0 +1,158 @@
+"""The wheel: built, installed into an empty environment, and used from there.
+
+The environment takes the dependencies of the running one from its site-packages, and the package
+from the wheel alone: nothing is downloaded, and a file that the wheel lacks is missed. Kernels run
+as plain Python, for an empty environment would compile all of them.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from dataclasses import dataclass
+from importlib.metadata import PathDistribution
+from pathlib import Path
+
+import httpx
+import pytest
+
+import anonymizer
+from tests.console import ROOT
+
+PACKAGES = ("anonymizer", "simulator", "experiments")
+DEADLINE_S = 90.0
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A wheel, and an environment into which it is installed."""
+
+    wheel: Path
+    bin: Path
+    packages: Path
+
+    def run(self, *command: str) -> str:
+        """Run a program of the environment to its end, and return what it prints."""
+        done = subprocess.run(
+            [self.bin / command[0], *command[1:]],
+            cwd=self.wheel.parent,
+            env=self.variables(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=DEADLINE_S,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def variables(self) -> dict[str, str]:
+        kept = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
+        return kept | {"NUMBA_DISABLE_JIT": "1", "COLUMNS": "100", "PYTHONWARNINGS": "error"}
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory"]
+    subprocess.run(
+        [*build, str(folder)], cwd=ROOT, check=True, capture_output=True, timeout=DEADLINE_S
+    )
+    [wheel] = folder.glob("*.whl")
+    venv.create(folder / "env", symlinks=True, with_pip=True)
+    python = folder / "env" / "bin" / "python"
+    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    told = subprocess.run([python, "-c", where], check=True, capture_output=True, text=True)
+    packages = Path(told.stdout.strip())
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
+    subprocess.run([*pip, str(wheel)], check=True, capture_output=True, timeout=DEADLINE_S)
+    # A path in a .pth file comes last, and the .pth files behind it, such as that of an editable
+    # install, do not count.
+    paths = dict.fromkeys(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
+    (packages / "dependencies.pth").write_text("".join(f"{path}\n" for path in paths))
+    return Installed(wheel, python.parent, packages)
+
+
+def test_the_wheel_has_every_file_of_the_packages_and_no_other(installed: Installed) -> None:
+    sources = {
+        str(path.relative_to(ROOT))
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    names = {
+        name for name in zipfile.ZipFile(installed.wheel).namelist() if ".dist-info/" not in name
+    }
+    assert names == sources
+    assert {f"{package}/py.typed" for package in PACKAGES} <= names
+
+
+def test_the_metadata_has_the_version_the_licences_and_the_extras(installed: Installed) -> None:
+    version = anonymizer.__version__
+    info = installed.packages / f"anonymizer-{version}.dist-info"
+    metadata = PathDistribution(info).metadata
+    assert metadata["Version"] == version
+    assert metadata["License-Expression"] == "Apache-2.0"
+    for name in ("LICENSE", "NOTICE"):
+        assert (info / "licenses" / name).read_bytes() == (ROOT / name).read_bytes()
+    assert (info / "licenses" / "anonymizer/web/static/vendor/leaflet/LICENSE").is_file()
+    assert {"tables", "learn", "all"} <= set(metadata.get_all("Provides-Extra") or ())
+
+
+def test_the_packages_are_imported_from_the_wheel_and_work(installed: Installed) -> None:
+    code = """
+import anonymizer, experiments, simulator
+print(anonymizer.__file__, experiments.__file__, simulator.__file__, sep="\\n")
+import polars
+people = polars.DataFrame({"age": [34, 36, 51, 58]})
+print(anonymizer.anonymize(people, qi="age", k=2, max_share=1, max_source_share=1, time_budget_s=0))
+for name in anonymizer.__all__:
+    getattr(anonymizer, name)
+"""
+    *files, made = installed.run("python", "-c", code).splitlines()
+    assert len(files) == len(PACKAGES)
+    assert all(Path(file).is_relative_to(installed.packages) for file in files)
+    assert made == "AnonymizedTable(4 of 4 rows published in 2 classes of 2 or more)"
+
+
+def test_the_commands_start(installed: Installed) -> None:
+    assert installed.run("anonymizer", "--version") == f"anonymizer {anonymizer.__version__}\n"
+    told = installed.run("anonymizer", "--help")
+    assert all(command in told for command in ("serve", "demo", "cloak", "anonymize", "audit"))
+    assert "trace" in installed.run("simulator", "--help")
+    # The descriptions of settings are read from the source files.
+    schema = json.loads(installed.run("anonymizer", "schema"))
+    assert schema == json.loads((ROOT / "docs" / "settings.schema.json").read_text())
+
+
+def test_the_demo_runs_and_serves_the_live_map(installed: Installed) -> None:
+    options = ["--duration", "2", "--headless", "--devices", "50", "--network", "grid:10x10"]
+    static = ROOT / "anonymizer" / "web" / "static"
+    process = subprocess.Popen(
+        [installed.bin / "anonymizer", "demo", *options],
+        cwd=installed.wheel.parent,
+        env=installed.variables(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            assert process.stdout
+            lines = iter(process.stdout.readline, "")
+            url = next(line.split()[1] for line in lines if line.startswith("map "))
+            with httpx.Client(base_url=url, trust_env=False, timeout=DEADLINE_S) as client:
+                assert "<html" in client.get("/").text
+                for path in static.rglob("*"):
+                    if path.is_file() and path.name not in {"index.html", "LICENSE"}:
+                        name = path.relative_to(static).as_posix()
+                        served = client.get(f"/map/static/{name}")
+                        assert served.content == path.read_bytes(), name
+            told, errors = process.communicate(timeout=DEADLINE_S)
+        finally:
+            process.kill()
+    assert process.returncode == 0, errors
+    assert re.search(r"unaccounted for +0\b", told)
