@@ -14,7 +14,7 @@ from anonymizer.domain.arrays import FloatArray, IntArray, UInt8Array
 from anonymizer.domain.fixes import check_coordinates
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.files.traces import Trace, named_nodes
+from anonymizer.domain.trace import Trace, named_nodes
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.release_lines import AuditorMapWriter, ReleaseWriter
 from anonymizer.networks.privacy_zones import with_zones

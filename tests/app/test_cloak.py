@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from anonymizer.app.cloak import CloakSummary, cloak_trace
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError, SettingsError
-from anonymizer.files.traces import Trace, read_trace
+from anonymizer.files.traces import read_trace
 from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.settings import Settings

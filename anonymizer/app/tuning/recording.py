@@ -1,7 +1,4 @@
-"""What the topics of a stream carried, joined into windows as the gateway does it.
-
-The topics of a stream, listened to for a while. Nothing of it is stored.
-"""
+"""Recorded messages of a stream, from a file or a broker, joined as the gateway joins them."""
 
 import asyncio
 import os
@@ -29,20 +26,20 @@ from anonymizer.settings import BrokerSettings, LimitSettings
 from anonymizer.transport import MqttLink
 
 _KEY = b"tune"
-"""Of digests that leave no process: equal records give equal results."""
+"""Key of digests that are never stored: equal records give equal results."""
 _NO_TOPIC = "no_topic_of_the_stream"
 _CUT_OFF = "records_of_windows_not_heard_whole"
 _LEAST_WITH_ENDS = 3
 
 
 class Message(NamedTuple):
-    """One message as it was carried."""
+    """One message of a topic."""
 
     topic: str
     payload: bytes
 
     def __repr__(self) -> str:
-        """Say nothing of who or what."""
+        """Hide topic and payload."""
         return "Message(...)"
 
 
@@ -53,11 +50,11 @@ class Recorded:
     Attributes
     ----------
     number
-        Of each window.
+        Number of each window.
     windows
-        Their records, as they would be anonymized.
+        The joined records of each window.
     left_out
-        Parts and records that are in none, by reason.
+        Number of parts and records that are in no window, by reason.
     """
 
     number: tuple[int, ...]
@@ -65,9 +62,9 @@ class Recorded:
     left_out: dict[str, int]
 
     def without_ends(self) -> "Recorded":
-        """Return the same without the first and the last window, where there are others.
+        """Return the same without the first and the last window, if there are others.
 
-        Who listens for a while hears the beginning of neither, nor the end.
+        Neither was received in full by a listener that starts and stops at any time.
         """
         if len(self.windows) < _LEAST_WITH_ENDS:
             return self
@@ -79,12 +76,12 @@ class Recorded:
 def read_messages(path: Path) -> Iterator[Message]:
     """Yield the messages of a file: JSON lines of `topic` and `payload`, or a table of the two.
 
-    A payload is an object, or text that holds one.
+    A payload is an object, or text that contains one.
 
     Raises
     ------
     InputError
-        If the file cannot be read, or a line is something else; it is named by its number.
+        If the file cannot be read, or a line is invalid; the message has its number.
     """
     if path.name.lower().endswith(KNOWN_ENDINGS):
         frame = read_table(path, ["topic", "payload"]).frame
@@ -99,8 +96,8 @@ def read_messages(path: Path) -> Iterator[Message]:
             for number, line in enumerate(file, start=1):
                 if line.strip():
                     try:
-                        said = read(line)
-                        yield Message(said.topic, _payload(said.payload))
+                        message = read(line)
+                        yield Message(message.topic, _payload(message.payload))
                     except (msgspec.MsgspecError, UnicodeDecodeError):
                         raise InputError(
                             f"{path}: line {number}: must be JSON with topic and payload"
@@ -115,18 +112,18 @@ class _Line(msgspec.Struct):
 
 
 def _payload(raw: msgspec.Raw) -> bytes:
-    said = bytes(raw)
-    return msgspec.json.decode(said, type=str).encode() if said.startswith(b'"') else said
+    payload = bytes(raw)
+    return msgspec.json.decode(payload, type=str).encode() if payload.startswith(b'"') else payload
 
 
 def joined_windows(
     stream: Stream, messages: Iterable[Message], *, limits: LimitSettings
 ) -> Recorded:
-    """Return the windows that messages make; nothing is late, as all of them are there.
+    """Return the windows of messages. No message is late, because all are present.
 
     Notes
     -----
-    A record that lacks a source which is needed is left out, as the gateway does.
+    A record without a part from a needed source is left out, as in the gateway.
     """
     router = RecordRouter([stream.settings], secret=_KEY, max_id_chars=limits.max_device_id_chars)
     records = OpenRecords(
@@ -175,18 +172,18 @@ def _complete(stream: Stream, joined: Joined, left_out: Counter[str]) -> Joined:
 
 
 def bench_of_stream(stream: Stream, recorded: Recorded, trained: Trained, *, seed: int) -> Bench:
-    """Return what a stream is tried on; each window is anonymized for itself, as it would be.
+    """Return the bench of a stream; each window is anonymized separately, as in the gateway.
 
     Raises
     ------
     InputError
         If no window has a record, or there are too few to hold some out.
     SettingsError
-        If the target is no sensitive attribute or measure with few values.
+        If the target is not a sensitive attribute or measure, or has too many values.
     """
     settings, column = stream.settings, target_column(stream, trained.target)
     names = [attribute.name for attribute in stream.attributes]
-    if column is None and settings.target in names:  # judged by nothing, but its tree learns it
+    if column is None and settings.target in names:  # no model is tested, but the tree learns it
         column = names.index(settings.target)
     windows = [_window(stream, joined, column) for joined in recorded.windows if joined.n]
     if not windows:
@@ -202,9 +199,9 @@ def bench_of_stream(stream: Stream, recorded: Recorded, trained: Trained, *, see
         windows=kept,
         judged=judged,
         base=stream.promise,
-        max_share=None if kaca else asked.max_share,  # what it cannot bound, others can
+        max_share=None if kaca else asked.max_share,  # it has no such bound, but other models have
         max_source_share=None if kaca else asked.max_source_share,
-        # Without readers: those cannot go to another process.
+        # Without readers: they cannot be sent to another process.
         stream=replace(stream, readers=(), settings=settings),
         learner=trained.learner,
         seed=seed,
@@ -225,12 +222,12 @@ def _window(stream: Stream, joined: Joined, column: int | None) -> Window:
 
 
 def target_column(stream: Stream, target: str | None) -> int | None:
-    """Return the column of what is learned; None: nothing is.
+    """Return the column of the target, or None.
 
     Raises
     ------
     SettingsError
-        If it is no sensitive attribute or measure, or has too many values.
+        If it is not a sensitive attribute or measure, or has too many values.
     """
     if target is None:
         return None
@@ -239,7 +236,7 @@ def target_column(stream: Stream, target: str | None) -> int | None:
     if target not in names[len(stream.schema.qis) :]:
         raise SettingsError("target: must be a sensitive attribute or a measure of the stream")
     column = names.index(target)
-    if judged[column].size > MOST_CLASSES + 1:  # the missing marker beside
+    if judged[column].size > MOST_CLASSES + 1:  # one for the missing marker
         raise SettingsError(f"target: has more than {MOST_CLASSES} values")
     return column
 
@@ -249,18 +246,18 @@ def _named(outcome: Outcome) -> str:
 
 
 MOST_MESSAGES = 2_000_000
-"""Heard at most: the tap then ends by itself."""
+"""Most messages to receive: then the tap ends."""
 
 
 async def tap(
     broker: BrokerSettings, stream: Stream, *, seconds: float, patience_s: float = 15.0
 ) -> list[Message]:
-    """Return what the topics of a stream carry in the next seconds.
+    """Return the messages on the topics of a stream in the next seconds.
 
     Parameters
     ----------
     patience_s
-        How long the broker may take to let us in.
+        Longest time to connect to the broker.
 
     Raises
     ------
@@ -269,8 +266,8 @@ async def tap(
 
     Notes
     -----
-    Listens beside a gateway that runs, under a name of its own and at QoS 0: no message is kept
-    from anybody, and the broker keeps none for us.
+    Listens next to a running gateway, with its own client id and at QoS 0: it takes no message
+    from another client, and the broker stores none for it. Nothing is stored.
     """
     heard: list[Message] = []
     full = asyncio.Event()
