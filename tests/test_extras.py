@@ -33,7 +33,7 @@ GRID = load_network("grid:5x5")
 HEAVY = frozenset(
     {
         "numpy", "numba", "scipy", "networkx", "msgspec", "fastapi", "starlette", "uvicorn",
-        "structlog", "prometheus_client", "paho", "google",
+        "structlog", "prometheus_client", "paho", "google", "asyncio",
         *(module for each in EXTRAS.values() for module in each.modules),
     }
 )  # fmt: skip

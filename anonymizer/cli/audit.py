@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
 from anonymizer.cli.columns import (
@@ -102,6 +101,8 @@ def stream(
         anonymizer audit stream taxis.parquet cloaked.jsonl --network sf --auditor-map map.jsonl
     """
     require("tables")
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
     from anonymizer.api.cloaking import audit_stream
     from anonymizer.app.audit import ATTACKS
 

@@ -12,7 +12,6 @@ import typer
 from rich.box import SIMPLE
 from rich.columns import Columns
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from anonymizer.cli.serve import ConfigFile, settings_of
@@ -200,6 +199,8 @@ def _make(folder: Path) -> None:
 @contextmanager
 def _progress() -> Iterator[Callable[[float, str], None]]:
     """Show a progress bar on standard error, and yield the function that advances it."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(

@@ -1,6 +1,5 @@
 """Commands `anonymizer serve`, `check`, `mcp` and `backup`, which take a settings file."""
 
-import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,6 +47,8 @@ def serve(config: ConfigFile = None) -> None:
 
         ANONYMIZER__BROKER__URL=mqtts://broker.example anonymizer serve -c gateway.toml
     """
+    import asyncio
+
     settings = settings_of(config)
     from anonymizer.app.gateway.service import serve_until_told
 
@@ -94,6 +95,8 @@ def mcp(config: ConfigFile = None) -> None:
         anonymizer mcp --config gateway.toml
     """
     require("mcp")
+    import asyncio
+
     settings = settings_of(config)
     from anonymizer.app.gateway.api import serve_tools
 

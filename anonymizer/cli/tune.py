@@ -1,6 +1,5 @@
 """Command `anonymizer tune`: search for an affordable k and l."""
 
-import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -393,6 +392,8 @@ def _stream_bench(
     if path is not None:
         messages = read_messages(path)
     else:
+        import asyncio
+
         from anonymizer.app.tuning.recording import tap
 
         assert tap_s is not None  # noqa: S101  the caller checked it

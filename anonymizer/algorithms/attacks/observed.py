@@ -11,6 +11,7 @@ import numpy as np
 from anonymizer.algorithms.geodesy import EARTH_RADIUS_M, unit_vectors
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.release import starts_of
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -86,7 +87,7 @@ class Observed:
         Ticks and regions keep their numbers, so that the truth and the regions still apply.
         """
         sizes = np.diff(self.first_record_of)[chosen]
-        first = starts(sizes)
+        first = starts_of(sizes)
         rows = np.arange(first[-1]) + np.repeat(self.first_record_of[chosen] - first[:-1], sizes)
         return Observed(
             time=self.time,
@@ -97,11 +98,6 @@ class Observed:
             first_node_of=self.first_node_of,
             node=self.node,
         )
-
-
-def starts(sizes: IntArray) -> IntArray:
-    """Return the start of each of n rows, and the end of the last one, shape (n + 1,)."""
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
 def n_distinct_in(group_of: IntArray, identity_of: IntArray, n_groups: int) -> IntArray:

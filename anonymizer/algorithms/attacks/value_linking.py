@@ -12,11 +12,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.observed import Observed, starts
+from anonymizer.algorithms.attacks.observed import Observed
 from anonymizer.algorithms.attacks.truth import TIME_SLACK_S
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.positions.readings import ReadingAttribute, ReadingsState
 from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.release import starts_of
 
 _ONE_SIDED = 1.0
 """Distance between a value and a missing one, in ranges: the largest of any two values."""
@@ -174,7 +175,7 @@ def last_sensed(
     who = device_of[observed.pseudonym_of].astype(np.int32)
     n_ticks = len(observed.time)
     by_tick = np.argsort(observed.tick_of, kind="stable")
-    first = starts(np.bincount(observed.tick_of, minlength=n_ticks))
+    first = starts_of(np.bincount(observed.tick_of, minlength=n_ticks))
     heard = np.searchsorted(ts, observed.time + TIME_SLACK_S, side="right").tolist()
     sensed = np.full((observed.n_records, len(attributes)), np.nan)
     for t, (start, end) in enumerate(pairwise([0, *heard])):

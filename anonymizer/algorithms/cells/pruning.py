@@ -85,11 +85,6 @@ class Cells:
     class_of_node: Int32Array
 
     @property
-    def valid_rows(self) -> IntArray:
-        """Indices of the records that are published, rising."""
-        return np.flatnonzero(self.class_of != SUPPRESSED)
-
-    @property
     def deletion_ratio(self) -> float:
         """Share of the records that are suppressed."""
         return float(np.mean(self.class_of == SUPPRESSED)) if len(self.class_of) else 0.0

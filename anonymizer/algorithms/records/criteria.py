@@ -26,11 +26,6 @@ ROUNDING = 1e-9
 """Tolerance by which a limit may be missed."""
 
 
-def keeps(problem: Problem, member: IntArray) -> bool:
-    """Return whether the records `member` may be one class."""
-    return class_keeps(problem.arrays, problem.k, member)
-
-
 def loss(problem: Problem, member: IntArray) -> float:
     """Return the information loss of one record of the class `member`, summed over its QIs.
 

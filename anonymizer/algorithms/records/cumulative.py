@@ -99,12 +99,6 @@ def lasting_columns(schema: Schema, promise: Promise, names: Iterable[str]) -> L
     return Lasting(qis, sensitive, missing, np.array(floor, np.int64))
 
 
-def nothing_known(n_persons: int, lasting: Lasting) -> Memory:
-    """Return the memory of persons who have never been published."""
-    first_of = np.zeros(n_persons * len(lasting) + 1, np.int64)
-    return Memory(first_of, np.zeros(0, np.int32), np.full(n_persons, NO_COMPANY))
-
-
 def advance(
     memory: Memory,
     lasting: Lasting,

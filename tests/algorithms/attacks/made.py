@@ -6,8 +6,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.observed import Observed, starts
+from anonymizer.algorithms.attacks.observed import Observed
 from anonymizer.algorithms.attacks.truth import NOWHERE, Truth
+from anonymizer.domain.release import starts_of
 from anonymizer.networks import load_network
 
 GRID = load_network("grid:4x5")
@@ -24,11 +25,11 @@ def observed_of(lines: Sequence[Line]) -> Observed:
     regions = list(dict.fromkeys(region for _, _, region, _ in lines))
     return Observed(
         time=np.array(time, np.float64),
-        first_record_of=starts(np.bincount([pseudonym for pseudonym, _, _, _ in lines])),
+        first_record_of=starts_of(np.bincount([pseudonym for pseudonym, _, _, _ in lines])),
         tick_of=np.array([time.index(second) for _, second, _, _ in lines]),
         region_of=np.array([regions.index(region) for _, _, region, _ in lines]),
         k=np.array([k for _, _, _, k in lines]),
-        first_node_of=starts(np.array([len(region) for region in regions])),
+        first_node_of=starts_of(np.array([len(region) for region in regions])),
         node=np.array([node for region in regions for node in region], np.int32),
     )
 

@@ -66,7 +66,7 @@ class Split:
 
         As with the seed's, the sensitive column is represented too: one value a cell.
         """
-        valid = cells.valid_rows
+        valid = np.flatnonzero(cells.class_of >= 0)
         class_of = cells.class_of[valid]
         radius = [
             float(np.median(self.rows[cells.class_of == c, RADIUS])) for c in range(cells.n_classes)

@@ -3,12 +3,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.records.criteria import keeps, loss
-from anonymizer.algorithms.records.problem import Cost, make_problem
+from anonymizer.algorithms.records.criteria import class_keeps, loss
+from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
+from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records
 from tests.algorithms.records import naive
 from tests.algorithms.records.made import SCHEMA, promises, records
+
+
+def keeps(problem: Problem, member: IntArray) -> bool:
+    return class_keeps(problem.arrays, problem.k, member)
 
 
 @given(st.booleans().flatmap(lambda r: records(repeats=r)), promises(), st.data())

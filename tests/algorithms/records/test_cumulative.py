@@ -12,7 +12,6 @@ from anonymizer.algorithms.records.cumulative import (
     Memory,
     advance,
     lasting_columns,
-    nothing_known,
     pack,
     remaining,
     short,
@@ -58,7 +57,7 @@ def by_hand(left: Left, window: Window) -> Left:
 
 
 def after(windows: Sequence[Window]) -> Memory:
-    memory = nothing_known(N_PERSONS, LASTING)
+    memory = unpack([None] * N_PERSONS, LASTING)
     for number, (table, class_of) in enumerate(windows):
         memory = advance(memory, LASTING, table, class_of, first_company=100 * number)
     return memory
@@ -108,7 +107,8 @@ def test_memory_survives_being_stored_by_person(windows: list[Window]) -> None:
 
 
 def test_a_person_of_whom_nothing_is_stored_is_a_new_one() -> None:
-    assert pack(unpack([None], LASTING), LASTING) == pack(nothing_known(1, LASTING), LASTING)
+    (stored,) = pack(unpack([None], LASTING), LASTING)
+    assert pack(unpack([stored], LASTING), LASTING) == [stored]
     assert unpack([], LASTING).n_persons == 0
 
 
@@ -116,7 +116,7 @@ def test_a_person_of_whom_nothing_is_stored_is_a_new_one() -> None:
 def test_what_was_stored_for_other_columns_is_refused(spoil: object) -> None:
     assert callable(spoil)
     with pytest.raises(ValueError, match="does not fit"):
-        unpack([spoil(pack(nothing_known(1, LASTING), LASTING)[0])], LASTING)
+        unpack([spoil(pack(unpack([None], LASTING), LASTING)[0])], LASTING)
 
 
 def test_a_count_below_nothing_is_refused() -> None:
@@ -265,7 +265,7 @@ def test_a_record_that_moves_joins_the_class_that_costs_least_by_the_cost_of_the
     promise = Promise(k=1, d=1)
     lasting = lasting_columns(schema, Promise(k=1, d=2), ["type"])
     alone = np.array([0, 1, 1, 2, 2], np.int32)
-    memory = nothing_known(5, lasting)
+    memory = unpack([None] * 5, lasting)
     done = enforce(memory, lasting, table, schema, promise, alone, cost=cost)
     assert done.class_of.tolist() == [home, 0, 0, 1, 1]
 
@@ -278,7 +278,7 @@ def test_where_one_is_moved_an_attribute_of_one_value_costs_nothing() -> None:
     table = Records(qi, np.zeros((4, 0), np.int32), np.arange(4, dtype=np.int32))
     lasting = lasting_columns(schema, Promise(k=1, d=2), ["type"])
     halves = np.array([0, 0, 1, 1], np.int32)
-    done = enforce(nothing_known(4, lasting), lasting, table, schema, Promise(k=1), halves)
+    done = enforce(unpack([None] * 4, lasting), lasting, table, schema, Promise(k=1), halves)
     assert done.class_of.tolist() == [0, 0, 0, 0]
     assert (done.n_moved, done.n_suppressed) == (2, 0)
 
@@ -300,7 +300,7 @@ def fleet_over_windows(*, enforced: bool, n: int = 600, n_windows: int = 50) -> 
     promise = Promise(k=5, d=2, l=2)
     lasting = lasting_columns(FLEET, promise, ["type", "home", "fault"])
     of_vehicle = rng.integers(0, [8, 10, 5], (n, 3)).astype(np.int32)
-    memory = nothing_known(n, lasting)
+    memory = unpack([None] * n, lasting)
     n_records, n_suppressed, n_classes = 0, 0, 0
     for _ in range(n_windows):
         here = np.flatnonzero(rng.random(n) < 0.6).astype(np.int32)

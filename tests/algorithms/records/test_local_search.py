@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
-from anonymizer.algorithms.records.criteria import keeps, loss
+from anonymizer.algorithms.records.criteria import class_keeps, loss
 from anonymizer.algorithms.records.local_search import best
 from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
@@ -248,7 +248,7 @@ def released(problem: Problem, order: IntArray, dm_weight: float = 0.0) -> tuple
     )
     assert (class_of != SUPPRESSED).all()
     classes = classes_of(class_of)
-    assert all(keeps(problem, classes[c]) for c in range(len(classes)))
+    assert all(class_keeps(problem.arrays, problem.k, classes[c]) for c in range(len(classes)))
     return cost_of(problem, class_of), int((np.diff(classes.first_of) ** 2).sum())
 
 
