@@ -6,8 +6,8 @@ import numpy as np
 
 from anonymizer.algorithms.attacks.indistinguishability import instants_of
 from anonymizer.algorithms.attacks.intersection import NEVER, Intersection, intersect
-from anonymizer.algorithms.attacks.linking import link
 from anonymizer.algorithms.attacks.matching import match
+from anonymizer.algorithms.attacks.pseudonym_linking import link
 from anonymizer.algorithms.attacks.reachability import surviving_share
 from anonymizer.algorithms.attacks.value_linking import ValueLinks, link_values
 from anonymizer.app.audit.case import Case, Values, mean, of_any

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.attacks.linking import NO_SUCCESSOR, Links, link, successors
+from anonymizer.algorithms.attacks.pseudonym_linking import NO_SUCCESSOR, Links, link, successors
 from tests.algorithms.attacks.made import GRID, Line, observed_of
 
 lives = st.lists(
