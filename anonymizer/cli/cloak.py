@@ -1,5 +1,6 @@
 """Command `anonymizer cloak`: a recorded trace becomes a release, without MQTT."""
 
+import secrets
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -37,14 +38,24 @@ def cloak(
         Path, typer.Option(help="The release: a JSON line for each pseudonym and tick.")
     ],
     region: Annotated[
-        str, typer.Option(help="Mode of the regions: bfs, snapshot or session.")
-    ] = "session",
+        str | None,
+        typer.Option(
+            help="Mode of the regions: bfs, snapshot or session.", show_default="the settings' mode"
+        ),
+    ] = None,
     auditor_map: Annotated[
         Path | None,
         typer.Option(help="Map from pseudonyms to devices, to write; for the auditor alone."),
     ] = None,
     tick: Annotated[float, typer.Option(min=0.001, help="Length of a tick in seconds.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Seed; equal input and seed give equal files.")] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            help="Seed for tests: equal input and seed give equal files, and whoever knows the "
+            "seed can compute the pseudonyms of a known device.",
+            show_default="a secret one, not kept",
+        ),
+    ] = None,
     config: ConfigFile = None,
 ) -> None:
     """Cloak a recorded trace with the operators of the live service, without MQTT.
@@ -67,8 +78,10 @@ def cloak(
     from anonymizer.files.traces import read_trace
     from anonymizer.networks import load_network
 
-    settings = settings_of(config, {"region": {"mode": region}})
+    settings = settings_of(config, {} if region is None else {"region": {"mode": region}})
     console = Console(stderr=True)
+    if seed is not None:
+        console.print("--seed: this release is reproducible; it is for tests, not for publishing")
     with console.status("reading the trace and the network"):
         recorded = read_trace(trace, readings=[each.name for each in settings.readings])
         roads = load_network(network)
@@ -81,7 +94,7 @@ def cloak(
             roads,
             settings,
             tick_s=tick,
-            seed=seed,
+            seed=secrets.randbits(128) if seed is None else seed,
             out=out,
             auditor_map=auditor_map,
             progress=lambda rows: bar.advance(task, rows),

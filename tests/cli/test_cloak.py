@@ -56,6 +56,43 @@ def test_equal_seeds_give_equal_files_and_every_row_is_accounted_for(
     assert published == 2 * DEVICES - 1
 
 
+def test_without_a_seed_nobody_can_compute_a_pseudonym(trace: Path, tmp_path: Path) -> None:
+    def pseudonyms(name: str, *seed: str) -> tuple[set[str], str]:
+        told = anonymizer(
+            *("cloak", trace, "--network", "grid:21x21", "--region", "bfs"),
+            *("--out", tmp_path / name),
+            *seed,
+        )
+        assert told.returncode == 0, told.stderr
+        lines = (tmp_path / name).read_text().splitlines()
+        return {json.loads(line)["pseudonym"] for line in lines}, told.stderr
+
+    one, quiet = pseudonyms("one.jsonl")
+    other, _ = pseudonyms("other.jsonl")
+    seeded, warned = pseudonyms("seeded.jsonl", "--seed", "0")
+    assert len(one) == len(other) == len(seeded) > 0
+    assert one & other == one & seeded == set()
+    assert "reproducible" in warned
+    assert "reproducible" not in quiet
+
+
+def test_the_settings_choose_the_region_unless_an_option_does(trace: Path, tmp_path: Path) -> None:
+    config, out = tmp_path / "gateway.toml", tmp_path / "out.jsonl"
+    config.write_text('[region]\nmode = "bfs"\n')
+
+    def release(*options: str | Path) -> bytes:
+        words = ("cloak", trace, "--network", "grid:21x21", "--out", out, "--seed", "1")
+        assert anonymizer(*words, *options).returncode == 0
+        return out.read_bytes()
+
+    assert release("--config", config) == release("--region", "bfs")
+    assert (
+        release("--config", config, "--region", "session")
+        == release()
+        != release("--config", config)
+    )
+
+
 def test_readings_come_from_the_columns_that_the_settings_declare(
     trace: Path, tmp_path: Path
 ) -> None:
