@@ -11,10 +11,6 @@ PACKAGES := pip install --quiet --no-deps --require-hashes -r requirements-dev.t
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 CORE     := tests/algorithms tests/codecs tests/domain
-# Names of tests that take minutes as plain Python: searches that last, tables of 5,000 records and more.
-SLOW_PLAIN := whenever_the_search_is_stopped or nobody_is_left_out_where_the_whole or never_worse_than_the_sweep \
-	or comes_to_an_end_by_itself_and_equal or weight_on_discernibility or a_cold_search_never or a_long_way_back_to \
-	or where_there_is_no_time_the_rest
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test coverage test-data check audit docs bench soak screenshot lock clean
@@ -45,7 +41,7 @@ test: $(STAMP)  ## all tests that need no data but their own (Mosquitto, Chromiu
 
 coverage: $(STAMP)  ## branches of the pure core that no test takes; kernels run as plain Python, so minutes
 	@rm -f .coverage .coverage.*
-	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -m "not data and not soak" -k "not ($(SLOW_PLAIN))" $(PARALLEL) $(CORE) $(ARGS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -m "not data and not soak and not compiled" $(PARALLEL) $(CORE) $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --skip-covered --show-missing --precision=2 --fail-under=98
 

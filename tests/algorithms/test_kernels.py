@@ -1,6 +1,5 @@
 """Kernels without reference counting: they cannot allocate, and they release what they borrow."""
 
-import os
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,10 +13,6 @@ from numba.core.errors import NumbaError
 
 from anonymizer.algorithms.kernels import copy_items, inner_kernel, kernel, sort_in_place
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
-
-compiled = pytest.mark.skipif(
-    os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled"
-)
 
 
 @inner_kernel
@@ -44,13 +39,13 @@ def _outer(n: int) -> float:
     return _allocating(n)
 
 
-@compiled
+@pytest.mark.compiled
 def test_a_kernel_that_counts_no_references_cannot_allocate() -> None:
     with pytest.raises(NumbaError):
         _outer(3)
 
 
-@compiled
+@pytest.mark.compiled
 def test_an_inner_kernel_leaves_the_reference_counts_of_its_arguments_unchanged() -> None:
     pair = (np.arange(3.0), np.ones(2))
     before = [sys.getrefcount(array) for array in pair]
@@ -63,7 +58,7 @@ class _Pair(NamedTuple):
     other: FloatArray
 
 
-@compiled
+@pytest.mark.compiled
 def test_a_cache_of_a_type_that_has_been_renamed_is_written_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

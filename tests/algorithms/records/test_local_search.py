@@ -42,6 +42,7 @@ def cost_of(problem: Problem, class_of: Int32Array, dm_weight: float = 0.0) -> f
     return lost / (problem.n * problem.n_qis) + dm_weight * dm / (problem.n * problem.k)
 
 
+@pytest.mark.compiled
 @given(TABLES, PROMISES, st.sampled_from(Cost), st.integers(1, 12))
 def test_every_class_keeps_the_promise_whenever_the_search_is_stopped(
     table: Records, promise: Promise, cost: Cost, n_steps: int
@@ -82,7 +83,7 @@ assert 0 < before == compiled(), (before, compiled())
 """
 
 
-@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+@pytest.mark.compiled
 def test_a_search_that_was_warmed_up_compiles_nothing_more() -> None:
     done = subprocess.run(
         [sys.executable, "-c", _WARMED], capture_output=True, text=True, check=False, cwd=ROOT
@@ -90,6 +91,7 @@ def test_a_search_that_was_warmed_up_compiles_nothing_more() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.compiled
 @given(TABLES, PROMISES)
 def test_nobody_is_left_out_where_the_whole_table_can_be_one_class(
     table: Records, promise: Promise
@@ -101,6 +103,7 @@ def test_nobody_is_left_out_where_the_whole_table_can_be_one_class(
         assert (class_of != SUPPRESSED).all()
 
 
+@pytest.mark.compiled
 @given(TABLES, PROMISES, st.sampled_from(Cost), st.sampled_from([0.0, 0.05]))
 def test_it_is_never_worse_than_the_sweep(
     table: Records, promise: Promise, cost: Cost, dm_weight: float
@@ -138,6 +141,7 @@ def made(n: int) -> Records:
     return Records(qi, illness, np.arange(n, dtype=np.int32))
 
 
+@pytest.mark.compiled
 def test_it_comes_to_an_end_by_itself_and_equal_seeds_give_equal_classes() -> None:
     table = made(120)
     problem, order = make_problem(table, SCHEMA, Promise(k=4, d=2)), order_of(table)
@@ -146,6 +150,7 @@ def test_it_comes_to_an_end_by_itself_and_equal_seeds_give_equal_classes() -> No
     assert cost_of(problem, one) < 0.9 * cost_of(problem, sweep(problem, order))
 
 
+@pytest.mark.compiled
 def test_a_weight_on_discernibility_gives_smaller_classes() -> None:
     table = made(300)
     problem, order = make_problem(table, SCHEMA, Promise(k=4, d=2)), order_of(table)

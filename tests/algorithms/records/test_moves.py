@@ -83,6 +83,7 @@ def test_what_is_known_of_a_class_is_what_its_members_say(
     assert prices == pytest.approx(afresh, abs=1e-5)
 
 
+@pytest.mark.compiled
 @given(TABLES, PROMISES, COSTS, st.integers(0, 5))
 def test_a_cold_search_never_makes_it_worse(
     table: Records, promise: Promise, cost: Cost, seed: int

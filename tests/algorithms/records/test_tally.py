@@ -3,6 +3,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numba import njit
@@ -84,6 +85,7 @@ def mixed_late(n_alike: int, n_mixed: int) -> Records:
     )
 
 
+@pytest.mark.compiled
 def test_a_long_way_back_to_a_diverse_class_asks_for_time_on_the_way() -> None:
     table, promise = mixed_late(40_000, 12_000), Promise(k=100, entropy_l=1.3)
     problem = make_problem(table, SCHEMA, promise)
@@ -102,6 +104,7 @@ def test_a_long_way_back_to_a_diverse_class_asks_for_time_on_the_way() -> None:
     assert asked > -(-table.n // 100)
 
 
+@pytest.mark.compiled
 def test_where_there_is_no_time_the_rest_stays_suppressed_and_else_joins_a_class() -> None:
     table = mixed_late(0, 5_000)
     tally = blank_tally(make_problem(table, SCHEMA, Promise(k=100, entropy_l=1.9)))
