@@ -1,4 +1,4 @@
-"""How the plots of experiments look, and how they become files that are equal on every run."""
+"""Plot style, and figures as PNG files that are identical on every run."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 from matplotlib import style
 from matplotlib.figure import Figure
 
-# Paul Tol's "vibrant" red and blue: told apart with every common kind of colour blindness.
+# Paul Tol's "vibrant" red and blue: distinct under every common kind of colour blindness.
 RED = "#CC3311"
 BLUE = "#0077BB"
 LIGHT = "#CCCCCC"
@@ -37,8 +37,8 @@ def png(path: Path | BinaryIO, *, width_in: float, height_in: float) -> Iterator
 
     Notes
     -----
-    Neither the reader's matplotlibrc nor the time or version goes into the file, and no state
-    of pyplot is touched.
+    The file depends neither on the user's matplotlibrc nor on the time or the version of
+    matplotlib, and the state of pyplot is left alone.
     """
     with style.context(["default", _STYLE]):
         figure = Figure(figsize=(width_in, height_in), layout="constrained")
