@@ -156,7 +156,7 @@ async def run_demo(
             for mode in _OTHER_MODES
             if plan.compare
         ]
-        gateway = Gateway(settings, network, beside=[one.screen for one in others], demo=True)
+        gateway = Gateway(settings, network, other_views=[one.screen for one in others], demo=True)
         for one in (gateway, *others):
             one.warm_up()
         device = await stack.enter_async_context(_subscriber(broker, "device", _ONE_DEVICE))
@@ -278,7 +278,7 @@ def _tables(plan: DemoPlan, broker: BrokerSettings) -> dict[str, Any]:
 
 
 def _tables_of_other(plan: DemoPlan, broker: BrokerSettings, mode: str) -> dict[str, Any]:
-    """Return the settings of a gateway that cloaks in another mode, beside the main one."""
+    """Return the settings of a gateway that cloaks in another region mode."""
     names = {"client_id": f"anonymizer-{mode}", "status_topic": f"anonymizer-{mode}/status"}
     return _tables(plan, broker) | {
         "broker": broker.model_copy(update=names),

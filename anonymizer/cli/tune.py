@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from anonymizer.app.tuning.bench import Bench, Trained
     from anonymizer.app.tuning.recording import Message
     from anonymizer.app.tuning.search import Tuned
-    from anonymizer.app.tuning.tune_report import Judged
+    from anonymizer.app.tuning.tune_report import EvaluatedTrial
     from anonymizer.pipeline.records.declaration import Stream
     from anonymizer.settings import Settings
 
@@ -117,7 +117,7 @@ def _print_results(console: "Console", tuned: "Tuned") -> None:
     console.print(f"written: {written}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _table(trials: "Sequence[Judged]", *, scored: bool) -> "Table":
+def _table(trials: "Sequence[EvaluatedTrial]", *, scored: bool) -> "Table":
     from rich.markup import escape
     from rich.table import Table
 

@@ -1,6 +1,6 @@
 """Data frames of polars and pandas: taken in as polars, given back as the kind that came in.
 
-pandas is no dependency and is never imported here: whoever has a frame of it has imported it.
+pandas is no dependency and is never imported here: the owner of a frame has imported it.
 Columns are converted one by one through numpy and lists, which works without pyarrow; polars' own
 conversion does not.
 """

@@ -25,7 +25,7 @@ AnyGraph: TypeAlias = "nx.Graph[Any]"
 
 def is_graph(value: object) -> TypeGuard[AnyGraph]:
     """Return whether a value is a graph of networkx, without importing it for other values."""
-    nx = sys.modules.get("networkx")  # whoever has a graph has imported it
+    nx = sys.modules.get("networkx")  # the owner of a graph has imported it
     return nx is not None and isinstance(value, nx.Graph)
 
 

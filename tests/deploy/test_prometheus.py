@@ -192,8 +192,8 @@ def test_every_rule_is_evaluated_and_none_rings_for_a_gateway_that_works(watched
         assert (rule["health"], rule.get("lastError", "")) == ("ok", ""), name
     assert "firing" not in {rule["state"] for rule in watched.rules.values()}
     for name, rule in watched.rules.items():
-        # The others may be about to, on a machine that is busy.
-        assert rule["labels"]["severity"] == "warning" or rule["state"] == "inactive", name
+        # One that waits before it rings may be waiting, on a machine that is busy.
+        assert rule["state"] == "inactive" or rule["duration"] > 0, name
 
 
 def test_every_alert_is_about_something_that_is_exported(watched: Watched) -> None:

@@ -86,11 +86,11 @@ def audit_table(
         raise SettingsError(f"min-spread: {unknown[0]} is no numeric quasi-identifier")
     read = read_published(release, coded.schema, markers=declared.markers)
     case = _case(coded, read, read_row_map(auditor_map, n_rows=coded.n_rows, n_published=read.n))
-    judged = with_bands(coded, bands)
-    measures = measure(judged.records, judged.schema, case.class_of)
+    banded = with_bands(coded, bands)
+    measures = measure(banded.records, banded.schema, case.class_of)
     findings = (
         *_soundness(case, declared),
-        *_promised(judged, case.class_of, measures, promise),
+        *_promised(banded, case.class_of, measures, promise),
         *_attacks(case, promise),
     )
     return TableAuditReport(

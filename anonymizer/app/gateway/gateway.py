@@ -62,7 +62,7 @@ class Gateway:
         The network that `settings.network` names.
     streams
         The declared streams of the settings.
-    beside
+    other_views
         Views of other gateways on the same traffic, to be shown on this gateway's map.
     demo
         Whether the devices are simulated: then their true positions may be shown to anybody.
@@ -79,7 +79,7 @@ class Gateway:
         network: RoadNetwork,
         streams: "Sequence[Stream]" = (),
         *,
-        beside: Sequence[AnalystView] = (),
+        other_views: Sequence[AnalystView] = (),
         demo: bool = False,
     ) -> None:
         self._settings = settings
@@ -97,7 +97,7 @@ class Gateway:
             settings.region.mode, network.node_id, self.flow, monotonic=time.monotonic
         )
         self._viewer = Viewer(
-            [self.screen, *beside],
+            [self.screen, *other_views],
             devices_at=self.flow.devices_at if demo or settings.http.raw_view else None,
         )
         self._ticks: Ticks = asyncio.Queue(QUEUED_TICKS)

@@ -48,7 +48,7 @@ class Bench:
         Schema of all windows.
     windows
         Records to anonymize, each window separately; a table is one window.
-    judged
+    test_windows
         Records held out to test a model that was trained on the release. Empty: there is no
         target.
     base
@@ -66,7 +66,7 @@ class Bench:
 
     schema: Schema
     windows: tuple[Window, ...]
-    judged: tuple[Window, ...] = ()
+    test_windows: tuple[Window, ...] = ()
     base: Promise
     stream: Stream | None = None
     max_share: float | None = None
@@ -82,7 +82,7 @@ class Bench:
     @property
     def n_judged(self) -> int:
         """Number of records held out."""
-        return sum(window.records.n for window in self.judged)
+        return sum(window.records.n for window in self.test_windows)
 
     def promise(self, *, k: int, d: int, l: int, qis: Sequence[str]) -> Promise:  # noqa: E741
         """Return the promise of a configuration that publishes these quasi-identifiers."""
@@ -112,7 +112,7 @@ class Bench:
         for attribute in (*self.schema.qis, *self.schema.sensitive):
             yield repr((attribute.name, attribute.label, attribute.missing)).encode()
             yield attribute.position.tobytes()
-        for part in (self.windows, self.judged):
+        for part in (self.windows, self.test_windows):
             yield len(part).to_bytes(8, "little")
             for window in part:
                 records = window.records
@@ -209,10 +209,10 @@ def bench_of_table(
         return replace(shown, windows=(whole.only(np.arange(records.n)),))
     window = Window(records, _target(coded, trained.target))
     try:
-        kept, judged = split_persons(window, share=trained.held_out, seed=seed)
+        kept, test_windows = split_persons(window, share=trained.held_out, seed=seed)
     except InputError as error:
         raise InputError(f"{table.path}: {error}") from None
-    return replace(shown, windows=(kept,), judged=(judged,))
+    return replace(shown, windows=(kept,), test_windows=(test_windows,))
 
 
 def _target(coded: CodedTable, name: str) -> Int32Array:

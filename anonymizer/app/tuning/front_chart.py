@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from anonymizer.app.plots import BLUE, INK, LIGHT, RED, png
-from anonymizer.app.tuning.tune_report import Judged, TuneReport
+from anonymizer.app.tuning.tune_report import EvaluatedTrial, TuneReport
 
 
 def draw_front(file: BinaryIO, report: TuneReport) -> None:
@@ -47,9 +47,12 @@ def draw_front(file: BinaryIO, report: TuneReport) -> None:
 
 
 def _points(
-    axes: Axes, report: TuneReport, trials: Sequence[Judged], x_of: Callable[[Judged], float]
+    axes: Axes,
+    report: TuneReport,
+    trials: Sequence[EvaluatedTrial],
+    x_of: Callable[[EvaluatedTrial], float],
 ) -> None:
-    def draw(chosen: list[Judged], label: str, **look: Any) -> None:  # noqa: ANN401  matplotlib's
+    def draw(chosen: list[EvaluatedTrial], label: str, **look: Any) -> None:  # noqa: ANN401  matplotlib's
         xs = [x_of(trial) for trial in chosen]
         axes.scatter(xs, [_y(trial) for trial in chosen], label=label, **look)
 
@@ -66,5 +69,5 @@ def _points(
         axes.axhline(report.min_score, color=INK, linewidth=0.8, linestyle=":", label=label)
 
 
-def _y(trial: Judged) -> float:
+def _y(trial: EvaluatedTrial) -> float:
     return trial.gcp if trial.score is None else trial.score

@@ -57,7 +57,7 @@ def score_of_original(bench: Bench) -> float | None:
 
     None: there is no target.
     """
-    if not bench.judged:
+    if not bench.test_windows:
         return None
     label = np.concatenate([window.target for window in bench.windows]).astype(np.int64)
     features = _original_features(bench.windows, bench.schema)
@@ -66,10 +66,10 @@ def score_of_original(bench: Bench) -> float | None:
 
 def score_of_guessing(bench: Bench) -> float | None:
     """Return the accuracy of always guessing the most frequent class; None: there is no target."""
-    if not bench.judged:
+    if not bench.test_windows:
         return None
     label = np.concatenate([window.target for window in bench.windows])
-    truth = np.concatenate([window.target for window in bench.judged])
+    truth = np.concatenate([window.target for window in bench.test_windows])
     return float(np.mean(truth == np.bincount(label).argmax()))
 
 
@@ -82,8 +82,10 @@ def _score(bench: Bench, features: FeatureArray, label: IntArray, weight: IntArr
     else:  # samples rows with replacement, so each row must be listed
         model = RandomForestClassifier(_N_TREES, random_state=bench.seed)
         model.fit(np.repeat(features, weight, axis=0), np.repeat(label, weight))
-    truth = np.concatenate([window.target for window in bench.judged])
-    return float(np.mean(model.predict(_original_features(bench.judged, bench.schema)) == truth))
+    truth = np.concatenate([window.target for window in bench.test_windows])
+    return float(
+        np.mean(model.predict(_original_features(bench.test_windows, bench.schema)) == truth)
+    )
 
 
 def _original_features(windows: Sequence[Window], schema: Schema) -> FeatureArray:

@@ -189,15 +189,15 @@ def bench_of_stream(stream: Stream, recorded: Recorded, trained: Trained, *, see
     if not windows:
         raise InputError(f"streams: {stream.settings.name}: no record is in any window")
     kept: tuple[Window, ...] = tuple(windows)
-    judged: tuple[Window, ...] = ()
+    test_windows: tuple[Window, ...] = ()
     if trained.target is not None:
-        kept, judged = split_windows(windows, share=trained.held_out, seed=seed)
+        kept, test_windows = split_windows(windows, share=trained.held_out, seed=seed)
         settings = settings.model_copy(update={"target": trained.target})
     asked, kaca = stream.settings.promise, stream.settings.model == "kaca"
     return Bench(
         schema=stream.schema,
         windows=kept,
-        judged=judged,
+        test_windows=test_windows,
         base=stream.promise,
         max_share=None if kaca else asked.max_share,  # it has no such bound, but other models have
         max_source_share=None if kaca else asked.max_source_share,
@@ -231,12 +231,12 @@ def target_column(stream: Stream, target: str | None) -> int | None:
     """
     if target is None:
         return None
-    judged = (*stream.schema.qis, *stream.schema.sensitive, *stream.measures)
-    names = [attribute.name for attribute in judged]
+    attributes = (*stream.schema.qis, *stream.schema.sensitive, *stream.measures)
+    names = [attribute.name for attribute in attributes]
     if target not in names[len(stream.schema.qis) :]:
         raise SettingsError("target: must be a sensitive attribute or a measure of the stream")
     column = names.index(target)
-    if judged[column].size > MOST_CLASSES + 1:  # one for the missing marker
+    if attributes[column].size > MOST_CLASSES + 1:  # one for the missing marker
         raise SettingsError(f"target: has more than {MOST_CLASSES} values")
     return column
 

@@ -118,7 +118,7 @@ def figures(
     )
     if trial.deletion > most:
         return trial.model_copy(update={"state": "pruned"})
-    learned = {"score": score_of_release(bench, class_of) if bench.judged else None}
+    learned = {"score": score_of_release(bench, class_of) if bench.test_windows else None}
     return trial.model_copy(update={**learned, **_learned_by_attacks(bench, class_of)})
 
 
@@ -295,7 +295,9 @@ def without(bench: Bench, names: Names) -> Bench:
             for w in windows
         )
 
-    return replace(bench, schema=fewer, windows=cut(bench.windows), judged=cut(bench.judged))
+    return replace(
+        bench, schema=fewer, windows=cut(bench.windows), test_windows=cut(bench.test_windows)
+    )
 
 
 def _learned(bench: Bench, promise: Promise) -> str | None:
@@ -304,7 +306,7 @@ def _learned(bench: Bench, promise: Promise) -> str | None:
 
 
 def _grown(bench: Bench, window: Window, k: int, learned: str | None) -> Grown:
-    target: ArrayLike | None = window.target if bench.judged else None
+    target: ArrayLike | None = window.target if bench.test_windows else None
     numeric = False
     if bench.stream is not None:
         target, numeric = target_of(bench.stream, learned, _codes(bench.stream, window))

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from anonymizer.app.tuning.tune_report import Judged, TuneReport
+from anonymizer.app.tuning.tune_report import EvaluatedTrial, TuneReport
 from anonymizer.errors import InputError
 from anonymizer.files.atomic_write import Part, write_whole
 
@@ -71,7 +71,7 @@ def table_of(report: TuneReport) -> str:
     return file.getvalue()
 
 
-def _row(trial: Judged) -> dict[str, object]:
+def _row(trial: EvaluatedTrial) -> dict[str, object]:
     promised = trial.configuration.model_dump()
     found = trial.model_dump(exclude={"configuration"})
     flags = {name: str(value).lower() for name, value in found.items() if isinstance(value, bool)}

@@ -14,7 +14,7 @@ MAY_LOSE = 0.02
 """Default of how far a score may be below the score with the original records."""
 
 
-class Judged(Trial):
+class EvaluatedTrial(Trial):
     """A trial and its evaluation.
 
     Attributes
@@ -68,15 +68,15 @@ class TuneReport(BaseModel):
     max_deletion: float
     sort: Sort
     left_out: dict[str, int] = {}
-    trials: tuple[Judged, ...]
+    trials: tuple[EvaluatedTrial, ...]
 
     @property
-    def recommended(self) -> Judged | None:
+    def recommended(self) -> EvaluatedTrial | None:
         """The recommended trial, or None if no trial is within the bounds."""
         return next((trial for trial in self.trials if trial.recommended), None)
 
     @property
-    def within(self) -> tuple[Judged, ...]:
+    def within(self) -> tuple[EvaluatedTrial, ...]:
         """The trials within the bounds, in order."""
         return tuple(trial for trial in self.trials if trial.within)
 
@@ -105,8 +105,8 @@ def report_of(
     within = [is_within(trial, min_score=min_score, max_deletion=max_deletion) for trial in trials]
     best = recommended([t for t, inside in zip(trials, within, strict=True) if inside])
     ahead = front(trials)
-    judged = [
-        Judged(
+    evaluated = [
+        EvaluatedTrial(
             **trial.model_dump(),
             within=inside,
             front=trial in ahead,
@@ -120,7 +120,7 @@ def report_of(
         n_windows=len(bench.windows),
         n_judged=bench.n_judged,
         target=target,
-        learner=bench.learner if bench.judged else None,
+        learner=bench.learner if bench.test_windows else None,
         seed=bench.seed,
         original_score=original,
         guessing_score=score_of_guessing(bench),
@@ -128,7 +128,7 @@ def report_of(
         max_deletion=max_deletion,
         sort=sort,
         left_out=left_out,
-        trials=tuple(sorted(judged, key=lambda trial: (not trial.within, *_rank(trial, sort)))),
+        trials=tuple(sorted(evaluated, key=lambda trial: (not trial.within, *_rank(trial, sort)))),
     )
 
 
@@ -163,7 +163,7 @@ def recommended(trials: Sequence[Trial]) -> Trial | None:
 
 
 def front(trials: Sequence[Trial]) -> list[Trial]:
-    """Return the trials that no other trial dominates; see `Judged`.
+    """Return the trials that no other trial dominates; see `EvaluatedTrial`.
 
     Quadratic in the number of trials.
     """

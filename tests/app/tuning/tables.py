@@ -25,7 +25,7 @@ def bench(n: int = 120, *, seed: int = 0, learner: Learner = "tree", windows: in
     return Bench(
         schema=SCHEMA,
         windows=(*made[:-1], kept),
-        judged=(judged,),
+        test_windows=(judged,),
         base=Promise(k=2),
         learner=learner,
         seed=seed,

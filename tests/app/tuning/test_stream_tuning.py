@@ -87,13 +87,13 @@ def test_what_is_in_no_window_is_counted_with_its_reason() -> None:
 def test_every_window_is_tried_and_the_last_ones_judge() -> None:
     recorded = joined_windows(stream(), messages(sent(n_windows=5)), limits=LIMITS)
     made = bench_of_stream(stream(), recorded, Trained(target="fault"), seed=0)
-    assert (len(made.windows), len(made.judged), made.n) == (4, 1, 120)
+    assert (len(made.windows), len(made.test_windows), made.n) == (4, 1, 120)
     (trial,) = try_row(made, Row("kld", 5, 2, (), (2,)), max_deletion=1.0)
     assert trial.reached_k >= 5
     assert trial.reached_l >= 2
     assert trial.score is not None
     alone = bench_of_stream(stream(), recorded, Trained(), seed=0)
-    assert (len(alone.windows), alone.judged) == (5, ())
+    assert (len(alone.windows), alone.test_windows) == (5, ())
 
 
 def test_of_what_was_heard_for_a_while_the_windows_that_were_cut_off_are_left_out() -> None:

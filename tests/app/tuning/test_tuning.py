@@ -115,7 +115,7 @@ def test_a_row_finds_of_each_l_what_the_direct_way_finds(
 @given(st.integers(0, 20))
 def test_the_score_is_that_of_a_tree_that_learns_every_published_row(seed: int) -> None:
     made = bench(80, seed=seed)
-    (here,), (judged,) = made.windows, made.judged
+    (here,), (judged,) = made.windows, made.test_windows
     class_of = cells(here.records, SCHEMA, Promise(k=5), target=here.target).class_of
     values = values_of(here.records.qi, SCHEMA.qis)
     for member in (np.flatnonzero(class_of == c) for c in range(class_of.max() + 1)):
@@ -136,7 +136,7 @@ def test_the_score_is_that_of_a_tree_that_learns_every_published_row(seed: int) 
 def test_a_release_from_which_nothing_is_left_has_no_score() -> None:
     made = bench()
     assert score_of_release(made, [np.full(made.n, -1, np.int32)]) is None
-    assert score_of_original(replace(made, judged=())) is None
+    assert score_of_original(replace(made, test_windows=())) is None
 
 
 def test_a_forest_learns_too() -> None:
@@ -276,7 +276,7 @@ def test_digests_differ_where_the_records_or_the_question_do() -> None:
         replace(made, learner="forest"),
         replace(made, base=Promise(k=2, t=0.5)),
         replace(made, max_share=0.9),
-        replace(made, judged=()),
+        replace(made, test_windows=()),
         replace(made, windows=(Window(here.records, 1 - here.target),)),
     ]
     assert len({each.digest() for each in others}) == len(others)
