@@ -5,20 +5,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.motion import Motion, learn_motion
-from anonymizer.algorithms.attacks.observed import tangent_plane
-from anonymizer.algorithms.attacks.reachability import Roads, new_spread, spread_from
-from anonymizer.algorithms.attacks.tracking import (
-    Tracks,
+from anonymizer.algorithms.attacks.lives import (
     linked_lives,
     no_lives,
     occupied_atom_lives,
     odds_of_whole_atoms,
     pieces_held,
     rounded_lives,
-    track,
     unlinked_lives,
 )
+from anonymizer.algorithms.attacks.motion import Motion, learn_motion
+from anonymizer.algorithms.attacks.observed import tangent_plane
+from anonymizer.algorithms.attacks.reachability import Roads, new_spread, spread_from
+from anonymizer.algorithms.attacks.tracking import Tracks, track
 from anonymizer.algorithms.attacks.truth import NOWHERE, TIME_SLACK_S
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.app.audit.case import Case, of_any

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from anonymizer.algorithms.attacks.lives import Lives
 from anonymizer.algorithms.attacks.motion import Motion
-from anonymizer.algorithms.attacks.tracking import Lives
 
 Place: TypeAlias = int
 """A state of the motion model."""

@@ -9,8 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.attacks.indistinguishability import indistinguishable_classes
-from anonymizer.algorithms.attacks.motion import MOST_MOVES, Motion, learn_motion
-from anonymizer.algorithms.attacks.tracking import (
+from anonymizer.algorithms.attacks.lives import (
     Lives,
     linked_lives,
     no_lives,
@@ -18,9 +17,10 @@ from anonymizer.algorithms.attacks.tracking import (
     odds_of_whole_atoms,
     pieces_held,
     rounded_lives,
-    track,
     unlinked_lives,
 )
+from anonymizer.algorithms.attacks.motion import MOST_MOVES, Motion, learn_motion
+from anonymizer.algorithms.attacks.tracking import track
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.networks import load_network
 from tests.algorithms.attacks.made import GRID, Line, observed_of, random_release
