@@ -4,9 +4,22 @@ import subprocess
 import sys
 from math import inf
 
+import numpy as np
 import pytest
 
-from anonymizer.algorithms.records.methods import AUTO, MODELS, TimeBudget, searches
+from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.methods import (
+    AUTO,
+    MODELS,
+    Task,
+    TimeBudget,
+    searches,
+    warm_up,
+)
+from anonymizer.algorithms.records.problem import make_problem
+from anonymizer.domain.promises import Promise
+from anonymizer.domain.records import Records
+from tests.algorithms.records.made import SCHEMA
 
 
 @pytest.mark.parametrize("name", [None, AUTO])
@@ -45,6 +58,34 @@ def test_a_time_budget_is_used_up_by_the_clock_and_knows_whether_it_ended_a_sear
     assert (budget(), endless(), budget.ended_search) == (0.25, 1.0, False)
     now = 9.5
     assert (budget(), budget.ended_search, endless.ended_search) == (0.0, True, False)
+
+
+@pytest.mark.parametrize(
+    ("model", "method"), [(model, name) for model in MODELS for name in MODELS[model].methods]
+)
+def test_every_method_forms_classes_of_enough_persons(model: str, method: str) -> None:
+    rng = np.random.default_rng(5)
+    n = 24
+    table = Records(
+        qi=np.stack([rng.integers(0, qi.size, n) for qi in SCHEMA.qis], axis=1).astype(np.int32),
+        sensitive=rng.integers(0, 2, (n, len(SCHEMA.sensitive))).astype(np.int32),
+        person=np.arange(n, dtype=np.int32),
+    )
+    promise = Promise(k=3)
+    problem = make_problem(table, SCHEMA, promise)
+    warm_up(method, SCHEMA, promise)
+    task = Task(
+        records=table,
+        schema=SCHEMA,
+        promise=promise,
+        problem=problem,
+        time_left=TimeBudget(1.0, iter(range(1000)).__next__),
+        target=rng.integers(0, 2, n),
+    )
+    class_of = MODELS[model].methods[method](task)
+    sizes = np.bincount(class_of[class_of != SUPPRESSED])
+    assert sizes.sum() >= n - 2
+    assert sizes.min() >= 3
 
 
 def test_names_and_defaults_are_cheap_to_import() -> None:
