@@ -46,8 +46,6 @@ class Case:
         Class of each pseudonym among those that cannot be distinguished by their regions.
     sampled
         The pseudonyms that the expensive attacks use.
-    atom_of
-        Public atom of each node of the network, negative if it is in none.
     density_steps
         Lower ends of ADKA's density bands.
     tick_s
@@ -63,7 +61,6 @@ class Case:
     network: RoadNetwork
     class_of: IntArray
     sampled: IntArray
-    atom_of: IntArray
     density_steps: tuple[int, ...]
     tick_s: float
     seed: int

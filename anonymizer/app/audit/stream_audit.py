@@ -14,14 +14,12 @@ from anonymizer.app.audit.case import Case, Values
 from anonymizer.app.audit.findings import AuditReport, Finding, Mode, RegionStatistics
 from anonymizer.app.audit.pseudonym_attacks import lasting, linking, session, values, velocity
 from anonymizer.app.audit.region_attacks import density_leak, inversion, k_reached, roots, soundness
-from anonymizer.app.audit.tracking_attack import tracking
 from anonymizer.domain.arrays import BoolArray, IntArray
 from anonymizer.domain.fixes import check_coordinates
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.trace import Trace, named_nodes
 from anonymizer.files.release_lines import Released
-from anonymizer.pipeline.positions.factory import public_atoms
 from anonymizer.settings import Settings
 
 _BFS = frozenset({"soundness", "k"})
@@ -40,7 +38,6 @@ ATTACKS: tuple[tuple[str, bool, Callable[[Case], list[Finding]]], ...] = (
     ("intersection and matching, off air", False, partial(lasting, adversary="off_air")),
     ("linking", True, linking),
     ("velocity", False, velocity),
-    ("tracking", False, tracking),
     ("density leak", True, density_leak),
     ("values", True, values),
 )
@@ -100,8 +97,7 @@ def audit_release(
     Notes
     -----
     10,000 devices over 300 ticks, 3 million records of 5 to 30 nodes, take about 8 s and 1 GB
-    on one core, and about as long to read; tracking comes on top. Its cost does not grow with the
-    release: at most 40 devices are tracked for five minutes, each by five adversaries.
+    on one core, and about as long to read.
     """
     progress("following the devices")
     observed = released.observed
@@ -114,7 +110,6 @@ def audit_release(
         network=network,
         class_of=indistinguishable_classes(observed),
         sampled=np.sort(drawn),
-        atom_of=public_atoms(network, settings).at,
         density_steps=settings.adka.density_steps,
         tick_s=tick_s,
         seed=seed,
