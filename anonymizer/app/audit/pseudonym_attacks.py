@@ -9,6 +9,7 @@ from anonymizer.algorithms.attacks.intersection import NEVER, Intersection, inte
 from anonymizer.algorithms.attacks.matching import match
 from anonymizer.algorithms.attacks.pseudonym_linking import link
 from anonymizer.algorithms.attacks.reachability import surviving_share
+from anonymizer.algorithms.attacks.subtraction import subtract_unchanged
 from anonymizer.algorithms.attacks.value_linking import ValueLinks, link_values
 from anonymizer.app.audit.case import Case, Values, mean, of_any
 from anonymizer.app.audit.findings import Adversary, Figure, Finding
@@ -17,6 +18,7 @@ from anonymizer.domain.arrays import BoolArray, FloatArray
 EFFECTIVE_MIN = 0.95
 EFFECTIVE_P1 = 0.97
 SIGMAS = 3.0
+SUBTRACTION_RATIO = 2.0
 LINK_BEATS = 3.5
 """A successor is searched for within this many times the usual gap between two records. It is not
 a whole number, so that rounding cannot decide."""
@@ -77,6 +79,39 @@ def velocity(case: Case) -> list[Finding]:
         "n_records": len(share),
     }
     return [Finding(attack="velocity", figures=figures)]
+
+
+def subtraction(case: Case) -> list[Finding]:
+    """Find moving devices among parked ones: subtract from their regions what never changes.
+
+    Only pseudonyms are attacked whose device moves during their life, because the adversary looks
+    for a device that does.
+    """
+    observed = case.observed
+    node = case.true_node_of(np.arange(observed.n_records))
+    starts = observed.first_record_of[:-1]
+    moving = np.maximum.reduceat(node, starts) != np.minimum.reduceat(node, starts)
+    chosen = np.flatnonzero(moving)
+    bar = f"<= {SUBTRACTION_RATIO:g} x 1/nodes"
+    if not len(chosen):
+        return [Finding(attack="subtraction", figures={"n_records": 0}, bar=bar)]
+    life = observed.of_pseudonyms(chosen)
+    left = subtract_unchanged(
+        life, case.truth, device_of=case.device_of[chosen], n_nodes=case.network.n_nodes
+    )
+    size = life.region_size[life.region_of]
+    success, one_in_n = mean(left.holds_device / left.n_nodes), mean(1 / size)
+    figures: dict[str, Figure] = {
+        "success": success,
+        "one_in_n": one_in_n,
+        "nodes_median": float(np.median(size)),
+        "nodes_left_median": float(np.median(left.n_nodes)),
+        "share_alone": mean(left.holds_device & (left.n_devices == 1)),
+        "share_below_k": mean(left.holds_device & (left.n_devices < life.k)),
+        "n_records": life.n_records,
+    }
+    holds = success <= SUBTRACTION_RATIO * one_in_n
+    return [Finding(attack="subtraction", figures=figures, bar=bar, holds=holds)]
 
 
 def _intersection(case: Case, found: Intersection) -> Finding:

@@ -12,7 +12,14 @@ from anonymizer.algorithms.attacks.value_linking import last_sensed
 from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.app.audit.case import Case, Values
 from anonymizer.app.audit.findings import AuditReport, Finding, Mode, RegionStatistics
-from anonymizer.app.audit.pseudonym_attacks import lasting, linking, session, values, velocity
+from anonymizer.app.audit.pseudonym_attacks import (
+    lasting,
+    linking,
+    session,
+    subtraction,
+    values,
+    velocity,
+)
 from anonymizer.app.audit.region_attacks import density_leak, inversion, k_reached, roots, soundness
 from anonymizer.domain.arrays import BoolArray, IntArray
 from anonymizer.domain.fixes import check_coordinates
@@ -38,6 +45,7 @@ ATTACKS: tuple[tuple[str, bool, Callable[[Case], list[Finding]]], ...] = (
     ("intersection and matching, off air", False, partial(lasting, adversary="off_air")),
     ("linking", True, linking),
     ("velocity", False, velocity),
+    ("subtraction", True, subtraction),
     ("density leak", True, density_leak),
     ("values", True, values),
 )
@@ -50,6 +58,7 @@ _NEED_MAP = (
     "matching",
     "re-identification",
     "linking",
+    "subtraction",
     "density leak",
 )
 

@@ -105,3 +105,12 @@ def reach_s(graph: "nx.Graph[int]", sources: list[int]) -> dict[int, float]:
         v: min((steps[m] for m in cut[v] if m in steps), default=np.inf) for v in graph if v in cut
     }
     return reached | dict.fromkeys(sources, 0.0)
+
+
+def without_unchanged(lines: list[Line]) -> dict[tuple[int, int], set[int]]:
+    """Return what is left of each region, by pseudonym and second."""
+    left = {}
+    for pseudonym, second, region, _ in lines:
+        always = set.intersection(*(set(r) for p, _, r, _ in lines if p == pseudonym))
+        left[pseudonym, second] = set(region) - always or set(region)
+    return left

@@ -29,7 +29,7 @@ FINDINGS = {
     (finding, None)
     for finding in (
         "soundness", "k", "centre", "prefix", "inversion", "session",
-        "linking", "velocity", "density leak",
+        "linking", "velocity", "subtraction", "density leak",
     )
 } | {
     (finding, adversary)
@@ -316,6 +316,26 @@ def test_who_is_who_is_not_answered_without_the_map() -> None:
     )
     with pytest.raises(ValueError, match="not known"):
         _ = case.device_of
+
+
+@pytest.mark.parametrize(
+    ("n_parked", "holds", "left"), [(5, False, 1.0), (0, True, 6.0), (6, None, None)]
+)
+def test_company_that_stands_still_is_subtracted_from_the_regions_of_who_moves(
+    tmp_path: Path, n_parked: int, *, holds: bool | None, left: float | None
+) -> None:
+    # One group of six; each is covered by its own node alone.
+    n_ticks, n = 8, 6
+    moved = np.where(np.arange(n) < n_parked, 0, np.arange(n_ticks)[:, np.newaxis])
+    node = 20 * np.arange(n) + moved
+    world = World(WORLD.network, node, np.ones((n_ticks, n), bool))
+    paper = Paper(device_of={f"p{d}": f"device-{d}" for d in range(n)})
+    for t in range(n_ticks):
+        paper.publish(t, list(paper.device_of), node[t].tolist())
+    finding = the(audit_of(paper, tmp_path, world=world), "subtraction")
+    assert finding.holds is holds
+    assert finding.figures.get("nodes_left_median") == left
+    assert not finding.required
 
 
 @pytest.mark.data

@@ -1,0 +1,144 @@
+"""The subtraction attack: what is left of a region without the nodes that never change.
+
+A device that stands still is covered at the same nodes for the whole life of its group. The
+adversary knows that the target moves, and subtracts from each region of a pseudonym the nodes
+that all its regions contain. If the company stands still, the target remains.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from anonymizer.algorithms.attacks.observed import Observed
+from anonymizer.algorithms.attacks.truth import Truth
+from anonymizer.algorithms.kernels import kernel
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Remainder:
+    """What is left of the region of each record, all of shape (records,).
+
+    Attributes
+    ----------
+    n_nodes
+        Nodes that are left; all nodes of the region if no node would be left.
+    n_devices
+        Distinct devices at these nodes.
+    holds_device
+        Whether the device of the pseudonym is at one of them.
+    """
+
+    n_nodes: IntArray
+    n_devices: IntArray
+    holds_device: BoolArray
+
+
+def subtract_unchanged(
+    observed: Observed, truth: Truth, *, device_of: IntArray, n_nodes: int
+) -> Remainder:
+    """Subtract from each region the nodes that every region of its pseudonym contains.
+
+    Parameters
+    ----------
+    observed
+        The release.
+    truth
+        Where all devices were.
+    device_of
+        Device of each pseudonym, shape (pseudonyms,).
+    n_nodes
+        Number of nodes in the network.
+
+    Notes
+    -----
+    The adversary knows the whole life of a pseudonym, also what follows the record. If nothing
+    would be left of a region, nothing is subtracted: the target is somewhere.
+    O(records * nodes of a region + devices * ticks).
+    """
+    first_of, unchanged = _unchanged(
+        observed.first_record_of, observed.region_of, observed.first_node_of, observed.node, n_nodes
+    )
+    return Remainder(
+        *_remainders(
+            np.argsort(observed.tick_of, kind="stable"),
+            observed.tick_of,
+            observed.pseudonym_of,
+            observed.region_of,
+            observed.first_node_of,
+            observed.node,
+            first_of,
+            unchanged,
+            device_of,
+            truth.place,
+            n_nodes,
+        )
+    )
+
+
+@kernel
+def _unchanged(
+    first_record_of: IntArray,
+    region_of: IntArray,
+    first_node_of: IntArray,
+    node: Int32Array,
+    n_nodes: int,
+) -> tuple[IntArray, Int32Array]:
+    """Return the nodes that all regions of each pseudonym contain."""
+    n_pseudonyms = len(first_record_of) - 1
+    first_of = np.zeros(n_pseudonyms + 1, np.int64)
+    unchanged = [np.int32(0) for _ in range(0)]
+    n_seen = np.zeros(n_nodes, np.int64)
+    for p in range(n_pseudonyms):
+        regions = region_of[first_record_of[p] : first_record_of[p + 1]]
+        for r in regions:
+            for v in node[first_node_of[r] : first_node_of[r + 1]]:
+                n_seen[v] += 1
+        first = node[first_node_of[regions[0]] : first_node_of[regions[0] + 1]]
+        unchanged.extend([v for v in first if n_seen[v] == len(regions)])
+        for r in regions:
+            for v in node[first_node_of[r] : first_node_of[r + 1]]:
+                n_seen[v] = 0
+        first_of[p + 1] = len(unchanged)
+    return first_of, np.array(unchanged, np.int32)
+
+
+@kernel
+def _remainders(
+    by_tick: IntArray,
+    tick_of: IntArray,
+    pseudonym_of: IntArray,
+    region_of: IntArray,
+    first_node_of: IntArray,
+    node: Int32Array,
+    first_of: IntArray,
+    unchanged: Int32Array,
+    device_of: IntArray,
+    place: Int32Array,
+    n_nodes: int,
+) -> tuple[IntArray, IntArray, BoolArray]:
+    n_left = np.zeros(len(by_tick), np.int64)
+    n_devices = np.zeros(len(by_tick), np.int64)
+    holds_device = np.zeros(len(by_tick), np.bool_)
+    devices_at = np.zeros(n_nodes, np.int64)
+    subtracted_for = np.full(n_nodes, -1, np.int64)
+    now = -1
+    for i in by_tick:
+        if tick_of[i] != now:
+            now = tick_of[i]
+            devices_at[:] = 0
+            for v in place[now]:
+                if v >= 0:
+                    devices_at[v] += 1
+        p = pseudonym_of[i]
+        region = node[first_node_of[region_of[i]] : first_node_of[region_of[i] + 1]]
+        if first_of[p + 1] - first_of[p] < len(region):
+            for v in unchanged[first_of[p] : first_of[p + 1]]:
+                subtracted_for[v] = i
+        true_node = place[now, device_of[p]]
+        for v in region:
+            if subtracted_for[v] != i:
+                n_left[i] += 1
+                n_devices[i] += devices_at[v]
+                holds_device[i] |= v == true_node
+    return n_left, n_devices, holds_device

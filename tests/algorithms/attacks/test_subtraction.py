@@ -1,0 +1,70 @@
+"""The subtraction attack against its naive twin, and on cases known by hand."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anonymizer.algorithms.attacks.subtraction import Remainder, subtract_unchanged
+from anonymizer.algorithms.attacks.truth import Truth
+from tests.algorithms.attacks import naive
+from tests.algorithms.attacks.made import GRID, Line, observed_of, random_release
+
+
+def remainder_of(lines: list[Line], place: list[list[int]], device_of: list[int]) -> Remainder:
+    node = np.array(place, np.int32)
+    truth = Truth(node, node >= 0, np.array(device_of))
+    return subtract_unchanged(
+        observed_of(lines), truth, device_of=np.array(device_of), n_nodes=GRID.n_nodes
+    )
+
+
+@given(st.integers(0, 10_000))
+def test_what_is_left_is_what_the_naive_twin_finds(seed: int) -> None:
+    made = random_release(seed)
+    observed, truth = made.observed, made.truth
+    assert truth.device_of is not None
+    found = subtract_unchanged(observed, truth, device_of=truth.device_of, n_nodes=GRID.n_nodes)
+    left = naive.without_unchanged(made.lines)
+    for i, (p, t) in enumerate(zip(observed.pseudonym_of, observed.tick_of, strict=True)):
+        nodes = left[int(p), int(observed.time[t])]
+        assert found.n_nodes[i] == len(nodes)
+        assert found.n_devices[i] == sum(int(v) in nodes for v in truth.place[t])
+        assert found.holds_device[i] == (int(truth.place[t, truth.device_of[p]]) in nodes)
+
+
+def test_a_device_that_moves_among_parked_ones_is_all_that_is_left() -> None:
+    # Devices 1 and 2 stand at 10 and 11; device 0 moves from 1 to 2 to 3.
+    lines: list[Line] = [(0, second, (10, 11, second + 1), 3) for second in range(3)]
+    found = remainder_of(lines, [[1, 10, 11], [2, 10, 11], [3, 10, 11]], [0])
+    assert found.n_nodes.tolist() == [1, 1, 1]
+    assert found.n_devices.tolist() == [1, 1, 1]
+    assert found.holds_device.all()
+
+
+def test_company_that_moves_too_is_left_beside_the_target() -> None:
+    lines: list[Line] = [(0, second, (10, second + 1, second + 5), 3) for second in range(2)]
+    found = remainder_of(lines, [[1, 5, 10], [2, 6, 10]], [0])
+    assert found.n_nodes.tolist() == [2, 2]
+    assert found.n_devices.tolist() == [2, 2]
+    assert found.holds_device.all()
+
+
+def test_places_that_do_not_change_reveal_nothing_about_who_moves_between_them() -> None:
+    # The target passes from 1 to 2, and both are covered all the time.
+    lines: list[Line] = [(0, second, (1, 2, 10), 3) for second in range(2)]
+    found = remainder_of(lines, [[1, 10], [2, 10]], [0])
+    assert found.n_nodes.tolist() == [3, 3]
+    assert found.n_devices.tolist() == [2, 2]
+
+
+def test_the_target_is_missed_where_it_is_at_a_node_that_never_changes() -> None:
+    lines: list[Line] = [(0, 0, (1, 10), 2), (0, 1, (1, 11), 2)]
+    found = remainder_of(lines, [[1, 10], [1, 11]], [0])
+    assert found.n_nodes.tolist() == [1, 1]
+    assert not found.holds_device.any()
+
+
+def test_the_order_of_equal_nodes_is_not_a_change() -> None:
+    lines: list[Line] = [(0, 0, (1, 10), 2), (0, 1, (10, 1), 2)]
+    found = remainder_of(lines, [[1, 10], [1, 10]], [0])
+    assert found.n_nodes.tolist() == [2, 2]
