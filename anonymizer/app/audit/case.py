@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from anonymizer.algorithms.attacks.observed import Observed, n_distinct_in
 from anonymizer.algorithms.attacks.truth import Truth
+from anonymizer.algorithms.positions.protection import Circle
 from anonymizer.algorithms.positions.readings import ReadingAttribute
 from anonymizer.app.audit.findings import Figure
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
@@ -54,6 +55,8 @@ class Case:
         Seed of all random guesses.
     values
         Values published with pseudonyms, if the true values are known.
+    zones
+        A circle around each privacy zone, if they are known.
     """
 
     observed: Observed
@@ -65,6 +68,7 @@ class Case:
     tick_s: float
     seed: int
     values: tuple[Values, ...] = ()
+    zones: tuple[Circle, ...] = ()
 
     @property
     def has_map(self) -> bool:

@@ -51,11 +51,17 @@ def lasting(case: Case, adversary: Adversary) -> list[Finding]:
     return [finding.model_copy(update={"adversary": adversary}) for finding in findings]
 
 
+def successor_within_s(case: Case) -> float:
+    """Return for how long a device that changes its pseudonym may be out of sight."""
+    observed = case.observed
+    gap_s = np.diff(observed.time[observed.tick_of])[np.diff(observed.pseudonym_of) == 0]
+    return LINK_BEATS * max(case.tick_s, float(np.median(gap_s)) if len(gap_s) else 0.0)
+
+
 def linking(case: Case) -> list[Finding]:
     """Guess the successor of each ended pseudonym."""
     observed = case.observed
-    gap_s = np.diff(observed.time[observed.tick_of])[np.diff(observed.pseudonym_of) == 0]
-    within_s = LINK_BEATS * max(case.tick_s, float(np.median(gap_s)) if len(gap_s) else 0.0)
+    within_s = successor_within_s(case)
     links = link(
         observed,
         case.network,

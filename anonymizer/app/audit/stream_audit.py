@@ -21,6 +21,7 @@ from anonymizer.app.audit.pseudonym_attacks import (
     velocity,
 )
 from anonymizer.app.audit.region_attacks import density_leak, inversion, k_reached, roots, soundness
+from anonymizer.app.audit.zone_attacks import discs_of, zone_ends, zone_holes
 from anonymizer.domain.arrays import BoolArray, IntArray
 from anonymizer.domain.fixes import check_coordinates
 from anonymizer.domain.network import RoadNetwork
@@ -47,6 +48,8 @@ ATTACKS: tuple[tuple[str, bool, Callable[[Case], list[Finding]]], ...] = (
     ("velocity", False, velocity),
     ("subtraction", True, subtraction),
     ("density leak", True, density_leak),
+    ("zone holes", False, zone_holes),
+    ("zone ends", True, zone_ends),
     ("values", True, values),
 )
 """Name of each step, whether it needs the auditor's map, and its function."""
@@ -83,7 +86,8 @@ def audit_release(
     trace, released, network
         True positions, what was published about them, and the road network.
     settings
-        Presence, snapping limit, density rule and readings of the gateway that published.
+        Presence, snapping limit, density rule, readings and zones of the gateway that published.
+        The attacks on zones are mounted if there are any.
     device_of
         Device of each pseudonym, as returned by `read_auditor_map`. None: the attacks that need
         it are left out, and silent devices are not known to be published.
@@ -123,6 +127,7 @@ def audit_release(
         tick_s=tick_s,
         seed=seed,
         values=_values(trace, released, settings, device_of),
+        zones=discs_of(zone.shape for zone in settings.zones) if network.has_coordinates else (),
     )
     findings: list[Finding] = []
     for step, needs_map, attack in ATTACKS:
@@ -143,7 +148,7 @@ def audit_release(
         n_sampled=len(drawn),
         regions=_region_statistics(observed, network),
         findings=marked,
-        left_out=(() if case.has_map else _NEED_MAP) + _unmeasured(released, case),
+        left_out=_left_out(released, case),
     )
 
 
@@ -203,6 +208,12 @@ def _values(
         Values(attribute, released.values[attribute.name], column)
         for attribute, column in zip(declared, sensed.T, strict=True)
     )
+
+
+def _left_out(released: Released, case: Case) -> tuple[str, ...]:
+    """Return the attacks that lack what they need."""
+    need_map = (*_NEED_MAP, *(("zone ends",) if case.zones else ()))
+    return (() if case.has_map else need_map) + _unmeasured(released, case)
 
 
 def _unmeasured(released: Released, case: Case) -> tuple[str, ...]:

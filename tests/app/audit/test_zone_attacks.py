@@ -1,0 +1,115 @@
+"""The attacks on privacy zones: a zone cut out of a release is found, one that is not is not."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from anonymizer.algorithms.positions.protection import Circle, Polygon
+from anonymizer.app.audit import AuditReport, Finding, audit_release
+from anonymizer.app.audit.zone_attacks import discs_of
+from anonymizer.app.cloak import cloak_trace
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.trace import Trace
+from anonymizer.files.release_lines import read_auditor_map, read_release
+from anonymizer.networks import load_network
+from anonymizer.settings import Settings
+from simulator.traffic import Traffic
+
+STEP_S = 5.0
+
+
+def the(report: AuditReport, attack: str) -> Finding:
+    (finding,) = (each for each in report.findings if each.attack == attack)
+    return finding
+
+
+def driving(network: RoadNetwork, *, n_devices: int, n_steps: int) -> Trace:
+    """Return the positions of simulated devices, each every few seconds."""
+    traffic = Traffic(network, n_devices, seed=3)
+    times = 600 + STEP_S * np.arange(n_steps)
+    places = [traffic.advance(float(at_s)) for at_s in times]
+    return Trace(
+        device_id=tuple(f"device-{d}" for d in range(n_devices)),
+        device_of=np.tile(np.arange(n_devices), n_steps),
+        ts=np.repeat(times, n_devices) + 0.5,
+        lat=np.concatenate([lat for lat, _ in places]),
+        lon=np.concatenate([lon for _, lon in places]),
+        node=None,
+    )
+
+
+def audited(
+    trace: Trace, network: RoadNetwork, *, cloaked: Settings, stated: Settings, folder: Path
+) -> AuditReport:
+    """Cloak a trace with some settings, and audit the release with others."""
+    pub, auditor_map = folder / "PUB.jsonl", folder / "MAP.jsonl"
+    cloak_trace(trace, network, cloaked, tick_s=STEP_S, seed=1, out=pub, auditor_map=auditor_map)
+    released = read_release(pub, network)
+    return audit_release(
+        trace,
+        released,
+        network,
+        stated,
+        device_of=read_auditor_map(
+            auditor_map, pseudonym=released.pseudonym, device_id=trace.device_id
+        ),
+        mode="session",
+        tick_s=STEP_S,
+        sample=50,
+        seed=0,
+    )
+
+
+@pytest.fixture(scope="module")
+def city() -> tuple[Trace, RoadNetwork, Settings]:
+    """Traffic in a small city, and settings with zones at places where devices drive."""
+    network = load_network("city:1000")
+    trace = driving(network, n_devices=150, n_steps=240)
+    rows = np.random.default_rng(1).choice(trace.n_rows, 4)
+    zones = [
+        {"circle": {"lat": trace.lat[row], "lon": trace.lon[row], "radius_m": 200.0}}
+        for row in rows
+    ]
+    return trace, network, Settings.model_validate({"zones": zones})
+
+
+def test_zones_cut_out_of_a_release_are_found_in_their_holes(
+    city: tuple[Trace, RoadNetwork, Settings], tmp_path: Path
+) -> None:
+    trace, network, zoned = city
+    report = audited(trace, network, cloaked=zoned, stated=zoned, folder=tmp_path)
+    holes = the(report, "zone holes")
+    assert holes.holds is False
+    assert holes.figures["share_within_1_radius"] >= 0.5  # type: ignore[operator]
+    ends = the(report, "zone ends")
+    assert ends.figures["n_zones"] == 4
+    assert ends.figures["centre_error_radii_median"] is not None
+
+
+def test_places_that_are_no_zones_are_found_no_better_than_by_chance(
+    city: tuple[Trace, RoadNetwork, Settings], tmp_path: Path
+) -> None:
+    trace, network, zoned = city
+    report = audited(trace, network, cloaked=Settings(), stated=zoned, folder=tmp_path)
+    for attack in ("zone holes", "zone ends"):
+        figures = the(report, attack).figures
+        assert figures["share_within_1_radius"] <= 0.25  # type: ignore[operator]
+
+
+def test_without_stated_zones_none_are_searched(
+    city: tuple[Trace, RoadNetwork, Settings], tmp_path: Path
+) -> None:
+    trace, network, zoned = city
+    report = audited(trace, network, cloaked=zoned, stated=Settings(), folder=tmp_path)
+    assert not {"zone holes", "zone ends"} & {each.attack for each in report.findings}
+    assert not report.left_out
+
+
+def test_a_polygon_is_searched_as_a_circle_that_contains_it() -> None:
+    circle = Circle(47.0, 8.0, 300.0)
+    square = Polygon(((0.0, 0.0), (0.0, 0.02), (0.02, 0.02), (0.02, 0.0)))
+    first, second = discs_of([circle, square])
+    assert first is circle
+    assert (second.lat, second.lon) == pytest.approx((0.01, 0.01))
+    assert second.radius_m == pytest.approx(0.01 * 2**0.5 * 111_195, rel=1e-3)
