@@ -70,7 +70,7 @@ class Windows:
     rule
         See `WindowRule`.
     newest
-        Newest event time of each source, -inf for none; after a restart, the stored `newest`.
+        Newest event time of each source, -inf for none; after a restart, `newest_open`.
     floor
         Windows before this one are closed; after a restart, the stored `floor`.
     opened
@@ -114,6 +114,16 @@ class Windows:
     def n_due(self) -> int:
         """Number of closed windows that `due` has not returned yet."""
         return len(self._closed)
+
+    @property
+    def newest_open(self) -> list[float]:
+        """Newest event time of each source; at least the start of the first open window.
+
+        It does not reveal the time of a part of a closed window, and continues the windows after a
+        restart as `newest` would: a time in a closed window closes no other. -inf for none.
+        """
+        start = self.rule.span(self.floor)[0]
+        return [max(ts, start) if ts > -inf else ts for ts in self.newest]
 
     def watermark(self, *, at_s: float) -> float:
         """Return the event time up to which all parts are assumed received; -inf: unknown."""

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from anonymizer.pipeline.records.store_port import Release
-from anonymizer.store.sqlite_file import APPLICATION_ID, VERSION, store_error
+from anonymizer.store.sqlite_file import APPLICATION_ID, READABLE, store_error
 
 # Only whole windows: a query with a larger k would have a different answer for a part of one.
 _WHOLE = (
@@ -105,7 +105,7 @@ class ReleaseReader:
 
 
 def check_kind(db: sqlite3.Connection, path: Path) -> None:
-    """Check that a database is a store of this version.
+    """Check that a database is a store of a version that can be read.
 
     Raises
     ------
@@ -114,5 +114,5 @@ def check_kind(db: sqlite3.Connection, path: Path) -> None:
     """
     (application,) = db.execute("PRAGMA application_id").fetchone()
     (version,) = db.execute("PRAGMA user_version").fetchone()
-    if (application, version) != (APPLICATION_ID, VERSION):
+    if application != APPLICATION_ID or version not in READABLE:
         raise store_error(path, "is not a store of records of this version")

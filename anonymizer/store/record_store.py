@@ -16,15 +16,20 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import label_of
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.records.store_port import (
-    DIGEST_BYTES,
-    MOST_RECENT,
     ClosedWindow,
     PartRow,
     Recalled,
     Taken,
     Waiting,
 )
-from anonymizer.store.sqlite_file import open_file, store_error
+from anonymizer.store.sqlite_file import (
+    create_parts_table,
+    erase_log,
+    open_file,
+    open_windows,
+    parts_table,
+    store_error,
+)
 
 _VEHICLES_PER_QUERY = 500
 
@@ -32,7 +37,8 @@ _VEHICLES_PER_QUERY = 500
 class RecordStore:
     """A SQLite file; implements `anonymizer.pipeline.records.store_port.Store`.
 
-    Deleted data is overwritten with zeros, in the file and in its write-ahead log.
+    Deleted data is overwritten with zeros in the file, and its write-ahead log is emptied. Of a
+    closed window, the file has what is published, counts, and the histories of vehicles.
 
     Parameters
     ----------
@@ -53,8 +59,10 @@ class RecordStore:
         self._db, self._lock = open_file(path)
         self._id_of: dict[str, int] = {}
         with self._reading():
-            (self.secret,) = self._db.execute("SELECT value FROM secrets").fetchone()
-            self._batch, self._n_recent = self._recent_bounds()
+            (self.secret,) = self._db.execute(
+                "SELECT value FROM secrets WHERE name = 'key'"
+            ).fetchone()
+        self._log_has_erased_data = False
 
     def close(self) -> None:
         """Close the file. A second call has no effect."""
@@ -86,6 +94,7 @@ class RecordStore:
                     "UPDATE streams SET shape = ?, newest = x'', closed_before = NULL WHERE id = ?",
                     (shape, known[0]),
                 )
+        self._erase_log()
         with self._reading():
             return self._recalled(stream, n_sources)
 
@@ -94,34 +103,23 @@ class RecordStore:
         with self._transaction():
             known = self._db.execute("SELECT id, name FROM streams").fetchall()
             kept = set(streams)
-            return sum(self._forget(id_) for id_, name in known if name not in kept)
+            n = sum(self._forget(id_) for id_, name in known if name not in kept)
+        self._erase_log()
+        return n
 
-    def recent(self) -> list[bytes]:
-        """Return the digests of the last accepted messages, oldest first."""
-        with self._reading():
-            rows = self._db.execute("SELECT digests FROM recent ORDER BY batch").fetchall()
-        joined = b"".join(row[0] for row in rows)
-        return [joined[i : i + DIGEST_BYTES] for i in range(0, len(joined), DIGEST_BYTES)]
-
-    def take(self, batches: Sequence[Taken], digests: bytes) -> None:
+    def take(self, batches: Sequence[Taken]) -> None:
         """Store the changes of a batch of messages; see `Store.take`."""
         with self._transaction():
             for taken in batches:
                 of = self._id_of[taken.stream]
-                self._db.executemany(
-                    "INSERT INTO parts VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    ((of, *part) for part in taken.parts),
-                )
-                self._db.executemany(
-                    "DELETE FROM parts WHERE stream = ? AND number = ?",
-                    ((of, number) for number in taken.replaced),
-                )
+                self._put_parts(of, taken)
                 self._db.execute(
                     "UPDATE streams SET newest = ?, closed_before = ? WHERE id = ?",
-                    (np.array(taken.newest, "<f8").tobytes(), taken.floor, of),
+                    (_packed(taken.newest), taken.floor, of),
                 )
                 self._account(of, taken.news)
-            self._remember(digests)
+        if self._log_has_erased_data:
+            self._erase_log()
 
     def memories(self, stream: str, vehicles: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return the stored histories of vehicles; see `Store.memories`."""
@@ -168,18 +166,14 @@ class RecordStore:
             self._db.execute(
                 "DELETE FROM vehicles WHERE stream = ? AND seen < ?", (of, closed.forget_before)
             )
+            self._db.execute(f'DROP TABLE IF EXISTS "{parts_table(of, window)}"')
             self._db.execute(
-                "DELETE FROM parts WHERE stream = ? AND window = ?", (of, closed.window)
-            )
-            self._db.execute(
-                "UPDATE streams SET closed_before = ?, next_message = ? WHERE id = ?",
-                (closed.floor, closed.next_message, of),
+                "UPDATE streams SET newest = ?, closed_before = ?, next_message = ? WHERE id = ?",
+                (_packed(closed.newest), closed.floor, closed.next_message, of),
             )
             self._account(of, closed.news)
             self._purge(closed.at - self._keep_published_s)
-        with self._reading():
-            # The log still has the data that was erased from the file.
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        self._erase_log()
 
     def waiting(self, *, limit: int) -> list[Waiting]:
         """Return the classes that wait to be published, oldest first."""
@@ -236,9 +230,6 @@ class RecordStore:
         ).fetchone()
         self._id_of[stream] = of
         counts = self._db.execute("SELECT outcome, n FROM accounts WHERE stream = ?", (of,))
-        parts = self._db.execute(
-            "SELECT number, window, vehicle, source, ts, cells FROM parts WHERE stream = ?", (of,)
-        )
         n_waiting, n_unpublished = self._db.execute(
             "SELECT count(*), coalesce(sum(n_parts), 0) FROM classes"
             " WHERE published_at IS NULL AND stream = ?",
@@ -251,7 +242,7 @@ class RecordStore:
         return Recalled(
             newest=times or [float("-inf")] * n_sources,
             floor=floor,
-            parts=[PartRow(*row) for row in parts],
+            parts=self._parts(of),
             counts=dict(counts.fetchall()),
             n_waiting=n_waiting,
             n_unpublished=n_unpublished,
@@ -261,7 +252,11 @@ class RecordStore:
 
     def _forget(self, of: int) -> int:
         """Erase the raw parts of a stream and the histories of its vehicles; return the parts."""
-        n = self._db.execute("DELETE FROM parts WHERE stream = ?", (of,)).rowcount
+        n = 0
+        for window in open_windows(self._db, of):
+            table = parts_table(of, window)
+            n += self._db.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0]  # noqa: S608
+            self._db.execute(f'DROP TABLE "{table}"')
         self._db.execute("DELETE FROM vehicles WHERE stream = ?", (of,))
         self._account(of, {label_of(Outcome.SUPPRESSED__REDECLARED): n})
         return n
@@ -280,25 +275,34 @@ class RecordStore:
             ((of, outcome, n) for outcome, n in news.items()),
         )
 
-    def _remember(self, digests: bytes) -> None:
-        if digests:
-            self._batch += 1
-            self._n_recent += len(digests) // DIGEST_BYTES
-            self._db.execute("INSERT INTO recent VALUES (?, ?)", (self._batch, digests))
-        while self._n_recent > MOST_RECENT:
-            oldest, n_bytes = self._db.execute(
-                "SELECT batch, length(digests) FROM recent ORDER BY batch LIMIT 1"
-            ).fetchone()
-            if self._n_recent - n_bytes // DIGEST_BYTES < MOST_RECENT:
-                return
-            self._db.execute("DELETE FROM recent WHERE batch = ?", (oldest,))
-            self._n_recent -= n_bytes // DIGEST_BYTES
+    def _put_parts(self, of: int, taken: Taken) -> None:
+        rows: dict[int, list[PartRow]] = {}
+        for part in taken.parts:
+            rows.setdefault(part.window, []).append(part)
+        for window, parts in rows.items():
+            table = create_parts_table(self._db, of, window)
+            self._db.executemany(
+                f'INSERT INTO "{table}" VALUES (?, ?, ?, ?, ?)',  # noqa: S608  two numbers
+                ((p.number, p.vehicle, p.source, p.ts, p.cells) for p in parts),
+            )
+        for window, number in taken.replaced:
+            table = parts_table(of, window)
+            self._db.execute(f'DELETE FROM "{table}" WHERE number = ?', (number,))  # noqa: S608
 
-    def _recent_bounds(self) -> tuple[int, int]:
-        newest, n_bytes = self._db.execute(
-            "SELECT coalesce(max(batch), 0), coalesce(sum(length(digests)), 0) FROM recent"
-        ).fetchone()
-        return newest, n_bytes // DIGEST_BYTES
+    def _parts(self, of: int) -> list[PartRow]:
+        """Return the parts of the open windows of a stream, in the order of their arrival."""
+        rows = [
+            PartRow(number, window, *rest)
+            for window in open_windows(self._db, of)
+            for number, *rest in self._db.execute(
+                f'SELECT number, vehicle, source, ts, cells FROM "{parts_table(of, window)}"'  # noqa: S608
+            )
+        ]
+        return sorted(rows, key=lambda part: part.number)
+
+    def _erase_log(self) -> None:
+        with self._reading():
+            self._log_has_erased_data = not erase_log(self._db)
 
     def _purge(self, before: float) -> None:
         # Whole windows only: a query with a larger k would have a different answer for a part.
@@ -333,3 +337,7 @@ class RecordStore:
             yield
         except sqlite3.Error as error:
             raise store_error(self._path, f"cannot be used: {error}") from None
+
+
+def _packed(newest: Sequence[float]) -> bytes:
+    return np.array(newest, "<f8").tobytes()

@@ -12,7 +12,9 @@ from pathlib import Path
 from anonymizer.errors import SettingsError
 
 APPLICATION_ID = 0x616E7265
-VERSION = 1
+VERSION = 2
+READABLE = (1, VERSION)
+"""Versions whose published windows can be read; a gateway turns an older file into the newest."""
 _KEY_BYTES = 32
 _MODE = 0o600
 
@@ -23,7 +25,8 @@ CREATE TABLE streams (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
     shape TEXT NOT NULL,
-    newest BLOB NOT NULL,            -- newest event time of each source, float64
+    newest BLOB NOT NULL,            -- newest event time of each source, float64; in a closed
+                                     -- window, only the end of that window
     closed_before INTEGER,           -- windows before this one take nothing more
     next_message INTEGER NOT NULL
 );
@@ -34,24 +37,6 @@ CREATE TABLE accounts (
     n INTEGER NOT NULL,
     PRIMARY KEY (stream, outcome)
 ) WITHOUT ROWID;
-
--- Raw parts, until their window closes. A vehicle is a keyed digest of its id. Rows are stored in
--- the order of arrival: in any other order each of them would cost a page.
-CREATE TABLE parts (
-    stream INTEGER NOT NULL,
-    number INTEGER NOT NULL,
-    window INTEGER NOT NULL,
-    vehicle BLOB NOT NULL,
-    source INTEGER NOT NULL,
-    ts REAL NOT NULL,
-    cells BLOB NOT NULL,             -- codes, int32
-    PRIMARY KEY (stream, number)
-) WITHOUT ROWID;
-CREATE INDEX open ON parts (stream, window);
-
--- Digests of the last messages: a broker delivers a message again if it missed our
--- acknowledgement.
-CREATE TABLE recent (batch INTEGER PRIMARY KEY, digests BLOB NOT NULL);
 
 CREATE TABLE windows (
     stream INTEGER NOT NULL,
@@ -86,6 +71,47 @@ CREATE TABLE vehicles (
 ) WITHOUT ROWID;
 CREATE INDEX unseen ON vehicles (stream, seen);
 """
+
+# Raw parts, in a table for each open window. A vehicle is a keyed digest of its id; `cells` are
+# codes, int32. Dropping a table overwrites every page of it. Deleting rows does not: SQLite leaves
+# copies of rows on pages that other rows still use, even with `secure_delete`.
+_PARTS = """
+CREATE TABLE IF NOT EXISTS "{table}" (
+    number INTEGER PRIMARY KEY,
+    vehicle BLOB NOT NULL,
+    source INTEGER NOT NULL,
+    ts REAL NOT NULL,
+    cells BLOB NOT NULL
+)
+"""
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'parts [0-9]*'"
+
+
+def parts_table(stream: int, window: int) -> str:
+    """Return the name of the table with the parts of an open window."""
+    return f"parts {stream} {window}"
+
+
+def create_parts_table(connection: sqlite3.Connection, stream: int, window: int) -> str:
+    """Create the table of a window if it does not exist; return its name."""
+    table = parts_table(stream, window)
+    connection.execute(_PARTS.format(table=table))
+    return table
+
+
+def open_windows(connection: sqlite3.Connection, stream: int) -> list[int]:
+    """Return the windows of a stream that have a table of parts."""
+    tables = (name.split() for (name,) in connection.execute(_TABLES))
+    return [int(window) for _, of, window in tables if int(of) == stream]
+
+
+def erase_log(connection: sqlite3.Connection) -> bool:
+    """Empty the write-ahead log, which has copies of erased data; return whether it is empty.
+
+    It is not while another process reads the file for longer than the time-out of SQLite.
+    """
+    (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    return not busy
 
 
 def open_file(path: Path) -> tuple[sqlite3.Connection, int]:
@@ -172,8 +198,31 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute("COMMIT")
     elif application != APPLICATION_ID:
         raise store_error(path, "is not a store of records")
+    elif version == 1:
+        _forget_digests(connection)
     elif version != VERSION:
         raise store_error(path, f"has version {version}; this gateway reads version {VERSION}")
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
         raise store_error(path, "is damaged")
+    erase_log(connection)  # after a crash it may have parts of windows that were closed
+
+
+def _forget_digests(connection: sqlite3.Connection) -> None:
+    """Turn a file of version 1 into one of version 2.
+
+    Version 1 had digests of messages beside their key, and the parts of all windows in one table.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    windows = connection.execute("SELECT DISTINCT stream, window FROM parts").fetchall()
+    for stream, window in windows:
+        table = create_parts_table(connection, stream, window)
+        connection.execute(
+            f'INSERT INTO "{table}" SELECT number, vehicle, source, ts, cells'  # noqa: S608  numbers
+            " FROM parts WHERE stream = ? AND window = ?",
+            (stream, window),
+        )
+    connection.execute("DROP TABLE parts")
+    connection.execute("DROP TABLE recent")
+    connection.execute("PRAGMA user_version=2")
+    connection.execute("COMMIT")

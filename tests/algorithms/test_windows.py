@@ -155,12 +155,39 @@ def test_a_restart_changes_nothing_that_is_stored() -> None:
     for source, ts in ((0, 1), (1, 2), (0, 7), (1, 6), (1, 12)):
         before.place(source, ts, now=FAR, at_s=0)
     assert before.due(at_s=0) == [0]
-    after = Windows(rule(), before.newest, at_s=50, floor=before.floor, opened=[1, 2])
+    after = Windows(rule(), before.newest_open, at_s=50, floor=before.floor, opened=[1, 2])
     for windows in (before, after):
         assert windows.place(0, 3, now=FAR, at_s=50) == (0, Outcome.LATE)
         assert windows.place(0, 11, now=FAR, at_s=50) == (2, Outcome.HELD)
         assert windows.due(at_s=50) == [1]
         assert windows.n_open == 1
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60).map(float)), max_size=60),
+    st.integers(1, 9),
+    st.integers(0, 9),
+    st.integers(0, 60),
+)
+def test_a_restart_without_times_of_closed_windows_changes_no_outcome(
+    parts: list["Part"], length_s: int, lateness_s: int, restart: int
+) -> None:
+    windows = Windows(
+        WindowRule(length_s=length_s, lateness_s=lateness_s, max_open=100), [-inf] * 3, at_s=0
+    )
+    again = windows
+    for i, (source, ts) in enumerate(parts):
+        if i == restart:
+            opened = [*windows._open, *windows._closed]
+            assert all(ts == -inf or ts >= windows.floor * length_s for ts in windows.newest_open)
+            again = Windows(
+                windows.rule, windows.newest_open, at_s=0, floor=windows.floor, opened=opened
+            )
+        placed = windows.place(source, ts, now=FAR, at_s=0)
+        if again is not windows:
+            assert again.place(source, ts, now=FAR, at_s=0) == placed
+            assert again.floor == windows.floor
+            assert again.newest_open == windows.newest_open
 
 
 Part = tuple[int, float]

@@ -106,7 +106,7 @@ def test_a_file_that_is_not_a_store_is_refused_in_one_line(tmp_path: Path) -> No
 def test_a_copy_made_while_the_gateway_writes_contains_published_data_only(
     store: RecordStore, path: Path, tmp_path: Path
 ) -> None:
-    store.take([taken(part(1, window=9))], b"")
+    store.take([taken(part(1, window=9))])
     release(store, 7, b"payload-of-7")
     publish(store)
     release(store, 8, b"payload-of-8")
@@ -129,7 +129,7 @@ def test_a_copy_made_while_the_gateway_writes_contains_published_data_only(
 def test_a_copy_of_everything_continues_where_the_store_was(
     store: RecordStore, path: Path, tmp_path: Path
 ) -> None:
-    store.take([taken(part(1, window=9))], b"")
+    store.take([taken(part(1, window=9))])
     copy = tmp_path / "copy.sqlite"
     back_up(path, copy, everything=True)
     again = RecordStore(copy, keep_published_s=100)

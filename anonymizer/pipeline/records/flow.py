@@ -5,7 +5,6 @@ follows it. All methods must be called from one thread at a time, except `Record
 """
 
 import hashlib
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,8 +17,6 @@ from anonymizer.pipeline.records.inbox import Arrived
 from anonymizer.pipeline.records.join import Joined
 from anonymizer.pipeline.records.multisource_model import seed_of
 from anonymizer.pipeline.records.store_port import (
-    DIGEST_BYTES,
-    MOST_RECENT,
     ClosedWindow,
     Store,
     Taken,
@@ -31,6 +28,45 @@ from anonymizer.settings import LimitSettings
 
 UNMATCHED = ""
 """Name of the accounts of messages that belong to no stream."""
+MOST_RECENT = 65_536
+"""Most messages that a client can have in flight."""
+_DIGEST_BYTES = 16
+
+
+class RecentMessages:
+    """Recognizes messages that the broker delivers again because it missed an acknowledgement.
+
+    It remembers the last `MOST_RECENT` messages at least, and twice as many at most, in memory
+    only: whoever has digests and their key can try out what the messages said. After a restart, a
+    repeated part of an open window is recognized by the join, and one of a closed window is late.
+
+    Parameters
+    ----------
+    secret
+        Key of the digests.
+    """
+
+    def __init__(self, *, secret: bytes) -> None:
+        self._secret = secret
+        self._now: set[bytes] = set()
+        self._before: set[bytes] = set()
+
+    @property
+    def n_remembered(self) -> int:
+        """Number of messages that it would recognize."""
+        return len(self._now) + len(self._before)
+
+    def repeats(self, delivery: Delivery) -> bool:
+        """Return whether a message repeats a recent one, and remember it."""
+        digest = hashlib.blake2b(delivery.payload, digest_size=_DIGEST_BYTES, key=self._secret)
+        digest.update(delivery.topic.encode())
+        this = digest.digest()
+        if this in self._now or this in self._before:
+            return True
+        if len(self._now) >= MOST_RECENT:
+            self._before, self._now = self._now, set()
+        self._now.add(this)
+        return False
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -77,8 +113,7 @@ class RecordFlow:
             secret=store.secret,
             max_id_chars=limits.max_device_id_chars,
         )
-        self._recent = deque(store.recent())
-        self._is_recent = set(self._recent)
+        self._recent = RecentMessages(secret=store.secret)
 
     @property
     def n_due(self) -> int:
@@ -99,25 +134,18 @@ class RecordFlow:
             The wall clock in unix seconds, and the seconds of a monotonic clock.
         """
         receipts: list[int] = []
-        digests = bytearray()
         for delivery in arrived.deliveries:
             if delivery.receipt:
                 receipts.append(delivery.receipt)
-                digest = self._digest(delivery)
-                if digest in self._is_recent:
+                if self._recent.repeats(delivery):
                     self._settle(self.stream_of(delivery.topic), Outcome.DUPLICATE)
                     continue
-                self._is_recent.add(digest)
-                self._recent.append(digest)
-                digests += digest
             self._place(delivery, now=now, at_s=at_s)
         for stream, n in arrived.refused.items():
             self._settle(stream, Outcome.SUPPRESSED__OVERLOAD, n)
         taken = [state.taken() for state in self.states]
         unmatched = Taken(UNMATCHED, (), (), (), None, self.unmatched.news())
-        self._store.take([t for t in (*taken, unmatched) if t.news], bytes(digests))
-        while len(self._recent) > MOST_RECENT:
-            self._is_recent.discard(self._recent.popleft())
+        self._store.take([t for t in (*taken, unmatched) if t.news])
         return receipts
 
     def due(self, *, at_s: float) -> list[Due]:
@@ -173,6 +201,7 @@ class RecordFlow:
                 n_parts=closing.n_parts,
                 memory=closing.memory,
                 forget_before=due.window - settings.forget_after,
+                newest=state.windows.newest_open,
                 floor=state.windows.floor,
                 news=state.accounts.news(),
                 next_message=state.next_message,
@@ -214,8 +243,3 @@ class RecordFlow:
         accounts = self.unmatched if stream < 0 else self.states[stream].accounts
         accounts.receive(n)
         accounts.settle(outcome, n)
-
-    def _digest(self, delivery: Delivery) -> bytes:
-        digest = hashlib.blake2b(delivery.payload, digest_size=DIGEST_BYTES, key=self._store.secret)
-        digest.update(delivery.topic.encode())
-        return digest.digest()

@@ -10,10 +10,6 @@ from typing import NamedTuple, Protocol
 
 from anonymizer.pipeline.ports import Outgoing
 
-MOST_RECENT = 65_536
-"""Number of messages whose digests are kept: a client cannot have more in flight."""
-DIGEST_BYTES = 8
-
 
 class PartRow(NamedTuple):
     """The newest part of one source of one vehicle in one window.
@@ -49,7 +45,7 @@ class Recalled:
     Attributes
     ----------
     newest
-        Newest event time of each source, -inf for none.
+        Newest event time of each source, -inf for none; see `Windows.newest_open`.
     floor
         Windows before this one are closed; None: no window is closed.
     parts
@@ -78,12 +74,13 @@ class Recalled:
 class Taken:
     """The changes to one stream by a batch of messages.
 
-    `replaced` has the numbers of parts that newer ones replace; `news` is added to the accounts.
+    `replaced` has the window and number of each part that a newer one replaces; `news` is added to
+    the accounts.
     """
 
     stream: str
     parts: Iterable[PartRow]
-    replaced: Sequence[int]
+    replaced: Sequence[tuple[int, int]]
     newest: Sequence[float]
     floor: int | None
     news: Mapping[str, int]
@@ -109,7 +106,7 @@ class ClosedWindow:
         Vehicles that were not published since this window are forgotten.
     news
         Counts to add to the accounts.
-    floor, next_message
+    newest, floor, next_message
         As in `Recalled`, after the window is closed.
     summary
         Sizes and measures of the window; no value of a record.
@@ -124,6 +121,7 @@ class ClosedWindow:
     n_parts: Sequence[int]
     memory: Mapping[bytes, bytes]
     forget_before: int
+    newest: Sequence[float]
     floor: int
     news: Mapping[str, int]
     next_message: int
@@ -144,17 +142,14 @@ class Store(Protocol):
         they are erased and settled as redeclared.
         """
 
-    def recent(self) -> Sequence[bytes]:
-        """Return the digests of the last accepted messages, oldest first."""
-
-    def take(self, batches: Sequence[Taken], digests: bytes) -> None:
-        """Store the changes of a batch of messages, and the digests of the messages."""
+    def take(self, batches: Sequence[Taken]) -> None:
+        """Store the changes of a batch of messages."""
 
     def memories(self, stream: str, vehicles: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return the histories of vehicles, by key; unknown vehicles are left out."""
 
     def close_window(self, closed: ClosedWindow) -> None:
-        """Close a window and erase its parts."""
+        """Close a window and erase its parts, so that nothing of them is left on the disk."""
 
     def waiting(self, *, limit: int) -> list[Waiting]:
         """Return the classes that wait to be published, oldest first."""

@@ -63,7 +63,7 @@ class StreamState:
         self._n_closing = 0
         self._limits = limits
         self._added: dict[int, PartRow] = {}
-        self._replaced: list[int] = []
+        self._replaced: list[tuple[int, int]] = []
         self._next_part = max((part.number for part in stored.parts), default=0) + 1
         self.records = OpenRecords(
             n_sources=len(settings.sources),
@@ -102,7 +102,7 @@ class StreamState:
             self._added[row.number] = row
             self._next_part += 1
             if gone and self._added.pop(gone, None) is None:
-                self._replaced.append(gone)
+                self._replaced.append((window, gone))
         return outcome
 
     def taken(self) -> Taken:
@@ -114,7 +114,7 @@ class StreamState:
             self.stream.settings.name,
             added.values(),
             replaced,
-            self.windows.newest,
+            self.windows.newest_open,
             None if floor == NEVER else floor,
             self.accounts.news(),
         )

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from anonymizer.pipeline.records.anonymize_window import warm_up
 from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
+from anonymizer.store.sqlite_file import open_windows, parts_table
 from tests.pipeline.records.made import FLEET, Sent, stream
 
 
@@ -68,10 +70,13 @@ def stored_accounts(store: Path) -> dict[str, int]:
 
 def stored_parts(store: Path) -> int:
     """Count the raw parts."""
-    with sqlite3.connect(store) as db:
-        (n,) = db.execute("SELECT count(*) FROM parts").fetchone()
-    db.close()
-    return int(n)
+    with closing(sqlite3.connect(store)) as db:
+        streams = db.execute("SELECT id FROM streams").fetchall()
+        return sum(
+            db.execute(f'SELECT count(*) FROM "{parts_table(stream, window)}"').fetchone()[0]  # noqa: S608
+            for (stream,) in streams
+            for window in open_windows(db, stream)
+        )
 
 
 def assert_each_window_has_one_partition(messages: Iterable[bytes]) -> dict[float, list[Any]]:

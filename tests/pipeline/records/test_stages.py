@@ -199,7 +199,7 @@ async def test_a_backlog_is_received_no_faster_than_windows_are_closed(world: Wo
 
 async def send_to_a_broken_store(world: World) -> None:
     async with world.running():
-        world.rig.store._db.execute("DROP TABLE parts")
+        world.rig.store._db.execute("DROP TABLE accounts")
         world.send(list(traffic(n_vehicles=2, n_windows=1, seed=1)))
         await asyncio.Event().wait()
 

@@ -1,0 +1,78 @@
+"""Brute force on the store: what its file reveals of closed windows to somebody with the key."""
+
+import hashlib
+import itertools
+import sqlite3
+import struct
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from anonymizer.pipeline.records.topics import RecordRouter
+from anonymizer.settings import LimitSettings
+from tests.pipeline.records.made import FLEET, Sent
+from tests.pipeline.records.support import Rig
+
+VEHICLES = [f"v{i:02}" for i in range(20)]
+AGES = range(20, 50)
+TIMES = range(60)
+ONE_SOURCE: dict[str, Any] = {
+    "sources": [source for source in FLEET["sources"] if source["name"] == "profile"],
+    "attributes": [attribute for attribute in FLEET["attributes"] if attribute["name"] == "age"],
+}
+
+
+def sent(window: int) -> list[Sent]:
+    """Return one part of each vehicle."""
+    return [
+        Sent(v, "profile", window * 60.0 + (7 * i + window) % 60, {"age": 20 + (11 * i) % 30})
+        for i, v in enumerate(VEHICLES)
+    ]
+
+
+def on_disk(path: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+
+
+def traces(secret: bytes, part: Sent, key_of: RecordRouter) -> Iterator[bytes]:
+    """Yield what a store could have kept of a part: digests in several forms, its key, its time."""
+    topic, payload = part.topic.encode(), part.payload
+    for size, content in itertools.product((8, 16), (payload + topic, topic + payload, payload)):
+        yield hashlib.blake2b(content, digest_size=size, key=secret).digest()
+    route = key_of.route(part.topic)
+    assert route is not None
+    yield route.vehicle
+    yield from (struct.pack(order, part.ts) for order in ("<d", ">d"))
+
+
+def recovered(path: Path, rig: Rig, window: int) -> int:
+    """Return for how many vehicles some candidate is found in the files, with the key in hand."""
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        (secret,) = db.execute("SELECT value FROM secrets WHERE name = 'key'").fetchone()
+    content = on_disk(path)
+    pieces = {content[i : i + 8] for i in range(len(content) - 7)}
+    key_of = RecordRouter(
+        [rig.stream.settings], secret=secret, max_id_chars=LimitSettings().max_device_id_chars
+    )
+    found = set()
+    for vehicle, age, second in itertools.product(VEHICLES, AGES, TIMES):
+        part = Sent(vehicle, "profile", window * 60.0 + second, {"age": age})
+        if any(trace[:8] in pieces and trace in content for trace in traces(secret, part, key_of)):
+            found.add(vehicle)
+    return len(found)
+
+
+def test_no_record_of_a_closed_window_can_be_recovered_with_the_key(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, **ONE_SOURCE)
+    rig.take(*sent(1))
+    assert recovered(rig.path, rig, 1) == 20  # an open window has to be there
+    rig.close(silent=True)
+    assert recovered(rig.path, rig, 1) == 0
+    rig.take(*(Sent(f"other{i}", "profile", 130.0 + i, {"age": 30}) for i in range(9)))
+    assert recovered(rig.path, rig, 1) == 0
+    assert rig.publish()
+    rig.crash()
+    assert recovered(rig.path, rig, 1) == 0
+    rig.store.close()
+    assert recovered(rig.path, rig, 1) == 0
