@@ -1,8 +1,9 @@
 """Base class of all tables of the settings file, and the types that several tables share."""
 
+from ipaddress import ip_network
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 
 class Group(BaseModel):
@@ -26,3 +27,17 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 OutputTopic = Annotated[str, Field(min_length=1, pattern=r"^[^+#\x00]+$")]
 """MQTT topic without wildcards."""
 Qos = Literal[0, 1]
+HostName = Annotated[str, Field(pattern=r"^(\*|[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252}[A-Za-z0-9_])?)$")]
+"""Name of a host, without a port; `*` stands for any."""
+
+
+def _is_range(text: str) -> str:
+    try:
+        ip_network(text)
+    except ValueError:
+        raise ValueError("must be an IP address or a network, such as 10.0.0.0/24") from None
+    return text
+
+
+AddressRange = Annotated[str, AfterValidator(_is_range)]
+"""An IP address, or a network in CIDR notation without host bits."""

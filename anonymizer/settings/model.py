@@ -14,9 +14,11 @@ from pydantic import AfterValidator, Field, SecretStr, field_validator, model_va
 from anonymizer.algorithms.positions.readings import SAFE_STATISTICS, ReadingAttribute
 from anonymizer.codecs import CODECS
 from anonymizer.settings.base import (
+    AddressRange,
     AtLeastOne,
     FieldName,
     Group,
+    HostName,
     NotNegative,
     OutputTopic,
     Positive,
@@ -335,6 +337,12 @@ class HttpSettings(Group):
     """A file whose first line is the token. None: `token` is used."""
     requests_per_minute: AtLeastOne | None = 300
     """Requests that the API accepts from one address. None: no limit."""
+    trusted_proxies: tuple[AddressRange, ...] = ()
+    """Addresses (`10.0.0.7`) or networks (`10.0.0.0/24`) of reverse proxies. Only requests that
+    come from them are attributed to the address in `X-Forwarded-For`."""
+    allowed_hosts: tuple[HostName, ...] = ()
+    """Names under which clients reach the gateway, without a port. Other names in a request are
+    refused (421), except `localhost`, `host` and any IP address. `*`: every name is accepted."""
     toll_stream: str | None = None
     """Name of the stream behind the toll API. None: the first suitable one."""
     map: bool = True

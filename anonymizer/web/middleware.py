@@ -1,4 +1,7 @@
-"""ASGI middleware: a limit for the size of request bodies, and security headers for responses."""
+"""ASGI middleware: which requests are accepted, and security headers for responses."""
+
+from collections.abc import Container, Iterable
+from ipaddress import ip_address
 
 from starlette.datastructures import MutableHeaders
 from starlette.responses import PlainTextResponse
@@ -41,6 +44,91 @@ class BodyLimit:
         if int(headers.get(b"content-length", b"0")) > self._most_bytes:
             return PlainTextResponse("the body is too large", 413, close)
         return None
+
+
+class HostCheck:
+    """Rejects requests that address the server by a name that is not its own.
+
+    A page of another site can make a browser send requests here by resolving the site's name to
+    this address (DNS rebinding). Such requests have that name in their `Host` header. They never
+    have an address there, so any address is accepted.
+
+    Parameters
+    ----------
+    app
+        The application that receives the other requests.
+    names
+        Names of the server besides `localhost`; `*` stands for any name.
+    """
+
+    def __init__(self, app: ASGIApp, *, names: Iterable[str]) -> None:
+        self._app = app
+        self._names = {"localhost", *(name.lower() for name in names)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] == "http" and not self._accepts(dict(scope["headers"]).get(b"host")):
+            answer = PlainTextResponse("this host name is not in http.allowed_hosts", 421)
+            await answer(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    def _accepts(self, header: bytes | None) -> bool:
+        if header is None or "*" in self._names:  # no browser leaves the header out
+            return True
+        name = host_name(header.decode("latin-1"))
+        return name in self._names or _is_address(name)
+
+
+def host_name(header: str) -> str:
+    """Return the name or address in a `Host` header, without its port and in lower case."""
+    if header.startswith("["):
+        return header[1:].partition("]")[0].lower()
+    return header.partition(":")[0].rstrip(".").lower()
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+class RequestLimit:
+    """Rejects requests while too many others are in progress.
+
+    Parameters
+    ----------
+    app
+        The application that receives the other requests.
+    most
+        The largest number of requests in progress.
+    exempt
+        Paths whose requests are always accepted and do not count.
+    """
+
+    def __init__(self, app: ASGIApp, *, most: int, exempt: Container[str]) -> None:
+        self._app = app
+        self._most = most
+        self._exempt = exempt
+        self._n = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http" or scope["path"] in self._exempt:
+            await self._app(scope, receive, send)
+        elif self._n >= self._most:
+            answer = PlainTextResponse(
+                "too many requests are in progress", 503, {"Retry-After": "10"}
+            )
+            await answer(scope, receive, send)
+        else:
+            self._n += 1
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                self._n -= 1
 
 
 _HEADERS = {

@@ -4,8 +4,10 @@ It runs in the event loop of the caller and does not handle signals.
 """
 
 import asyncio
+import math
 import os
 import socket
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
@@ -18,16 +20,25 @@ from pydantic import BaseModel, Field
 from anonymizer import __version__
 from anonymizer.errors import SettingsError
 from anonymizer.settings import HttpSettings
-from anonymizer.web.middleware import BodyLimit, SecurityHeaders
+from anonymizer.web.auth import is_operator
+from anonymizer.web.connections import LIMITS, Limits, protocol
+from anonymizer.web.middleware import BodyLimit, HostCheck, RequestLimit, SecurityHeaders
 
 _GRACE_S = 1
 """Time for requests in progress when the gateway stops."""
-_MAX_CONNECTIONS = 256
-"""Each viewer of the map keeps one; further connections are answered with 503."""
+MAX_REQUESTS = 256
+"""Requests in progress; each viewer of the map is one. Further requests are answered with 503."""
+PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Paths that are answered whatever the number of requests in progress."""
+_METRICS_S = 1.0
+"""How long metrics are not computed again: a flood of scrapes must not delay a tick."""
 _MAX_HEAD_BYTES = 16_384
 """Size of the request line and the headers."""
 _IDLE_S = 5
 """Longest time between two requests on one connection."""
+
+
+_OPENMETRICS = "application/openmetrics-text"
 
 
 class _QuietServer(uvicorn.Server):
@@ -40,24 +51,39 @@ class _QuietServer(uvicorn.Server):
 class HttpServer:
     """Serves an application at the configured address.
 
+    Parameters
+    ----------
+    application
+        The application.
+    settings
+        Address, and the clients that are accepted.
+    limits
+        Limits of the connections.
+
     Attributes
     ----------
     url
         Address of the server, with the actual port.
     """
 
-    def __init__(self, application: FastAPI, settings: HttpSettings) -> None:
+    def __init__(
+        self, application: FastAPI, settings: HttpSettings, *, limits: Limits = LIMITS
+    ) -> None:
+        limited = RequestLimit(application, most=MAX_REQUESTS, exempt=PROBES)
+        named = HostCheck(limited, names=(settings.host, *settings.allowed_hosts))
         self._socket = _listen(settings)
         self.url = url_of(settings.host, self._socket.getsockname()[1])
         self._server = _QuietServer(
             uvicorn.Config(
-                BodyLimit(application),
+                BodyLimit(named),
                 log_config=None,
                 access_log=False,
                 lifespan="off",
                 timeout_graceful_shutdown=_GRACE_S,
-                http="h11",  # the implementation that bounds the head
-                limit_concurrency=_MAX_CONNECTIONS,
+                http=protocol(limits),  # based on h11, the implementation that bounds the head
+                ws="none",
+                proxy_headers=bool(settings.trusted_proxies),
+                forwarded_allow_ips=list(settings.trusted_proxies),
                 h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
                 timeout_keep_alive=_IDLE_S,
                 server_header=False,
@@ -103,15 +129,20 @@ def create_application(
     *,
     alive: Callable[[], list[str]],
     ready: Callable[[], list[str]],
+    exact: CollectorRegistry | None = None,
+    token: str | None = None,
     more: Sequence[APIRouter] = (),
     tiles_from: str | None = None,
+    monotonic: Callable[[], float] = time.monotonic,
 ) -> FastAPI:
     """Return the application.
 
     Parameters
     ----------
     registry
-        Metrics that `/metrics` exports.
+        Metrics that `/metrics` exports to anybody.
+    exact, token
+        Metrics that it exports to requests with this bearer token; None: there are none.
     alive, ready
         Return the reasons why the gateway is not alive (restart it) or not ready (send it no
         traffic), a few words each; empty if there are none.
@@ -119,6 +150,8 @@ def create_application(
         Further routes.
     tiles_from
         One further origin from which pages may load images. None: there is none.
+    monotonic
+        Returns the seconds of a monotonic clock.
     """
     application = FastAPI(title="anonymizer", version=__version__, docs_url=None, redoc_url=None)
     application.add_middleware(SecurityHeaders, tiles_from=tiles_from)
@@ -142,10 +175,25 @@ def create_application(
         """Whether the gateway can take traffic now."""
         return report(ready(), response)
 
+    computed: dict[tuple[str, bool], tuple[bytes, float]] = {}
+
     @application.get("/metrics", response_class=Response)
     async def metrics(request: Request) -> Response:
-        """Prometheus metrics, in the format that the scraper requests."""
-        encoder, content_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encoder(registry), media_type=content_type)
+        """Prometheus metrics of the last second, as text or in the OpenMetrics format.
+
+        Counts of positions are exact for the bearer of the token alone.
+        """
+        chosen = registry
+        if exact is not None and is_operator(request, token):
+            chosen = exact
+        # Two formats alone, whatever versions a scraper lists, so that it cannot evade the cache.
+        wanted = _OPENMETRICS if _OPENMETRICS in request.headers.get("accept", "") else ""
+        encoder, content_type = choose_encoder(wanted)
+        key = wanted, chosen is exact
+        content, at_s = computed.get(key, (b"", -math.inf))
+        if monotonic() - at_s >= _METRICS_S:
+            content = encoder(chosen)
+            computed[key] = content, monotonic()
+        return Response(content, media_type=content_type)
 
     return application

@@ -1,10 +1,12 @@
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
 import httpx
 import pytest
-from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
 from anonymizer import __version__
 from anonymizer.observe.metrics import FlowCollector, new_registry
@@ -71,6 +73,40 @@ async def test_metrics_are_text_unless_the_scraper_asks_for_openmetrics(site: Si
     assert answer.headers["content-type"].startswith("application/openmetrics-text")
     families = text_string_to_metric_families(answer.text)  # type: ignore[no-untyped-call]
     assert "anonymizer_positions" in {family.name for family in families}
+
+
+async def test_metrics_are_computed_once_a_second_whatever_format_is_asked_for() -> None:
+    now, scrapes = [100.0], []
+
+    class Counting(Collector):
+        def collect(self) -> Iterable[Metric]:
+            scrapes.append(now[0])
+            return [CounterMetricFamily("scrapes", "How many.", len(scrapes))]
+
+    registry = CollectorRegistry()
+    registry.register(Counting())
+    scrapes.clear()
+    application = create_application(registry, alive=list, ready=list, monotonic=lambda: now[0])
+    transport = httpx.ASGITransport(application)
+    async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
+
+        async def scrape(version: str) -> str:
+            accept = f"{version};q=0.5,text/plain;version=0.0.4;q=0.2,*/*;q=0.1"
+            answer = await client.get("/metrics", headers={"accept": accept})
+            assert answer.status_code == 200
+            return answer.text
+
+        for i in range(20):
+            assert "scrapes_total 1.0" in await scrape(f"text/plain;version=1.{i}.0")
+        for i in range(20):
+            text = await scrape(f"application/openmetrics-text;version=1.{i}.0")
+            assert "scrapes_total 2.0" in text
+            assert text.endswith("# EOF\n")
+        now[0] += 0.9
+        assert "scrapes_total 1.0" in await scrape("text/plain")
+        now[0] += 0.1
+        assert "scrapes_total 3.0" in await scrape("text/plain")
+    assert scrapes == [100.0, 100.0, 101.0]
 
 
 async def test_a_scrape_runs_on_the_loop_where_no_tick_can_be_half_done() -> None:

@@ -1,0 +1,116 @@
+"""Connections of the HTTP server: a new client finds a place, however many others are idle.
+
+A client that sends half a request, or does not read its answer, keeps a connection without keeping
+the server busy. Such a connection has a deadline, and beyond the largest number of connections the
+one that has waited for its client the longest is closed. Clients that send a whole request, as
+probes and scrapers do, are therefore always answered.
+"""
+
+import asyncio
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+
+class Limits(NamedTuple):
+    """Limits of the connections of a server.
+
+    Attributes
+    ----------
+    connections
+        Largest number of connections. It must exceed the number of requests that the application
+        accepts at a time, so that some connections always wait for their client.
+    request_s
+        Time for sending a request, from the start of the connection or the previous answer.
+    read_s
+        Longest time in which a client reads nothing of an answer that waits for it.
+    """
+
+    connections: int = 320
+    request_s: float = 10.0
+    read_s: float = 30.0
+
+
+LIMITS = Limits()
+
+
+def protocol(limits: Limits) -> type[asyncio.Protocol]:
+    """Return what `uvicorn.Config(http=...)` makes connections with."""
+    return cast("type[asyncio.Protocol]", partial(_Connection, limits=limits))
+
+
+def _turn(connection: "_Connection") -> tuple[bool, float]:
+    """Return the sort key of a waiting connection; the first makes room for another."""
+    return connection.is_unread, connection.since_s
+
+
+class _Connection(H11Protocol):
+    """One connection; `connections`, which it inherits, is the set of all of them."""
+
+    def __init__(self, *args: Any, limits: Limits, **kwargs: Any) -> None:  # noqa: ANN401  uvicorn's
+        super().__init__(*args, **kwargs)
+        self._limits = limits
+        self.since_s = 0.0
+        self._unread_bytes = 0
+        self._deadline: asyncio.TimerHandle | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is the client's turn: to send a request, or to read the answer."""
+        cycle = self.cycle
+        return cycle is None or cycle.response_complete or cycle.more_body or self.is_unread
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether the client leaves an answer unread."""
+        return self.flow.write_paused
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to wait for a request, and close another connection if there are too many."""
+        super().connection_made(cast("asyncio.Transport", transport))
+        self._wait(self._limits.request_s)
+        if len(self.connections) > self._limits.connections:
+            others = [c for c in self.connections if isinstance(c, _Connection) and c is not self]
+            longest = min((c for c in others if c.waits), key=_turn, default=self)
+            # At once, because several connections may begin before the loop calls connection_lost.
+            self.connections.discard(longest)
+            longest.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """Begin to wait for the next request, once the answer has been read."""
+        if not self.is_unread:
+            self._wait(self._limits.request_s)
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """Begin to wait for the client to read."""
+        super().pause_writing()
+        self._wait(self._limits.read_s)
+
+    def resume_writing(self) -> None:
+        """Begin to wait for the next request, if the answer is complete."""
+        super().resume_writing()
+        self._wait(self._limits.request_s)
+
+    def _wait(self, seconds: float) -> None:
+        self.since_s = self.loop.time()
+        self._unread_bytes = self.transport.get_write_buffer_size()
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = self.loop.call_later(seconds, self._give_up)
+
+    def _give_up(self) -> None:
+        if self.is_unread and self.transport.get_write_buffer_size() < self._unread_bytes:
+            since_s = self.since_s
+            self._wait(self._limits.read_s)
+            self.since_s = since_s  # a client that reads slowly keeps its turn in the queue
+        elif self.waits:
+            # Not `close`, which would wait for the client to read what is left.
+            self.transport.abort()
