@@ -20,7 +20,14 @@ from collections.abc import Sequence
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from anonymizer.codecs._fields import Stated, named_numbers, read, read_part, stated_fix
+from anonymizer.codecs._fields import (
+    Stated,
+    named_numbers,
+    read,
+    read_part,
+    stated_fix,
+    unix_s,
+)
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -60,6 +67,20 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
     """Decode one message. About 2 µs."""
     message = read(_MESSAGE, payload)
     return [message if isinstance(message, Outcome) else _fix_of(message)]
+
+
+def readings_of(payload: bytes) -> tuple[float | None, str | None, dict[str, float]] | None:
+    """Return time, device and readings of an uplink without a position; None if it is none."""
+    message = read(_MESSAGE, payload)
+    if isinstance(message, Outcome) or message.uplink_message is None or message.simulated:
+        return None
+    ids, uplink = message.end_device_ids, message.uplink_message
+    decoded = uplink.decoded_payload or {}
+    if _position_in(decoded) is not Outcome.INVALID__NOT_A_POSITION:
+        return None
+    time = message.received_at if uplink.received_at is None else uplink.received_at
+    device = None if ids is None else ids.device_id
+    return None if time is None else unix_s(time), device, named_numbers(decoded)
 
 
 def _fix_of(message: _Message) -> Fix | Outcome:

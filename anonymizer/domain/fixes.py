@@ -1,12 +1,16 @@
 """A fix: one decoded position, before it is located on the network."""
 
-from typing import overload
+from collections.abc import Mapping
+from typing import TypeAlias, overload
 
 import msgspec
 import numpy as np
 
 from anonymizer.domain.arrays import BoolArray, FloatArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
+
+Places: TypeAlias = Mapping[str, tuple[float, float]]
+"""Latitude and longitude of fixed devices, WGS84 degrees, by device id."""
 
 
 class Fix(msgspec.Struct, frozen=True, gc=False):
@@ -15,7 +19,8 @@ class Fix(msgspec.Struct, frozen=True, gc=False):
     Attributes
     ----------
     lat, lon
-        WGS84 degrees, finite, on the earth, and not 0, 0.
+        WGS84 degrees, finite, on the earth, and not 0, 0. Both are NaN if the payload states no
+        position, which only the codecs for registered devices accept (`codecs.placeless`).
     ts
         Unix seconds by the device's clock, or None if the message carries no time.
     device

@@ -1,10 +1,10 @@
 """Settings: everything an operator may set, and the file and environment it is read from."""
 
+from anonymizer.settings.inputs import FixedSettings, InputSettings
 from anonymizer.settings.model import (
     AdkaSettings,
     BrokerSettings,
     HttpSettings,
-    InputSettings,
     LimitSettings,
     LogSettings,
     NetworkSettings,
@@ -32,6 +32,7 @@ __all__ = [
     "AdkaSettings",
     "AttributeSettings",
     "BrokerSettings",
+    "FixedSettings",
     "HttpSettings",
     "InputSettings",
     "LimitSettings",

@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from anonymizer.algorithms.positions.readings import SAFE_STATISTICS, ReadingAttribute
-from anonymizer.codecs import CODECS
 from anonymizer.settings.base import (
     AddressRange,
     AtLeastOne,
@@ -24,6 +23,7 @@ from anonymizer.settings.base import (
     Positive,
     Qos,
 )
+from anonymizer.settings.inputs import FixedSettings, InputSettings
 from anonymizer.settings.protection import TripSettings, ZoneSettings
 from anonymizer.settings.streams import DeclaredStreams, StoreSettings
 
@@ -162,39 +162,6 @@ def _loopback(host: str | None) -> bool:
         return host == "localhost" or ip_address(host or "").is_loopback
     except ValueError:
         return False
-
-
-class InputSettings(Group):
-    """One subscription for raw positions."""
-
-    topic: str = "positions/{device}"
-    """Topic filter. `{device}` stands for the level that names the device (several are joined by
-    `/`); `+` and a final `#` match anything."""
-    codec: str = "native"
-    qos: Qos = 0
-    device_from: Literal["topic", "payload"] = "topic"
-    """Where the device id is taken from. A broker's ACL can enforce a topic; nothing can enforce
-    a payload."""
-
-    @field_validator("codec")
-    @classmethod
-    def _codec_is_known(cls, codec: str) -> str:
-        if codec not in CODECS:
-            raise ValueError(f"must be one of {', '.join(sorted(CODECS))}")
-        return codec
-
-    @model_validator(mode="after")
-    def _topic_is_a_filter(self) -> Self:
-        levels = self.topic.split("/")
-        for i, level in enumerate(levels):
-            whole = level in {"+", "{device}"} or (level == "#" and i == len(levels) - 1)
-            if not whole and re.search(r"[+#{}\x00]", level):
-                raise ValueError(f"topic: level {i + 1} is neither plain, +, {{device}} nor last #")
-        if not self.topic:
-            raise ValueError("topic: must not be empty")
-        if (self.device_from == "topic") != ("{device}" in levels):
-            raise ValueError('topic: {device} is needed, unless device_from = "payload"')
-        return self
 
 
 class OutputSettings(Group):
@@ -391,6 +358,7 @@ class Settings(Group):
     broker: BrokerSettings = BrokerSettings()
     inputs: tuple[InputSettings, ...] = (InputSettings(),)
     """May be empty if there are streams; then no network is needed either."""
+    fixed: FixedSettings = FixedSettings()
     output: OutputSettings = OutputSettings()
     tick: TickSettings = TickSettings()
     presence: PresenceSettings = PresenceSettings()

@@ -17,6 +17,7 @@ SECRET = "s3cret"  # noqa: S105  a word to look for
         ("adka", {"k_values": [2, 5, 10]}, "k_values must not rise"),
         ("adka", {"k_floor": 1}, "greater than or equal to 2"),
         ("presence", {"ttl_s": 59, "max_behind_s": 60}, "max_behind_s must not exceed ttl_s"),
+        ("fixed", {"ttl_s": 60, "epoch_s": 60}, "epoch_s must be below ttl_s"),
         ("broker", {"url": "http://broker"}, "must be mqtt://"),
         ("broker", {"url": "mqtt://"}, "must be mqtt://"),
         ("broker", {"url": "broker:1883"}, "must be mqtt://"),
@@ -79,8 +80,25 @@ def test_an_input_says_who_is_speaking_in_one_place(given: dict[str, str], said:
 
 
 @pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"publish": "public"}, "publish: only devices of kind"),
+        ({"registry": "sensors.csv"}, "registry: only devices of kind"),
+        ({"kind": "parked"}, "Input should be 'mobile' or 'fixed'"),
+    ],
+)
+def test_only_devices_that_are_said_to_stand_still_can_be_public_or_registered(
+    given: dict[str, str], said: str
+) -> None:
+    with pytest.raises(ValidationError, match=said):
+        Settings.model_validate({"inputs": [given]})
+
+
+@pytest.mark.parametrize(
     "tables",
     [
+        {"inputs": [{"kind": "fixed", "publish": "public", "registry": "sensors.csv"}]},
+        {"fixed": {"ttl_s": 10.0, "epoch_s": 5.0}},
         {"adka": {"density_steps": [], "k_values": [7]}},
         {"adka": {"k_values": [5, 5, 5]}},
         {"presence": {"ttl_s": 61, "max_behind_s": 61}},

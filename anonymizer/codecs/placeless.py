@@ -1,0 +1,94 @@
+"""Payloads without a position, from devices whose place a registry lists.
+
+`{"no2": 12}` is one: the numbers of an object, and those of an object `readings` in it, under their
+own names; `ts` and `device` as in the native format. Uplinks of The Things Network are read as by
+their own codec.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import nan
+
+from msgspec import Raw
+from msgspec.json import Decoder
+
+from anonymizer.codecs import ttn
+from anonymizer.codecs._fields import (
+    UNSTATED,
+    Codec,
+    DeviceId,
+    Stated,
+    number,
+    numbers_in,
+    parts_in,
+    read,
+)
+from anonymizer.domain.fixes import Fix
+from anonymizer.domain.outcomes import Outcome
+
+_NO_POSITION = frozenset(
+    {Outcome.INVALID__SCHEMA, Outcome.INVALID__NO_FIX, Outcome.INVALID__NOT_A_POSITION}
+)
+"""Why a codec refuses a payload that might only lack its position."""
+_NOT_READINGS = frozenset({"ts", "device", "lat", "lon", "readings"})
+
+
+class _Record(Stated):
+    ts: float | None = None
+    device: DeviceId | None = None
+    readings: Raw = UNSTATED
+    lat: float | None = None
+    lon: float | None = None
+
+
+_RECORD = Decoder(_Record)
+
+
+def or_placeless(name: str, codec: Codec) -> Codec:
+    """Return a codec that also accepts a message of readings alone; its fix has no place.
+
+    Parameters
+    ----------
+    name, codec
+        A codec, and its name in `CODECS`.
+    """
+    readings_of = _READERS.get(name, _readings_alone)
+
+    def decode(payload: bytes) -> Sequence[Fix | Outcome]:
+        fixes = codec(payload)
+        first = fixes[0]
+        if len(fixes) == 1 and not isinstance(first, Fix) and first in _NO_POSITION:
+            return [readings_of(payload) or first]
+        return fixes
+
+    return decode
+
+
+def _readings_alone(payload: bytes) -> Fix | None:
+    record = read(_RECORD, payload)
+    if isinstance(record, Outcome) or record.lat is not None or record.lon is not None:
+        return None
+    named = {
+        name: value
+        for name, part in parts_in(Raw(payload)).items()
+        if name not in _NOT_READINGS and (value := number(part)) is not None
+    }
+    named |= numbers_in(record.readings) or {}
+    device = None if record.device is None else str(record.device)
+    return _fix_without_place(record.ts, device, named)
+
+
+def _uplink_alone(payload: bytes) -> Fix | None:
+    uplink = ttn.readings_of(payload)
+    return None if uplink is None else _fix_without_place(*uplink)
+
+
+def _fix_without_place(
+    ts: float | None, device: str | None, readings: Mapping[str, float]
+) -> Fix | None:
+    """Return the fix, or None if there is nothing to publish of it, or an empty device id."""
+    if not readings or device == "":
+        return None
+    return Fix(nan, nan, ts, device, dict(readings))
+
+
+_READERS: dict[str, Callable[[bytes], Fix | None]] = {"ttn": _uplink_alone}
