@@ -1,0 +1,75 @@
+"""Admission: decoded positions with plausible times, of devices that have a slot in their table."""
+
+import numpy as np
+
+from anonymizer.algorithms.positions.operator import classify_time
+from anonymizer.domain.arrays import FloatArray, UInt8Array
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
+from anonymizer.pipeline.positions.decoding import Decoded, date_the_undated
+from anonymizer.pipeline.positions.group_readings import GroupReadings
+from anonymizer.pipeline.positions.trip_guard import Positions
+from anonymizer.settings import PresenceSettings
+
+
+def dated(
+    decoded: Decoded, presence: PresenceSettings, *, since: float, now: float
+) -> tuple[FloatArray, UInt8Array]:
+    """Return the time of each position, and `HELD` or why it is not plausible, shape (n,).
+
+    Parameters
+    ----------
+    decoded
+        Positions of one tick.
+    presence
+        Which times are plausible.
+    since, now
+        Unix seconds; positions without a time are given one between these, in order of arrival.
+    """
+    ts = date_the_undated(np.array(decoded.ts, np.float64), since=since, now=now)
+    return ts, classify_time(
+        ts, now, ahead_s=presence.max_ahead_s, behind_s=presence.max_behind_s
+    )
+
+
+def admit(
+    decoded: Decoded,
+    *,
+    presence: PresenceSettings,
+    devices: DeviceTable,
+    readings: GroupReadings,
+    ledger: Ledger,
+    since: float,
+    now: float,
+) -> Positions:
+    """Return the admitted positions, tagged with their arrival times, and note their readings.
+
+    Parameters
+    ----------
+    decoded, presence, since, now
+        As for `dated`.
+    devices, readings
+        Where the devices get their slots, and where the readings are noted.
+    ledger
+        Where the other positions are settled.
+    """
+    ts, outcome = dated(decoded, presence, since=since, now=now)
+    slot = np.full(len(ts), NO_SLOT, np.int32)
+    timely = np.flatnonzero(outcome == Outcome.HELD)
+    # Only accepted positions may take a slot: a rejected message must leave no trace.
+    slot[timely] = [devices.slot(decoded.device[i]) for i in timely.tolist()]
+    outcome[timely[slot[timely] == NO_SLOT]] = Outcome.SUPPRESSED__OVERLOAD
+    readings.note(
+        np.array(decoded.reading_row, np.int64),
+        np.array(decoded.reading_attribute, np.int64),
+        np.array(decoded.reading_value, np.float64),
+        slot=slot,
+        ts=ts,
+    )
+    kept = outcome == Outcome.HELD
+    ledger.settle_all(outcome[~kept])
+    lat, lon, at_s = (
+        np.array(column, np.float64)[kept] for column in (decoded.lat, decoded.lon, decoded.at_s)
+    )
+    return Positions(slot[kept], ts[kept], lat, lon, at_s)

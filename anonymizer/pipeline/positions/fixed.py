@@ -1,0 +1,291 @@
+"""Fixed devices: cloaked among each other, or published as public, but never company for others.
+
+A device that stands still is covered at the same nodes for as long as its group lives. Whoever
+subtracts what never changes is left with the members that move, so fixed devices have groups, a
+density map and a promise of their own.
+"""
+
+import math
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from anonymizer.algorithms.positions.protection import ZonedNetwork
+from anonymizer.algorithms.positions.readings import ReadingAttribute
+from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.domain.release import Release
+from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.devices import DeviceTable
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.admission import admit, dated
+from anonymizer.pipeline.positions.core import FlowCore
+from anonymizer.pipeline.positions.decoding import Decoded
+from anonymizer.pipeline.positions.encoding import ReleaseEncoder
+from anonymizer.pipeline.positions.tick_accounts import Carried
+from anonymizer.settings import Settings, TripSettings
+
+
+class TickPart(NamedTuple):
+    """The messages of some devices in a tick.
+
+    Attributes
+    ----------
+    messages
+        To be published.
+    message_of, at_s
+        Message that contains each position, and its monotonic arrival time, shape (n,).
+    n_direct
+        The first so many positions arrived in this tick; the others had waited for a group.
+    """
+
+    messages: list[Outgoing]
+    message_of: IntArray
+    at_s: FloatArray
+    n_direct: int
+
+
+def part_of(
+    messages: list[Outgoing], message_of_member: IntArray, release: Release, carried: Carried
+) -> TickPart:
+    """Return the messages of a release with the positions that they carry.
+
+    Parameters
+    ----------
+    messages, message_of_member
+        As returned by `ReleaseEncoder.encode`.
+    release, carried
+        The release, and the positions to be published with it, tagged with their arrival times.
+    """
+    n_slots = int(max(release.member.max(initial=-1), carried.slot.max(initial=-1))) + 1
+    message_of_slot = np.full(n_slots, -1, np.int64)
+    message_of_slot[release.member] = message_of_member
+    return TickPart(messages, message_of_slot[carried.slot], carried.tag, carried.n_direct)
+
+
+def joined(parts: Sequence[TickPart]) -> TickPart:
+    """Return all parts of a tick as one, with the positions that had waited at the end."""
+    if len(parts) == 1:
+        return parts[0]
+    before = np.cumsum([0, *(len(part.messages) for part in parts)])
+    message_of = [part.message_of + n for part, n in zip(parts, before.tolist(), strict=False)]
+    cut = [part.n_direct for part in parts]
+    return TickPart(
+        [message for part in parts for message in part.messages],
+        np.concatenate(
+            [of[:n] for of, n in zip(message_of, cut, strict=True)]
+            + [of[n:] for of, n in zip(message_of, cut, strict=True)]
+        ),
+        np.concatenate(
+            [part.at_s[: part.n_direct] for part in parts]
+            + [part.at_s[part.n_direct :] for part in parts]
+        ),
+        sum(cut),
+    )
+
+
+class FixedFlow:
+    """The fixed devices of all inputs.
+
+    Parameters
+    ----------
+    settings
+        The whole settings.
+    zoned
+        A network with coordinates, and its privacy zones.
+    ledger
+        Where positions are settled.
+    secret
+        Key of the pseudonyms of mobile devices; those of fixed devices have another, which
+        follows from it.
+    """
+
+    def __init__(
+        self, settings: Settings, zoned: ZonedNetwork, ledger: Ledger, *, secret: bytes
+    ) -> None:
+        key = blake2b(secret, digest_size=32, person=b"fixed").digest()
+        self._cloaked = (
+            _Cloaked(_for_fixed(settings), zoned, ledger, secret=key)
+            if any(i.kind == "fixed" and i.publish == "cloaked" for i in settings.inputs)
+            else None  # its operator would cost memory
+        )
+        self._public = _Public(settings, zoned, ledger)
+
+    @property
+    def n_held(self) -> int:
+        """Positions that wait for a group."""
+        return self._cloaked.core.n_held if self._cloaked else 0
+
+    @property
+    def n_devices(self) -> int:
+        """Cloaked devices present, on the graph or off it."""
+        return len(self._cloaked.devices) if self._cloaked else 0
+
+    @property
+    def n_clamped(self) -> IntArray:
+        """Readings outside their declared range, shape (attributes,)."""
+        cloaked = self._cloaked.core.readings.n_clamped if self._cloaked else 0
+        return self._public.n_clamped + cloaked
+
+    @property
+    def n_left_out(self) -> IntArray:
+        """Groups in which fewer than k members had a reading, shape (attributes,)."""
+        none = np.zeros_like(self._public.n_clamped)
+        return self._cloaked.core.readings.n_left_out if self._cloaked else none
+
+    def tick(
+        self, cloaked: Decoded, public: Decoded, *, since: float, now: float
+    ) -> list[TickPart]:
+        """Return what is published about the fixed devices in this tick.
+
+        Parameters
+        ----------
+        cloaked, public
+            Positions of the tick, by `publish` of their inputs.
+        since, now
+            Unix seconds between which the tick was open.
+        """
+        parts = [self._public.tick(public, since=since, now=now)]
+        if self._cloaked:
+            parts.append(self._cloaked.tick(cloaked, since=since, now=now))
+        return parts
+
+    def adopt(self, settings: Settings) -> None:
+        """Apply other settings, as far as they may change: see `settings.reload`."""
+        if self._cloaked:
+            self._cloaked.adopt(_for_fixed(settings))
+        self._public.presence = settings.presence
+
+    def close(self) -> None:
+        """Settle the positions that are held; after the last tick."""
+        if self._cloaked:
+            self._cloaked.core.close()
+
+
+def _for_fixed(settings: Settings) -> Settings:
+    """Return the settings of a flow of fixed devices alone, which make no trips."""
+    fixed = settings.fixed
+    return settings.model_copy(
+        update={
+            "presence": settings.presence.model_copy(update={"ttl_s": fixed.ttl_s}),
+            "session": settings.session.model_copy(update={"epoch_s": fixed.epoch_s}),
+            "trips": TripSettings(),
+        }
+    )
+
+
+class _Cloaked:
+    """Fixed devices that are hidden among each other."""
+
+    def __init__(
+        self, settings: Settings, zoned: ZonedNetwork, ledger: Ledger, *, secret: bytes
+    ) -> None:
+        self.core = FlowCore(settings, zoned, ledger)
+        self.devices = DeviceTable(secret=secret, max_devices=settings.presence.max_devices)
+        self._presence = settings.presence
+        self._ledger = ledger
+        self._encoder = ReleaseEncoder(
+            zoned.network, topic=settings.fixed.topic, form=settings.output.form
+        )
+
+    def adopt(self, settings: Settings) -> None:
+        self._presence = settings.presence
+        self.core.set_rule(settings)
+
+    def tick(self, decoded: Decoded, *, since: float, now: float) -> TickPart:
+        positions = admit(
+            decoded,
+            presence=self._presence,
+            devices=self.devices,
+            readings=self.core.readings,
+            ledger=self._ledger,
+            since=since,
+            now=now,
+        )
+        tick = self.core.cloak(self.core.locate(positions, now=now), now=now)
+        messages, message_of_member = self._encoder.encode(
+            tick.release,
+            time=tick.published_s,
+            pseudonyms=self.devices.pseudonyms,
+            values=tick.values,
+        )
+        self.devices.free(tick.freed)
+        return part_of(messages, message_of_member, tick.release, tick.carried)
+
+
+class PublicMessage(msgspec.Struct, frozen=True, gc=False):
+    """A public device, where it stands, and what it senses."""
+
+    time: float
+    device: str
+    lat: float
+    lon: float
+    readings: dict[str, float] | msgspec.UnsetType = msgspec.UNSET
+    """Declared readings, within their ranges and on their steps."""
+
+
+class _Public:
+    """Fixed devices that the operator publishes as public: a message for each one received.
+
+    A privacy zone hides these as well. A repeated message is published again, and so is one that
+    is older than another: it states its time.
+    """
+
+    def __init__(self, settings: Settings, zoned: ZonedNetwork, ledger: Ledger) -> None:
+        self.presence = settings.presence
+        self._zones = zoned.zones
+        self._ledger = ledger
+        self._topic = settings.fixed.public_topic
+        self._attributes = [reading.attribute for reading in settings.readings]
+        self.n_clamped: IntArray = np.zeros(len(self._attributes), np.int64)
+        self._encode = msgspec.json.Encoder().encode
+
+    def tick(self, decoded: Decoded, *, since: float, now: float) -> TickPart:
+        ts, outcome = dated(decoded, self.presence, since=since, now=now)
+        lat, lon = np.array(decoded.lat, np.float64), np.array(decoded.lon, np.float64)
+        timely = outcome == Outcome.HELD
+        outcome[timely & self._zones.contains(lat, lon)] = Outcome.SUPPRESSED__PRIVACY_ZONE
+        kept = np.flatnonzero(outcome == Outcome.HELD)
+        self._ledger.settle_all(outcome[outcome != Outcome.HELD])
+        readings = self._readings(decoded, set(kept.tolist()))
+        messages = [
+            self._message(decoded, row, ts=time, readings=readings.get(row))
+            for row, time in zip(kept.tolist(), ts[kept].tolist(), strict=True)
+        ]
+        at_s = np.array(decoded.at_s, np.float64)[kept]
+        return TickPart(messages, np.arange(len(kept)), at_s, len(kept))
+
+    def _message(
+        self, decoded: Decoded, row: int, *, ts: float, readings: dict[str, float] | None
+    ) -> Outgoing:
+        message = PublicMessage(
+            round(ts, 3),
+            decoded.device[row],
+            decoded.lat[row],
+            decoded.lon[row],
+            readings or msgspec.UNSET,
+        )
+        return Outgoing(self._topic, self._encode(message))
+
+    def _readings(self, decoded: Decoded, kept: set[int]) -> dict[int, dict[str, float]]:
+        """Return the published readings of each position that is kept, by row."""
+        readings: dict[int, dict[str, float]] = {}
+        columns = (decoded.reading_row, decoded.reading_attribute, decoded.reading_value)
+        for row, index, value in zip(*columns, strict=True):
+            if row in kept:
+                attribute = self._attributes[index]
+                self.n_clamped[index] += not attribute.lo <= value <= attribute.hi
+                readings.setdefault(row, {})[attribute.name] = published(value, attribute)
+        return readings
+
+
+def published(value: float, attribute: ReadingAttribute) -> float:
+    """Return a finite reading within its declared range and on its steps."""
+    inside = min(max(value, attribute.lo), attribute.hi)
+    if attribute.step is not None:
+        n_steps = math.floor((inside - attribute.lo) / attribute.step + 0.5)
+        inside = min(attribute.hi, attribute.lo + attribute.step * n_steps)
+    return round(inside, attribute.decimals)
