@@ -124,7 +124,7 @@ def extent_m(observed: Observed, network: RoadNetwork) -> FloatArray:
     is at most 0.5 % below the largest distance, in O(nodes) a region. The plane itself is
     accurate to 0.1 % within 280 km of its middle.
     """
-    x_m, y_m = _tangent_plane(network)
+    x_m, y_m = tangent_plane(network)
     first = observed.first_node_of[:-1]
     widest = np.zeros(observed.n_regions)
     for angle in np.arange(_N_DIRECTIONS) * np.pi / _N_DIRECTIONS:
@@ -134,7 +134,7 @@ def extent_m(observed: Observed, network: RoadNetwork) -> FloatArray:
     return widest
 
 
-def _tangent_plane(network: RoadNetwork) -> tuple[FloatArray, FloatArray]:
+def tangent_plane(network: RoadNetwork) -> tuple[FloatArray, FloatArray]:
     """Return the coordinates of the nodes in metres along two axes, shape (nodes,) each."""
     vectors = unit_vectors(network.lat, network.lon)
     middle = vectors.mean(axis=0)

@@ -52,6 +52,26 @@ def successors(observed: Observed, device_of: IntArray, *, within_s: float) -> I
     return successor
 
 
+def chain_lengths(links: Links) -> IntArray:
+    """Return the length of each chain: pseudonyms of a device in a row, each guessed from the last.
+
+    A chain begins with a pseudonym that has a successor and was not itself guessed right, and ends
+    with the first wrong guess; its length is at least 1. In the order of `links.ended`. O(ended).
+    """
+    right = links.guess == links.successor
+    after = dict(zip(links.ended[right].tolist(), links.successor[right].tolist(), strict=True))
+    found = set(after.values())
+    lengths = []
+    for first in links.ended.tolist():
+        if first in found:
+            continue
+        last, n = first, 1
+        while last in after:
+            last, n = after[last], n + 1
+        lengths.append(n)
+    return np.array(lengths, np.int64)
+
+
 def link(
     observed: Observed,
     network: RoadNetwork,

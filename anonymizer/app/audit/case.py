@@ -47,10 +47,15 @@ class Case:
         Class of each pseudonym among those that cannot be distinguished by their regions.
     sampled
         The pseudonyms that the expensive attacks use.
+    piece_of
+        Public piece of each node of which regions are made, negative if it is in none; None: they
+        are not made of such pieces.
     density_steps
         Lower ends of ADKA's density bands.
     tick_s
         Length of a tick.
+    interval_s
+        Median time between two reports of a device.
     seed
         Seed of all random guesses.
     values
@@ -64,8 +69,10 @@ class Case:
     network: RoadNetwork
     class_of: IntArray
     sampled: IntArray
+    piece_of: IntArray | None
     density_steps: tuple[int, ...]
     tick_s: float
+    interval_s: float
     seed: int
     values: tuple[Values, ...] = ()
     zones: tuple[Circle, ...] = ()

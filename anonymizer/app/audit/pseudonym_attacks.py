@@ -7,7 +7,7 @@ import numpy as np
 from anonymizer.algorithms.attacks.indistinguishability import instants_of
 from anonymizer.algorithms.attacks.intersection import NEVER, Intersection, intersect
 from anonymizer.algorithms.attacks.matching import match
-from anonymizer.algorithms.attacks.pseudonym_linking import link
+from anonymizer.algorithms.attacks.pseudonym_linking import chain_lengths, link
 from anonymizer.algorithms.attacks.reachability import surviving_share
 from anonymizer.algorithms.attacks.subtraction import subtract_unchanged
 from anonymizer.algorithms.attacks.value_linking import ValueLinks, link_values
@@ -70,7 +70,17 @@ def linking(case: Case) -> list[Finding]:
         rng=np.random.default_rng(case.seed),
     )
     by_chance = 1 / observed.largest_k_of[links.ended]
-    return [guessing("linking", links.guess == links.successor, by_chance, within_s=within_s)]
+    chain = chain_lengths(links)
+    return [
+        guessing(
+            "linking",
+            links.guess == links.successor,
+            by_chance,
+            within_s=within_s,
+            chain_mean=of_any(np.mean, chain),
+            chain_max=of_any(np.max, chain),
+        )
+    ]
 
 
 def velocity(case: Case) -> list[Finding]:

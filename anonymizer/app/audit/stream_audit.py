@@ -21,6 +21,7 @@ from anonymizer.app.audit.pseudonym_attacks import (
     velocity,
 )
 from anonymizer.app.audit.region_attacks import density_leak, inversion, k_reached, roots, soundness
+from anonymizer.app.audit.tracking_attack import tracking
 from anonymizer.app.audit.zone_attacks import discs_of, zone_ends, zone_holes
 from anonymizer.domain.arrays import BoolArray, IntArray
 from anonymizer.domain.fixes import check_coordinates
@@ -28,6 +29,7 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.trace import Trace, named_nodes
 from anonymizer.files.release_lines import Released
+from anonymizer.pipeline.positions.factory import public_atoms
 from anonymizer.settings import Settings
 
 _BFS = frozenset({"soundness", "k"})
@@ -46,6 +48,7 @@ ATTACKS: tuple[tuple[str, bool, Callable[[Case], list[Finding]]], ...] = (
     ("intersection and matching, off air", False, partial(lasting, adversary="off_air")),
     ("linking", True, linking),
     ("velocity", False, velocity),
+    ("tracking", False, tracking),
     ("subtraction", True, subtraction),
     ("density leak", True, density_leak),
     ("zone holes", False, zone_holes),
@@ -110,7 +113,8 @@ def audit_release(
     Notes
     -----
     10,000 devices over 300 ticks, 3 million records of 5 to 30 nodes, take about 8 s and 1 GB
-    on one core, and about as long to read.
+    on one core, and about as long to read; tracking comes on top. At most 100 devices are tracked,
+    for five minutes each.
     """
     progress("following the devices")
     observed = released.observed
@@ -123,8 +127,10 @@ def audit_release(
         network=network,
         class_of=indistinguishable_classes(observed),
         sampled=np.sort(drawn),
+        piece_of=public_atoms(network, settings).at if settings.region.mode == "session" else None,
         density_steps=settings.adka.density_steps,
         tick_s=tick_s,
+        interval_s=_interval_s(trace),
         seed=seed,
         values=_values(trace, released, settings, device_of),
         zones=discs_of(zone.shape for zone in settings.zones) if network.has_coordinates else (),
@@ -173,6 +179,13 @@ def _truth(
         ttl_s=settings.presence.ttl_s,
         device_of=device_of,
     )
+
+
+def _interval_s(trace: Trace) -> float:
+    """Return the median time between two reports of a device, 0 if none reports twice."""
+    order = np.lexsort((trace.ts, trace.device_of))
+    gap_s = np.diff(trace.ts[order])[np.diff(trace.device_of[order]) == 0]
+    return float(np.median(gap_s)) if len(gap_s) else 0.0
 
 
 def _is_valid(trace: Trace) -> BoolArray:

@@ -9,7 +9,7 @@ from anonymizer.algorithms.positions.cloaks import (
     SnapshotCloak,
 )
 from anonymizer.algorithms.positions.operator import CloakingOperator
-from anonymizer.algorithms.positions.regions import cut_into_atoms
+from anonymizer.algorithms.positions.regions import Atoms, cut_into_atoms
 from anonymizer.algorithms.positions.spanning_forest import road_metres, spanning_forest
 from anonymizer.algorithms.positions.verification import Transcripts
 from anonymizer.domain.network import RoadNetwork
@@ -33,19 +33,28 @@ def cloaking_operator(settings: Settings, network: RoadNetwork) -> CloakingOpera
     )
 
 
+def public_atoms(network: RoadNetwork, settings: Settings) -> Atoms:
+    """Return the atoms of `session`, which anybody can compute from the network and settings."""
+    return cut_into_atoms(
+        spanning_forest(network),
+        min_nodes=settings.region.min_nodes,
+        metres_at=road_metres(network),
+        min_metres=settings.region.min_road_m,
+    )
+
+
 def _cloak(settings: Settings, network: RoadNetwork) -> Cloak:
     rule, region = density_rule(settings), settings.region
     rotate_s = settings.pseudonym.rotate_s
     if region.mode == "bfs":
         return BfsCloak(rule, max_nodes=region.max_nodes, rotate_s=rotate_s)
-    forest, metres_at = spanning_forest(network), road_metres(network)
     if region.mode == "snapshot":
         return SnapshotCloak(
-            forest,
+            spanning_forest(network),
             rule,
             min_nodes=region.min_nodes,
             max_nodes=region.max_nodes,
-            metres_at=metres_at,
+            metres_at=road_metres(network),
             min_metres=region.min_road_m,
             rotate_s=rotate_s,
             k_extra=region.k_extra,
@@ -53,12 +62,7 @@ def _cloak(settings: Settings, network: RoadNetwork) -> Cloak:
     session = settings.session
     return SessionCloak(
         network,
-        cut_into_atoms(
-            forest,
-            min_nodes=region.min_nodes,
-            metres_at=metres_at,
-            min_metres=region.min_road_m,
-        ),
+        public_atoms(network, settings),
         rule=rule,
         epochs=Epochs(session.epoch_s, session.cells, session.settle_s),
         ttl_s=settings.presence.ttl_s,

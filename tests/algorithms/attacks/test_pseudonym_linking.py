@@ -4,7 +4,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.attacks.pseudonym_linking import NO_SUCCESSOR, Links, link, successors
+from anonymizer.algorithms.attacks.pseudonym_linking import (
+    NO_SUCCESSOR,
+    Links,
+    chain_lengths,
+    link,
+    successors,
+)
 from tests.algorithms.attacks.made import GRID, Line, observed_of
 
 lives = st.lists(
@@ -75,3 +81,13 @@ def test_all_members_of_a_group_are_guessed_equally_often() -> None:
 def test_if_no_device_continues_there_is_nothing_to_link() -> None:
     links = linked([(0, 0, (0,), 2), (1, 1, (0,), 2)], [7, 8], within_s=5)
     assert len(links.ended) == len(links.successor) == len(links.guess) == 0
+
+
+def test_a_chain_ends_with_the_first_wrong_guess() -> None:
+    links = Links(
+        ended=np.array([0, 1, 2, 5]),
+        successor=np.array([1, 2, 3, 6]),
+        guess=np.array([1, 2, 9, 9]),
+    )
+    # 0, 1 and 2 in a row, where the guess is wrong; 5 alone.
+    assert chain_lengths(links).tolist() == [3, 1]

@@ -29,7 +29,7 @@ FINDINGS = {
     (finding, None)
     for finding in (
         "soundness", "k", "centre", "prefix", "inversion", "session",
-        "linking", "velocity", "subtraction", "density leak",
+        "linking", "velocity", "tracking", "subtraction", "density leak",
     )
 } | {
     (finding, adversary)
@@ -178,7 +178,7 @@ def test_a_sample_limits_what_the_costly_attacks_look_at(bfs: Path) -> None:
 def test_without_the_map_what_needs_it_is_left_out_and_said(bfs: Path) -> None:
     report = audited(bfs, WORLD.trace(), WORLD.network, with_map=False)
     mounted = {finding.attack for finding in report.findings}
-    assert mounted == {"k", "inversion", "session", "intersection", "velocity"}
+    assert mounted == {"k", "inversion", "session", "intersection", "velocity", "tracking"}
     assert mounted | set(report.left_out) == {attack for attack, _ in FINDINGS}
     assert {"inversion", "session", "intersection"} <= failed(report)
 
@@ -310,12 +310,47 @@ def test_who_is_who_is_not_answered_without_the_map() -> None:
         network=WORLD.network,
         class_of=np.zeros(1, np.int64),
         sampled=np.zeros(1, np.int64),
+        piece_of=None,
         density_steps=(4, 10),
         tick_s=1.0,
+        interval_s=1.0,
         seed=0,
     )
     with pytest.raises(ValueError, match="not known"):
         _ = case.device_of
+
+
+@pytest.mark.parametrize("has_coordinates", [True, False])
+def test_tracking_finds_devices_that_are_published_where_they_are(
+    tmp_path: Path, *, has_coordinates: bool
+) -> None:
+    world = wandering(n_devices=12, n_ticks=70, seed=2)
+    if not has_coordinates:
+        nowhere = np.full(world.network.n_nodes, np.nan)
+        world = replace(world, network=replace(world.network, lat=nowhere, lon=nowhere))
+    paper = Paper(device_of={f"p{d}": f"device-{d}" for d in range(world.n_devices)})
+    for t in range(3, world.n_ticks):
+        for d in world.on_air(t):
+            paper.publish(t, [f"p{d}"], [world.last_known(t, d)], k=1)
+    found = the(audit_of(paper, tmp_path, world=world, mode="bfs"), "tracking").figures
+    assert found["belief_followed_1min"] == pytest.approx(1, abs=0.01)
+    assert found["top_followed_1min"] == 1
+    assert found["belief_none_1min"] is not None
+    assert found["belief_none_1min"] < 0.5
+    # The release is shorter than three minutes, and its regions are not made of public pieces.
+    assert found["belief_none_3min"] is None
+    assert found["belief_pieces_1min"] is None
+    assert found["pieces_held_share"] is None
+
+
+def test_a_release_shorter_than_a_minute_is_too_short_to_track_in(tmp_path: Path) -> None:
+    ideal_sessions(WORLD).write(tmp_path)
+    made_of_pieces = SETTINGS.model_copy(update={"region": Settings().region})
+    report = audited(tmp_path, WORLD.trace(), WORLD.network, settings=made_of_pieces)
+    figures = the(report, "tracking").figures
+    assert figures["n_tracks"] == 0
+    assert figures["belief_regions_1min"] is None
+    assert figures["pieces_held_share"] is not None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,285 @@
+"""Motion model of the tracking attack: how devices move over the network from tick to tick.
+
+A state is a node and the neighbour from which a device came, or the node alone if that is unknown.
+At each tick a device stays at its node or makes one or more moves. Staying depends on the node, the
+next node depends on the state: a first-order Markov chain over arcs. All probabilities are learned
+from the positions of some devices, and fall back on the free-flow speeds and on the shape of the
+network where few of them passed.
+
+Shokri et al. learn such a chain for each user [1]_; this one is the crowd's, because the adversary
+knows one position of the target and no history.
+
+References
+----------
+.. [1] R. Shokri, G. Theodorakopoulos, J.-Y. Le Boudec, J.-P. Hubaux, "Quantifying location
+   privacy", IEEE Symposium on Security and Privacy, 2011.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from anonymizer.algorithms.kernels import inner_kernel, kernel
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.release import starts_of
+
+MOST_MOVES = 16
+"""A device that jumps farther in one tick is counted as if it had made this many moves."""
+_NEGLECTED = 1e-3
+"""Share of the longest jumps that are shortened, to bound the cost of a step."""
+_PRIOR_TICKS = 10.0
+_PRIOR_TURNS = 2.0
+_PRIOR_BACK = (1.0, 10.0)
+_FORBIDDEN = 0.02
+"""Weight of an arc against the direction of a one-way road, where a drivable one has 1: the
+nearest node may be on the other carriageway."""
+
+
+class Motion(NamedTuple):
+    """The motion model in the form that kernels need.
+
+    The states of node v are `first_state_of[v]` to `first_state_of[v + 1]`, exclusive: the first
+    one is "origin unknown", the others follow the order of the neighbours from which a device came.
+
+    Attributes
+    ----------
+    first_state_of
+        Shape (nodes + 1,).
+    node_of
+        Node of each state, shape (states,).
+    first_arc_of
+        As in `RoadNetwork`, shape (nodes + 1,).
+    next_state_of
+        State after a move along each arc, shape (arcs,).
+    leave
+        Probability of leaving each node within a tick, shape (nodes,).
+    first_turn_of, turn
+        Probability of each arc out of its node for a device that leaves in state s:
+        `turn[first_turn_of[s]:first_turn_of[s + 1]]`, in the order of the node's arcs.
+    stop
+        Probability that a device that leaves stops after its first, second, ... move if it has
+        made that many; the last one is 1.
+    density
+        Share of the devices at each node, at any time, shape (nodes,).
+    """
+
+    first_state_of: IntArray
+    node_of: Int32Array
+    first_arc_of: Int32Array
+    next_state_of: IntArray
+    leave: FloatArray
+    first_turn_of: IntArray
+    turn: FloatArray
+    stop: FloatArray
+    density: FloatArray
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return len(self.node_of)
+
+
+class _Counts(NamedTuple):
+    visits: FloatArray
+    leaves: FloatArray
+    jumps: FloatArray
+    turns: FloatArray
+
+
+def learn_motion(
+    network: RoadNetwork, place: Int32Array, *, learned_from: BoolArray, tick_s: float
+) -> Motion:
+    """Learn the motion model from the positions of some devices.
+
+    Parameters
+    ----------
+    place
+        Node of each device at each tick, negative if it is not present, shape (ticks, devices).
+    learned_from
+        The devices to learn from, shape (devices,). An adversary does not know the history of the
+        target: leave it out.
+    tick_s
+        Length of a tick; it only matters if no device ever moves.
+
+    Notes
+    -----
+    The time at a node is geometric in this model; that of a driving car is more regular. The model
+    is the same for all releases, so that comparisons between them are fair. O(devices * ticks),
+    and a search over up to `MOST_MOVES` moves for each jump.
+    """
+    degree = np.diff(network.first_arc_of).astype(np.int64)
+    first_state_of = starts_of(degree + 1)
+    node_of = np.repeat(np.arange(network.n_nodes, dtype=np.int32), degree + 1)
+    first_turn_of = starts_of(degree[node_of])
+    came_by = _arc_back_of(network)
+    next_state_of = came_by + network.neighbour_of + 1
+    counts = _Counts(
+        np.zeros(network.n_nodes),
+        np.zeros(network.n_nodes),
+        np.zeros(MOST_MOVES + 1),
+        np.zeros(first_turn_of[-1]),
+    )
+    _count_moves(
+        place,
+        np.flatnonzero(learned_from),
+        network.first_arc_of,
+        network.neighbour_of,
+        came_by,
+        first_turn_of,
+        counts,
+    )
+    return Motion(
+        first_state_of,
+        node_of,
+        network.first_arc_of,
+        next_state_of,
+        _leave(network, counts, tick_s),
+        first_turn_of,
+        _turns(network, counts.turns, first_turn_of, node_of, first_state_of),
+        _stops(counts.jumps),
+        _density(counts.visits),
+    )
+
+
+def _arc_back_of(network: RoadNetwork) -> IntArray:
+    """Return the arc in the opposite direction of each arc, shape (arcs,)."""
+    tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
+    back = np.empty(len(tail), np.int64)
+    back[np.lexsort((tail, network.neighbour_of))] = np.lexsort((network.neighbour_of, tail))
+    return back
+
+
+def _leave(network: RoadNetwork, counts: _Counts, tick_s: float) -> FloatArray:
+    degree = np.diff(network.first_arc_of)
+    seconds = network.length_m / network.speed_mps
+    tail = np.repeat(np.arange(network.n_nodes), degree)
+    dwell_s = np.bincount(tail, seconds, network.n_nodes) / np.maximum(degree, 1)
+    dwell_s = np.where(degree > 0, np.maximum(dwell_s, 1e-3), np.inf)
+    expected = float((counts.visits / dwell_s).sum())
+    moved = float(counts.leaves.sum())
+    rate_s = moved / expected if moved > 0 and expected > 0 else tick_s
+    prior = np.minimum(rate_s / dwell_s, 1.0)
+    leave = (counts.leaves + _PRIOR_TICKS * prior) / (counts.visits + _PRIOR_TICKS)
+    return np.where(degree > 0, leave, 0.0)
+
+
+def _density(visits: FloatArray) -> FloatArray:
+    """Return the share of devices at each node, half of it counted and half uniform."""
+    uniform = np.full(len(visits), 1 / len(visits))
+    density: FloatArray = (uniform + visits / visits.sum()) / 2 if visits.any() else uniform
+    return density
+
+
+def _stops(jumps: FloatArray) -> FloatArray:
+    n = jumps[1:].copy()
+    n[0] += 1.0
+    longer = np.cumsum(n[::-1])[::-1]
+    kept = n[: max(1, int((longer > _NEGLECTED * longer[0]).sum()))]
+    stop: FloatArray = kept / longer[: len(kept)]
+    stop[-1] = 1.0
+    return stop
+
+
+def _turns(
+    network: RoadNetwork,
+    counted: FloatArray,
+    first_turn_of: IntArray,
+    node_of: Int32Array,
+    first_state_of: IntArray,
+) -> FloatArray:
+    """Return the turn probabilities: what was counted, and a prior of popular arcs."""
+    n_turns = np.diff(first_turn_of)
+    state = np.repeat(np.arange(len(node_of)), n_turns)
+    slot = np.arange(len(state)) - first_turn_of[state]
+    arc = network.first_arc_of[node_of[state]] + slot
+    origin = state - first_state_of[node_of[state]]
+    back = origin == slot + 1
+    popular = np.bincount(arc, counted, len(network.neighbour_of))
+    popular = popular + np.where(network.drivable, 1.0, _FORBIDDEN)
+    onward = np.where(back, 0.0, popular[arc])
+    onward_sum = np.bincount(state, onward, len(node_of))[state]
+    known = origin > 0
+    share_back = (counted[back].sum() + _PRIOR_BACK[0]) / (counted[known].sum() + _PRIOR_BACK[1])
+    share_onward = np.where(known, 1.0 - share_back, 1.0)
+    prior = np.where(back, share_back, share_onward * onward / np.maximum(onward_sum, 1e-300))
+    prior = np.where(onward_sum > 0, prior, 1.0)
+    turn = counted + _PRIOR_TURNS * prior
+    probability: FloatArray = turn / np.bincount(state, turn, len(node_of))[state]
+    return probability
+
+
+@kernel
+def _count_moves(
+    place: Int32Array,
+    devices: IntArray,
+    first_arc_of: Int32Array,
+    neighbour_of: Int32Array,
+    arc_back_of: IntArray,
+    first_turn_of: IntArray,
+    counts: _Counts,
+) -> None:
+    n_nodes = len(first_arc_of) - 1
+    seen = np.full(n_nodes, -1, np.int64)
+    queue = np.empty(n_nodes, np.int32)
+    search = 0
+    for d in devices:
+        origin = 0
+        for t in range(1, len(place)):
+            u, v = place[t - 1, d], place[t, d]
+            if u < 0 or v < 0:
+                origin = 0
+                continue
+            counts.visits[u] += 1
+            if u == v:
+                continue
+            counts.leaves[u] += 1
+            arc = _arc_to(first_arc_of, neighbour_of, u, v)
+            if arc >= 0:
+                counts.jumps[1] += 1
+                turns = first_turn_of[first_arc_of[u] + u + origin]
+                counts.turns[turns + arc - first_arc_of[u]] += 1
+                origin = 1 + arc_back_of[arc] - first_arc_of[v]
+            else:
+                search += 1
+                n = _n_moves(first_arc_of, neighbour_of, u, v, seen, queue, search)
+                counts.jumps[n] += 1
+                origin = 0
+
+
+@inner_kernel
+def _arc_to(first_arc_of: Int32Array, neighbour_of: Int32Array, u: int, v: int) -> int:
+    for arc in range(first_arc_of[u], first_arc_of[u + 1]):
+        if neighbour_of[arc] == v:
+            return arc
+    return -1
+
+
+@inner_kernel
+def _n_moves(
+    first_arc_of: Int32Array,
+    neighbour_of: Int32Array,
+    u: int,
+    v: int,
+    seen: IntArray,
+    queue: Int32Array,
+    search: int,
+) -> int:
+    """Return the fewest moves from u to v, at most `MOST_MOVES`."""
+    queue[0] = u
+    seen[u] = search
+    start, end = 0, 1
+    for n in range(1, MOST_MOVES):
+        last = end
+        while start < last:
+            at = queue[start]
+            start += 1
+            for arc in range(first_arc_of[at], first_arc_of[at + 1]):
+                w = neighbour_of[arc]
+                if w == v:
+                    return n
+                if seen[w] != search:
+                    seen[w] = search
+                    queue[end] = w
+                    end += 1
+    return MOST_MOVES

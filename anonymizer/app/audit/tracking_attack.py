@@ -1,0 +1,270 @@
+"""The tracking attack on a release, next to what an adversary knows without it."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from anonymizer.algorithms.attacks.indistinguishability import indistinguishable_classes
+from anonymizer.algorithms.attacks.lives import (
+    Lives,
+    Regions,
+    no_lives,
+    pieces_held,
+    published_lives,
+    read_regions,
+    rounded_lives,
+)
+from anonymizer.algorithms.attacks.motion import learn_motion
+from anonymizer.algorithms.attacks.observed import Observed, tangent_plane
+from anonymizer.algorithms.attacks.reachability import Roads, new_spread, spread_from
+from anonymizer.algorithms.attacks.tracking import track
+from anonymizer.algorithms.attacks.truth import TIME_SLACK_S, Truth
+from anonymizer.algorithms.geodesy import haversine_m
+from anonymizer.app.audit.case import Case, of_any
+from anonymizer.app.audit.findings import Figure, Finding
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.network import RoadNetwork
+
+HORIZONS_MIN = (1, 3, 5)
+NEAR_M = 300.0
+N_STARTS = 4
+N_TARGETS = 25
+"""Targets for each start."""
+SHORTEST_STEP_S = 2.0
+NODES_PER_CELL = 6
+"""Nodes in a cell of the raw positions, on average: as in the smallest regions of the gateway."""
+N_COUNTED_TICKS = 60
+"""Ticks at which devices in pieces are counted."""
+ADVERSARIES = ("none", "raw", "regions", "pieces", "followed")
+
+
+class _Stretch(NamedTuple):
+    """Some targets, followed from one moment on.
+
+    Attributes
+    ----------
+    steps_s
+        Unix seconds of the steps, from that of the known positions to the last of `at`.
+    at
+        Steps at which the belief is measured.
+    place
+        Node of each device at each step, negative if absent, shape (steps, devices).
+    targets
+        Devices that are present at the first step and at all of `at`.
+    """
+
+    steps_s: FloatArray
+    at: IntArray
+    place: Int32Array
+    targets: IntArray
+
+
+def tracking(case: Case) -> list[Finding]:
+    """Track devices from one known position; report the belief in the true place."""
+    figures = tracking_figures(
+        case.observed,
+        case.truth,
+        case.network,
+        case.piece_of,
+        class_of=case.class_of,
+        interval_s=case.interval_s,
+        seed=case.seed,
+    )
+    return [Finding(attack="tracking", figures=figures)]
+
+
+def tracking_figures(
+    observed: Observed,
+    truth: Truth,
+    network: RoadNetwork,
+    piece_of: IntArray | None,
+    *,
+    class_of: IntArray | None = None,
+    interval_s: float = 1.0,
+    n_starts: int = N_STARTS,
+    n_targets: int = N_TARGETS,
+    seed: int = 0,
+) -> dict[str, Figure]:
+    """Return what each adversary believes of the true place 1, 3 and 5 minutes later.
+
+    Parameters
+    ----------
+    observed, truth
+        The release and the true positions.
+    piece_of
+        Public piece of each node, negative if it is in none, shape (nodes,). None: regions are not
+        made of public pieces.
+    class_of
+        Class of each pseudonym, from `indistinguishable_classes`; None: it is computed.
+    interval_s
+        How often a device reports. The filter takes a step in this time, or in
+        `SHORTEST_STEP_S` if that is longer.
+    n_starts, n_targets
+        Random ticks at which the positions of so many random devices each are known. At most half
+        of the devices are targets; the motion model is learned from the others.
+
+    Returns
+    -------
+    figures
+        `belief_A_Mmin`: mean probability that adversary A gives to the nodes within `NEAR_M` of
+        the true place after M minutes; `top_A_Mmin`: share of targets whose most probable node
+        is within it. None if the release is too short.
+    """
+    step_s = max(interval_s, SHORTEST_STEP_S)
+    class_of = indistinguishable_classes(observed) if class_of is None else class_of
+    rng = np.random.default_rng(seed)
+    minutes = tuple(m for m in HORIZONS_MIN if 60 * m <= observed.time[-1] - observed.time[0])
+    stretches = list(
+        _stretches(
+            observed,
+            truth,
+            minutes,
+            step_s=step_s,
+            n_starts=n_starts,
+            n_targets=n_targets,
+            rng=rng,
+        )
+    )
+    others = np.ones(truth.n_devices, bool)
+    for stretch in stretches:
+        others[stretch.targets] = False
+    times = np.arange(observed.time[0], observed.time[-1] + TIME_SLACK_S, step_s)
+    seen = truth.place[_tick_at(observed, times)]
+    motion = learn_motion(network, seen, learned_from=others, tick_s=step_s)
+    read = _readings(observed, network, class_of, piece_of)
+    near: dict[str, list[FloatArray]] = {name: [] for name in read}
+    top: dict[str, list[FloatArray]] = {name: [] for name in read}
+    neglected = [0.0]
+    for stretch in stretches:
+        close = _close_to(network, stretch.place[stretch.at][:, stretch.targets].T)
+        for name, lives_in in read.items():
+            found = track(
+                lives_in(stretch),
+                motion,
+                n_present=(stretch.place >= 0).sum(axis=1),
+                start=stretch.place[0, stretch.targets].astype(np.int64),
+                at=stretch.at,
+            )
+            near[name].append((found.belief * close).sum(axis=2))
+            guess = found.belief.argmax(axis=2)[:, :, None]
+            top[name].append(np.take_along_axis(close, guess, axis=2)[:, :, 0].astype(np.float64))
+            neglected += found.neglected.tolist()
+    return {
+        **_by_minute("belief", near, minutes),
+        **_by_minute("top", top, minutes),
+        "neglected_max": max(neglected),
+        "n_tracks": sum(len(stretch.targets) for stretch in stretches),
+        **_pieces(observed, truth, piece_of),
+    }
+
+
+def _stretches(
+    observed: Observed,
+    truth: Truth,
+    minutes: tuple[int, ...],
+    *,
+    step_s: float,
+    n_starts: int,
+    n_targets: int,
+    rng: np.random.Generator,
+) -> Iterator[_Stretch]:
+    """Yield random stretches of the release and random targets."""
+    if not minutes:
+        return
+    time = observed.time
+    possible = np.flatnonzero(time + 60 * minutes[-1] <= time[-1] + TIME_SLACK_S)
+    starts = np.sort(rng.choice(possible, min(n_starts, len(possible)), replace=False))
+    n_targets = min(n_targets, max(1, truth.n_devices // (2 * len(starts))))
+    at = np.round(60.0 * np.array(minutes) / step_s).astype(np.int64)
+    for start in starts.tolist():
+        steps_s = time[start] + step_s * np.arange(at[-1] + 1)
+        place = truth.place[_tick_at(observed, steps_s)]
+        present = np.flatnonzero((place[np.append(at, 0)] >= 0).all(axis=0))
+        yield _Stretch(steps_s, at, place, rng.permutation(present)[:n_targets])
+
+
+def _readings(
+    observed: Observed, network: RoadNetwork, class_of: IntArray, piece_of: IntArray | None
+) -> dict[str, Callable[[_Stretch], Lives]]:
+    """Return what each adversary reads in a stretch of the release."""
+    whole, cell_of = read_regions(observed), _cells(network)
+    pieces = whole if piece_of is None else read_regions(observed, piece_of)
+
+    def read(regions: Regions, *, follow: bool) -> Callable[[_Stretch], Lives]:
+        return lambda stretch: published_lives(
+            observed, class_of, regions, steps_s=stretch.steps_s, follow=follow
+        )
+
+    readings = {
+        "none": lambda stretch: no_lives(len(stretch.steps_s)),
+        "raw": lambda stretch: rounded_lives(stretch.place, cell_of),
+        "regions": read(whole, follow=False),
+        "followed": read(pieces, follow=True),
+    }
+    return readings if piece_of is None else readings | {"pieces": read(pieces, follow=False)}
+
+
+def _pieces(observed: Observed, truth: Truth, piece_of: IntArray | None) -> dict[str, Figure]:
+    """Count the pieces that hold a device at up to `N_COUNTED_TICKS` ticks at equal distances."""
+    if piece_of is None:
+        return {"pieces_held_share": None}
+    last = len(observed.time) - 1
+    ticks = np.unique(np.linspace(0, last, min(last + 1, N_COUNTED_TICKS)).round())
+    n_covered, n_held = pieces_held(
+        observed, read_regions(observed, piece_of), truth.place, ticks=ticks.astype(np.int64)
+    )
+    return {"pieces_held_share": n_held / n_covered}
+
+
+def _tick_at(observed: Observed, moments: FloatArray) -> IntArray:
+    """Return the last tick up to each moment."""
+    tick = np.searchsorted(observed.time, moments + TIME_SLACK_S, "right") - 1
+    return np.maximum(tick, 0)
+
+
+def _by_minute(
+    what: str, found: Mapping[str, list[FloatArray]], minutes: tuple[int, ...]
+) -> dict[str, Figure]:
+    figures: dict[str, Figure] = {}
+    for name in ADVERSARIES:
+        shares = np.concatenate([np.zeros((0, len(minutes))), *found.get(name, [])])
+        for minute in HORIZONS_MIN:
+            column = shares[:, minutes.index(minute)] if minute in minutes else np.zeros(0)
+            figures[f"{what}_{name}_{minute}min"] = of_any(np.mean, column)
+    return figures
+
+
+def _cells(network: RoadNetwork) -> IntArray:
+    """Return the cell of each node in a square grid; without coordinates each is one of its own."""
+    if not network.has_coordinates:
+        return np.arange(network.n_nodes)
+    x_m, y_m = tangent_plane(network)
+    area = max(float(np.ptp(x_m)), 1.0) * max(float(np.ptp(y_m)), 1.0)
+    side_m = float(np.sqrt(area * NODES_PER_CELL / network.n_nodes))
+    column, row = np.floor(x_m / side_m), np.floor(y_m / side_m)
+    cells = np.unique(np.stack((column, row)), axis=1, return_inverse=True)[1]
+    return cells.astype(np.int64)
+
+
+def _close_to(network: RoadNetwork, place: Int32Array) -> BoolArray:
+    """Return which nodes are near each place, shape (*place.shape, nodes)."""
+    close = np.zeros((*place.shape, network.n_nodes), bool)
+    for node in np.unique(place):
+        close[place == node] = _near(network, node)
+    return close
+
+
+def _near(network: RoadNetwork, node: np.int32) -> BoolArray:
+    """Return which nodes are within `NEAR_M`: straight, or along roads without coordinates."""
+    if network.has_coordinates:
+        at = (network.lat[node], network.lon[node])
+        near: BoolArray = haversine_m(*at, network.lat, network.lon) <= NEAR_M
+        return near
+    search = new_spread(network.n_nodes)
+    roads = Roads(network.first_arc_of, network.neighbour_of, network.length_m)
+    source: Int32Array = np.array([node], np.int32)
+    spread_from(roads, search, source, NEAR_M)
+    by_road: BoolArray = search.pass_s <= NEAR_M
+    by_road[node] = True
+    return by_road
