@@ -127,6 +127,17 @@ RECEIVED = "received"
 def label_of(outcome: Outcome) -> str:
     """Return the label of an outcome in the stored accounts: `late`, `suppressed/overload`."""
     return "/".join(filter(None, outcome.label))
+    def in_steps(self, step: int) -> "BatchHistogram":
+        """Return a histogram with its cumulative counts rounded down to multiples of `step`.
+
+        The mean stays the same.
+        """
+        rest = BatchHistogram(self.edges, interpolate=self._interpolate)
+        cumulative = np.cumsum(self.counts)
+        rest.counts = np.diff(cumulative - cumulative % step, prepend=0)
+        rest.total = self.mean * rest.n if rest.n else 0.0
+        return rest
+
 
 
 _OUTCOME_OF = {label_of(outcome): outcome for outcome in Outcome}

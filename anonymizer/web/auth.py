@@ -37,18 +37,34 @@ def bearer(token: str | None) -> Callable[[Request], Awaitable[None]]:
     """Return a dependency that rejects requests without the token; None: it rejects none."""
 
     async def check(request: Request) -> None:
-        if token is None:
-            return
-        scheme, _, shown = request.headers.get("authorization", "").partition(" ")
-        # In constant time: the duration of a refusal must not reveal a matching prefix.
-        if scheme.lower() != "bearer" or not hmac.compare_digest(
-            shown.strip().encode(), token.encode()
-        ):
-            raise HTTPException(
-                401, "a bearer token is needed", headers={"WWW-Authenticate": "Bearer"}
-            )
+        if token is not None:
+            require_token(request, token)
 
     return check
+
+
+def is_operator(request: Request, token: str | None) -> bool:
+    """Return whether a request presents the token; None: there is none, so no request does.
+
+    Raises
+    ------
+    HTTPException
+        If it presents another one: its sender must not take public counts for exact ones.
+    """
+    if token is None or "authorization" not in request.headers:
+        return False
+    require_token(request, token)
+    return True
+
+
+def require_token(request: Request, token: str) -> None:
+    """Reject a request without the token."""
+    scheme, _, shown = request.headers.get("authorization", "").partition(" ")
+    # In constant time: the duration of a refusal must not reveal a matching prefix.
+    if scheme.lower() != "bearer" or not hmac.compare_digest(
+        shown.strip().encode(), token.encode()
+    ):
+        raise HTTPException(401, "a bearer token is needed", headers={"WWW-Authenticate": "Bearer"})
 
 
 class RateLimit:
