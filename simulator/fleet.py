@@ -1,12 +1,10 @@
 """Reports of simulated devices, each with its own phase and with receiver noise."""
 
-import math
-
 import numpy as np
 
 from anonymizer.algorithms.geodesy import EARTH_RADIUS_M
 from anonymizer.domain.arrays import FloatArray
-from simulator.reports import Reports
+from simulator.reports import Reports, Rounds, Turns, uniform_draws
 from simulator.traffic import Traffic
 
 _DECIMALS = 7
@@ -17,10 +15,7 @@ _MIN_COSINE = 0.01
 
 
 class FleetSource:
-    """A source in which every device reports `rate_hz` times a second.
-
-    Report m is due at m / (devices * rate) and comes from device m of a shuffled round. So the
-    load is as even as possible, and each device keeps its phase.
+    """A source in which every device reports `rate_hz` times a second, see `Rounds`.
 
     Parameters
     ----------
@@ -47,41 +42,30 @@ class FleetSource:
     ) -> None:
         n = traffic.n_devices
         self.device_id = tuple(f"veh-{i:06d}" for i in range(n))
-        self.rate_per_s = n * rate_hz
-        self.n_total = None if duration_s is None else max(1, round(duration_s * self.rate_per_s))
+        order = np.random.default_rng([seed, _NOISE_STREAM]).permutation(n)
+        self._rounds = Rounds(order, rate_hz=rate_hz, duration_s=duration_s)
+        self.rate_per_s = self._rounds.rate_per_s
+        self.n_total = self._rounds.n_total
         self._traffic = traffic
         self._noise_m = noise_m
         self._seed = seed
-        self._round = np.random.default_rng([seed, _NOISE_STREAM]).permutation(n)
-        self._first = 0
 
     @property
     def next_due_s(self) -> float:
         """When the next report is due, in seconds of playing; infinite at the end."""
-        over = self.n_total is not None and self._first >= self.n_total
-        return math.inf if over else self._first / self.rate_per_s
+        return self._rounds.next_due_s
 
     def take(self, until_s: float, *, limit: int) -> Reports:
         """Return the reports due up to a moment, at most the oldest `limit`."""
-        stop = min(math.floor(until_s * self.rate_per_s) + 1, self._first + limit)
-        if self.n_total is not None:
-            stop = min(stop, self.n_total)
-        number = np.arange(self._first, max(stop, self._first))
-        device = self._round[number % len(self._round)]
-        due_s = number / self.rate_per_s
-        lat, lon = self._traffic.move(device, due_s)
-        lat, lon = self._with_noise(lat, lon)
-        self._first += len(number)
-        return Reports(device, due_s, lat.round(_DECIMALS), lon.round(_DECIMALS))
+        turns = self._rounds.take(until_s, limit=limit)
+        lat, lon = self._with_noise(turns, *self._traffic.move(turns.device, turns.due_s))
+        return Reports(turns.device, turns.due_s, lat.round(_DECIMALS), lon.round(_DECIMALS))
 
-    def _with_noise(self, lat: FloatArray, lon: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Add Gaussian noise that depends only on the number of the report (Box-Muller).
-
-        One step of the Philox counter yields four numbers, of which a report uses two. So the
-        noise is the same however the reports are divided into batches.
-        """
-        bits = np.random.Philox(key=np.array([self._seed, _NOISE_STREAM], np.uint64))
-        draw = np.random.Generator(bits.advance(self._first)).random((len(lat), 4))
+    def _with_noise(
+        self, turns: Turns, lat: FloatArray, lon: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Add Gaussian noise that depends only on the number of the report (Box-Muller)."""
+        draw = uniform_draws((self._seed, _NOISE_STREAM), turns, n_each=2)
         radius_m = self._noise_m * np.sqrt(-2 * np.log1p(-draw[:, 0]))
         angle = 2 * np.pi * draw[:, 1]
         north, east = radius_m * np.sin(angle), radius_m * np.cos(angle)

@@ -4,15 +4,13 @@ The attributes are correlated like real ones: trucks are slow and have experienc
 old vehicles have faults. Everything is a pure function of the seed and the number of the part.
 """
 
-import math
-from dataclasses import dataclass
-
 import msgspec
 import numpy as np
 
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.pipeline.ports import Outgoing
 from simulator.publishing import topic_level
+from simulator.reports import Rounds, Turns, uniform_draws
 
 SOURCES = ("registration", "profile", "telemetry")
 TYPES = ("motorcycle", "car", "van", "truck", "bus")
@@ -93,36 +91,6 @@ _DRAWS_PER_PART = 4
 _STREAM = 0x7265636F726473
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Parts:
-    """Parts in the order in which they are due; all arrays have the shape (m,).
-
-    Attributes
-    ----------
-    device
-        Index of the vehicle.
-    due_s
-        When to publish, in seconds of playing.
-    number
-        Number of the part since the start.
-    ts
-        None: parts state the moment of publishing.
-    """
-
-    device: IntArray
-    due_s: FloatArray
-    number: IntArray
-    ts: None = None
-
-    def __len__(self) -> int:
-        """Return the number of parts."""
-        return len(self.device)
-
-    def __repr__(self) -> str:
-        """Reveal neither vehicle nor values."""
-        return f"Parts({len(self)})"
-
-
 class RecordFleet:
     """A source in which every vehicle sends a part `rate_hz` times a second, at its own phase.
 
@@ -142,16 +110,16 @@ class RecordFleet:
         self, n_vehicles: int, *, rate_hz: float, duration_s: float | None = None, seed: int = 0
     ) -> None:
         self.device_id = tuple(f"veh-{i:06d}" for i in range(n_vehicles))
-        self.rate_per_s = n_vehicles * rate_hz
-        self.n_total = None if duration_s is None else max(1, round(duration_s * self.rate_per_s))
         self._seed = seed
-        self._first = 0
         self._topics = [
             [f"records/{source}/{topic_level(vehicle)}" for vehicle in self.device_id]
             for source in SOURCES
         ]
         rng = np.random.default_rng([seed, _STREAM])
-        self._round = rng.permutation(n_vehicles)
+        order = rng.permutation(n_vehicles)
+        self._rounds = Rounds(order, rate_hz=rate_hz, duration_s=duration_s)
+        self.rate_per_s = self._rounds.rate_per_s
+        self.n_total = self._rounds.n_total
         self._type = rng.choice(len(TYPES), n_vehicles, p=(0.08, 0.62, 0.14, 0.13, 0.03))
         self._region = rng.integers(0, len(REGIONS), n_vehicles)
         self._built = np.clip(2026 - rng.gamma(2.0, 4.5, n_vehicles), 1990, 2026).astype(np.int64)
@@ -162,19 +130,13 @@ class RecordFleet:
     @property
     def next_due_s(self) -> float:
         """When the next part is due, in seconds of playing; infinite at the end."""
-        over = self.n_total is not None and self._first >= self.n_total
-        return math.inf if over else self._first / self.rate_per_s
+        return self._rounds.next_due_s
 
-    def take(self, until_s: float, *, limit: int) -> Parts:
+    def take(self, until_s: float, *, limit: int) -> Turns:
         """Return the parts due up to a moment, at most the oldest `limit`."""
-        stop = min(math.floor(until_s * self.rate_per_s) + 1, self._first + limit)
-        if self.n_total is not None:
-            stop = min(stop, self.n_total)
-        number = np.arange(self._first, max(stop, self._first))
-        self._first += len(number)
-        return Parts(self._round[number % len(self._round)], number / self.rate_per_s, number)
+        return self._rounds.take(until_s, limit=limit)
 
-    def encode(self, parts: Parts, ts: FloatArray) -> list[Outgoing]:
+    def encode(self, parts: Turns, ts: FloatArray) -> list[Outgoing]:
         """Return the parts as messages, each with the topic of its source and vehicle."""
         source = self._source_of(parts)
         payloads = [
@@ -182,7 +144,7 @@ class RecordFleet:
             for row in zip(
                 source.tolist(),
                 parts.device.tolist(),
-                self._draws(parts),
+                uniform_draws((self._seed, _STREAM), parts, n_each=_DRAWS_PER_PART).tolist(),
                 ts.tolist(),
                 strict=True,
             )
@@ -192,23 +154,12 @@ class RecordFleet:
         ]
         return [Outgoing(t, msgspec.json.encode(p)) for t, p in zip(topics, payloads, strict=True)]
 
-    def _source_of(self, parts: Parts) -> IntArray:
+    def _source_of(self, parts: Turns) -> IntArray:
         """Return the source of each part: mostly telemetry, sometimes one of the others."""
         # The index of the vehicle is added, so that the fleet does not change sources in step.
-        turn = (parts.number // len(self._round) + parts.device) % TURNS
+        turn = (parts.number // len(self.device_id) + parts.device) % TURNS
         sources: IntArray = np.minimum(turn, SOURCES.index("telemetry"))
         return sources
-
-    def _draws(self, parts: Parts) -> list[list[float]]:
-        """Return numbers from 0 to 1 that depend only on the seed and the number of the part."""
-        if not len(parts):
-            return []
-        bits = np.random.Philox(key=np.array([self._seed, _STREAM], np.uint64))
-        first = int(parts.number[0])
-        draws: list[list[float]] = (
-            np.random.Generator(bits.advance(first)).random((len(parts), _DRAWS_PER_PART)).tolist()
-        )
-        return draws
 
     def _payload(
         self, source: int, vehicle: int, draw: list[float], ts: float

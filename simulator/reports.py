@@ -1,7 +1,10 @@
-"""Reports of devices, and the sources of reports that the publisher plays."""
+"""Reports of devices, when they are due, and the sources of reports that the publisher plays."""
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+
+import numpy as np
 
 from anonymizer.domain.arrays import FloatArray, IntArray
 
@@ -38,6 +41,93 @@ class Reports:
     def __repr__(self) -> str:
         """Reveal neither device nor place."""
         return f"Reports({len(self)})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Turns:
+    """Turns of devices to say something, in the order in which they are due, shape (m,).
+
+    Attributes
+    ----------
+    device
+        Index of the device.
+    due_s
+        When to publish, in seconds of playing.
+    number
+        Number of the turn since the start.
+    ts
+        None: a message states the moment of publishing.
+    """
+
+    device: IntArray
+    due_s: FloatArray
+    number: IntArray
+    ts: None = None
+
+    def __len__(self) -> int:
+        """Return the number of turns."""
+        return len(self.device)
+
+    def __repr__(self) -> str:
+        """Reveal no device."""
+        return f"Turns({len(self)})"
+
+
+class Rounds:
+    """Rounds in which every device has one turn, `rate_hz` rounds a second.
+
+    Turn m is due at m / (devices * rate) and belongs to device m of a shuffled round. So the load
+    is as even as possible, and each device keeps its phase.
+
+    Parameters
+    ----------
+    order
+        All devices in the order of their turns, shape (devices,).
+    rate_hz
+        Turns of each device per second.
+    duration_s
+        When to end, in seconds; None: never.
+    """
+
+    def __init__(self, order: IntArray, *, rate_hz: float, duration_s: float | None) -> None:
+        self.rate_per_s = len(order) * rate_hz
+        self.n_total = None if duration_s is None else max(1, round(duration_s * self.rate_per_s))
+        self._order = order
+        self._first = 0
+
+    @property
+    def next_due_s(self) -> float:
+        """When the next turn is due, in seconds of playing; infinite at the end."""
+        over = self.n_total is not None and self._first >= self.n_total
+        return math.inf if over else self._first / self.rate_per_s
+
+    def take(self, until_s: float, *, limit: int) -> Turns:
+        """Return the turns due up to a moment, at most the oldest `limit`."""
+        stop = min(math.floor(until_s * self.rate_per_s) + 1, self._first + limit)
+        if self.n_total is not None:
+            stop = min(stop, self.n_total)
+        number = np.arange(self._first, max(stop, self._first))
+        self._first += len(number)
+        return Turns(self._order[number % len(self._order)], number / self.rate_per_s, number)
+
+
+def uniform_draws(key: tuple[int, int], turns: Turns, *, n_each: int) -> FloatArray:
+    """Return numbers from 0 to 1 that depend only on a key and the number of the turn.
+
+    Parameters
+    ----------
+    key
+        Seed, and number of the stream that the draws belong to.
+    turns
+        Consecutive turns.
+    n_each
+        Numbers for each turn, at most 4: one step of the Philox counter yields four. So they are
+        the same however the turns are divided into batches.
+    """
+    if not len(turns):
+        return np.empty((0, n_each))
+    bits = np.random.Philox(key=np.array(key, np.uint64)).advance(int(turns.number[0]))
+    return np.random.Generator(bits).random((len(turns), 4))[:, :n_each]
 
 
 class Due(Protocol):

@@ -2,7 +2,7 @@
 
 import typer
 
-from simulator.cli import records, replay, run, tolls
+from simulator.cli import records, replay, run, sensors, tolls
 
 app = typer.Typer(
     name="simulator",
@@ -16,4 +16,5 @@ app.command("run", epilog=run.RUN_EXAMPLES)(run.run)
 app.command("trace", epilog=run.TRACE_EXAMPLE)(run.trace)
 app.command("replay", epilog=replay.EXAMPLES)(replay.replay)
 app.command("records", epilog=records.EXAMPLES)(records.records)
+app.command("sensors", epilog=sensors.EXAMPLES)(sensors.sensors)
 app.command("tolls", epilog=tolls.EXAMPLES)(tolls.tolls)

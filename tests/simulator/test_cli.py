@@ -9,6 +9,7 @@ from simulator.__main__ import main
 
 NOBODY = "mqtt://127.0.0.1:1"
 GRID = ["run", "--network", "grid:3x3", "--broker", NOBODY, "--connect-timeout", "0.05"]
+SENSORS = ["sensors", "--network", "grid:3x3"]
 
 
 class Ran:
@@ -43,7 +44,7 @@ class Simulator:
         return ran.err.removeprefix("simulator: ").rstrip("\n")
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["replay"], ["records"]])
+@pytest.mark.parametrize("command", [[], ["run"], ["replay"], ["records"], ["sensors"]])
 def test_help_explains_and_gives_examples(simulator: Simulator, command: list[str]) -> None:
     ran = simulator(*command, "--help")
     assert ran.code == 0
@@ -75,6 +76,9 @@ def test_help_explains_and_gives_examples(simulator: Simulator, command: list[st
         (GRID, f"{NOBODY}: not connected: "),
         (["records", "--vehicles", "0"], "'--vehicles'"),
         (["records", "--broker", NOBODY, "--connect-timeout", "0.05"], "not connected: "),
+        ([*SENSORS, "--interval", "0"], "'--interval': must be above 0"),
+        ([*SENSORS, "--registry", "missing/s.csv"], "missing/s.csv: cannot be written"),
+        ([*SENSORS, "--broker", NOBODY, "--connect-timeout", "0.05"], "not connected: "),
     ],
     ids=str,
 )

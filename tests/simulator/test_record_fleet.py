@@ -75,5 +75,5 @@ def test_the_matching_settings_accept_every_part() -> None:
         assert not isinstance(readers[m.topic.split("/")[1]].read(m.payload), Outcome)
 
 
-def test_the_repr_of_parts_shows_neither_vehicle_nor_values() -> None:
-    assert repr(RecordFleet(3, rate_hz=1.0).take(0.0, limit=9)) == "Parts(1)"
+def test_the_repr_of_turns_shows_neither_vehicle_nor_values() -> None:
+    assert repr(RecordFleet(3, rate_hz=1.0).take(0.0, limit=9)) == "Turns(1)"
