@@ -3,6 +3,7 @@
 AnonymizerError
 ├── SettingsError    bad configuration: exit 2 before connecting, name the file and key
 ├── InputError       an input file or source cannot be used: exit 2, name it
+├── StoreError       records cannot be stored now: leave them at the broker, open the store again
 ├── TransportError   broker lost: back off, reconnect, lose nothing that was acknowledged
 └── GuaranteeError   an output would break its promise: publish nothing of it
 
@@ -22,6 +23,10 @@ class SettingsError(AnonymizerError):
 
 class InputError(AnonymizerError):
     """An input file or source cannot be used; the message is one line that names it."""
+
+
+class StoreError(AnonymizerError):
+    """The store of records cannot be used at present, for example because the disk is full."""
 
 
 class TransportError(AnonymizerError):

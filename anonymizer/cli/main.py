@@ -8,7 +8,7 @@ import typer
 from anonymizer import __version__
 from anonymizer.cli import anonymize, audit, cloak, demo, experiment, init, serve, tune
 from anonymizer.cli import serve as releases
-from anonymizer.errors import AnonymizerError, GuaranteeError
+from anonymizer.errors import AnonymizerError, GuaranteeError, StoreError
 
 app = typer.Typer(
     name="anonymizer",
@@ -56,11 +56,12 @@ app.add_typer(experiment.app, name="experiment")
 def main() -> None:
     """Run the command line.
 
-    Exit codes: 0 done, 1 a promise or bar failed, 2 bad input or settings, 130 interrupted.
+    Exit codes: 0 done, 1 a promise or bar failed or the disk of the store did, 2 bad input or
+    settings, 130 interrupted.
     """
     try:
         sys.exit(app(prog_name="anonymizer", standalone_mode=False))
-    except GuaranteeError as error:
+    except (GuaranteeError, StoreError) as error:
         _fail(str(error), code=1)
     except AnonymizerError as error:
         _fail(str(error), code=2)

@@ -33,6 +33,14 @@ class Recorded(Protocol):
     def store_bytes(self) -> int:
         """Size of the store, in bytes."""
 
+    @property
+    def free_bytes(self) -> int:
+        """Free space on the disk of the store, in bytes."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether the store can be used; if not, the flow is out of date."""
+
 
 class RecordCollector(Collector):
     """Prometheus collector of all streams; the accounts are those of the store, across restarts."""
@@ -42,10 +50,12 @@ class RecordCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric of the streams."""
-        yield from self._accounting()
         yield from self._gauges()
-        yield from self._windows()
-        yield from self._histograms()
+        if self._recorded.usable:
+            yield from self._accounting()
+            yield from self._stream_gauges()
+            yield from self._windows()
+            yield from self._histograms()
 
     def _accounting(self) -> Iterator[Metric]:
         flow = self._recorded.flow
@@ -84,11 +94,23 @@ class RecordCollector(Collector):
             ("connected", "1 while the broker is connected for records.", int(recorded.connected)),
             ("inbox_messages", "Messages that wait to be stored.", recorded.inbox.n_waiting),
             ("store_bytes", "Size of the store, in bytes.", recorded.store_bytes),
+            (
+                "store_free_bytes",
+                "Free space on the disk of the store, in bytes.",
+                recorded.free_bytes,
+            ),
+            (
+                "store_usable",
+                "0 while the store cannot be used: records wait, and streams have no metrics.",
+                int(recorded.usable),
+            ),
         ):
             yield GaugeMetricFamily(f"anonymizer_records_{name}", text, value=value)
+
+    def _stream_gauges(self) -> Iterator[Metric]:
         for name, text, of in _GAUGES:
             family = GaugeMetricFamily(f"anonymizer_records_{name}", text, labels=["stream"])
-            for state in recorded.flow.states:
+            for state in self._recorded.flow.states:
                 family.add_metric([state.stream.settings.name], of(state))
             yield family
 

@@ -281,6 +281,9 @@ class StoreSettings(Group):
     """A file that only the service's user may read; created if it does not exist."""
     keep_published_s: NotNegative = 2_592_000.0
     """How long published classes are kept for queries."""
+    min_free_bytes: Annotated[int, Field(ge=0)] = 100_000_000
+    """Space to leave on the disk of the store. While less is free, records wait at the broker and
+    positions go on."""
     max_unpublished: Annotated[int, Field(ge=1)] = 1_000_000
     """Most classes that may wait for the broker; further windows are suppressed."""
 

@@ -5,6 +5,7 @@ Every method that changes anything is one transaction.
 
 import json
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,11 +25,11 @@ from anonymizer.pipeline.records.store_port import (
 )
 from anonymizer.store.sqlite_file import (
     create_parts_table,
+    disk_error,
     erase_log,
     open_file,
     open_windows,
     parts_table,
-    store_error,
 )
 
 _VEHICLES_PER_QUERY = 500
@@ -46,16 +47,22 @@ class RecordStore:
         Path of the file, which is created if it does not exist.
     keep_published_s
         How long published classes are kept.
+    min_free_bytes
+        If less is free on the disk, `check_space` raises.
 
     Raises
     ------
     SettingsError
-        If the file cannot be used. Any method raises it too, for example if the disk is full.
+        If the file cannot be used, for a reason that needs the operator.
+    StoreError
+        If it cannot be used at present, for example because the disk is full. Any method raises
+        it too, and has changed nothing then. Use another object afterwards, as after a crash.
     """
 
-    def __init__(self, path: Path, *, keep_published_s: float) -> None:
+    def __init__(self, path: Path, *, keep_published_s: float, min_free_bytes: int = 0) -> None:
         self._path = path
         self._keep_published_s = keep_published_s
+        self._min_free_bytes = min_free_bytes
         self._db, self._lock = open_file(path)
         self._id_of: dict[str, int] = {}
         with self._reading():
@@ -67,15 +74,30 @@ class RecordStore:
     def close(self) -> None:
         """Close the file. A second call has no effect."""
         if self._lock >= 0:
-            self._db.close()
-            os.close(self._lock)
-            self._lock = -1
+            try:
+                self._db.close()
+            finally:
+                os.close(self._lock)
+                self._lock = -1
 
     @property
     def size_bytes(self) -> int:
         """Size of the file and its write-ahead log."""
         log = self._path.with_name(self._path.name + "-wal")
         return sum(file.stat().st_size for file in (self._path, log) if file.exists())
+
+    @property
+    def free_bytes(self) -> int:
+        """Free space on the disk of the file."""
+        try:
+            return shutil.disk_usage(self._path).free
+        except OSError as error:
+            raise disk_error(self._path, error.strerror) from None
+
+    def check_space(self) -> None:
+        """Raise StoreError if the disk is nearly full; see `Store.check_space`."""
+        if self._min_free_bytes and self.free_bytes < self._min_free_bytes:
+            raise disk_error(self._path, f"less than {self._min_free_bytes} bytes are free")
 
     def recall(self, stream: str, *, shape: str, n_sources: int) -> Recalled:
         """Return the stored state of a stream; see `Store.recall`."""
@@ -336,7 +358,7 @@ class RecordStore:
         try:
             yield
         except sqlite3.Error as error:
-            raise store_error(self._path, f"cannot be used: {error}") from None
+            raise disk_error(self._path, error) from None
 
 
 def _packed(newest: Sequence[float]) -> bytes:

@@ -3,13 +3,14 @@
 Only one process uses the file at a time, and only its user can read it.
 """
 
+import errno
 import fcntl
 import os
 import secrets
 import sqlite3
 from pathlib import Path
 
-from anonymizer.errors import SettingsError
+from anonymizer.errors import SettingsError, StoreError
 
 APPLICATION_ID = 0x616E7265
 VERSION = 2
@@ -17,6 +18,13 @@ READABLE = (1, VERSION)
 """Versions whose published windows can be read; a gateway turns an older file into the newest."""
 _KEY_BYTES = 32
 _MODE = 0o600
+_DISK_CODES = {
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+}
+_DISK_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EFBIG}
 
 SCHEMA = """
 CREATE TABLE secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
@@ -122,6 +130,8 @@ def open_file(path: Path) -> tuple[sqlite3.Connection, int]:
     SettingsError
         If it cannot be created or used, belongs to another program, is damaged, has another
         version, or is in use by another gateway.
+    StoreError
+        If the disk is full, read-only or broken.
     """
     lock = _lock(path)
     try:
@@ -137,13 +147,24 @@ def store_error(path: Path, problem: str) -> SettingsError:
     return SettingsError(f"store.path: {path}: {problem}")
 
 
+def disk_error(path: Path, problem: object) -> StoreError:
+    """Return the error that says that the file cannot be used now."""
+    return StoreError(f"store.path: {path}: cannot be used: {problem}")
+
+
+def _os_error(path: Path, error: OSError) -> SettingsError | StoreError:
+    if error.errno in _DISK_ERRNOS:
+        return disk_error(path, error.strerror)
+    return store_error(path, f"cannot be used: {error.strerror}")
+
+
 def _lock(path: Path) -> int:
     """Lock the file for this process; the lock is released when the process ends in any way."""
     try:
         # A separate file: closing any descriptor of the database would release SQLite's locks.
         lock = os.open(f"{path}-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
     except OSError as error:
-        raise store_error(path, f"cannot be used: {error.strerror}") from None
+        raise _os_error(path, error) from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -157,7 +178,7 @@ def _make_private(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE))
         path.chmod(_MODE)  # SQLite uses the same mode for its log and shared memory
     except OSError as error:
-        raise store_error(path, f"cannot be used: {error.strerror}") from None
+        raise _os_error(path, error) from None
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -175,6 +196,8 @@ def _connect(path: Path) -> sqlite3.Connection:
         _check(connection, path)
     except sqlite3.Error as error:
         connection.close()
+        if error.sqlite_errorcode & 0xFF in _DISK_CODES:
+            raise disk_error(path, error) from None
         raise store_error(path, f"is damaged, or not a store of records: {error}") from None
     except SettingsError:
         connection.close()

@@ -32,6 +32,12 @@ def suppressed(reason: str) -> str:
     return f'anonymizer_positions_total{{outcome="suppressed", reason="{reason}"}}'
 
 
+def connections_lost(cause: str) -> str:
+    return f'anonymizer_broker_connections_lost_total{{link="records", cause="{cause}"}}'
+
+
+LINK = {"link": "records"}
+TAKEN = LINK | {"cause": "taken_over"}
 UNVERIFIED = {"outcome": "suppressed", "reason": "unverified"}
 OVERLOAD = {"outcome": "suppressed", "reason": "overload"}
 FLEET = {"stream": "fleet"}
@@ -89,6 +95,26 @@ CASES = [
         {"anonymizer_broker_connected": "1+0x80", "anonymizer_records_connected": "1+0x80"},
         False,
     ),
+    Case("SessionTakenOver", {connections_lost("taken_over"): "0+0x55 1+0x20"}, True, labels=TAKEN),
+    Case(
+        "SessionTakenOver",
+        {'anonymizer_broker_sessions_lost_total{link="records"}': "0+0x55 1+0x20"},
+        True,
+        labels=LINK,
+    ),
+    Case(
+        "SessionTakenOver",
+        {connections_lost("taken_over"): "1+0x80", connections_lost("other"): "0+1x80"},
+        False,
+    ),
+    Case("ConnectionUnstable", {connections_lost("other"): "0+1x80"}, True, labels=LINK),
+    Case(
+        "ConnectionUnstable",
+        {connections_lost("unacknowledged"): "0+0x55 1+0x9"},
+        True,
+        labels=LINK,
+    ),
+    Case("ConnectionUnstable", {connections_lost("other"): "0+0x55 4+0x9"}, False),
     Case("NothingReceived", {"anonymizer_received_total": "0+0x80", _PARTS_IN: "0+0x80"}, True),
     Case("NothingReceived", {"anonymizer_received_total": "0+0x80", _PARTS_IN: "1+0x80"}, False),
     Case("InputStopped", {"anonymizer_received_total": "0+9x30 279+0x60"}, True),
@@ -167,6 +193,11 @@ CASES = [
     Case("StoreGrowing", {"anonymizer_records_store_bytes": "11000000000+0x80"}, True),
     Case("StoreGrowing", {"anonymizer_records_store_bytes": "0+10000000x80"}, True),
     Case("StoreGrowing", {"anonymizer_records_store_bytes": "9000000000+1000x80"}, False),
+    Case("StoreDiskFilling", {"anonymizer_records_store_free_bytes": "900000000+0x80"}, True),
+    Case("StoreDiskFilling", {"anonymizer_records_store_free_bytes": "9e9-1e7x80"}, True),
+    Case("StoreDiskFilling", {"anonymizer_records_store_free_bytes": "9e9-1e4x80"}, False),
+    Case("RecordsWait", {"anonymizer_records_store_usable": "1+0x55 0+0x20"}, True),
+    Case("RecordsWait", {"anonymizer_records_store_usable": "1+0x59 0 1+0x20"}, False),
 ]
 
 

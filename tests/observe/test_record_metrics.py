@@ -26,6 +26,8 @@ class Watched:
     inbox: RecordInbox
     connected: bool = True
     store_bytes: int = 4096
+    free_bytes: int = 10**9
+    usable: bool = True
 
 
 def records_registry(rig: Rig) -> CollectorRegistry:
@@ -53,6 +55,19 @@ def samples(exposition: str) -> dict[tuple[str, ...], float]:
         for sample in family.samples
         if sample.name.startswith("anonymizer_record")
     }
+
+
+def test_what_is_out_of_date_is_not_exported_while_the_store_cannot_be_used(
+    tmp_path: Path,
+) -> None:
+    rig = Rig(tmp_path)
+    inbox = RecordInbox(9, stream_of=rig.flow.stream_of)
+    registry = new_registry(RecordCollector(Watched(rig.flow, inbox, usable=False)))
+    value = samples(generate_latest(registry).decode())
+    rig.store.close()
+    assert value["anonymizer_records_store_usable",] == 0
+    assert value["anonymizer_records_store_free_bytes",] == 10**9
+    assert not any(len(name) > 1 for name in value)
 
 
 def test_the_accounts_of_every_stream_are_exported_and_balance(exposition: str) -> None:

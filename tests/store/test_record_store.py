@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from anonymizer.errors import SettingsError
+from anonymizer.errors import SettingsError, StoreError
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.records.store_port import (
     ClosedWindow,
@@ -129,7 +129,7 @@ def test_a_window_is_never_closed_twice_and_a_failure_changes_nothing(store: Rec
     recall(store)
     store.close_window(closed(b"one"))
     store.take([taken(part(1))])
-    with pytest.raises(SettingsError, match=r"store\.path: .*: cannot be used: "):
+    with pytest.raises(StoreError, match=r"store\.path: .*: cannot be used: "):
         store.close_window(closed(b"another partition", next_message=9))
     recalled = recall(store)
     assert recalled.parts == [part(1)]
@@ -152,7 +152,7 @@ def test_a_full_disk_is_reported_and_changes_nothing(store: RecordStore) -> None
     store.take([taken(part(1))])
     (n_pages,) = store._db.execute("PRAGMA page_count").fetchone()
     store._db.execute(f"PRAGMA max_page_count = {n_pages + 1}")
-    with pytest.raises(SettingsError, match=r"store\.path: .*: database or disk is full"):
+    with pytest.raises(StoreError, match=r"store\.path: .*: database or disk is full"):
         store.take([taken(*(part(number) for number in range(2, 2_000)))])
     assert recall(store).parts == [part(1)]
 

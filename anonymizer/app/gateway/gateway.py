@@ -288,6 +288,8 @@ class Gateway:
             problems.append("broker: not connected")
         if self.records and not self.records.connected:
             problems.append("broker: not connected for records")
+        if self.records and not self.records.usable:
+            problems.append("store: cannot be used, so records wait at the broker")
         if self._phase is not _Phase.SERVING:
             problems.append("stopping")
         return problems

@@ -1,6 +1,7 @@
 """Recorder: the records side of a gateway, with its own connection, store and three stages."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,7 @@ from typing import ParamSpec, TypeVar
 import structlog
 
 from anonymizer.algorithms.records.attributes import Branch
-from anonymizer.errors import InputError, SettingsError
+from anonymizer.errors import InputError, SettingsError, StoreError
 from anonymizer.files.hierarchies import read_hierarchies, read_hierarchy
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.records.anonymize_window import Closing, warm_up
@@ -34,6 +35,8 @@ T = TypeVar("T")
 _SESSION_S = 7 * 86_400
 """Default time for which the broker keeps messages while no gateway is connected."""
 _GOODBYE_S = 2.0
+_RETRY_S = 2.0
+"""Pause before the store is opened again."""
 
 
 def declared_streams(settings: Settings) -> list[Stream]:
@@ -68,6 +71,10 @@ class OneThread:
 class Recorder:
     """All streams of a gateway, between the broker and the store.
 
+    If the store cannot be used any more, for example because the disk is full, everything is made
+    again from the store as after a crash, as soon as it can be used. Until then records wait at the
+    broker.
+
     Parameters
     ----------
     settings
@@ -79,7 +86,7 @@ class Recorder:
 
     Raises
     ------
-    SettingsError
+    SettingsError, StoreError
         If the store cannot be used.
     """
 
@@ -91,28 +98,11 @@ class Recorder:
         on_state: Callable[[bool, str], None] = lambda *_: None,
     ) -> None:
         self._settings = settings
+        self._streams = streams
         self._log = structlog.get_logger()
-        keep_s = settings.store.keep_published_s
-        self.store = RecordStore(settings.store.path, keep_published_s=keep_s)
-        n_retired = self.store.retire([UNMATCHED, *(stream.settings.name for stream in streams)])
-        self.flow = RecordFlow(
-            streams,
-            self.store,
-            settings.limits,
-            max_unpublished=settings.store.max_unpublished,
-            at_s=time.monotonic(),
-        )
-        if n_retired:
-            self._log.warning("parts of undeclared streams suppressed", parts=n_retired)
-        self.inbox = RecordInbox(settings.tick.queue_limit, stream_of=self.flow.stream_of)
-        self._threads = OneThread("store"), OneThread("anonymize")
-        self._context = StageContext(
-            flow=self.flow,
-            in_store=self._threads[0],
-            in_worker=self._threads[1],
-            wall=time.time,
-            clock=time.monotonic,
-        )
+        self.usable = True
+        """Whether the store can be used. If not, records wait, and the flow is out of date."""
+        self._begin(*self._open())
         broker = settings.broker
         # Records that arrive while no gateway is connected must be kept, unlike live positions.
         lasting = {"session_expiry_s": broker.session_expiry_s or _SESSION_S}
@@ -139,6 +129,14 @@ class Recorder:
         """Size of the store, in bytes."""
         return self.store.size_bytes
 
+    @property
+    def free_bytes(self) -> int:
+        """Free space on the disk of the store, in bytes; 0 if that is not known."""
+        try:
+            return self.store.free_bytes
+        except StoreError:
+            return 0
+
     def warm_up(self) -> None:
         """Compile the kernels before the first window, on an empty one."""
         for state in self.flow.states:
@@ -151,48 +149,123 @@ class Recorder:
     async def run(self, stop: asyncio.Event) -> None:
         """Receive, anonymize and publish until `stop`, then drain within `tick.drain_s`.
 
-        Unpublished classes and open windows stay in the store.
+        Unpublished classes and open windows stay in the store, and what it has not stored stays at
+        the broker.
         """
-        signals, drain_s = StageSignals(), self._settings.tick.drain_s
-        try:
-            async with asyncio.TaskGroup() as group:
-                link = group.create_task(self._link.run(), name="records link")
-                intake, closing, publishing = stages = [
-                    group.create_task(stage, name=name)
-                    for name, stage in (
-                        ("intake", intake_stage(self._context, self.inbox, self._link, signals)),
-                        (
-                            "close windows",
-                            close_stage(self._context, signals, on_closed=self._log_window),
-                        ),
-                        (
-                            "publish classes",
-                            publish_stage(self._context, self._link, signals, timeout_s=drain_s),
-                        ),
-                    )
-                ]
-                await stop.wait()
-                try:
-                    async with asyncio.timeout(drain_s):
-                        await self._link.stop_receiving()
-                        self.inbox.close()
-                        signals.drain.set()
-                        signals.over.set()
-                        await asyncio.wait([intake, closing])
-                        signals.last.set()
-                        signals.closed.set()
-                        await asyncio.wait([publishing])
-                except TimeoutError:
-                    for stage in stages:
-                        stage.cancel()
-                    await asyncio.wait(stages)
-                    self._log.warning("drain deadline passed", flow="records")
-                await self._link.close()
-                await link
-        finally:
-            await asyncio.to_thread(self._close)
+        while (failure := await self._serve(stop)) is not None:
+            self.usable = False
+            self._log.error("records wait", problem=str(failure))
+            if stop.is_set() or not await self._reopen(stop):
+                return
+            self.usable = True
+            self._log.info("records go on")
         for state in self.flow.states:
             self._log.info("stream stopped", stream=state.stream.settings.name, held=state.n_held)
+
+    async def _reopen(self, stop: asyncio.Event) -> bool:
+        """Open the store as soon as it can be used; return False if `stop` is set before."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_RETRY_S):
+                    await stop.wait()
+                    return False
+            try:
+                store, flow = await asyncio.to_thread(self._open)
+            except (SettingsError, StoreError):
+                continue
+            try:
+                await asyncio.to_thread(store.check_space)
+            except StoreError:
+                store.close()
+            else:
+                self._begin(store, flow)
+                return True
+
+    async def _serve(self, stop: asyncio.Event) -> StoreError | None:
+        """Serve until `stop` and drain, or return the failure of the store."""
+        try:
+            await self._run_stages(stop)
+        except BaseExceptionGroup as group:
+            failures, others = group.split(StoreError)
+            if failures is None or others is not None:
+                raise
+            return _first(failures)
+        finally:
+            await asyncio.to_thread(self._close)
+        return None
+
+    async def _run_stages(self, stop: asyncio.Event) -> None:
+        signals, drain_s = StageSignals(), self._settings.tick.drain_s
+        async with asyncio.TaskGroup() as group:
+            link = group.create_task(self._link.run(), name="records link")
+            intake, closing, publishing = stages = [
+                group.create_task(stage, name=name)
+                for name, stage in (
+                    ("intake", intake_stage(self._context, self.inbox, self._link, signals)),
+                    (
+                        "close windows",
+                        close_stage(self._context, signals, on_closed=self._log_window),
+                    ),
+                    (
+                        "publish classes",
+                        publish_stage(self._context, self._link, signals, timeout_s=drain_s),
+                    ),
+                )
+            ]
+            await stop.wait()
+            try:
+                async with asyncio.timeout(drain_s):
+                    await self._link.stop_receiving()
+                    self.inbox.close()
+                    signals.drain.set()
+                    signals.over.set()
+                    await asyncio.wait([intake, closing])
+                    signals.last.set()
+                    signals.closed.set()
+                    await asyncio.wait([publishing])
+            except TimeoutError:
+                for stage in stages:
+                    stage.cancel()
+                await asyncio.wait(stages)
+                self._log.warning("drain deadline passed", flow="records")
+            await self._link.close()
+            await link
+
+    def _open(self) -> tuple[RecordStore, RecordFlow]:
+        settings = self._settings
+        store = RecordStore(
+            settings.store.path,
+            keep_published_s=settings.store.keep_published_s,
+            min_free_bytes=settings.store.min_free_bytes,
+        )
+        try:
+            declared = [UNMATCHED, *(stream.settings.name for stream in self._streams)]
+            n_retired = store.retire(declared)
+            flow = RecordFlow(
+                self._streams,
+                store,
+                settings.limits,
+                max_unpublished=settings.store.max_unpublished,
+                at_s=time.monotonic(),
+            )
+        except BaseException:  # also if interrupted: the lock must be released
+            store.close()
+            raise
+        if n_retired:
+            self._log.warning("parts of undeclared streams suppressed", parts=n_retired)
+        return store, flow
+
+    def _begin(self, store: RecordStore, flow: RecordFlow) -> None:
+        self.store, self.flow = store, flow
+        self.inbox = RecordInbox(self._settings.tick.queue_limit, stream_of=flow.stream_of)
+        self._threads = OneThread("store"), OneThread("anonymize")
+        self._context = StageContext(
+            flow=flow,
+            in_store=self._threads[0],
+            in_worker=self._threads[1],
+            wall=time.time,
+            clock=time.monotonic,
+        )
 
     def _close(self) -> None:
         for thread in self._threads:
@@ -215,6 +288,11 @@ class Recorder:
             refused_classes=closing.n_unverified,
             **{name: round(value, 4) for name, value in closing.summary.items()},
         )
+
+
+def _first(group: BaseExceptionGroup[StoreError]) -> StoreError:
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 def _branches(stream: StreamSettings) -> dict[str, Sequence[Branch]]:

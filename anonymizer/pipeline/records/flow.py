@@ -132,7 +132,15 @@ class RecordFlow:
         ----------
         now, at_s
             The wall clock in unix seconds, and the seconds of a monotonic clock.
+
+        Raises
+        ------
+        StoreError
+            If the batch could not be stored. The flow is then ahead of the store and must be
+            made again from it.
         """
+        self._store.check_space()
+        self.router.forget(at_s=at_s)
         receipts: list[int] = []
         for delivery in arrived.deliveries:
             if delivery.receipt:
@@ -150,6 +158,7 @@ class RecordFlow:
 
     def due(self, *, at_s: float) -> list[Due]:
         """Return the windows that are due and not empty, oldest first."""
+        self.router.forget(at_s=at_s)
         return [
             Due(number, window, joined)
             for number, state in enumerate(self.states)

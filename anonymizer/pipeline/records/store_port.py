@@ -129,7 +129,11 @@ class ClosedWindow:
 
 
 class Store(Protocol):
-    """Stores records from acknowledgement to publication. Used by one thread at a time."""
+    """Stores records from acknowledgement to publication. Used by one thread at a time.
+
+    Every method raises StoreError if the store cannot be used at present; it has changed nothing
+    then.
+    """
 
     @property
     def secret(self) -> bytes:
@@ -140,6 +144,12 @@ class Store(Protocol):
 
         If its declaration has changed, the parts of its open windows have lost their meaning:
         they are erased and settled as redeclared.
+        """
+
+    def check_space(self) -> None:
+        """Raise StoreError if so little space is left that no more records should be stored.
+
+        Open windows can still be closed and published.
         """
 
     def take(self, batches: Sequence[Taken]) -> None:

@@ -5,10 +5,13 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from anonymizer.pipeline.route_cache import RouteCache
 from anonymizer.settings import SourceSettings, StreamSettings
 
-_CACHE_LIMIT = 200_000
 KEY_BYTES = 16
+_MOST_KEPT_S = 120.0
+"""A topic, which contains the id of a vehicle, is forgotten this long after its last message, or
+after the length of the shortest window if that is less."""
 _VEHICLE = "{vehicle}"
 _PARTS = {_VEHICLE: "([^/]*)", "+": "[^/]*"}
 
@@ -57,17 +60,16 @@ class RecordRouter:
         ]
         self._secret = secret
         self._max_id_chars = max_id_chars
-        self._known: dict[str, Route | None] = {}
+        self._kept_s = min([_MOST_KEPT_S, *(stream.window_s for stream in streams)])
+        self._routes = RouteCache(self._find)
 
     def route(self, topic: str) -> Route | None:
         """Return the route of a topic, or None if no source matches."""
-        try:
-            return self._known[topic]
-        except KeyError:
-            if len(self._known) >= _CACHE_LIMIT:
-                self._known.clear()
-            route = self._known[topic] = self._find(topic)
-            return route
+        return self._routes[topic]
+
+    def forget(self, *, at_s: float) -> None:
+        """Forget vehicles that are silent, see `RouteCache.forget`."""
+        self._routes.forget(at_s=at_s, kept_s=self._kept_s)
 
     def _find(self, topic: str) -> Route | None:
         for pattern, stream, source, name in self._patterns:

@@ -29,6 +29,7 @@ def write_records_settings(
     store: Path,
     fleet: Mapping[str, Any] | None = None,
     inputs: Sequence[Mapping[str, Any]] = (),
+    min_free_bytes: int = 0,
 ) -> Path:
     """Write the settings of a gateway with one stream."""
     everything: dict[str, Any] = {
@@ -41,7 +42,7 @@ def write_records_settings(
             "reconnect_max_s": 0.1,
         },
         "http": {"port": 0},
-        "store": {"path": str(store)},
+        "store": {"path": str(store), "min_free_bytes": min_free_bytes},
         "streams": [{**FLEET, **(fleet or {})}],
     }
     path.write_text("\n".join(f"{key} = {toml(value)}" for key, value in everything.items()) + "\n")

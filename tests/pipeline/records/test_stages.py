@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 
 import pytest
 
-from anonymizer.errors import SettingsError
+from anonymizer.errors import StoreError
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.records.inbox import RecordInbox
 from anonymizer.pipeline.records.stages import (
@@ -207,7 +207,7 @@ async def send_to_a_broken_store(world: World) -> None:
 async def test_a_store_that_fails_ends_the_flow_and_nothing_is_acknowledged(world: World) -> None:
     with pytest.raises(ExceptionGroup) as caught:
         await send_to_a_broken_store(world)
-    assert caught.group_contains(SettingsError, match="cannot be used")
+    assert caught.group_contains(StoreError, match="cannot be used")
     assert world.link.settled == []
 
 
