@@ -86,8 +86,9 @@ class PositionFlow:
         self._interval_s = settings.tick.interval_s
         self._monotonic = monotonic
         self._last_tick_s = -np.inf
+        self._router = TopicRouter(settings.inputs)
         self._decoder = Decoder(
-            TopicRouter(settings.inputs),
+            self._router,
             settings.limits,
             ledger,
             attribute_of=self.readings.index_of,
@@ -146,6 +147,7 @@ class PositionFlow:
         Positions that are not in the output are settled or held when this returns.
         """
         times = [self._monotonic()]
+        self._router.forget(at_s=times[0], kept_s=self._presence.ttl_s)
         decoded = self._decoder.decode(batches)
         times.append(self._monotonic())
         located = self.core.locate(self._accepted(decoded, now), now=now)

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from anonymizer.codecs import CODECS, Codec
+from anonymizer.pipeline.route_cache import RouteCache
 from anonymizer.settings import InputSettings
-
-_CACHE_LIMIT = 200_000
 
 
 class Route(NamedTuple):
@@ -36,19 +35,19 @@ class TopicRouter:
 
     def __init__(self, inputs: Sequence[InputSettings]) -> None:
         self._inputs = [(i.topic.split("/"), CODECS[i.codec], i.device_from) for i in inputs]
-        self._known: dict[str, Route | None] = {}
+        self._routes = RouteCache(self.find)
 
     def route(self, topic: str) -> Route | None:
         """Return the route of a topic, or None if no input matches."""
-        try:
-            return self._known[topic]
-        except KeyError:
-            if len(self._known) >= _CACHE_LIMIT:
-                self._known.clear()
-            route = self._known[topic] = self._find(topic.split("/"))
-            return route
+        return self._routes[topic]
 
-    def _find(self, levels: list[str]) -> Route | None:
+    def forget(self, *, at_s: float, kept_s: float) -> None:
+        """Forget devices that are silent, see `RouteCache.forget`."""
+        self._routes.forget(at_s=at_s, kept_s=kept_s)
+
+    def find(self, topic: str) -> Route | None:
+        """Return the route of a topic without the cache."""
+        levels = topic.split("/")
         for pattern, codec, device_from in self._inputs:
             if not _matches(pattern, levels):
                 continue

@@ -3,7 +3,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.codecs import CODECS
-from anonymizer.pipeline.positions import topics
 from anonymizer.pipeline.positions.topics import Route, TopicRouter, subscription
 from anonymizer.settings import InputSettings
 from tests import naive
@@ -96,12 +95,16 @@ def test_routes_agree_with_a_regular_expression_and_asking_again_changes_nothing
             assert route.device == expected
 
 
-def test_the_router_remembers_a_bounded_number_of_topics() -> None:
+def test_the_router_forgets_devices_that_are_silent_and_finds_them_again() -> None:
     routed = router("positions/{device}")
-    for i in range(topics._CACHE_LIMIT + 1):
-        routed.route(f"positions/{i}")
-    assert len(routed._known) == 1
-    assert routed.route("positions/0") == Route(NATIVE, "0")
+    routed.forget(at_s=0.0, kept_s=10.0)
+    for at_s in (5.0, 10.0):
+        assert routed.route("positions/a") == Route(NATIVE, "a")
+        routed.forget(at_s=at_s, kept_s=10.0)
+    assert routed._routes.n_topics == 1
+    routed.forget(at_s=15.0, kept_s=10.0)
+    assert routed._routes.n_topics == 0
+    assert routed.route("positions/a") == Route(NATIVE, "a")
 
 
 def test_the_broker_is_asked_for_any_device() -> None:
