@@ -1,6 +1,8 @@
 """Interface between the pipeline and a transport. It passes batches, not single messages."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple, Protocol, TypeAlias
 
 
@@ -25,6 +27,28 @@ class Outgoing(NamedTuple):
     topic: str
     payload: bytes
     retain: bool = False
+
+
+class Loss(Enum):
+    """Cause of a lost connection."""
+
+    TAKEN_OVER = "taken_over"
+    """Another client connected with the same client id."""
+    UNACKNOWLEDGED = "unacknowledged"
+    """The broker left a message without acknowledgement."""
+    OTHER = "other"
+
+
+@dataclass(slots=True)
+class LinkCounts:
+    """Counts of the connections of a link since the start."""
+
+    n_connections: int = 0
+    n_sessions_lost: int = 0
+    """Connections at which the broker no longer had the session that it should have kept: what was
+    sent while the link was away is lost."""
+    lost: dict[Loss, int] = field(default_factory=lambda: dict.fromkeys(Loss, 0))
+    """Lost connections by cause, without those that the link closed."""
 
 
 Deliver: TypeAlias = Callable[[Sequence[Delivery]], None]

@@ -100,6 +100,12 @@ class BrokerSettings(Group):
     """Allows `mqtt://` to another machine: anyone on the path can read positions and passwords."""
     version: Literal["5", "3.1.1"] = "5"
     client_id: Annotated[str, Field(min_length=1, max_length=200)] = "anonymizer"
+    """Beginning of the ids under which the broker knows the gateway's connections."""
+    random_client_id: bool = True
+    """Whether 32 random digits are appended to each id. A second client with an id disconnects the
+    first one, so an id must not be guessed. The digits are kept in the store of records; without
+    streams they are drawn at every start. False: then choose a `client_id` that cannot be guessed,
+    for example with `openssl rand -hex 16`."""
     username: str | None = None
     """None: anonymous."""
     password: SecretStr | None = None
@@ -113,6 +119,8 @@ class BrokerSettings(Group):
     key_file: Path | None = None
     """Key of the client certificate (PEM). None: it is in `cert_file`."""
     keepalive_s: Annotated[int, Field(ge=5, le=3600)] = 30
+    """Time between two pings. A broker that is silent for twice as long, or leaves a message
+    unacknowledged for this long, is reconnected."""
     session_expiry_s: Annotated[int, Field(ge=0, le=0xFFFFFFFE)] = 0
     """How long the broker keeps undelivered messages while the gateway is not connected.
     0: not at all, which suits live positions (MQTT 3.1.1: any other value means forever)."""
@@ -380,6 +388,16 @@ class Settings(Group):
     def _there_is_an_input(self) -> Self:
         if not self.inputs and not self.streams:
             raise ValueError("inputs: at least one is required, or streams")
+        return self
+
+    @model_validator(mode="after")
+    def _a_lasting_session_has_a_lasting_id(self) -> Self:
+        broker = self.broker
+        if broker.session_expiry_s and broker.random_client_id and not self.streams:
+            raise ValueError(
+                "broker: session_expiry_s needs the same client id at every start; without streams"
+                " set random_client_id = false, and a client_id that cannot be guessed"
+            )
         return self
 
     @model_validator(mode="after")

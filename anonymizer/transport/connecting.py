@@ -1,5 +1,6 @@
-"""Connecting to a broker: address, credentials, TLS, and the backoff after a failure."""
+"""Connecting to a broker: address, client id, credentials, TLS, and the backoff after a failure."""
 
+import hashlib
 import random
 import ssl
 from dataclasses import dataclass, field
@@ -39,6 +40,27 @@ def read_access(settings: BrokerSettings) -> Access:
         tls=_tls(settings) if parts.scheme == "mqtts" else None,
         password=_password(settings),
     )
+
+
+def client_id_of(settings: BrokerSettings, *, key: bytes, role: str = "") -> str:
+    """Return the client id of a connection: `broker.client_id`, its role, and 128 random bits.
+
+    Parameters
+    ----------
+    settings
+        Settings of the broker; without `random_client_id` the random bits are left out.
+    key
+        Secret of 16 to 64 random bytes. An equal key, role and `client_id` give an equal id, so a
+        changed `client_id` gives other random bits. The id reveals nothing of the key.
+    role
+        Distinguishes the connections of one gateway.
+    """
+    name = "-".join(filter(None, [settings.client_id, role]))
+    if not settings.random_client_id:
+        return name
+    person = b"mqtt client id"
+    digits = hashlib.blake2b(name.encode(), digest_size=16, key=key, person=person).hexdigest()
+    return f"{name}-{digits}"
 
 
 def backoff_s(settings: BrokerSettings, *, attempt: int, rng: random.Random) -> float:

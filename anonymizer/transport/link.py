@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 
 from anonymizer.errors import TransportError
-from anonymizer.pipeline.ports import Deliver, Outgoing
+from anonymizer.pipeline.ports import Deliver, LinkCounts, Outgoing
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport.connecting import Access, backoff_s, read_access, reason_of
 from anonymizer.transport.mqtt_session import Control, Session
@@ -74,7 +74,8 @@ class BrokerLink(ABC):
         self._failure: Exception | None = None
         self._receipts = itertools.count(1)
         self._receiving = True
-        self._subscribed = False
+        self.counts = LinkCounts()
+        """What happened to the connections since the start."""
         self._up = asyncio.Event()
         self._closing = asyncio.Event()
         self._ended = asyncio.Event()
@@ -148,28 +149,30 @@ class BrokerLink(ABC):
 
     async def _keep_connected(self) -> None:
         rng = random.Random()  # noqa: S311  spreads reconnects, keeps no secret
-        now = asyncio.get_running_loop().time
         attempt = 0
         while True:
-            started_s = now()
-            await self._one_connection()
-            lasted = now() - started_s >= self._settings.reconnect_max_s
-            attempt = 1 if lasted else attempt + 1
+            # After a connection, however short, it returns at once: a client that has taken the
+            # session over must not keep it for as long as a broker may be away.
+            attempt = 1 if await self._one_connection() else attempt + 1
             await asyncio.sleep(backoff_s(self._settings, attempt=attempt, rng=rng))
 
-    async def _one_connection(self) -> None:
-        """Connect once; return when the connection has failed or ended."""
+    async def _one_connection(self) -> bool:
+        """Connect once; return, when the connection has ended, whether messages could flow."""
         try:
             async with asyncio.timeout(self._connect_timeout_s):
                 session = await self._connect()
         except (OSError, TransportError) as error:
             self._on_state(False, reason_of(error))
-            return
+            return False
+        used = session.usable
         try:
-            if session.usable:
+            if used:
+                self._count_connection(session)
                 self._up.set()
                 self._on_state(True, "connected")
             await session.lost.wait()
+            if used and not self._closing.is_set():
+                self.counts.lost[session.loss] += 1
         finally:
             self._up.clear()
             session.end("given up")
@@ -177,6 +180,12 @@ class BrokerLink(ABC):
         if session.failure is not None:
             self._failure = session.failure
             self._closing.set()
+        return used
+
+    def _count_connection(self, session: Session) -> None:
+        forgotten = self._settings.session_expiry_s > 0 and not session.resumed
+        self.counts.n_sessions_lost += forgotten and self.counts.n_connections > 0
+        self.counts.n_connections += 1
 
     async def _connect(self) -> Session:
         """Return a session, which is usable or was refused or lost with a reason."""
@@ -197,7 +206,6 @@ class BrokerLink(ABC):
         except BaseException:  # also if cancelled: no half-open connection may remain
             session.end("given up")
             raise
-        self._subscribed |= session.usable
         return session
 
     def _new_session(self, access: Access) -> Session:
@@ -206,8 +214,6 @@ class BrokerLink(ABC):
                 session,
                 access=access,
                 subscriptions=self._subscriptions if self._receiving else (),
-                # At the first connection, a kept session may have the filters of older settings.
-                renew=not self._subscribed,
                 will_topic=self._settings.status_topic if self._announce else None,
             )
 
@@ -226,13 +232,11 @@ class BrokerLink(ABC):
         *,
         access: Access,
         subscriptions: Sequence[tuple[str, int]],
-        renew: bool,
         will_topic: str | None,
     ) -> Control:
         """Return the control of a session.
 
-        With `renew` it subscribes even if the broker has kept the session. On `will_topic` the
-        broker publishes `LOST`, retained, when the connection breaks.
+        On `will_topic` the broker publishes `LOST`, retained, when the connection breaks.
         """
 
     async def _set_status(self, session: Session, status: bytes) -> None:

@@ -16,6 +16,7 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
+from anonymizer.pipeline.ports import Loss
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport.connecting import Access
 from anonymizer.transport.link import LOST, BrokerLink
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from paho.mqtt.client import SocketLike
 
 
+_TAKEN_OVER = 0x8E
+"""Reason with which an MQTT 5 broker disconnects a client whose id another one has used."""
+
+
 class MqttLink(BrokerLink):
     """A `BrokerLink` whose sessions are controlled by paho-mqtt."""
 
@@ -36,7 +41,6 @@ class MqttLink(BrokerLink):
         *,
         access: Access,
         subscriptions: Sequence[tuple[str, int]],
-        renew: bool,
         will_topic: str | None,
     ) -> Control:
         return _PahoControl(
@@ -45,7 +49,6 @@ class MqttLink(BrokerLink):
             client_id=self._client_id,
             access=access,
             subscriptions=subscriptions,
-            renew=renew,
             will_topic=will_topic,
         )
 
@@ -109,14 +112,12 @@ class _PahoControl:
         client_id: str,
         access: Access,
         subscriptions: Sequence[tuple[str, int]],
-        renew: bool,
         will_topic: str | None,
     ) -> None:
         self._session = session
         self._settings = settings
         self._access = access
         self._subscriptions = subscriptions
-        self._renew = renew
         self._socket = _PacketSocket(session.wire)
         self._client = _Client(self._socket, settings, client_id)
         self._client.username_pw_set(settings.username, access.password)
@@ -152,9 +153,6 @@ class _PahoControl:
         if self._client.want_write():
             self._client.loop_write()
 
-    def keep_alive(self) -> None:
-        self._client.loop_misc()
-
     def unsubscribe(self) -> None:
         self._client.unsubscribe([topic for topic, _ in self._subscriptions])
 
@@ -177,8 +175,12 @@ class _PahoControl:
         self._session.accept(
             receive_maximum=getattr(properties, "ReceiveMaximum", 0xFFFF),
             max_packet_bytes=getattr(properties, "MaximumPacketSize", 0xFFFFFFF),
+            keepalive_s=getattr(properties, "ServerKeepAlive", self._settings.keepalive_s),
+            resumed=flags.session_present,
         )
-        if not self._subscriptions or (flags.session_present and not self._renew):
+        # Also if the broker kept the session: it may have the filters of older settings, or lack
+        # those that another client with this id has removed.
+        if not self._subscriptions:
             self._session.open()
         elif self._settings.version == "5":
             # Retained messages are wanted once, not at every renewal.
@@ -208,4 +210,5 @@ class _PahoControl:
 
     def _on_disconnect(self, *arguments: Any) -> None:  # noqa: ANN401  paho's signature
         *_, reason, _properties = arguments
-        self._session.end(f"disconnected: {reason}")
+        taken = reason.value == _TAKEN_OVER
+        self._session.end(f"disconnected: {reason}", Loss.TAKEN_OVER if taken else Loss.OTHER)

@@ -9,12 +9,13 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from anonymizer.pipeline.ports import Deliver, Delivery, Outgoing
+from anonymizer.pipeline.ports import Deliver, Delivery, Loss, Outgoing
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport.connecting import reason_of
 from anonymizer.transport.packets import (
+    PINGREQ,
     MalformedPacketError,
     PacketReader,
     Puback,
@@ -28,16 +29,25 @@ MAX_PACKET_BYTES = 16 << 20
 """Largest packet accepted from a broker; announced to MQTT 5 brokers."""
 _REST_S = 0.005
 """Pause after a read that brought messages, so that the next read brings many."""
-_KEEP_ALIVE_CHECK_S = 0.5
+_CHECK_S = 0.25
+"""How often a session checks whether the broker answers."""
 _MAX_IN_FLIGHT = 1000
 """Most messages at QoS 1 that wait for the broker's acknowledgement at once."""
 _MAX_UNSETTLED = 0xFFFF
-"""Most deliveries at QoS 1 that wait for our acknowledgement: one for each packet identifier. It
-is not the agreed Receive Maximum, because Mosquitto 2.0 was seen to exceed that in a burst."""
+"""Deliveries at QoS 1 that wait for our acknowledgement and stop the reading: one for each packet
+identifier. Mosquitto 2.0 ignores the agreed Receive Maximum in a burst; the rest of the burst then
+waits in the broker and the operating system."""
 _MIDS = range(256, 65536)
 """Packet identifiers of messages; lower ones are left for subscriptions."""
 _MESSAGES_PER_TURN = 256
 """Messages published before other tasks get a turn."""
+
+
+class _InFlight(NamedTuple):
+    """A message at QoS 1 that waits for the broker's acknowledgement."""
+
+    sent_s: float
+    accepted: asyncio.Future[bool]
 
 
 class Control(Protocol):
@@ -48,9 +58,6 @@ class Control(Protocol):
 
     def take(self, packet: bytes) -> None:
         """Handle one packet; raise `MalformedPacketError` if it is malformed."""
-
-    def keep_alive(self) -> None:
-        """Send a ping when it is due; end the session if the answer is missing."""
 
     def unsubscribe(self) -> None:
         """Unsubscribe from all topics."""
@@ -85,13 +92,16 @@ class Session:
         receiving: bool,
         receipts: Iterator[int],
     ) -> None:
-        loop = asyncio.get_running_loop()
         self.decided = asyncio.Event()
         """Set when it is known whether messages can flow."""
         self.lost = asyncio.Event()
         """Set when the connection is gone or must not be used any more."""
         self.reason = ""
+        """Why it is lost, in words."""
+        self.loss = Loss.OTHER
         """Why it is lost."""
+        self.resumed = False
+        """Whether the broker had kept the session of an earlier connection."""
         self.failure: Exception | None = None
         """The error of `deliver`, if that ended the session."""
         self.wire = Wire(on_bytes=self._on_bytes, on_lost=self._on_lost)
@@ -102,21 +112,34 @@ class Session:
         self._receipts = receipts
         self._mid_of: dict[int, int] = {}
         self._reader = PacketReader(version5=self._version5, limit_bytes=MAX_PACKET_BYTES)
-        self._in_flight: dict[int, asyncio.Future[bool]] = {}
+        self._in_flight: dict[int, _InFlight] = {}  # the oldest first
         self._mids = itertools.cycle(_MIDS)
         self._accepted = False
         self._window = asyncio.Semaphore(0)
         self._max_outgoing_bytes = 0
+        self._patience_s = float(settings.keepalive_s)
+        self._ping_every_s = self._patience_s
+        # Seconds that this process was awake: if it was frozen, the broker is not to blame.
+        self._clock_s = self._heard_s = self._pinged_s = 0.0
+        self._checked_s = asyncio.get_running_loop().time()
+        self._check: asyncio.Handle | None = None
         self._control = control(self)
-        self._keep_alive_check = loop.call_soon(self._check_keep_alive)
 
     # Called by the control.
 
-    def accept(self, *, receive_maximum: int, max_packet_bytes: int) -> None:
-        """Record that the broker has accepted the connection, with its limits."""
+    def accept(
+        self, *, receive_maximum: int, max_packet_bytes: int, keepalive_s: int, resumed: bool
+    ) -> None:
+        """Record that the broker has accepted the connection, with its limits.
+
+        With a `keepalive_s` of 0 the broker wants no pings, and its silence means nothing.
+        """
         if self._accepted:
             raise MalformedPacketError("accepted twice")
         self._accepted = True
+        self.resumed = resumed
+        self._ping_every_s = float(keepalive_s)
+        self._check_broker()
         self._window = asyncio.Semaphore(min(receive_maximum, _MAX_IN_FLIGHT))
         self._max_outgoing_bytes = max_packet_bytes
 
@@ -125,14 +148,15 @@ class Session:
         self._opened = True
         self.decided.set()
 
-    def end(self, reason: str) -> None:
+    def end(self, reason: str, loss: Loss = Loss.OTHER) -> None:
         """Drop the connection. Only the first call and its reason count."""
         if self.lost.is_set():
             return
-        self.reason = reason
+        self.reason, self.loss = reason, loss
         self.lost.set()
         self.decided.set()
-        self._keep_alive_check.cancel()
+        if self._check is not None:
+            self._check.cancel()
         self._mid_of.clear()
         for mid in list(self._in_flight):
             self._settle(mid, accepted=False)
@@ -174,6 +198,7 @@ class Session:
         mids = [self._mid_of.pop(receipt) for receipt in receipts if receipt in self._mid_of]
         if mids:
             self.wire.write(encode_pubacks(mids))
+            self._read_or_wait()
 
     def stop_receiving(self, *, unsubscribe: bool) -> None:
         """Stop deliveries; messages that arrive from now on stay unsettled."""
@@ -196,8 +221,10 @@ class Session:
         mid = next(mid for mid in self._mids if mid not in self._in_flight)
         try:
             if self._write(message, mid=mid):
-                self._in_flight[mid] = asyncio.get_running_loop().create_future()
-                return self._in_flight[mid]
+                accepted: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+                self._in_flight[mid] = _InFlight(self._clock_s, accepted)
+                self._read_or_wait()
+                return accepted
             return False
         finally:
             if mid not in self._in_flight:
@@ -212,12 +239,13 @@ class Session:
         return True
 
     def _settle(self, mid: int, *, accepted: bool) -> None:
-        acknowledged = self._in_flight.pop(mid, None)
-        if acknowledged is not None:
-            acknowledged.set_result(accepted)
+        message = self._in_flight.pop(mid, None)
+        if message is not None:
+            message.accepted.set_result(accepted)
             self._window.release()
 
     def _on_bytes(self, data: bytes) -> None:
+        self._heard_s = self._clock_s
         arrivals: list[Delivery] = []
         try:
             self._take(data, arrivals)
@@ -226,6 +254,7 @@ class Session:
         if not arrivals:
             return
         self.wire.rest(_REST_S)
+        self._read_or_wait()
         try:
             self._deliver(arrivals)
         except Exception as error:  # noqa: BLE001  the loop would only log it; the link raises it
@@ -249,8 +278,6 @@ class Session:
     def _arrival(self, packet: Publish) -> Delivery:
         receipt = 0
         if packet.mid:
-            if len(self._mid_of) >= _MAX_UNSETTLED:
-                raise MalformedPacketError("more messages in flight than packet identifiers")
             receipt = next(self._receipts)
             self._mid_of[receipt] = packet.mid
         return Delivery(packet.topic, packet.payload, receipt, packet.retained)
@@ -258,8 +285,28 @@ class Session:
     def _on_lost(self, error: Exception | None) -> None:
         self.end("connection closed" if error is None else reason_of(error))
 
-    def _check_keep_alive(self) -> None:
-        self._keep_alive_check = asyncio.get_running_loop().call_later(
-            _KEEP_ALIVE_CHECK_S, self._check_keep_alive
-        )
-        self._control.keep_alive()
+    def _read_or_wait(self) -> None:
+        """Stop reading while too many deliveries are unsettled, or continue.
+
+        While our own messages wait for an acknowledgement it must be read, whatever comes with it:
+        input may be settled only after that.
+        """
+        self.wire.read(on=len(self._mid_of) < _MAX_UNSETTLED or bool(self._in_flight))
+
+    def _check_broker(self) -> None:
+        """Ping the broker when it is time; end the session if it has not answered in time."""
+        loop = asyncio.get_running_loop()
+        self._check = loop.call_later(_CHECK_S, self._check_broker)
+        now_s = loop.time()
+        self._clock_s += min(now_s - self._checked_s, 2 * _CHECK_S)
+        self._checked_s = now_s
+        oldest = next(iter(self._in_flight.values()), None)
+        if not self.wire.reading:
+            self._heard_s = self._clock_s  # its answers may be among what is not read
+        if oldest is not None and self._clock_s - oldest.sent_s > self._patience_s:
+            self.end("a message was not acknowledged in time", Loss.UNACKNOWLEDGED)
+        elif self._ping_every_s and self._clock_s - self._heard_s > 2 * self._ping_every_s:
+            self.end("no answer to a ping in time")
+        elif self._ping_every_s and self._clock_s - self._pinged_s + _CHECK_S > self._ping_every_s:
+            self._pinged_s = self._clock_s
+            self.wire.write(PINGREQ)

@@ -19,6 +19,7 @@ _PUBLISH, _PUBACK = 3, 4
 _LEFT_TO_THE_LIBRARY = frozenset({2, 9, 11, 13, 14})
 """CONNACK, SUBACK, UNSUBACK, PINGRESP, DISCONNECT: all other packets that a server may send to a
 client that uses neither QoS 2 nor extended authentication."""
+PINGREQ = b"\xc0\x00"
 _NOT_IN_A_TOPIC = re.compile(r"[+#\x00]")
 
 

@@ -28,6 +28,9 @@ class Wire(asyncio.Protocol):
         self._outgoing: list[bytes] = []
         self._n_outgoing = 0
         self._writable = asyncio.Event()
+        self._resting = False
+        self.reading = True
+        """Whether arriving bytes are read, apart from rests."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start to use the connection."""
@@ -76,9 +79,16 @@ class Wire(asyncio.Protocol):
 
         Many small reads become a few large ones: the cost of a read is the wake-up, not the bytes.
         """
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.pause_reading()
-            asyncio.get_running_loop().call_later(duration_s, self._resume_reading)
+        if not self._resting:
+            self._resting = True
+            asyncio.get_running_loop().call_later(duration_s, self._end_rest)
+            self._pause_or_resume()
+
+    def read(self, *, on: bool) -> None:
+        """Read arriving bytes, or leave them with the operating system and so with the peer."""
+        if on != self.reading:
+            self.reading = on
+            self._pause_or_resume()
 
     def close(self) -> None:
         """Send what has been written, then close."""
@@ -97,6 +107,14 @@ class Wire(asyncio.Protocol):
         if outgoing and self._transport is not None:
             self._transport.write(b"".join(outgoing))
 
-    def _resume_reading(self) -> None:
-        if self._transport is not None and not self._transport.is_closing():
+    def _end_rest(self) -> None:
+        self._resting = False
+        self._pause_or_resume()
+
+    def _pause_or_resume(self) -> None:
+        if self._transport is None or self._transport.is_closing():
+            return
+        if self.reading and not self._resting:
             self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()

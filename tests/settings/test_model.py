@@ -137,3 +137,10 @@ def test_a_broker_elsewhere_is_spoken_to_in_the_clear_only_when_that_is_said(
     broker: dict[str, Any],
 ) -> None:
     assert BrokerSettings.model_validate(broker).url == broker["url"]
+
+
+def test_a_lasting_session_without_a_store_needs_an_id_of_the_operator() -> None:
+    broker = {"session_expiry_s": 60}
+    with pytest.raises(ValidationError, match="random_client_id = false"):
+        Settings.model_validate({"broker": broker})
+    Settings.model_validate({"broker": broker | {"random_client_id": False}})

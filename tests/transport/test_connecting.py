@@ -1,6 +1,7 @@
-"""Connecting to a broker: address, credentials, TLS and backoff."""
+"""Connecting to a broker: address, client id, credentials, TLS and backoff."""
 
 import random
+import re
 import socket
 import ssl
 from pathlib import Path
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from anonymizer.errors import TransportError
 from anonymizer.settings import BrokerSettings
-from anonymizer.transport.connecting import backoff_s, read_access, reason_of
+from anonymizer.transport.connecting import backoff_s, client_id_of, read_access, reason_of
 from tests.brokers import Certificates
 
 
@@ -106,3 +107,28 @@ def test_waits_spread_over_the_whole_range() -> None:
 )
 def test_every_failure_has_a_readable_reason(error: Exception, words: str) -> None:
     assert reason_of(error) == words
+
+
+def test_a_client_id_lasts_with_its_key_and_cannot_be_guessed_without() -> None:
+    broker = BrokerSettings(client_id="gateway")
+    keys = [bytes([i]) * 32 for i in range(9)]
+    ids = [client_id_of(broker, key=key, role="records") for key in keys]
+    assert ids == [client_id_of(broker, key=key, role="records") for key in keys]
+    assert all(re.fullmatch("gateway-records-[0-9a-f]{32}", each) for each in ids)
+    assert len(set(ids)) == len(ids)
+
+
+def test_connections_of_one_gateway_and_changed_settings_have_ids_with_nothing_in_common() -> None:
+    key = bytes(32)
+    ids = [
+        client_id_of(BrokerSettings(client_id=name), key=key, role=role)
+        for name in ("a", "b")
+        for role in ("", "records")
+    ]
+    assert len({each.rpartition("-")[2] for each in ids}) == len(ids)
+
+
+def test_a_client_id_of_the_settings_is_used_as_it_is_on_request() -> None:
+    broker = BrokerSettings(client_id="gateway", random_client_id=False)
+    assert client_id_of(broker, key=bytes(32)) == "gateway"
+    assert client_id_of(broker, key=bytes(32), role="records") == "gateway-records"

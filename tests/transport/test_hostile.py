@@ -4,11 +4,8 @@ A link that blocked the loop would hang its test, because the server could not a
 """
 
 import asyncio
-import contextlib
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 from hypothesis import given
@@ -18,36 +15,10 @@ from hypothesis import strategies as st
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport import MqttLink
-from anonymizer.transport.packets import PacketReader, Publish
+from tests.transport.peers import ACCEPTED, Serve, peer, read_packet, served
 from tests.transport.support import DEADLINE_S, Inbox, running, settings
 
-Serve: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-
-ACCEPTED = b"\x20\x03\x00\x00\x00"
-"""CONNACK of MQTT 5."""
 NOBODY_ANSWERS = b""
-
-
-@contextlib.asynccontextmanager
-async def peer(serve: Serve) -> AsyncIterator[str]:
-    """Run a server for raw connections; yield its address."""
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            await serve(reader, writer)
-        writer.close()
-
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    try:
-        yield f"mqtt://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        server.close()
-
-
-async def read_packet(reader: asyncio.StreamReader) -> bytes:
-    """Read one short packet of a client."""
-    header = await reader.readexactly(2)
-    return header + await reader.readexactly(header[1])
 
 
 def answering(answer: bytes, connections: list[bytes]) -> Serve:
@@ -75,7 +46,6 @@ def answering(answer: bytes, connections: list[bytes]) -> Serve:
         (ACCEPTED + b"\x30\x05\x00\x02\xff\xfe\x00", "not UTF-8"),
         (ACCEPTED + b"\x34\x06\x00\x01t\x00\x01\x00", "QoS"),
         (ACCEPTED + b"\x30\xff\xff\xff\x7f", "size limit"),
-        (ACCEPTED + b"\x32\x06\x00\x01t\x00\x01\x00" * 65536, "more messages in flight"),
         (ACCEPTED + b"\x90\x00", "malformed|disconnected"),
         (ACCEPTED + b"\xe0\x01\x8e", "disconnected: Session taken over"),
         (b"\x20\x03\x00\x87\x00", "refused: Not authorized"),
@@ -170,8 +140,7 @@ async def test_a_peer_that_never_answers_is_given_up_in_time_without_blocking_th
         )
         async with running(link, connected=False):
             await inbox.loses("no answer in time")
-            await inbox.until(lambda: len(inbox.states) >= 2)
-    assert len(connections) >= 2
+            await inbox.until(lambda: len(connections) >= 2)
 
 
 async def test_a_link_can_be_closed_while_it_waits_for_an_answer() -> None:
@@ -187,46 +156,6 @@ async def test_a_file_that_cannot_be_read_is_reported_at_every_attempt(tmp_path:
     link = MqttLink(missing, client_id="c", deliver=inbox.deliver, on_state=inbox.on_state)
     async with running(link, connected=False):
         await inbox.until(lambda: inbox.states == [(False, "broker.ca_file cannot be used")] * 2)
-
-
-class Server:
-    """Accepts clients with given limits, and passes published messages to the test."""
-
-    def __init__(self, properties: bytes) -> None:
-        self.published: asyncio.Queue[Publish] = asyncio.Queue()
-        self.writer: asyncio.StreamWriter | None = None
-        self._properties = properties
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await read_packet(reader)
-        body = b"\x00\x00" + bytes([len(self._properties)]) + self._properties
-        writer.write(b"\x20" + bytes([len(body)]) + body)
-        self.writer = writer
-        packets = PacketReader(version5=True, limit_bytes=1 << 20)
-        while data := await reader.read(65536):
-            for packet in packets.feed(data):
-                if isinstance(packet, Publish):
-                    self.published.put_nowait(packet)
-
-    async def answer(self, n: int, *, code: int = 0) -> list[bytes]:
-        """Acknowledge this many messages and return their payloads."""
-        assert self.writer is not None
-        payloads = []
-        async with asyncio.timeout(DEADLINE_S):
-            for _ in range(n):
-                message = await self.published.get()
-                payloads.append(message.payload)
-                self.writer.write(b"\x40\x03" + message.mid.to_bytes(2) + bytes([code]))
-        return payloads
-
-
-@contextlib.asynccontextmanager
-async def served(properties: bytes = b"") -> AsyncIterator[tuple[MqttLink, Server]]:
-    server = Server(properties)
-    async with peer(server.serve) as url:
-        link = MqttLink(settings(url), client_id="link", deliver=Inbox().deliver)
-        async with running(link):
-            yield link, server
 
 
 async def test_no_more_messages_are_in_flight_than_the_broker_allows() -> None:
@@ -282,7 +211,7 @@ async def test_a_link_leaves_a_broker_that_does_not_answer_pings() -> None:
             settings(url), client_id="link", deliver=inbox.deliver, on_state=inbox.on_state
         )
         async with running(link):
-            await inbox.loses("disconnected: Keep alive timeout")
+            await inbox.loses("no answer to a ping in time")
 
 
 async def test_other_tasks_get_turns_while_many_messages_are_published() -> None:

@@ -166,6 +166,8 @@ async def test_after_a_restart_of_the_broker_only_unsettled_deliveries_come_agai
         assert not set(first.values()) & {d.receipt for d in again}
         link.acknowledge(first.values())  # receipts of the lost connection have no effect
         link.acknowledge([again[0].receipt])
+        async with asyncio.timeout(DEADLINE_S):
+            await link.until_connected()  # what was queued comes before the subscription is renewed
         assert await link.publish([Outgoing("x", b"")], qos=1, timeout_s=DEADLINE_S) == [True]
         await broker.stop()
         await broker.start()

@@ -15,6 +15,7 @@ from anonymizer.app.live_map.frames import Viewer, map_routes, origin_of
 from anonymizer.app.live_map.screen import AnalystLink, AnalystView
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks.privacy_zones import with_zones
+from anonymizer.observe.link_metrics import LinkCollector
 from anonymizer.observe.metrics import FlowCollector, new_registry
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery, Outgoing
@@ -30,6 +31,7 @@ from anonymizer.pipeline.positions.stages import (
 from anonymizer.pipeline.positions.topics import subscription
 from anonymizer.settings import Settings, zones_of
 from anonymizer.transport import MqttLink
+from anonymizer.transport.connecting import client_id_of
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
@@ -103,22 +105,28 @@ class Gateway:
         self._ticks: Ticks = asyncio.Queue(QUEUED_TICKS)
         self._reported: dict[str, int] = {}
         self._phase = _Phase.SERVING
+        self.records = self._recorder(streams) if streams else None
+        # Without a store nothing outlives this process, and neither does the session.
+        key = self.records.store.secret if self.records else secrets.token_bytes(32)
         self._link = MqttLink(
             settings.broker,
-            client_id=settings.broker.client_id,
+            client_id=client_id_of(settings.broker, key=key),
             subscriptions=[(subscription(i.topic), i.qos) for i in settings.inputs],
             deliver=self._deliver,
             on_state=self._on_state,
             announce=True,
             close_timeout_s=_GOODBYE_S,
         )
-        self.records = self._recorder(streams) if streams else None
         self.registry = new_registry(
             FlowCollector(
                 self.flow,
                 self.inbox,
                 n_queued_ticks=self._ticks.qsize,
                 connected=lambda: self._link.connected,
+            ),
+            LinkCollector(
+                {"positions": self._link.counts}
+                | ({"records": self.records.link_counts} if self.records else {})
             ),
             *_record_metrics(self.records),
         )

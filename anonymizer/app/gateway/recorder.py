@@ -13,7 +13,7 @@ import structlog
 from anonymizer.algorithms.records.attributes import Branch
 from anonymizer.errors import InputError, SettingsError, StoreError
 from anonymizer.files.hierarchies import read_hierarchies, read_hierarchy
-from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.ports import Delivery, LinkCounts
 from anonymizer.pipeline.records.anonymize_window import Closing, warm_up
 from anonymizer.pipeline.records.declaration import Stream, declare
 from anonymizer.pipeline.records.flow import UNMATCHED, Due, RecordFlow
@@ -29,6 +29,7 @@ from anonymizer.pipeline.records.topics import topic_filter
 from anonymizer.settings import AttributeSettings, Settings, StreamSettings
 from anonymizer.store import RecordStore
 from anonymizer.transport import MqttLink
+from anonymizer.transport.connecting import client_id_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -108,7 +109,7 @@ class Recorder:
         lasting = {"session_expiry_s": broker.session_expiry_s or _SESSION_S}
         self._link = MqttLink(
             broker.model_copy(update=lasting),
-            client_id=f"{broker.client_id}-records",
+            client_id=client_id_of(broker, key=self.store.secret, role="records"),
             subscriptions=[
                 (topic_filter(source), source.qos)
                 for stream in settings.streams
@@ -123,6 +124,11 @@ class Recorder:
     def connected(self) -> bool:
         """Whether the broker is connected."""
         return self._link.connected
+
+    @property
+    def link_counts(self) -> LinkCounts:
+        """What happened to the connections for records since the start."""
+        return self._link.counts
 
     @property
     def store_bytes(self) -> int:

@@ -1,7 +1,7 @@
 """Recorded messages of a stream, from a file or a broker, joined as the gateway joins them."""
 
 import asyncio
-import os
+import secrets
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,6 +24,7 @@ from anonymizer.pipeline.records.store_port import PartRow
 from anonymizer.pipeline.records.topics import RecordRouter, topic_filter
 from anonymizer.settings import BrokerSettings, LimitSettings
 from anonymizer.transport import MqttLink
+from anonymizer.transport.connecting import client_id_of
 
 _KEY = b"tune"
 """Key of digests that are never stored: equal records give equal results."""
@@ -279,9 +280,10 @@ async def tap(
         if len(heard) >= MOST_MESSAGES:
             full.set()
 
+    here = broker.model_copy(update={"session_expiry_s": 0, "random_client_id": True})
     link = MqttLink(
-        broker.model_copy(update={"session_expiry_s": 0}),
-        client_id=f"{broker.client_id}-tune-{os.getpid()}",
+        here,
+        client_id=client_id_of(here, key=secrets.token_bytes(32), role="tune"),
         subscriptions=[(topic_filter(source), 0) for source in stream.settings.sources],
         deliver=deliver,
     )

@@ -1,0 +1,43 @@
+"""Prometheus metrics of the connections to the broker, read at each scrape."""
+
+from collections.abc import Iterator, Mapping
+
+from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from anonymizer.pipeline.ports import LinkCounts
+
+
+class LinkCollector(Collector):
+    """Prometheus collector of the links of a gateway.
+
+    Parameters
+    ----------
+    links
+        The counts of each link by its name.
+    """
+
+    def __init__(self, links: Mapping[str, LinkCounts]) -> None:
+        self._links = links
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every metric of the links."""
+        connections = CounterMetricFamily(
+            "anonymizer_broker_connections", "Connections to the broker.", labels=["link"]
+        )
+        lost = CounterMetricFamily(
+            "anonymizer_broker_connections_lost",
+            "Connections lost by cause; taken_over: to another client with the same client id.",
+            labels=["link", "cause"],
+        )
+        forgotten = CounterMetricFamily(
+            "anonymizer_broker_sessions_lost",
+            "Reconnections at which the broker had lost the session and what it had queued.",
+            labels=["link"],
+        )
+        for link, counts in self._links.items():
+            connections.add_metric([link], counts.n_connections)
+            forgotten.add_metric([link], counts.n_sessions_lost)
+            for cause, n in counts.lost.items():
+                lost.add_metric([link, cause.value], n)
+        yield from (connections, lost, forgotten)

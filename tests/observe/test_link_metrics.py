@@ -1,0 +1,22 @@
+from prometheus_client import generate_latest
+
+from anonymizer.observe.link_metrics import LinkCollector
+from anonymizer.observe.metrics import new_registry
+from anonymizer.pipeline.ports import LinkCounts, Loss
+
+
+def test_every_link_and_every_cause_has_a_series_from_the_start() -> None:
+    counts = LinkCounts(n_connections=3, n_sessions_lost=1)
+    counts.lost[Loss.TAKEN_OVER] += 2
+    registry = new_registry(LinkCollector({"positions": LinkCounts(), "records": counts}))
+    lines = generate_latest(registry).decode().splitlines()
+    for name, link, cause, n in (
+        ("connections", "positions", "", 0),
+        ("connections", "records", "", 3),
+        ("sessions_lost", "records", "", 1),
+        ("connections_lost", "records", 'cause="taken_over",', 2),
+        ("connections_lost", "records", 'cause="unacknowledged",', 0),
+        ("connections_lost", "positions", 'cause="taken_over",', 0),
+        ("connections_lost", "positions", 'cause="other",', 0),
+    ):
+        assert f'anonymizer_broker_{name}_total{{{cause}link="{link}"}} {n}.0' in lines
