@@ -76,7 +76,7 @@ def _lap_us(flow: PositionFlow, now: float, deliveries: list[Delivery]) -> list[
     flow.ledger.receive(len(deliveries))
     before = [flow.stats.stage_s[stage].total for stage in _IN_MEMORY]
     began = time.perf_counter()
-    output = flow.tick([Arrivals(began, deliveries)], [], now=now)
+    output = flow.tick([Arrivals(began, deliveries)], now=now)
     flow.settle(output, [True] * len(output.messages), seconds=0.0)
     total = time.perf_counter() - began
     spent = [

@@ -80,11 +80,11 @@ class FlowCollector(Collector):
         yield messages
 
     def _gauges(self) -> Iterator[Metric]:
-        flow = self._flow
+        view = self._flow.view
         for name, text, value in (
-            ("devices_present", "Devices that reported within their time to live.", flow.n_devices),
-            ("devices_on_graph", "Devices that count towards k.", flow.n_devices_on_graph),
-            ("newcomers", "Devices on the graph that wait for a group.", flow.n_newcomers),
+            ("devices_present", "Devices that reported within their time to live.", view.n_devices),
+            ("devices_on_graph", "Devices that count towards k.", view.n_devices_on_graph),
+            ("newcomers", "Devices on the graph that wait for a group.", view.n_newcomers),
             ("inbox_messages", "Messages that wait for the next tick.", self._inbox.n_waiting),
             ("queued_ticks", "Outputs that wait to be published.", self._n_queued_ticks()),
             ("broker_connected", "1 while the broker is connected.", int(self._connected())),
@@ -92,7 +92,8 @@ class FlowCollector(Collector):
             yield GaugeMetricFamily(f"anonymizer_{name}", text, value=value)
 
     def _privacy(self) -> Iterator[Metric]:
-        stats, hidden = self._flow.stats, self._flow.audit.hidden_to_k()
+        stats, view = self._flow.stats, self._flow.view
+        hidden = view.hidden_to_k
         reached = GaugeMetricFamily(
             "anonymizer_k_reached_last",
             "Size of the anonymity sets of the last tick that published.",
@@ -116,7 +117,7 @@ class FlowCollector(Collector):
             (
                 "pseudonym_age_seconds",
                 "Age of the oldest pseudonym in the last release.",
-                self._flow.ages.oldest_s,
+                view.oldest_s,
             ),
             (
                 "pseudonym_age_limit_seconds",
@@ -127,17 +128,17 @@ class FlowCollector(Collector):
             yield GaugeMetricFamily(f"anonymizer_{name}", text, value=value)
 
     def _readings(self) -> Iterator[Metric]:
-        readings = self._flow.readings
+        view = self._flow.view
         for name, text, counts in (
-            ("readings_clamped", "Readings outside their declared range.", readings.n_clamped),
+            ("readings_clamped", "Readings outside their declared range.", view.n_clamped),
             (
                 "readings_left_out",
                 "Groups without a published reading, because fewer than k members had one.",
-                readings.n_left_out,
+                view.n_left_out,
             ),
         ):
             family = CounterMetricFamily(f"anonymizer_{name}", text, labels=["attribute"])
-            for attribute, n in zip(readings.names, counts.tolist(), strict=True):
+            for attribute, n in zip(view.attributes, counts.tolist(), strict=True):
                 family.add_metric([attribute], n)
             yield family
 

@@ -37,6 +37,13 @@ class Ledger:
         """Count a batch of final outcomes."""
         self._n_of += np.bincount(outcome, minlength=256)
 
+    def absorb(self, other: "Ledger") -> None:
+        """Move the counts of another ledger to this one."""
+        self.n_received += other.n_received
+        self._n_of += other._n_of  # noqa: SLF001  of the same class
+        other.n_received = 0
+        other._n_of[:] = 0  # noqa: SLF001  likewise
+
     def n(self, outcome: Outcome) -> int:
         """Return the count of an outcome."""
         return int(self._n_of[outcome])

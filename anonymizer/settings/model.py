@@ -192,8 +192,8 @@ class TickSettings(Group):
 
     interval_s: Positive = 0.1
     queue_limit: AtLeastOne = 100_000
-    """Most messages that wait for a tick; beyond that the oldest are dropped and counted as
-    overload."""
+    """Most messages that wait for a tick. Beyond that, or when a tick is late, only the newest of
+    each device is kept; the others are counted as overload."""
     drain_s: Positive = 10.0
     """Deadline for finishing the current work when the gateway is stopped."""
 

@@ -28,7 +28,7 @@ from anonymizer.pipeline.positions.stages import (
     publish_stage,
     tick_stage,
 )
-from anonymizer.pipeline.positions.topics import subscription
+from anonymizer.pipeline.positions.topics import shared_topics, subscription
 from anonymizer.settings import Settings, zones_of
 from anonymizer.transport import MqttLink
 from anonymizer.transport.connecting import client_id_of
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from anonymizer.web import HttpServer
 
 _STALLED_S = 10.0
+_LATE_INTERVALS = 2.0
+"""A tick that begins so many intervals after the previous one is late."""
 _REJECTED_TIMEOUT_S = 1.0
 _GOODBYE_S = 2.0
 
@@ -87,7 +89,9 @@ class Gateway:
         self._settings = settings
         self._log = structlog.get_logger()
         self.ledger = Ledger()
-        self.inbox = Inbox(settings.tick.queue_limit, self.ledger)
+        self.inbox = Inbox(
+            settings.tick.queue_limit, self.ledger, is_shared=shared_topics(settings.inputs)
+        )
         self.flow = PositionFlow(
             settings,
             with_zones(network, zones_of(settings.zones)),
@@ -165,7 +169,7 @@ class Gateway:
 
     def warm_up(self) -> None:
         """Compile the kernels before the first message, on an empty tick."""
-        self.flow.settle(self.flow.tick([], [], now=0.0), [], seconds=0.0)
+        self.flow.settle(self.flow.tick([], now=0.0), [], seconds=0.0)
         if self.records:
             self.records.warm_up()
 
@@ -214,8 +218,10 @@ class Gateway:
                     self.inbox,
                     self._ticks,
                     interval_s=tick.interval_s,
+                    late_s=_LATE_INTERVALS * tick.interval_s,
                     stop=drain,
                     wall=time.time,
+                    acknowledge=self._link.acknowledge,
                 ),
                 name="tick",
             ),
@@ -270,7 +276,7 @@ class Gateway:
         return {"/".join(filter(None, outcome.label)): n for outcome, n in counts if n}
 
     def _deliver(self, deliveries: Sequence[Delivery]) -> None:
-        self.inbox.put(deliveries, at_s=time.monotonic())
+        self._link.acknowledge(self.inbox.put(deliveries, at_s=time.monotonic()))
 
     def _on_state(self, connected: bool, reason: str) -> None:  # noqa: FBT001  the link's callback
         if connected:

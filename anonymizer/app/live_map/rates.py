@@ -95,7 +95,7 @@ def take_snapshot(flow: PositionFlow, *, seconds: float, n_waiting: int = 0) -> 
         n_messages=stats.n_messages_out,
         n_of=ledger.counts(),
         n_held=n_waiting + flow.n_held,
-        n_devices=flow.n_devices_on_graph,
+        n_devices=flow.view.n_devices_on_graph,
         latency_s=stats.end_to_end_s.copy(),
         region_nodes=stats.region_nodes.copy(),
         k_reached=stats.k_reached.copy(),
@@ -149,7 +149,8 @@ class RateMeter:
         def rate(n: int) -> float | None:
             return round(n / span.seconds, 2) if span.seconds >= _LEAST_SPAN_S else None
 
-        hidden = flow.audit.hidden_to_k()
+        view = flow.view
+        hidden = view.hidden_to_k
         least, _, median = flow.stats.k_reached_last
         return FlowRates(
             rate_in=rate(span.n_received),
@@ -165,7 +166,7 @@ class RateMeter:
                 reason: per_s for reason, n in span.not_published.items() if (per_s := rate(n))
             },
             n_devices=now.n_devices,
-            n_newcomers=flow.n_newcomers,
+            n_newcomers=view.n_newcomers,
             n_followed=len(hidden),
             n_below_k=int((hidden < 1).sum()),
         )

@@ -1,4 +1,9 @@
-"""The positions flow: arrivals of one tick in, messages out, every position accounted for."""
+"""The positions flow: arrivals of one tick in, messages out, every position accounted for.
+
+The work of a tick, `PositionFlow.release`, may run in a thread of its own. All other methods belong
+to one thread, the event loop's. They never see the counts of half a tick: `release` counts in a
+ledger of its own until `book`, and readers get a view made between two ticks.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +22,6 @@ from anonymizer.pipeline.positions.core import FlowCore
 from anonymizer.pipeline.positions.decoding import Decoded, Decoder, date_the_undated
 from anonymizer.pipeline.positions.encoding import ReleaseEncoder
 from anonymizer.pipeline.positions.flow_stats import FlowStats, LightAudit, PseudonymAges
-from anonymizer.pipeline.positions.group_readings import GroupReadings
 from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.topics import TopicRouter
 from anonymizer.pipeline.positions.trip_guard import Positions
@@ -52,8 +56,35 @@ class TickOutput:
         return len(self.message_of)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FlowView:
+    """State of a flow between two ticks, for metrics and the live map.
+
+    Attributes
+    ----------
+    n_devices, n_devices_on_graph, n_newcomers
+        Devices present, those that count towards k, and those of them that wait for a group.
+    hidden_to_k
+        See `LightAudit.hidden_to_k`.
+    oldest_s
+        Age of the oldest pseudonym in the last release.
+    attributes, n_clamped, n_left_out
+        Names of the declared readings; readings outside their range, and groups without a
+        published reading, by attribute.
+    """
+
+    n_devices: int
+    n_devices_on_graph: int
+    n_newcomers: int
+    hidden_to_k: FloatArray
+    oldest_s: float
+    attributes: Sequence[str]
+    n_clamped: IntArray
+    n_left_out: IntArray
+
+
 class PositionFlow:
-    """The live positions flow: decodes, cloaks, verifies and encodes, one call per tick.
+    """The live positions flow: decodes, cloaks, verifies and encodes, once per tick.
 
     Parameters
     ----------
@@ -62,7 +93,7 @@ class PositionFlow:
     zoned
         A network with coordinates, and its privacy zones.
     ledger
-        Shared with the inbox.
+        Shared with the inbox. Only the event loop's thread uses it.
     secret
         Key of the pseudonyms, see `DeviceTable`.
     monotonic
@@ -80,8 +111,11 @@ class PositionFlow:
     ) -> None:
         self.stats = FlowStats()
         self.ledger = ledger
-        self.core = FlowCore(settings, zoned, ledger)
-        self._n_in_hand = 0
+        self._tally = Ledger()
+        self.core = FlowCore(settings, zoned, self._tally)
+        self._n_in_tick = self._n_in_core = self._n_in_hand = 0
+        self._ticking = self._view_is_old = False
+        self._adopted: Settings | None = None
         self._presence = settings.presence
         self._interval_s = settings.tick.interval_s
         self._monotonic = monotonic
@@ -90,8 +124,8 @@ class PositionFlow:
         self._decoder = Decoder(
             self._router,
             settings.limits,
-            ledger,
-            attribute_of=self.readings.index_of,
+            self._tally,
+            attribute_of=self.core.readings.index_of,
         )
         self._devices = DeviceTable(secret=secret, max_devices=settings.presence.max_devices)
         self._n_watched = settings.watch.sample
@@ -102,50 +136,80 @@ class PositionFlow:
         self._encoder = ReleaseEncoder(
             zoned.network, topic=settings.output.topic, form=settings.output.form
         )
-
-    @property
-    def readings(self) -> GroupReadings:
-        """Readings of the devices present."""
-        return self.core.readings
+        self._view = self._look()
 
     @property
     def n_held(self) -> int:
-        """Positions that wait for their trip to continue, for a group, or for the broker."""
-        return self.core.n_held + self._n_in_hand
+        """Positions that are in a tick, or wait for their trip to go on, a group or the broker."""
+        return self._n_in_tick + self._n_in_core + self._n_in_hand
 
     @property
-    def n_newcomers(self) -> int:
-        """Devices on the graph that wait for a group."""
-        return self.core.operator.n_waiting
+    def view(self) -> FlowView:
+        """The state between two ticks: now, or if a tick is in progress, at the last look.
 
-    @property
-    def n_devices(self) -> int:
-        """Devices present, on the graph or off it."""
-        return len(self._devices)
+        That look is renewed when the tick ends.
+        """
+        if self._ticking:
+            self._view_is_old = True
+        else:
+            self._view = self._look()
+        return self._view
 
-    @property
-    def n_devices_on_graph(self) -> int:
-        """Devices that count towards k."""
-        return self.core.operator.density.n_devices
+    def _look(self) -> FlowView:
+        operator, readings = self.core.operator, self.core.readings
+        return FlowView(
+            n_devices=len(self._devices),
+            n_devices_on_graph=operator.density.n_devices,
+            n_newcomers=operator.n_waiting,
+            hidden_to_k=self.audit.hidden_to_k(),
+            oldest_s=self.ages.oldest_s,
+            attributes=readings.names,
+            n_clamped=readings.n_clamped.copy(),
+            n_left_out=readings.n_left_out.copy(),
+        )
 
     def devices_at(self) -> Int32Array:
         """Return the number of devices counted at each node, shape (nodes,): for the auditor."""
         return self.core.operator.density.n_at
 
-    def tick(self, batches: Sequence[Arrivals], receipts: list[int], *, now: float) -> TickOutput:
-        """Make the release of one tick.
+    def tick(self, batches: Sequence[Arrivals], *, now: float) -> TickOutput:
+        """Make the release of one tick: `begin`, `release` and `book` in one call."""
+        self.begin(batches)
+        return self.book(self.release(batches, now=now))
+
+    def begin(self, batches: Sequence[Arrivals]) -> None:
+        """Count these messages as held until `book`."""
+        self._n_in_tick = sum(len(batch.deliveries) for batch in batches)
+        self._ticking = True
+
+    def book(self, output: TickOutput) -> TickOutput:
+        """Take over the counts of the tick that has ended; return its output.
+
+        Positions that are not in the output are settled or held when this returns.
+        """
+        self._n_in_tick = 0
+        self._n_in_hand += output.n_positions
+        self._book_core()
+        self._ticking = False
+        if self._view_is_old:
+            self._view, self._view_is_old = self._look(), False
+        return output
+
+    def _book_core(self) -> None:
+        self.ledger.absorb(self._tally)
+        self._n_in_core = self.core.n_held
+
+    def release(self, batches: Sequence[Arrivals], *, now: float) -> TickOutput:
+        """Make the release of one tick, between `begin` and `book`, in any thread.
 
         Parameters
         ----------
-        batches, receipts
+        batches
             As returned by `Inbox.take`.
         now
             Unix seconds at which the tick closes.
-
-        Notes
-        -----
-        Positions that are not in the output are settled or held when this returns.
         """
+        self._adopt_now()
         times = [self._monotonic()]
         self._router.forget(at_s=times[0], kept_s=self._presence.ttl_s)
         decoded = self._decoder.decode(batches)
@@ -168,21 +232,26 @@ class PositionFlow:
         message_of_slot = np.full(len(self.core.operator.density.node_of), -1, np.int64)
         message_of_slot[tick.release.member] = message_of_member
         carried = tick.carried
-        self._n_in_hand += len(carried.slot)
         return TickOutput(
             messages,
             message_of_slot[carried.slot],
             carried.tag,
             carried.n_direct,
-            receipts + decoded.receipts,
+            decoded.receipts,
         )
 
     def adopt(self, settings: Settings) -> None:
-        """Apply other settings, as far as they may change: see `settings.reload`.
+        """Apply other settings at the next tick, as far as they may change: see `settings.reload`.
 
         If the size of its sample changes, the light audit begins anew. It then knows less about
         existing pseudonyms than an adversary does.
         """
+        self._adopted = settings
+
+    def _adopt_now(self) -> None:
+        settings, self._adopted = self._adopted, None
+        if settings is None:
+            return
         self._presence = settings.presence
         self._decoder.limit(settings.limits)
         self.core.set_rule(settings)
@@ -193,6 +262,7 @@ class PositionFlow:
     def close(self) -> None:
         """Settle the positions that are held; after the last tick."""
         self.core.close()
+        self._book_core()
 
     def settle(self, output: TickOutput, delivered: Sequence[bool], *, seconds: float) -> None:
         """Account for an output, given which of its messages were published.
@@ -242,14 +312,14 @@ class PositionFlow:
         # Only accepted positions may take a slot: a rejected message must leave no trace.
         slot[timely] = [self._devices.slot(decoded.device[i]) for i in timely.tolist()]
         outcome[timely[slot[timely] == NO_SLOT]] = Outcome.SUPPRESSED__OVERLOAD
-        self.readings.note(
+        self.core.readings.note(
             np.array(decoded.reading_row, np.int64),
             np.array(decoded.reading_attribute, np.int64),
             np.array(decoded.reading_value, np.float64),
             slot=slot,
             ts=ts,
         )
-        kept = _settle_rejected(outcome, self.ledger)
+        kept = _settle_rejected(outcome, self._tally)
         lat, lon, at_s = (
             np.array(column, np.float64)[kept]
             for column in (decoded.lat, decoded.lon, decoded.at_s)

@@ -1,6 +1,6 @@
 """Routing of topics: which device sent a message, and which codec decodes it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from anonymizer.codecs import CODECS, Codec
@@ -25,6 +25,19 @@ class Route(NamedTuple):
 def subscription(topic: str) -> str:
     """Return the MQTT topic filter of an input's topic: `{device}` matches any one level."""
     return "/".join("+" if level == "{device}" else level for level in topic.split("/"))
+
+
+def shared_topics(inputs: Sequence[InputSettings]) -> Callable[[str], bool]:
+    """Return a function that tells whether messages of a topic may come from several devices."""
+    if all(i.device_from == "topic" for i in inputs):
+        return lambda _: False
+    router = TopicRouter(inputs)
+
+    def is_shared(topic: str) -> bool:
+        route = router.route(topic)
+        return route is not None and route.device is None
+
+    return is_shared
 
 
 class TopicRouter:

@@ -86,7 +86,7 @@ def published_k(flow: PositionFlow, at: float) -> set[int]:
     ]
     ks: set[int] = set()
     for now in (at, at + 1, at + 2):
-        output = flow.tick([Arrivals(now, batch)], [], now=now)
+        output = flow.tick([Arrivals(now, batch)], now=now)
         ks |= {json.loads(message.payload)["k"] for message in output.messages}
         flow.settle(output, [True] * len(output.messages), seconds=0.0)
     return ks

@@ -1,7 +1,7 @@
 """A positions flow on a small grid, driven by hand."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
@@ -44,7 +44,13 @@ def flow_settings(**tables: object) -> Settings:
 class Rig:
     """A flow with its inbox; the accounting is checked after every step."""
 
-    def __init__(self, *, queue_limit: int = 1000, **tables: object) -> None:
+    def __init__(
+        self,
+        *,
+        queue_limit: int = 1000,
+        monotonic: Callable[[], float] | None = None,
+        **tables: object,
+    ) -> None:
         self.ledger = Ledger()
         self.inbox = Inbox(queue_limit, self.ledger)
         seconds = count()
@@ -54,7 +60,7 @@ class Rig:
             with_zones(NETWORK, zones_of(settings.zones)),
             self.ledger,
             secret=SECRET,
-            monotonic=lambda: float(next(seconds)),
+            monotonic=monotonic or (lambda: float(next(seconds))),
         )
 
     def put(self, *deliveries: Delivery) -> None:
@@ -62,7 +68,7 @@ class Rig:
         self.check()
 
     def tick(self, *, now: float = NOW) -> TickOutput:
-        output = self.flow.tick(*self.inbox.take(), now=now)
+        output = self.flow.tick(self.inbox.take(), now=now)
         self.check()
         return output
 

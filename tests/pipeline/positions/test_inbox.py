@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -7,46 +9,90 @@ from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.inbox import Arrivals, Inbox
 
 
-def numbered(numbers: range) -> list[Delivery]:
-    """Return deliveries whose payload is their number; every third asks for no receipt."""
-    return [Delivery("t", str(i).encode(), receipt=i if i % 3 else 0) for i in numbers]
+def on(topics: Sequence[str], *, first: int = 1) -> list[Delivery]:
+    """Return deliveries with their number as receipt; every third asks for no receipt."""
+    return [
+        Delivery(topic, str(n).encode(), receipt=n if n % 3 else 0)
+        for n, topic in enumerate(topics, start=first)
+    ]
 
 
-@given(st.integers(1, 10), st.lists(st.integers(0, 8) | st.none(), max_size=12))
-def test_the_newest_messages_stay_and_the_oldest_yield_counted_with_their_receipts(
-    limit: int, steps: list[int | None]
+def is_shared(topic: str) -> bool:
+    return topic == "fleet"
+
+
+def newest_of(waiting: list[Delivery], limit: int) -> list[Delivery]:
+    """Return what is left under overload, by looking at all later messages of each."""
+    left = [
+        delivery
+        for i, delivery in enumerate(waiting)
+        if is_shared(delivery.topic)
+        or delivery.topic not in {later.topic for later in waiting[i + 1 :]}
+    ]
+    return left[-limit:]
+
+
+steps = st.lists(st.sampled_from(["a", "b", "c", "fleet"]), max_size=8) | st.sampled_from(
+    ["take", "hurry"]
+)
+
+
+@given(st.integers(1, 10), st.lists(steps, max_size=15))
+def test_the_newest_message_of_each_device_stays_and_the_others_yield_counted(
+    limit: int, sequence: list[list[str] | str]
 ) -> None:
     ledger = Ledger()
-    inbox = Inbox(limit, ledger)
+    inbox = Inbox(limit, ledger, is_shared=is_shared)
     waiting: list[Delivery] = []
-    dropped: list[int] = []
-    n_overload = n = 0
-    for at_s, size in enumerate(steps):
-        if size is None:
-            batches, receipts = inbox.take()
-            assert [d for batch in batches for d in batch.deliveries] == waiting
-            assert receipts == dropped
-            waiting, dropped = [], []
+    acknowledged: list[int] = []
+    to_acknowledge: list[int] = []
+    n_yielded = n = 0
+    overloaded = False
+    for at_s, step in enumerate(sequence):
+        new: list[Delivery] = []
+        if step == "take":
+            assert [d for batch in inbox.take() for d in batch.deliveries] == waiting
+            to_acknowledge, acknowledged = [], []
+            waiting, overloaded = [], False
+        elif step == "hurry":
+            acknowledged += inbox.hurry()
+            overloaded = True
         else:
-            batch = numbered(range(n, n + size))
-            inbox.put(batch, at_s=at_s)
-            n += size
-            waiting += batch
-            too_many = max(0, len(waiting) - limit)
-            n_overload += too_many
-            dropped += [d.receipt for d in waiting[:too_many] if d.receipt]
-            waiting = waiting[too_many:]
+            new = on(step, first=n + 1)
+            acknowledged += inbox.put(new, at_s=at_s)
+            n += len(step)
+            overloaded |= len(waiting) + len(new) > limit
+        waiting += new
+        to_acknowledge += [d.receipt for d in new if d.receipt]
+        if overloaded:
+            left = newest_of(waiting, limit)
+            n_yielded += len(waiting) - len(left)
+            waiting = left
+            assert sorted(acknowledged) == to_acknowledge
+        else:
+            assert acknowledged == []
+        assert inbox.is_overloaded == overloaded
         assert inbox.n_waiting == len(waiting) <= limit
         assert ledger.n_received == n
-        assert ledger.n(Outcome.SUPPRESSED__OVERLOAD) == ledger.n_settled == n_overload
+        assert ledger.n(Outcome.SUPPRESSED__OVERLOAD) == ledger.n_settled == n_yielded
 
 
-def test_messages_keep_the_time_of_their_arrival_when_older_ones_of_their_batch_yield() -> None:
+def test_messages_keep_the_time_of_their_arrival_under_overload() -> None:
     inbox = Inbox(3, Ledger())
-    first, second = numbered(range(3)), numbered(range(3, 5))
+    first, second = on("abc"), on("ad", first=4)
     inbox.put(first, at_s=1.5)
     inbox.put(second, at_s=2.5)
-    assert inbox.take()[0] == [Arrivals(1.5, first[2:]), Arrivals(2.5, second)]
+    assert inbox.take() == [Arrivals(1.5, first[2:]), Arrivals(2.5, second)]
+
+
+def test_a_retained_message_does_not_replace_a_live_one() -> None:
+    inbox = Inbox(9, Ledger())
+    live = Delivery("a", b"now", 0)
+    kept = Delivery("a", b"some time", 0, retained=True)
+    inbox.hurry()
+    inbox.put([kept], at_s=0.0)
+    inbox.put([live, kept], at_s=1.0)
+    assert inbox.take() == [Arrivals(1.0, [live])]
 
 
 def test_who_and_where_is_not_in_the_repr_of_what_waits() -> None:

@@ -32,7 +32,7 @@ def test_a_device_that_enters_a_zone_hides_nobody_any_more() -> None:
     assert rig.publish(delivery("a", 7, NOW), delivery("b", 7, NOW))
     rig.publish(delivery("a", 12, NOW + 1), now=NOW + 1)
     assert rig.publish(delivery("b", 7, NOW + 2), now=NOW + 2) == []
-    assert rig.flow.n_devices_on_graph == 1
+    assert rig.flow.view.n_devices_on_graph == 1
 
 
 def test_no_road_leads_through_a_zone() -> None:
@@ -69,11 +69,11 @@ def test_the_ends_of_a_trip_are_not_published_and_the_middle_is_later() -> None:
 def test_a_device_whose_trip_is_over_is_forgotten() -> None:
     rig = Rig(trips={**TRIPS, "gap_s": 20})
     rig.publish(delivery("a", 0, NOW), now=NOW)
-    assert rig.flow.n_devices == 1
+    assert rig.flow.view.n_devices == 1
     rig.publish(now=NOW + 15)
-    assert (rig.flow.n_devices, rig.outcomes()) == (1, {"SUPPRESSED__TRIP_END": 1})
+    assert (rig.flow.view.n_devices, rig.outcomes()) == (1, {"SUPPRESSED__TRIP_END": 1})
     rig.publish(now=NOW + 500)
-    assert rig.flow.n_devices == 0
+    assert rig.flow.view.n_devices == 0
 
 
 steps = st.lists(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 24)), max_size=4))
@@ -117,14 +117,14 @@ def test_readings_are_told_of_at_least_k_together_and_clamped(form: str) -> None
     for message in messages:
         assert message["readings"] == {"speed_mps": {"count": 3, "mean": 23, "max": 40}}
         assert "values" not in message
-    assert rig.flow.readings.n_clamped.tolist() == [1]
+    assert rig.flow.view.n_clamped.tolist() == [1]
 
 
 def test_of_fewer_than_k_readings_nothing_is_told() -> None:
     rig = Rig(readings=[SPEED])
     [message] = rig.publish(reading("a", 12, 10), delivery("b", 12, NOW))
     assert "readings" not in message
-    assert rig.flow.readings.n_left_out.tolist() == [1]
+    assert rig.flow.view.n_left_out.tolist() == [1]
 
 
 def test_own_values_stand_beside_their_pseudonyms_only_where_declared() -> None:

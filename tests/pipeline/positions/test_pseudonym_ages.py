@@ -42,4 +42,4 @@ def test_a_flow_renews_its_pseudonyms_in_time_and_says_so() -> None:
     rig = Rig(pseudonym={"rotate_s": 10}, region={"mode": "bfs"})
     for age in range(25):
         rig.publish(*(delivery(f"d{i}", 12, NOW + age) for i in range(4)), now=NOW + age)
-        assert rig.flow.ages.oldest_s < rig.flow.age_limit_s == 10
+        assert rig.flow.view.oldest_s < rig.flow.age_limit_s == 10

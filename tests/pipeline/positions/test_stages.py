@@ -2,10 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 
+from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import TransportError
 from anonymizer.pipeline.ports import Delivery, Link, Outgoing
 from anonymizer.pipeline.positions.stages import (
@@ -16,6 +18,7 @@ from anonymizer.pipeline.positions.stages import (
     tick_stage,
 )
 from anonymizer.transport.memory import MemoryBroker, MemoryLink
+from tests.end_to_end import eventually
 from tests.pipeline.positions.support import NOW, Rig, delivery
 
 DEADLINE_S = 10.0
@@ -66,7 +69,13 @@ class Stages:
     """
 
     def __init__(
-        self, link: Link, rig: Rig, *, interval_s: float = 0.001, busy: bool = False
+        self,
+        link: Link,
+        rig: Rig,
+        *,
+        interval_s: float = 0.001,
+        late_s: float = DEADLINE_S,
+        busy: bool = False,
     ) -> None:
         self.rig = rig
         self.stop = asyncio.Event()
@@ -79,13 +88,21 @@ class Stages:
             rig.inbox,
             self.ticks,
             interval_s=interval_s,
+            late_s=late_s,
             stop=self.stop,
             wall=self._wall,
+            acknowledge=link.acknowledge,
         )
         self.publishing = publish_stage(rig.flow, self.ticks, link, qos=1, timeout_s=DEADLINE_S)
 
     def start(self, group: asyncio.TaskGroup) -> list["asyncio.Task[None]"]:
         return [group.create_task(self.ticking), group.create_task(self.publishing)]
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async def look() -> bool:
+            return condition()
+
+        await eventually(look, bool)
 
     def _wall(self) -> float:
         if self._busy and not self.stuck.is_set():
@@ -117,7 +134,7 @@ async def test_raw_positions_come_in_and_regions_go_out_through_a_broker() -> No
         broker,
         client_id="gateway",
         subscriptions=[("positions/+", 1)],
-        deliver=lambda batch: rig.inbox.put(batch, at_s=0.0),
+        deliver=lambda batch: rig.put(*batch),
     )
     analyst = MemoryLink(
         broker, client_id="analyst", subscriptions=[("cloaked/#", 1)], deliver=listen
@@ -226,3 +243,87 @@ async def test_a_tick_that_fails_ends_the_publisher_too() -> None:
         await run()
     assert caught.group_contains(TypeError)
     assert tasks[1].cancelled()
+
+
+async def test_while_a_tick_is_late_the_newest_position_of_each_device_wins() -> None:
+    link, rig = SlowLink(), Rig()
+    stages = Stages(link, rig, late_s=0.001)
+
+    def arrive(*deliveries: Delivery) -> None:
+        link.acknowledge(rig.inbox.put(deliveries, at_s=0.0))
+        rig.check()
+
+    def n_yielded() -> int:
+        return rig.ledger.n(Outcome.SUPPRESSED__OVERLOAD)
+
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+        arrive(*pair(0))
+        stages.start(group)
+        await link.asked.wait()
+        # The publisher is slow, the queue fills up, and the next tick cannot begin.
+        await stages.until(stages.ticks.full)
+        arrive(*pair(1))
+        await stages.until(lambda: rig.inbox.is_overloaded)
+        n_before = n_yielded()
+        for receipt in range(100, 200):
+            arrive(delivery("a1", 24, NOW, receipt=receipt))
+        assert n_yielded() == n_before + 100
+        assert set(range(100, 200)) <= set(link.acknowledged)
+        stages.stop.set()
+        link.answer.set()
+    rig.check()
+    assert rig.flow.n_held == rig.inbox.n_waiting == 0
+    assert {1, 2, 3, 4} <= set(link.acknowledged)
+
+
+class Gate:
+    """A clock that stops a tick in its thread until the test opens it."""
+
+    def __init__(self) -> None:
+        self.reached = threading.Event()
+        self.open = threading.Event()
+
+    def __call__(self) -> float:
+        if threading.current_thread() is not threading.main_thread():
+            self.reached.set()
+            assert self.open.wait(DEADLINE_S)
+        return 0.0
+
+
+async def test_the_loop_runs_while_a_tick_does() -> None:
+    """A tick blocks no other task: the broker gets its pings, and HTTP its answers."""
+    gate = Gate()
+    link, rig = SlowLink(), Rig(monotonic=gate)
+    link.answer.set()
+    stages = Stages(link, rig)
+    rig.put(*pair(0))
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+        stages.start(group)
+        await asyncio.to_thread(gate.reached.wait)
+        rig.check()
+        assert (rig.inbox.n_waiting, rig.flow.n_held) == (0, 2)
+        rig.put(*pair(1))
+        assert rig.flow.view.n_devices == 0
+        stages.stop.set()
+        gate.open.set()
+    assert rig.outcomes() == {"PUBLISHED": 4}
+    assert rig.flow.view.n_devices == 4
+
+
+async def test_a_tick_that_is_cancelled_is_still_accounted_for() -> None:
+    gate = Gate()
+    link, rig = SlowLink(), Rig(monotonic=gate)
+    stages = Stages(link, rig)
+    rig.put(*pair(0))
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+        tasks = stages.start(group)
+        await asyncio.to_thread(gate.reached.wait)
+        for task in tasks:
+            task.cancel()
+        await asyncio.sleep(0)
+        assert not tasks[0].done()
+        gate.open.set()
+        await asyncio.wait(tasks)
+    rig.check()
+    abandon(rig.flow, rig.inbox, stages.ticks, now=NOW)
+    assert rig.outcomes() == {"SUPPRESSED__UNDELIVERED": 2}
