@@ -3,7 +3,9 @@
 import asyncio
 import json
 import math
+import os
 import re
+import secrets
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -103,11 +105,18 @@ async def running_gateway(toml: str) -> AsyncIterator[RunningGateway]:
         config = Path(folder, "gateway.toml")
         config.write_text(toml, encoding="utf-8")  # noqa: ASYNC240  nothing else runs yet
         command = (sys.executable, "-m", "anonymizer", "serve", "--config", str(config))
-        process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+        # Exact counts are for the bearer of the token alone.
+        token = secrets.token_urlsafe()
+        headers = {"Authorization": f"Bearer {token}"}
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stderr=asyncio.subprocess.PIPE,
+            env=os.environ | {"ANONYMIZER__HTTP__TOKEN": token},
+        )
         try:
             async with asyncio.timeout(_UP_S):
                 url = await _address(process)
-            async with httpx.AsyncClient(base_url=url, timeout=_UP_S) as http:
+            async with httpx.AsyncClient(base_url=url, timeout=_UP_S, headers=headers) as http:
                 gateway = RunningGateway(http)
                 if not await until(gateway.ready, within_s=_UP_S):
                     raise TransportError("the gateway did not find the broker")

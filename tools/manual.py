@@ -50,6 +50,11 @@ Generated from the code by `make docs`. Prometheus scrapes `/metrics`. No label 
 about a single device. Counters end in `_total`; histograms have `_bucket`, `_sum` and `_count`.
 [Operating](operating.md) says what to do when one of them raises an alert.
 
+Exact counts of positions are for the bearer of the token (`http.token_file`) alone. Everybody else
+gets public ones: multiples of the largest k that the settings can ask for, one
+`output.rejected_every_s` late, with the reasons that depend on where a device is joined as
+`suppressed`, `other`, and without `anonymizer_devices_present`.
+
 `outcome` and `reason` are those of the [accounting](concepts.md#everything-is-accounted-for). The
 usual metrics of the process and of Python are exported as well.
 

@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 from anonymizer.pipeline.accounting import BatchHistogram
 from anonymizer.pipeline.positions.flow import PositionFlow
 from anonymizer.pipeline.positions.inbox import Inbox
+from anonymizer.pipeline.positions.public_counts import Figures, exact_figures
 
 
 class FlowCollector(Collector):
@@ -30,6 +31,8 @@ class FlowCollector(Collector):
         Returns the number of outputs that wait to be published.
     connected
         Returns whether the broker is connected.
+    figures
+        Returns the counts to export. None: the exact ones, for the operator.
     """
 
     def __init__(
@@ -39,57 +42,63 @@ class FlowCollector(Collector):
         *,
         n_queued_ticks: Callable[[], int],
         connected: Callable[[], bool],
+        figures: Callable[[], Figures] | None = None,
     ) -> None:
         self._flow = flow
         self._inbox = inbox
         self._n_queued_ticks = n_queued_ticks
         self._connected = connected
+        self._figures = figures or self._exact
+
+    def _exact(self) -> Figures:
+        flow = self._flow
+        return exact_figures(flow, flow.ledger, n_waiting=self._inbox.n_waiting)
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric of the flow."""
-        yield from self._accounting()
-        yield from self._gauges()
+        figures = self._figures()
+        yield from self._accounting(figures)
+        yield from self._gauges(figures)
         yield from self._privacy()
-        yield from self._readings()
-        yield from self._histograms()
+        yield from self._readings(figures)
+        yield from self._histograms(figures)
 
-    def _accounting(self) -> Iterator[Metric]:
-        ledger = self._flow.ledger
+    def _accounting(self, figures: Figures) -> Iterator[Metric]:
         received = CounterMetricFamily("anonymizer_received", "Positions received.")
-        received.add_metric([], ledger.n_received)
+        received.add_metric([], figures.n_received)
         yield received
         settled = CounterMetricFamily(
             "anonymizer_positions",
             "Positions by final outcome and reason.",
             labels=["outcome", "reason"],
         )
-        for outcome, n in ledger.counts().items():
-            settled.add_metric(outcome.label, n)
+        for label, n in figures.n_of.items():
+            settled.add_metric(label, n)
         yield settled
-        held = self._inbox.n_waiting + self._flow.n_held
         yield GaugeMetricFamily(
-            "anonymizer_held", "Positions received and not yet settled.", value=held
+            "anonymizer_held", "Positions received and not yet settled.", value=figures.n_held
         )
         yield GaugeMetricFamily(
             "anonymizer_accounting_imbalance",
             "received - settled - held: anything but 0 is a defect.",
-            value=ledger.n_received - ledger.n_settled - held,
+            value=figures.imbalance,
         )
         messages = CounterMetricFamily("anonymizer_messages_out", "Cloaked messages published.")
         messages.add_metric([], self._flow.stats.n_messages_out)
         yield messages
 
-    def _gauges(self) -> Iterator[Metric]:
-        view = self._flow.view
+    def _gauges(self, figures: Figures) -> Iterator[Metric]:
+        devices, on_graph = figures.n_devices, figures.n_devices_on_graph
         for name, text, value in (
-            ("devices_present", "Devices that reported within their time to live.", view.n_devices),
-            ("devices_on_graph", "Devices that count towards k.", view.n_devices_on_graph),
-            ("newcomers", "Devices on the graph that wait for a group.", view.n_newcomers),
-            ("inbox_messages", "Messages that wait for the next tick.", self._inbox.n_waiting),
+            ("devices_present", "Devices that reported within their time to live.", devices),
+            ("devices_on_graph", "Devices that count towards k.", on_graph),
+            ("newcomers", "Devices on the graph that wait for a group.", figures.n_newcomers),
+            ("inbox_messages", "Messages that wait for the next tick.", figures.n_waiting),
             ("queued_ticks", "Outputs that wait to be published.", self._n_queued_ticks()),
             ("broker_connected", "1 while the broker is connected.", int(self._connected())),
         ):
-            yield GaugeMetricFamily(f"anonymizer_{name}", text, value=value)
+            if value is not None:
+                yield GaugeMetricFamily(f"anonymizer_{name}", text, value=value)
 
     def _privacy(self) -> Iterator[Metric]:
         stats, view = self._flow.stats, self._flow.view
@@ -127,22 +136,22 @@ class FlowCollector(Collector):
         ):
             yield GaugeMetricFamily(f"anonymizer_{name}", text, value=value)
 
-    def _readings(self) -> Iterator[Metric]:
-        view = self._flow.view
+    def _readings(self, figures: Figures) -> Iterator[Metric]:
+        attributes = self._flow.view.attributes
         for name, text, counts in (
-            ("readings_clamped", "Readings outside their declared range.", view.n_clamped),
+            ("readings_clamped", "Readings outside their declared range.", figures.n_clamped),
             (
                 "readings_left_out",
                 "Groups without a published reading, because fewer than k members had one.",
-                view.n_left_out,
+                figures.n_left_out,
             ),
         ):
             family = CounterMetricFamily(f"anonymizer_{name}", text, labels=["attribute"])
-            for attribute, n in zip(view.attributes, counts.tolist(), strict=True):
+            for attribute, n in zip(attributes, counts.tolist(), strict=True):
                 family.add_metric([attribute], n)
             yield family
 
-    def _histograms(self) -> Iterator[Metric]:
+    def _histograms(self, figures: Figures) -> Iterator[Metric]:
         stats = self._flow.stats
         stages = HistogramMetricFamily(
             "anonymizer_stage_seconds", "Time a tick spends in each stage.", labels=["stage"]
@@ -151,11 +160,11 @@ class FlowCollector(Collector):
             stages.add_metric([stage], buckets(histogram), histogram.total)
         yield stages
         for name, text, histogram in (
-            ("end_to_end_seconds", "Arrival to publication, per position.", stats.end_to_end_s),
+            ("end_to_end_seconds", "Arrival to publication, per position.", figures.end_to_end_s),
             (
                 "waited_seconds",
                 "Arrival to publication of positions that waited for a group.",
-                stats.waited_s,
+                figures.waited_s,
             ),
             ("region_metres", "Diagonal of each published region, in metres.", stats.region_metres),
             ("region_nodes", "Nodes of each published region.", stats.region_nodes),

@@ -127,13 +127,6 @@ class BatchHistogram:
         rest.counts = self.counts - earlier.counts
         return rest
 
-
-RECEIVED = "received"
-
-
-def label_of(outcome: Outcome) -> str:
-    """Return the label of an outcome in the stored accounts: `late`, `suppressed/overload`."""
-    return "/".join(filter(None, outcome.label))
     def in_steps(self, step: int) -> "BatchHistogram":
         """Return a histogram with its cumulative counts rounded down to multiples of `step`.
 
@@ -145,6 +138,13 @@ def label_of(outcome: Outcome) -> str:
         rest.total = self.mean * rest.n if rest.n else 0.0
         return rest
 
+
+RECEIVED = "received"
+
+
+def label_of(outcome: Outcome) -> str:
+    """Return the label of an outcome in the stored accounts: `late`, `suppressed/overload`."""
+    return "/".join(filter(None, outcome.label))
 
 
 _OUTCOME_OF = {label_of(outcome): outcome for outcome in Outcome}

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from enum import Enum, auto
 from typing import TYPE_CHECKING
@@ -21,6 +21,12 @@ from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.positions.flow import PositionFlow
 from anonymizer.pipeline.positions.inbox import Inbox
+from anonymizer.pipeline.positions.public_counts import (
+    Figures,
+    PublicCounts,
+    exact_figures,
+    public_step,
+)
 from anonymizer.pipeline.positions.stages import (
     QUEUED_TICKS,
     Ticks,
@@ -34,7 +40,7 @@ from anonymizer.transport import MqttLink
 from anonymizer.transport.connecting import client_id_of
 
 if TYPE_CHECKING:
-    from prometheus_client.registry import Collector
+    from prometheus_client.registry import Collector, CollectorRegistry
 
     from anonymizer.app.gateway.recorder import Recorder
     from anonymizer.pipeline.records.declaration import Stream
@@ -99,14 +105,20 @@ class Gateway:
             secret=secrets.token_bytes(32),
             monotonic=time.monotonic,
         )
+        is_for_auditors = demo or settings.http.raw_view
         self.screen = AnalystView(
-            settings.region.mode, network.node_id, self.flow, monotonic=time.monotonic
+            settings.region.mode,
+            network.node_id,
+            self.flow,
+            monotonic=time.monotonic,
+            step=1 if is_for_auditors else public_step(settings),
         )
         self._viewer = Viewer(
             [self.screen, *other_views],
-            devices_at=self.flow.devices_at if demo or settings.http.raw_view else None,
+            devices_at=self.flow.devices_at if is_for_auditors else None,
         )
         self._ticks: Ticks = asyncio.Queue(QUEUED_TICKS)
+        self._public = PublicCounts(self._figures(), step=public_step(settings))
         self._reported: dict[str, int] = {}
         self._phase = _Phase.SERVING
         self.records = self._recorder(streams) if streams else None
@@ -121,19 +133,7 @@ class Gateway:
             announce=True,
             close_timeout_s=_GOODBYE_S,
         )
-        self.registry = new_registry(
-            FlowCollector(
-                self.flow,
-                self.inbox,
-                n_queued_ticks=self._ticks.qsize,
-                connected=lambda: self._link.connected,
-            ),
-            LinkCollector(
-                {"positions": self._link.counts}
-                | ({"records": self.records.link_counts} if self.records else {})
-            ),
-            *_record_metrics(self.records),
-        )
+        self.registry = self._new_registry(self._figures)
         self.http = (
             self._http_server(network, streams, demo=demo) if settings.http.enabled else None
         )
@@ -146,10 +146,31 @@ class Gateway:
 
         return Recorder(self._settings, streams, on_state=self._on_records_state)
 
+    def _new_registry(self, figures: Callable[[], Figures]) -> "CollectorRegistry":
+        """Return the metrics of this gateway, with these counts of the positions flow."""
+        return new_registry(
+            FlowCollector(
+                self.flow,
+                self.inbox,
+                n_queued_ticks=self._ticks.qsize,
+                connected=lambda: self._link.connected,
+                figures=figures,
+            ),
+            LinkCollector(
+                {"positions": self._link.counts}
+                | ({"records": self.records.link_counts} if self.records else {})
+            ),
+            *_record_metrics(self.records),
+        )
+
+    def _figures(self) -> Figures:
+        return exact_figures(self.flow, self.ledger, n_waiting=self.inbox.n_waiting)
+
     def _http_server(
         self, network: RoadNetwork, streams: "Sequence[Stream]", *, demo: bool
     ) -> "HttpServer":
         from anonymizer.web import HttpServer, create_application  # noqa: PLC0415  see above
+        from anonymizer.web.auth import read_token  # noqa: PLC0415  see above
 
         settings, routes = self._settings, []
         if settings.http.map and settings.inputs:
@@ -159,7 +180,9 @@ class Gateway:
 
             routes.append(api_routes(settings, streams))
         application = create_application(
-            self.registry,
+            self._new_registry(lambda: self._public.shown),
+            exact=self.registry,
+            token=read_token(settings.http),
             alive=self._why_dead,
             ready=self._why_not_ready,
             more=routes,
@@ -178,6 +201,7 @@ class Gateway:
         self._settings = settings
         self.inbox.limit(settings.tick.queue_limit)
         self.flow.adopt(settings)
+        self._public.step = public_step(settings)
 
     async def until_connected(self) -> None:
         """Wait until the broker is connected."""
@@ -203,6 +227,8 @@ class Gateway:
                 await self._flow_until(stop, group)
                 rejected.cancel()
                 viewer.cancel()
+                self._public.turn(self._figures())
+                self._public.flush()
                 await self._publish_rejected()
                 self._phase = _Phase.LEAVING
                 await self._link.close()
@@ -254,15 +280,19 @@ class Gateway:
     async def _report_rejected(self) -> None:
         while True:
             await asyncio.sleep(self._settings.output.rejected_every_s)
+            self._public.turn(self._figures())
             await self._publish_rejected()
 
     async def _publish_rejected(self) -> None:
-        """Publish how many positions were rejected since the previous report, by reason."""
-        counts = self._counts()
+        """Publish how many positions were not published since the previous report, by reason.
+
+        These are public counts, see `public_counts`.
+        """
+        counts = self._public.not_published()
         fresh = {
             reason: n - self._reported.get(reason, 0)
             for reason, n in counts.items()
-            if reason != "published" and n > self._reported.get(reason, 0)
+            if n > self._reported.get(reason, 0)
         }
         if fresh:
             body = msgspec.json.encode({"time": round(time.time(), 3), "rejected": fresh})

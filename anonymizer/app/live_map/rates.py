@@ -6,6 +6,7 @@ subtracted.
 
 import math
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -13,11 +14,21 @@ import msgspec
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import BatchHistogram
 from anonymizer.pipeline.positions.flow import PositionFlow
+from anonymizer.pipeline.positions.public_counts import join
 
 SPAN_S = 5.0
 """Rates are taken over this many seconds."""
 _LEAST_SPAN_S = 2.0
 """Over fewer seconds a rate would vary with the ticks."""
+
+
+def named(n_of: Mapping[tuple[str, str], int]) -> dict[str, int]:
+    """Return the counts of what was not published, as `outcome reason`; without zeros."""
+    return {
+        " ".join(filter(None, label)).replace("_", " "): n
+        for label, n in n_of.items()
+        if n and label != Outcome.PUBLISHED.label
+    }
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -60,11 +71,7 @@ class FlowSnapshot:
     @property
     def not_published(self) -> dict[str, int]:
         """Positions by every other outcome that occurred, as `outcome reason`."""
-        return {
-            " ".join(filter(None, outcome.label)).replace("_", " "): n
-            for outcome, n in self.n_of.items()
-            if n and outcome is not Outcome.PUBLISHED
-        }
+        return named({outcome.label: n for outcome, n in self.n_of.items()})
 
     @property
     def n_unaccounted(self) -> int:
@@ -131,10 +138,18 @@ class FlowRates(msgspec.Struct, frozen=True):
 
 
 class RateMeter:
-    """Compares the counts of a flow with those of a few seconds ago."""
+    """Compares the counts of a flow with those of a few seconds ago.
 
-    def __init__(self, flow: PositionFlow) -> None:
+    Parameters
+    ----------
+    step
+        Counts are rounded down to multiples of this, and reasons joined as in `public_counts`;
+        1: they are exact, with all reasons.
+    """
+
+    def __init__(self, flow: PositionFlow, *, step: int = 1) -> None:
         self._flow = flow
+        self._step = step
         self._snapshots: deque[FlowSnapshot] = deque()
 
     def take(self, now_s: float) -> FlowRates:
@@ -146,9 +161,15 @@ class RateMeter:
         self._snapshots.append(now)
         span = now.since(self._snapshots[0])
 
-        def rate(n: int) -> float | None:
-            return round(n / span.seconds, 2) if span.seconds >= _LEAST_SPAN_S else None
+        def down(n: int) -> int:
+            return n - n % self._step
 
+        def rate(n: int) -> float | None:
+            return round(down(n) / span.seconds, 2) if span.seconds >= _LEAST_SPAN_S else None
+
+        refused = span.not_published
+        if self._step > 1:
+            refused = named(join({outcome.label: n for outcome, n in span.n_of.items()}))
         view = flow.view
         hidden = view.hidden_to_k
         least, _, median = flow.stats.k_reached_last
@@ -162,11 +183,9 @@ class RateMeter:
             region_p90=_number(span.region_nodes.quantile(0.9)),
             k_median=_number(median),
             k_least=_number(least),
-            suppressed={
-                reason: per_s for reason, n in span.not_published.items() if (per_s := rate(n))
-            },
-            n_devices=now.n_devices,
-            n_newcomers=view.n_newcomers,
+            suppressed={reason: per_s for reason, n in refused.items() if (per_s := rate(n))},
+            n_devices=down(now.n_devices),
+            n_newcomers=down(view.n_newcomers),
             n_followed=len(hidden),
             n_below_k=int((hidden < 1).sum()),
         )

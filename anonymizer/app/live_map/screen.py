@@ -72,6 +72,8 @@ class AnalystView:
         The flow whose counts are shown.
     monotonic
         Seconds by a clock that never goes back.
+    step
+        Of the counts, see `RateMeter`.
     """
 
     def __init__(
@@ -81,9 +83,10 @@ class AnalystView:
         flow: PositionFlow,
         *,
         monotonic: Callable[[], float],
+        step: int = 1,
     ) -> None:
         self.mode = mode
-        self.pulse = RateMeter(flow)
+        self.pulse = RateMeter(flow, step=step)
         self._node_id = node_id
         self._monotonic = monotonic
         self._fresh: deque[tuple[float, bytes]] = deque(maxlen=MOST_MESSAGES)

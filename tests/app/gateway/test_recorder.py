@@ -27,8 +27,10 @@ from tests.app.gateway.records import (
 )
 from tests.end_to_end import (
     ANONYMIZER,
+    AS_OPERATOR,
     DEADLINE_S,
     SIMULATOR,
+    TOKEN,
     Gateway,
     Witness,
     client,
@@ -48,10 +50,11 @@ async def serving_records(folder: Path, url: str, **more: Any) -> AsyncIterator[
     config = write_records_settings(
         folder / "gateway.toml", url, store=folder / "records.sqlite", **more
     )
-    async with running(ANONYMIZER, "serve", "-c", config) as program:
+    token = {"ANONYMIZER__HTTP__TOKEN": TOKEN}
+    async with running(ANONYMIZER, "serve", "-c", config, environment=token) as program:
         url = (await program.logged("listening"))["url"]
         await program.logged("broker connected for records")
-        async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S) as http:
+        async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S, headers=AS_OPERATOR) as http:
             yield Gateway(program, http)
 
 
