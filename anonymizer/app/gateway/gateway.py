@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import structlog
 
+from anonymizer.app.gateway.preflight import read_registries
 from anonymizer.app.live_map.frames import Viewer, map_routes, origin_of
 from anonymizer.app.live_map.screen import AnalystLink, AnalystView
 from anonymizer.domain.network import RoadNetwork
@@ -104,6 +105,7 @@ class Gateway:
             self.ledger,
             secret=secrets.token_bytes(32),
             monotonic=time.monotonic,
+            registries=read_registries(settings),
         )
         is_for_auditors = demo or settings.http.raw_view
         self.screen = AnalystView(
@@ -255,7 +257,7 @@ class Gateway:
                 publish_stage(
                     self.flow,
                     self._ticks,
-                    AnalystLink(self._link, self.screen),
+                    AnalystLink(self._link, self.screen, topic=self._settings.output.topic),
                     qos=self._settings.output.qos,
                     timeout_s=tick.drain_s,
                 ),

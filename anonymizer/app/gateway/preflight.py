@@ -1,11 +1,14 @@
 """Preflight check: whether the settings would start, as far as possible without a broker."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from anonymizer.domain.fixes import Places
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError, SettingsError, TransportError
 from anonymizer.extras import MissingExtraError, extras_of_method, require
+from anonymizer.files.device_registry import read_registry
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
 from anonymizer.transport.connecting import read_access
@@ -46,11 +49,30 @@ def check_files(settings: Settings) -> Checked:
     except TransportError as error:
         raise SettingsError(str(error)) from None
     _check_token(settings)
+    read_registries(settings)
     streams = _declared(settings) if settings.streams else []
     if streams and not settings.store.path.absolute().parent.is_dir():
         raise SettingsError(f"store.path: {settings.store.path}: there is no such folder")
     source = settings.network.source if settings.inputs else _NO_NETWORK
     return Checked(_network(source), streams)
+
+
+def read_registries(settings: Settings) -> Mapping[Path, Places]:
+    """Return where the fixed devices stand, by the registry of their input.
+
+    Raises
+    ------
+    SettingsError
+        If a registry cannot be used.
+    """
+    try:
+        return {
+            path: read_registry(path)
+            for path in {each.registry for each in settings.inputs}
+            if path is not None
+        }
+    except InputError as error:
+        raise SettingsError(f"inputs: registry: {error}") from None
 
 
 def _check_token(settings: Settings) -> None:

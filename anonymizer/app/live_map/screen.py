@@ -184,11 +184,12 @@ class AnalystView:
 
 
 class AnalystLink:
-    """A link that passes published messages on to an analyst's view."""
+    """A link that passes messages published to one topic on to an analyst's view."""
 
-    def __init__(self, link: Link, screen: AnalystView) -> None:
+    def __init__(self, link: Link, screen: AnalystView, *, topic: str) -> None:
         self._link = link
         self._screen = screen
+        self._topic = topic
 
     @property
     def connected(self) -> bool:
@@ -200,7 +201,11 @@ class AnalystLink:
     ) -> Sequence[bool]:
         """Publish a batch; show the messages that were published."""
         delivered = await self._link.publish(messages, qos=qos, timeout_s=timeout_s)
-        self._screen.see(m for m, out in zip(messages, delivered, strict=True) if out)
+        self._screen.see(
+            message
+            for message, out in zip(messages, delivered, strict=True)
+            if out and message.topic == self._topic
+        )
         return delivered
 
     def acknowledge(self, receipts: Iterable[int]) -> None:

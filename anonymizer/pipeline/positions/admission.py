@@ -28,9 +28,7 @@ def dated(
         Unix seconds; positions without a time are given one between these, in order of arrival.
     """
     ts = date_the_undated(np.array(decoded.ts, np.float64), since=since, now=now)
-    return ts, classify_time(
-        ts, now, ahead_s=presence.max_ahead_s, behind_s=presence.max_behind_s
-    )
+    return ts, classify_time(ts, now, ahead_s=presence.max_ahead_s, behind_s=presence.max_behind_s)
 
 
 def admit(

@@ -5,7 +5,9 @@ Each message is decoded by itself: a joined payload would fail as a whole on one
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isnan
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.inbox import Arrivals
-from anonymizer.pipeline.positions.topics import TopicRouter
+from anonymizer.pipeline.positions.topics import Route, TopicRouter, Treatment
 from anonymizer.settings import LimitSettings
 
 _UNDATED = float("nan")
@@ -24,7 +26,7 @@ _UNDATED = float("nan")
 
 @dataclass(slots=True, repr=False)
 class Decoded:
-    """The valid positions of a tick, in order of arrival.
+    """Valid positions of a tick, in order of arrival.
 
     Attributes
     ----------
@@ -39,8 +41,6 @@ class Decoded:
     reading_row, reading_attribute, reading_value
         Declared readings: row of the position that each came with, index of its attribute, and
         its value.
-    receipts
-        Receipts of all messages, valid or not, to be acknowledged once all are settled.
     """
 
     device: list[str] = field(default_factory=list)
@@ -51,7 +51,21 @@ class Decoded:
     reading_row: list[int] = field(default_factory=list)
     reading_attribute: list[int] = field(default_factory=list)
     reading_value: list[float] = field(default_factory=list)
-    receipts: list[int] = field(default_factory=list)
+
+
+class DecodedTick(NamedTuple):
+    """The valid positions of a tick, by what becomes of their devices.
+
+    Attributes
+    ----------
+    of
+        Positions, indexed by `Treatment`.
+    receipts
+        Receipts of all messages, valid or not, to be acknowledged once all are settled.
+    """
+
+    of: Sequence[Decoded]
+    receipts: list[int]
 
 
 class Decoder:
@@ -82,24 +96,25 @@ class Decoder:
         """Use these limits from now on."""
         self._limits = limits
 
-    def decode(self, batches: Sequence[Arrivals]) -> Decoded:
+    def decode(self, batches: Sequence[Arrivals]) -> DecodedTick:
         """Return the valid positions. No content of a message makes it raise."""
-        out = Decoded()
+        tick = DecodedTick([Decoded() for _ in Treatment], [])
         for at_s, deliveries in batches:
-            n_before = len(out.device)
             for delivery in deliveries:
                 if delivery.receipt:
-                    out.receipts.append(delivery.receipt)
-                self._read(delivery, out)
-            out.at_s += [at_s] * (len(out.device) - n_before)
-        return out
+                    tick.receipts.append(delivery.receipt)
+                self._read(delivery, tick)
+            for out in tick.of:
+                out.at_s += [at_s] * (len(out.device) - len(out.at_s))
+        return tick
 
-    def _read(self, delivery: Delivery, out: Decoded) -> None:
+    def _read(self, delivery: Delivery, tick: DecodedTick) -> None:
         """Append the valid positions of one message, settle the others."""
         route = self._router.route(delivery.topic)
         if route is None:
             self._ledger.settle(Outcome.INVALID__UNKNOWN_TOPIC)
             return
+        out = tick.of[route.treatment]
         fixes = self._fixes(route.codec, delivery.payload)
         self._ledger.receive(len(fixes) - 1)  # before decoding, it was counted as one
         for fix in fixes:
@@ -107,17 +122,20 @@ class Decoder:
                 self._ledger.settle(fix)
                 continue
             device = fix.device if route.device is None else route.device
+            lat, lon = (fix.lat, fix.lon) if route.places is None else _place(device, fix, route)
             if not device or len(device) > self._limits.max_device_id_chars:
                 self._ledger.settle(Outcome.INVALID__NO_DEVICE)
             elif delivery.retained and fix.ts is None:
                 self._ledger.settle(Outcome.INVALID__RETAINED)
+            elif isnan(lat):
+                self._ledger.settle(Outcome.INVALID__NO_FIX)
             else:
                 if fix.readings and self._attribute_of:
                     self._take_readings(fix.readings, out)
                 out.device.append(device)
                 out.ts.append(_UNDATED if fix.ts is None else fix.ts)
-                out.lat.append(fix.lat)
-                out.lon.append(fix.lon)
+                out.lat.append(lat)
+                out.lon.append(lon)
 
     def _take_readings(self, readings: Mapping[str, float], out: Decoded) -> None:
         """Append the declared readings of the position that will be appended next."""
@@ -134,6 +152,11 @@ class Decoder:
             return (Outcome.INVALID__TOO_LARGE,)
         fixes = codec(payload)
         return fixes if len(fixes) <= self._limits.max_positions else (Outcome.INVALID__TOO_LARGE,)
+
+
+def _place(device: str | None, fix: Fix, route: Route) -> tuple[float, float]:
+    """Return where a registered device stands, else where it says it is; NaN for nowhere."""
+    return (route.places or {}).get(device or "", (fix.lat, fix.lon))
 
 
 def date_the_undated(ts: FloatArray, *, since: float, now: float) -> FloatArray:

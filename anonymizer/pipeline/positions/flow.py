@@ -5,25 +5,29 @@ to one thread, the event loop's. They never see the counts of half a tick: `rele
 ledger of its own until `book`, and readers get a view made between two ticks.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
-from anonymizer.algorithms.positions.operator import classify_time
 from anonymizer.algorithms.positions.protection import ZonedNetwork
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, UInt8Array
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.fixes import Places
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
+from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.admission import admit
 from anonymizer.pipeline.positions.core import FlowCore
-from anonymizer.pipeline.positions.decoding import Decoded, Decoder, date_the_undated
+from anonymizer.pipeline.positions.decoding import DecodedTick, Decoder
 from anonymizer.pipeline.positions.encoding import ReleaseEncoder
+from anonymizer.pipeline.positions.fixed import FixedFlow, joined, part_of
 from anonymizer.pipeline.positions.flow_stats import FlowStats, LightAudit, PseudonymAges
 from anonymizer.pipeline.positions.inbox import Arrivals
-from anonymizer.pipeline.positions.topics import TopicRouter
+from anonymizer.pipeline.positions.topics import TopicRouter, Treatment
 from anonymizer.pipeline.positions.trip_guard import Positions
 from anonymizer.settings import Settings
 
@@ -63,7 +67,10 @@ class FlowView:
     Attributes
     ----------
     n_devices, n_devices_on_graph, n_newcomers
-        Devices present, those that count towards k, and those of them that wait for a group.
+        Mobile devices present, those that count towards k, and those of them that wait for a
+        group.
+    n_fixed_devices
+        Cloaked fixed devices present.
     hidden_to_k
         See `LightAudit.hidden_to_k`.
     oldest_s
@@ -76,6 +83,7 @@ class FlowView:
     n_devices: int
     n_devices_on_graph: int
     n_newcomers: int
+    n_fixed_devices: int
     hidden_to_k: FloatArray
     oldest_s: float
     attributes: Sequence[str]
@@ -98,6 +106,8 @@ class PositionFlow:
         Key of the pseudonyms, see `DeviceTable`.
     monotonic
         Seconds by a clock that never goes back, for latencies.
+    registries
+        The places that each registry of the inputs lists, by its path.
     """
 
     def __init__(
@@ -108,11 +118,13 @@ class PositionFlow:
         *,
         secret: bytes,
         monotonic: Callable[[], float],
+        registries: Mapping[Path, Places] = MappingProxyType({}),
     ) -> None:
         self.stats = FlowStats()
         self.ledger = ledger
         self._tally = Ledger()
         self.core = FlowCore(settings, zoned, self._tally)
+        self._fixed = FixedFlow(settings, zoned, self._tally, secret=secret)
         self._n_in_tick = self._n_in_core = self._n_in_hand = 0
         self._ticking = self._view_is_old = False
         self._adopted: Settings | None = None
@@ -120,7 +132,7 @@ class PositionFlow:
         self._interval_s = settings.tick.interval_s
         self._monotonic = monotonic
         self._last_tick_s = -np.inf
-        self._router = TopicRouter(settings.inputs)
+        self._router = TopicRouter(settings.inputs, registries)
         self._decoder = Decoder(
             self._router,
             settings.limits,
@@ -164,8 +176,9 @@ class PositionFlow:
             hidden_to_k=self.audit.hidden_to_k(),
             oldest_s=self.ages.oldest_s,
             attributes=readings.names,
-            n_clamped=readings.n_clamped.copy(),
-            n_left_out=readings.n_left_out.copy(),
+            n_fixed_devices=self._fixed.n_devices,
+            n_clamped=readings.n_clamped + self._fixed.n_clamped,
+            n_left_out=readings.n_left_out + self._fixed.n_left_out,
         )
 
     def devices_at(self) -> Int32Array:
@@ -197,7 +210,7 @@ class PositionFlow:
 
     def _book_core(self) -> None:
         self.ledger.absorb(self._tally)
-        self._n_in_core = self.core.n_held
+        self._n_in_core = self.core.n_held + self._fixed.n_held
 
     def release(self, batches: Sequence[Arrivals], *, now: float) -> TickOutput:
         """Make the release of one tick, between `begin` and `book`, in any thread.
@@ -214,9 +227,15 @@ class PositionFlow:
         self._router.forget(at_s=times[0], kept_s=self._presence.ttl_s)
         decoded = self._decoder.decode(batches)
         times.append(self._monotonic())
-        located = self.core.locate(self._accepted(decoded, now), now=now)
+        # Since the previous tick, but not since the years before the first one, nor for the
+        # minutes of a stall.
+        since = max(self._last_tick_s, now - self._interval_s)
+        located = self.core.locate(self._accepted(decoded, since, now), now=now)
         times.append(self._monotonic())
         tick = self.core.cloak(located, now=now)
+        fixed = self._fixed.tick(
+            decoded.of[Treatment.CLOAKED], decoded.of[Treatment.PUBLIC], since=since, now=now
+        )
         times.append(self._monotonic())
         messages, message_of_member = self._encoder.encode(
             tick.release,
@@ -229,16 +248,8 @@ class PositionFlow:
         self.stats.time(times)
         self._measure(tick.release, event_s=tick.event_s)
         self._last_tick_s = now
-        message_of_slot = np.full(len(self.core.operator.density.node_of), -1, np.int64)
-        message_of_slot[tick.release.member] = message_of_member
-        carried = tick.carried
-        return TickOutput(
-            messages,
-            message_of_slot[carried.slot],
-            carried.tag,
-            carried.n_direct,
-            decoded.receipts,
-        )
+        mobile = part_of(messages, message_of_member, tick.release, tick.carried)
+        return TickOutput(*joined([mobile, *fixed]), decoded.receipts)
 
     def adopt(self, settings: Settings) -> None:
         """Apply other settings at the next tick, as far as they may change: see `settings.reload`.
@@ -255,6 +266,7 @@ class PositionFlow:
         self._presence = settings.presence
         self._decoder.limit(settings.limits)
         self.core.set_rule(settings)
+        self._fixed.adopt(settings)
         if settings.watch.sample != self._n_watched:
             self._n_watched = settings.watch.sample
             self.audit = LightAudit(self._n_watched)
@@ -262,6 +274,7 @@ class PositionFlow:
     def close(self) -> None:
         """Settle the positions that are held; after the last tick."""
         self.core.close()
+        self._fixed.close()
         self._book_core()
 
     def settle(self, output: TickOutput, delivered: Sequence[bool], *, seconds: float) -> None:
@@ -298,37 +311,13 @@ class PositionFlow:
         self.audit.see(release, operator.place_of, n_nodes=network.n_nodes)
         self.ages.see(release, now=event_s)
 
-    def _accepted(self, decoded: Decoded, now: float) -> Positions:
-        """Check the times and assign slots; settle the rejected positions."""
-        # Since the previous tick, but not since the years before the first one, nor for the
-        # minutes of a stall.
-        since = max(self._last_tick_s, now - self._interval_s)
-        ts = date_the_undated(np.array(decoded.ts, np.float64), since=since, now=now)
-        outcome = classify_time(
-            ts, now, ahead_s=self._presence.max_ahead_s, behind_s=self._presence.max_behind_s
+    def _accepted(self, decoded: DecodedTick, since: float, now: float) -> Positions:
+        return admit(
+            decoded.of[Treatment.MOBILE],
+            presence=self._presence,
+            devices=self._devices,
+            readings=self.core.readings,
+            ledger=self._tally,
+            since=since,
+            now=now,
         )
-        slot = np.full(len(ts), NO_SLOT, np.int32)
-        timely = np.flatnonzero(outcome == Outcome.HELD)
-        # Only accepted positions may take a slot: a rejected message must leave no trace.
-        slot[timely] = [self._devices.slot(decoded.device[i]) for i in timely.tolist()]
-        outcome[timely[slot[timely] == NO_SLOT]] = Outcome.SUPPRESSED__OVERLOAD
-        self.core.readings.note(
-            np.array(decoded.reading_row, np.int64),
-            np.array(decoded.reading_attribute, np.int64),
-            np.array(decoded.reading_value, np.float64),
-            slot=slot,
-            ts=ts,
-        )
-        kept = _settle_rejected(outcome, self._tally)
-        lat, lon, at_s = (
-            np.array(column, np.float64)[kept]
-            for column in (decoded.lat, decoded.lon, decoded.at_s)
-        )
-        return Positions(slot[kept], ts[kept], lat, lon, at_s)
-
-
-def _settle_rejected(outcome: UInt8Array, ledger: Ledger) -> IntArray:
-    """Settle all outcomes but `HELD`; return the indices of the rest."""
-    held = outcome == Outcome.HELD
-    ledger.settle_all(outcome[~held])
-    return np.flatnonzero(held)

@@ -1,21 +1,47 @@
 """Routing of topics: which device sent a message, and which codec decodes it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from anonymizer.codecs import CODECS, Codec
+from anonymizer.codecs.placeless import or_placeless
+from anonymizer.domain.fixes import Places
 from anonymizer.pipeline.route_cache import RouteCache
 from anonymizer.settings import InputSettings
 
 
+class Treatment(IntEnum):
+    """What becomes of the devices of an input."""
+
+    MOBILE = 0
+    """Cloaked among mobile devices."""
+    CLOAKED = 1
+    """Fixed, and cloaked among fixed devices."""
+    PUBLIC = 2
+    """Fixed, and published as they are."""
+
+    @classmethod
+    def of(cls, settings: InputSettings) -> "Treatment":
+        """Return the treatment that an input asks for."""
+        if settings.kind == "mobile":
+            return cls.MOBILE
+        return cls.PUBLIC if settings.publish == "public" else cls.CLOAKED
+
+
 class Route(NamedTuple):
-    """Codec and device of the messages of one topic.
+    """Codec, device and treatment of the messages of one topic.
 
     `device` is None if the input takes it from the payload, and empty if the topic names none.
+    `places` are those of the input's registry, None if it has none.
     """
 
     codec: Codec
     device: str | None
+    treatment: Treatment = Treatment.MOBILE
+    places: Places | None = None
 
     def __repr__(self) -> str:
         """Reveal no device."""
@@ -34,7 +60,7 @@ def shared_topics(inputs: Sequence[InputSettings]) -> Callable[[str], bool]:
     router = TopicRouter(inputs)
 
     def is_shared(topic: str) -> bool:
-        route = router.route(topic)
+        route = router.find(topic)
         return route is not None and route.device is None
 
     return is_shared
@@ -44,10 +70,21 @@ class TopicRouter:
     """Finds the route of a topic, and caches it.
 
     If several inputs match, the first in the settings is used.
+
+    Parameters
+    ----------
+    inputs
+        All inputs.
+    registries
+        The places that each registry of the inputs lists, by its path.
     """
 
-    def __init__(self, inputs: Sequence[InputSettings]) -> None:
-        self._inputs = [(i.topic.split("/"), CODECS[i.codec], i.device_from) for i in inputs]
+    def __init__(
+        self,
+        inputs: Sequence[InputSettings],
+        registries: Mapping[Path, Places] = MappingProxyType({}),
+    ) -> None:
+        self._inputs = [(i.topic.split("/"), i.device_from, _route(i, registries)) for i in inputs]
         self._routes = RouteCache(self.find)
 
     def route(self, topic: str) -> Route | None:
@@ -61,17 +98,25 @@ class TopicRouter:
     def find(self, topic: str) -> Route | None:
         """Return the route of a topic without the cache."""
         levels = topic.split("/")
-        for pattern, codec, device_from in self._inputs:
+        for pattern, device_from, route in self._inputs:
             if not _matches(pattern, levels):
                 continue
             if device_from == "payload":
-                return Route(codec, None)
+                return route
             named = [
                 level for part, level in zip(pattern, levels, strict=False) if part == "{device}"
             ]
             # If one of several levels is empty, two devices could get the same id.
-            return Route(codec, "/".join(named) if all(named) else "")
+            return route._replace(device="/".join(named) if all(named) else "")
         return None
+
+
+def _route(settings: InputSettings, registries: Mapping[Path, Places]) -> Route:
+    """Return the route of an input's topics, but for the device."""
+    codec, places = CODECS[settings.codec], None
+    if settings.registry is not None:
+        codec, places = or_placeless(settings.codec, codec), registries.get(settings.registry, {})
+    return Route(codec, None, Treatment.of(settings), places)
 
 
 def _matches(pattern: list[str], levels: list[str]) -> bool:

@@ -153,11 +153,12 @@ def test_a_frame_is_bounded_in_nodes_too_and_says_how_many_regions_there_are() -
 async def test_only_what_the_broker_took_is_shown() -> None:
     screen, _ = a_screen()
     link = MemoryLink(MemoryBroker(), client_id="gateway", deliver=lambda _: None)
-    shown = AnalystLink(link, screen)
+    shown = AnalystLink(link, screen, topic="cloaked/positions")
     running = asyncio.create_task(link.run())
     await link.until_connected()
     assert shown.connected
-    assert all(await shown.publish([group("a", [1])], qos=0, timeout_s=1))
+    others = Outgoing("public/fixed", b'{"device": "a sensor"}')
+    assert all(await shown.publish([group("a", [1]), others], qos=0, timeout_s=1))
     link.go_down()
     assert not any(await shown.publish([group("b", [2])], qos=0, timeout_s=1))
     assert [row[0] for row in rows_of(screen)] == ["a"]

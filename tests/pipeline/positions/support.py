@@ -1,10 +1,12 @@
 """A positions flow on a small grid, driven by hand."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
+from pathlib import Path
 from typing import Any
 
+from anonymizer.domain.fixes import Places
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
@@ -49,6 +51,7 @@ class Rig:
         *,
         queue_limit: int = 1000,
         monotonic: Callable[[], float] | None = None,
+        registries: Mapping[Path, Places] | None = None,
         **tables: object,
     ) -> None:
         self.ledger = Ledger()
@@ -61,6 +64,7 @@ class Rig:
             self.ledger,
             secret=SECRET,
             monotonic=monotonic or (lambda: float(next(seconds))),
+            registries=registries or {},
         )
 
     def put(self, *deliveries: Delivery) -> None:

@@ -12,7 +12,7 @@ from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.decoding import Decoded, Decoder, date_the_undated
 from anonymizer.pipeline.positions.inbox import Arrivals
-from anonymizer.pipeline.positions.topics import TopicRouter
+from anonymizer.pipeline.positions.topics import TopicRouter, Treatment
 from anonymizer.settings import InputSettings, LimitSettings
 
 LIMITS = LimitSettings(max_payload_bytes=200, max_positions=3, max_device_id_chars=5)
@@ -27,7 +27,7 @@ def decode(*deliveries: Delivery) -> tuple[Decoded, Ledger]:
     ledger = Ledger()
     ledger.receive(len(deliveries))
     decoder = Decoder(TopicRouter(INPUTS), LIMITS, ledger)
-    decoded = decoder.decode([Arrivals(1.0, deliveries)])
+    decoded = decoder.decode([Arrivals(1.0, deliveries)]).of[Treatment.MOBILE]
     assert ledger.n_received == ledger.n_settled + len(decoded.device)
     return decoded, ledger
 
@@ -93,13 +93,16 @@ def test_a_retained_message_that_says_its_time_is_usable() -> None:
 
 
 def test_every_message_that_asks_for_a_receipt_gets_one_usable_or_not() -> None:
-    decoded, _ = decode(
-        on("positions/a", here(), receipt=3),
-        on("positions/a", here()),
-        on("positions/a", b"?", receipt=4),
-        on("x", b"", receipt=5),
+    arrivals = Arrivals(
+        1.0,
+        [
+            on("positions/a", here(), receipt=3),
+            on("positions/a", here()),
+            on("positions/a", b"?", receipt=4),
+            on("x", b"", receipt=5),
+        ],
     )
-    assert decoded.receipts == [3, 4, 5]
+    assert Decoder(TopicRouter(INPUTS), LIMITS, Ledger()).decode([arrivals]).receipts == [3, 4, 5]
 
 
 def test_positions_keep_their_order_and_the_arrival_of_their_batch() -> None:
@@ -110,7 +113,7 @@ def test_positions_keep_their_order_and_the_arrival_of_their_batch() -> None:
             Arrivals(2.5, []),
             Arrivals(3.5, [on("positions/b", {"lat": 1, "lon": 2})]),
         ]
-    )
+    ).of[Treatment.MOBILE]
     assert decoded.device == ["a", "a", "b"]
     assert decoded.at_s == [1.5, 1.5, 3.5]
     assert decoded.ts[:2] == [7.0, 7.0]
