@@ -28,6 +28,13 @@ _OTHER_MODES = ("snapshot", "bfs")
 """Region modes shown in addition to `session`, the default."""
 _ONE_DEVICE = "positions/veh-000000"
 """Topic of one simulated device, as an example of what devices report."""
+_SENSORS_EVERY_S = 5.0
+_SENSORS = {"topic": "sensors/{device}", "kind": "fixed", "publish": "public"}
+_SENSED = [
+    {"name": "no2_ugm3", "lo": 0.0, "hi": 400.0, "step": 1.0},
+    {"name": "temperature_c", "lo": -40.0, "hi": 60.0, "step": 0.5},
+]
+"""Readings of the simulated sensors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +55,8 @@ class DemoPlan:
         0: any free one.
     broker
         `auto`: Mosquitto if it is installed, else the embedded broker.
+    n_sensors
+        Number of public sensors that stand still; 0: none.
     compare
         Whether to run the other region modes too, each in a gateway of its own on the same
         traffic, so that the map can switch between them.
@@ -60,6 +69,7 @@ class DemoPlan:
     duration_s: float | None = None
     http_port: int = 0
     broker: Literal["auto", "mosquitto", "embedded"] = "auto"
+    n_sensors: int = 20
     compare: bool = True
 
 
@@ -87,13 +97,16 @@ class Scene:
     device
         Subscriber to the topic of one device.
     analyst
-        Subscriber to the outputs alone.
+        Subscriber to the regions alone.
+    sensors
+        Subscriber to the public sensors.
     """
 
     broker: str
     http_url: str
     device: Subscriber
     analyst: Subscriber
+    sensors: Subscriber
 
 
 class _Clock:
@@ -148,7 +161,10 @@ async def run_demo(
     async with AsyncExitStack() as stack:
         name, broker = await stack.enter_async_context(_running_broker(plan))
         # It starts before anybody receives it, so that both compile their kernels meanwhile.
-        simulator = await stack.enter_async_context(_simulator(plan, broker))
+        simulators = [
+            await stack.enter_async_context(_simulator(plan, broker, *what))
+            for what in _traffic(plan)
+        ]
         await asyncio.to_thread(compile_kernels, compiling)
         settings = Settings.model_validate(_tables(plan, broker))
         others = [
@@ -163,6 +179,9 @@ async def run_demo(
         analyst = await stack.enter_async_context(
             _subscriber(broker, "analyst", settings.output.topic)
         )
+        sensors = await stack.enter_async_context(
+            _subscriber(broker, "sensors", settings.fixed.public_topic)
+        )
         drain = asyncio.Event()
         clock = _Clock(gateway)
         async with asyncio.TaskGroup() as group:
@@ -170,9 +189,11 @@ async def run_demo(
                 group.create_task(one.run(drain), name="gateway")
             problem = await _all_up([gateway, *others])
             if not problem:
-                begin(Scene(name, gateway.http.url if gateway.http else "", device, analyst))
-                problem = await _watch(clock, show, stop, simulator, plan.duration_s)
-            await _end(simulator)
+                url = gateway.http.url if gateway.http else ""
+                begin(Scene(name, url, device, analyst, sensors))
+                problem = await _watch(clock, show, stop, simulators, plan.duration_s)
+            for simulator in simulators:
+                await _end(simulator)
             drain.set()
     if problem:
         raise TransportError(problem)
@@ -194,15 +215,16 @@ async def _watch(
     clock: _Clock,
     show: Callable[[FlowSnapshot], None],
     stop: asyncio.Event,
-    simulator: asyncio.subprocess.Process,
+    simulators: Sequence[asyncio.subprocess.Process],
     duration_s: float | None,
 ) -> str:
     """Look until `stop` or the end of the duration; return what went wrong, or nothing."""
     while not stop.is_set():
-        if simulator.returncode is not None:
-            said = await simulator.stderr.read() if simulator.stderr else b""
-            last = said.decode(errors="replace").strip().splitlines()[-1:]
-            return last[0] if last else f"the simulator ended (exit {simulator.returncode})"
+        for simulator in simulators:
+            if simulator.returncode is not None:
+                said = await simulator.stderr.read() if simulator.stderr else b""
+                last = said.decode(errors="replace").strip().splitlines()[-1:]
+                return last[0] if last else f"the simulator ended (exit {simulator.returncode})"
         now = clock.snapshot()
         show(now)
         if duration_s is not None and now.seconds >= duration_s:
@@ -239,15 +261,21 @@ async def _subscriber(broker: BrokerSettings, name: str, topic: str) -> AsyncIte
         await running
 
 
+def _traffic(plan: DemoPlan) -> list[tuple[str, ...]]:
+    """Return the command of each simulator that runs."""
+    devices = ("run", "--devices", str(plan.n_devices), "--rate", str(plan.rate_hz))
+    sensors = ("sensors", "--sensors", str(plan.n_sensors), "--interval", str(_SENSORS_EVERY_S))
+    return [devices, sensors] if plan.n_sensors else [devices]
+
+
 @asynccontextmanager
 async def _simulator(
-    plan: DemoPlan, broker: BrokerSettings
+    plan: DemoPlan, broker: BrokerSettings, *command: str
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run the simulator as a program of its own."""
+    """Run a simulator as a program of its own."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "simulator", "run", "--quiet"),
-        *("--network", plan.network, "--devices", str(plan.n_devices)),
-        *("--rate", str(plan.rate_hz), "--seed", str(plan.seed)),
+        *(sys.executable, "-m", "simulator", *command, "--quiet"),
+        *("--network", plan.network, "--seed", str(plan.seed)),
         *("--broker", broker.url, "--mqtt", broker.version),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
@@ -273,6 +301,8 @@ def _tables(plan: DemoPlan, broker: BrokerSettings) -> dict[str, Any]:
         "network": {"source": plan.network},
         "broker": broker,
         "session": {"settle_s": 2.0},  # a person is waiting
+        "inputs": [{}, _SENSORS],
+        "readings": _SENSED,
         "http": {"port": plan.http_port},
     }
 
@@ -282,6 +312,8 @@ def _tables_of_other(plan: DemoPlan, broker: BrokerSettings, mode: str) -> dict[
     names = {"client_id": f"anonymizer-{mode}", "status_topic": f"anonymizer-{mode}/status"}
     return _tables(plan, broker) | {
         "broker": broker.model_copy(update=names),
+        "inputs": [{}],
+        "readings": [],
         "region": {"mode": mode},
         "output": {"topic": f"cloaked-{mode}/positions", "rejected_topic": f"{mode}/rejected"},
         "http": {"enabled": False},

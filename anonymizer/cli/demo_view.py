@@ -24,7 +24,7 @@ from anonymizer.settings import LogSettings
 _LINE_EVERY_S = 5.0
 _RATE_SPAN = 10
 """Number of snapshots over which the current rate is computed."""
-_MAX_CHARACTERS = 280
+_MAX_CHARACTERS = 220
 """Longest part of a message that is shown."""
 
 
@@ -151,7 +151,11 @@ def _view(scene: Scene, now: FlowSnapshot, before: FlowSnapshot) -> RenderableTy
         Panel(
             refused if now.not_published else "nothing", title="not published", title_align="left"
         ),
-        Panel(_shortened(scene.device.last), title="messages of one device", title_align="left"),
+        Panel(
+            Group(_shortened(scene.device.last), _shortened(scene.sensors.last)),
+            title="messages of one device, and of public sensors",
+            title_align="left",
+        ),
         Panel(_shortened(scene.analyst.last), title="messages to the analyst", title_align="left"),
         Text(f"{_where(scene)}   (Ctrl-C ends it)", style="dim", overflow="fold"),
     )

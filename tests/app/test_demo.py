@@ -39,7 +39,7 @@ async def watch(plan: DemoPlan, *, n_published: int) -> tuple[Scene, list[FlowSn
 async def test_positions_go_in_and_regions_come_out_and_nothing_is_unaccounted_for(
     broker: str, name: str
 ) -> None:
-    plan = DemoPlan(network="grid:8x8", n_devices=80, rate_hz=5.0, broker=broker)  # type: ignore[arg-type]
+    plan = replace(SMALL, broker=broker)  # type: ignore[arg-type]
     scene, looks = await watch(plan, n_published=200)
     last = looks[-1]
     assert scene.broker.startswith(name)
@@ -50,6 +50,8 @@ async def test_positions_go_in_and_regions_come_out_and_nothing_is_unaccounted_f
     assert '"lat"' in scene.device.last
     assert '"region"' in scene.analyst.last
     assert "lat" not in scene.analyst.last
+    assert '"device":"sensor-' in scene.sensors.last
+    assert '"no2_ugm3"' in scene.sensors.last
     latency_s = last.latency_s
     assert 0 < latency_s.quantile(0.5) <= latency_s.quantile(0.99) < DEADLINE_S
 
