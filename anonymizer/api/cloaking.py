@@ -71,8 +71,8 @@ class CloakedTrace:
     frame
         The release, one row per pseudonym and tick: `pseudonym`, `time`, `region` (list of
         nodes), `k`; where readings are declared also `readings`, statistics of the group, and
-        `values`, those that are published per pseudonym. The region is empty and k is 0 where
-        the position was suppressed.
+        `values`, those that are published per pseudonym. Where the position was suppressed,
+        the pseudonym and the region are empty and k is 0.
     auditor_map
         The device of each pseudonym: `pseudonym`, `device`. For the auditor alone.
     report

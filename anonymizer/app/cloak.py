@@ -76,8 +76,9 @@ def cloak_trace(
     seed
         Equal input, settings and seed give equal files.
     out
-        One line per pseudonym and tick; region `[]` and k 0 if suppressed. Readings are published
-        as in the messages that the service sends for each device. A path or an open file.
+        One line per pseudonym and tick; if suppressed, without a pseudonym (`""`), region `[]` and
+        k 0. Readings are published as in the messages that the service sends for each device.
+        A path or an open file.
     auditor_map
         Receives the device of each pseudonym; None: it is not written. Likewise.
     progress

@@ -292,24 +292,21 @@ class ReleaseWriter:
         for name in device_id:
             self._devices.slot(name)  # slots are assigned in order: slot i is device_id[i]
         self._device_id = device_id
-        self._n_ticks = 0
         self._encoder = ReleaseEncoder(network, topic=settings.output.topic, form="device")
         self._auditor = auditor
 
     def lines(self, tick: TickRelease) -> list[bytes]:
-        """Return the lines of one tick, sorted: their order must not reveal the groups."""
+        """Return the lines of one tick, sorted: their order must not reveal the groups.
+
+        A suppressed position is a line without a pseudonym.
+        """
         messages, _ = self._encoder.encode(
             tick.release, time=tick.published_s, pseudonyms=self._names, values=tick.values
         )
         lines = [message.payload for message in messages]
-        self._n_ticks += 1
-        suppressed = tick.slot[np.isin(tick.outcome, _SUPPRESSED)].tolist()
-        # A pseudonym that is used once: a lasting one would let a suppressed device be followed.
-        once = [-self._n_ticks] * len(suppressed)
-        lines += [
-            msgspec.json.encode(DeviceMessage(name, round(tick.published_s, 3), (), 0))
-            for name in self._names(suppressed, once)
-        ]
+        # Without a pseudonym: it would say, to whoever gets its key, whom the release is silent on.
+        nobody = DeviceMessage("", round(tick.published_s, 3), (), 0)
+        lines += [msgspec.json.encode(nobody)] * int(np.isin(tick.outcome, _SUPPRESSED).sum())
         return [line + b"\n" for line in sorted(lines)]
 
     def _names(self, slots: Sequence[int], versions: Sequence[int]) -> list[str]:

@@ -137,12 +137,14 @@ def assert_true(run: Run, trace: Trace, network: RoadNetwork, settings: Settings
         at = presence.devices_at()
         lines = [line for line in run.lines if line["time"] == now]
         n_lines += len(lines)
-        assert {run.device_of[line["pseudonym"]] for line in lines} == reported.keys()
+        named = [run.device_of[line["pseudonym"]] for line in lines if line["region"]]
+        assert len(set(named)) == len(named)
+        assert set(named) <= reported.keys()
         assert len(lines) == len(reported)
         for line in lines:
             region = {index_of[name] for name in line["region"]}
-            where = reported[run.device_of[line["pseudonym"]]]
             if region:
+                where = reported[run.device_of[line["pseudonym"]]]
                 inside = set().union(*(at.get(v, set()) for v in region))
                 assert len(inside) >= line["k"] >= settings.adka.k_floor
                 assert where in region
@@ -212,16 +214,10 @@ def test_device_ids_are_in_the_auditor_s_map_alone(tmp_path: Path) -> None:
     assert b"taxi" in truth
 
 
-def test_a_suppressed_line_has_an_empty_region_and_no_k(tmp_path: Path) -> None:
+def test_a_suppressed_line_has_no_pseudonym_no_region_and_no_k(tmp_path: Path) -> None:
     run = Run(trace_of([at("a", 1, 0)]), tmp_path)
-    [line] = run.lines
-    assert line == {
-        "pseudonym": line["pseudonym"],
-        "time": START + 1,
-        "region": [],
-        "k": 0,
-    }
-    assert run.device_of == {line["pseudonym"]: "a"}
+    assert run.lines == [{"pseudonym": "", "time": START + 1, "region": [], "k": 0}]
+    assert not run.device_of
 
 
 def test_only_the_newest_position_of_a_tick_has_a_line(tmp_path: Path) -> None:
@@ -277,7 +273,8 @@ def test_unusable_and_unbelievable_rows_are_counted_and_have_no_line(tmp_path: P
         "INVALID__FUTURE_TIME": 1,
         "SUPPRESSED__OFF_GRAPH": 1,
     }
-    assert sorted(run.device_of.values()) == ["d", "e", "f"]
+    assert sorted(run.device_of.values()) == ["d", "e"]
+    assert sorted(line["pseudonym"] == "" for line in run.lines) == [False, False, True]
     assert sum(run.rows_done) == len(rows)
 
 
@@ -297,8 +294,8 @@ def by_node(names: Sequence[int] | Sequence[str]) -> Trace:
 
 def test_a_trace_may_name_nodes_and_then_needs_no_coordinates(tmp_path: Path) -> None:
     run = Run(by_node([5, 6, 5, 7]), tmp_path, network=two_islands())
-    regions = {run.device_of[line["pseudonym"]]: line["region"] for line in run.lines}
-    assert regions == {"d0": [5], "d1": [5, 6], "d2": [5], "d3": []}
+    regions = {run.device_of.get(line["pseudonym"]): line["region"] for line in run.lines}
+    assert regions == {"d0": [5], "d1": [5, 6], "d2": [5], None: []}
 
 
 def test_nodes_may_have_names_of_text_in_any_order(tmp_path: Path) -> None:
@@ -368,12 +365,12 @@ def test_values_stand_beside_their_pseudonyms_and_statistics_beside_all(tmp_path
         },
     )
     run = Run(trace, tmp_path, settings=with_readings(SPEED, BATTERY))
-    said = {run.device_of[line["pseudonym"]]: line for line in run.lines}
+    said = {run.device_of.get(line["pseudonym"]): line for line in run.lines}
     for device, speed in {"a": 10, "b": 40, "c": None}.items():
         assert said[device]["values"] == {"speed": speed}
         # One battery is fewer than k. A quantile would be somebody's own value.
         assert said[device]["readings"] == {"speed": {"count": 2, "mean": 25}}
-    assert said["d"].keys() == {"pseudonym", "time", "region", "k"}, "suppressed"
+    assert said[None].keys() == {"pseudonym", "time", "region", "k"}, "suppressed"
     assert run.summary.n_clamped == {"speed": 1, "battery": 0}
     assert run.summary.n_left_out == {"speed": 0, "battery": 1}
 
