@@ -6,6 +6,7 @@ an error, as in the file: a typo must not leave a default in force.
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from os import PathLike
@@ -19,6 +20,21 @@ from anonymizer.errors import SettingsError
 from anonymizer.settings.model import Settings
 
 PREFIX = "ANONYMIZER__"
+MAX_BYTES = 1_048_576
+"""Size of a settings file, and of an override."""
+_MAX_DEPTH = 32
+"""Levels of a dotted key; the parser takes memory with the square of their number."""
+_MAX_BITS = 63
+"""Bits of an integer without its sign, as TOML requires of a reader."""
+_LARGE = f"is larger than {MAX_BYTES:,} bytes"
+_LONG = "contains an integer of more than 64 bits"
+_MAX_SHOWN = 100
+"""Characters of a key or of the parser's reason that a message shows."""
+_STRING_OR_COMMENT = re.compile(
+    r'''"""(?:\\.|[^\\])*?(?:"""|\Z)|\'{3}.*?(?:\'{3}|\Z)|"(?:\\.|[^"\\\n])*"?|\'[^\'\n]*\'?|\#[^\n]*''',
+    re.DOTALL,
+)
+_DEEP = re.compile(rf"(?:\.[^.=,\[\]{{}}\n]*){{{_MAX_DEPTH}}}")
 _TEXTS = {"password", "username", "client_id", "version", "token"}
 
 
@@ -57,7 +73,8 @@ def load_settings(
     for name, text in environment.items():
         if name.startswith(PREFIX):
             keys = name.removeprefix(PREFIX).lower().split("__")
-            _put(tables, keys, _value(keys, text), f"environment: {name}")
+            source = f"environment: {_shown(name)}"
+            _put(tables, keys, _value(keys, text, source), source)
             source_of[".".join(keys)] = "environment"
     for table, values in (options or {}).items():
         if not isinstance(values, Mapping):
@@ -91,7 +108,7 @@ def validated(
         return Settings.model_validate(tables)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        key = ".".join(str(part) for part in first["loc"])
+        key = _shown(".".join(str(part) for part in first["loc"]))
         where = _source(key, source_of) or source
         message = first["msg"].removeprefix("Value error, ")
         more = error.error_count() - 1
@@ -101,13 +118,61 @@ def validated(
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise _TooMuchError(_LARGE)  # noqa: TRY301  like what `_parsed` raises
+        return _parsed(content.decode())
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise SettingsError(f"{path}: is not UTF-8 text") from None
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{path}: is not TOML: {error}") from None
+        raise SettingsError(f"{path}: is not TOML: {_shown(str(error))}") from None
+    except _TooMuchError as error:
+        raise SettingsError(f"{path}: {error}") from None
+
+
+class _TooMuchError(Exception):
+    """Why text is not given to the parser, or defeats it."""
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """Parse TOML whose cost is bounded.
+
+    Raises
+    ------
+    tomllib.TOMLDecodeError
+        If it is not TOML.
+    _TooMuchError
+        If it is too large, or contains tables, arrays or numbers that are too deep or too long.
+    """
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        raise _TooMuchError(_LARGE)
+    if _DEEP.search(_STRING_OR_COMMENT.sub("_", text)):
+        raise _TooMuchError(f"has a key of more than {_MAX_DEPTH} levels")
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise _TooMuchError("is nested too deeply") from None
+    except ValueError:  # of `int`, which bounds the number of digits
+        raise _TooMuchError(_LONG) from None
+    left: list[Any] = [tables]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict | list):
+            left += value.values() if isinstance(value, dict) else value
+        elif isinstance(value, int) and value.bit_length() > _MAX_BITS:
+            raise _TooMuchError(_LONG)
+    return tables
+
+
+def _shown(text: str) -> str:
+    """Return text as one line of bounded length."""
+    line = text if text.isprintable() else repr(text)[1:-1]
+    return line if len(line) <= _MAX_SHOWN else f"{line[:_MAX_SHOWN]}..."
 
 
 def _source(key: str, source_of: Mapping[str, str]) -> str | None:
@@ -118,19 +183,23 @@ def _source(key: str, source_of: Mapping[str, str]) -> str | None:
     return None
 
 
-def _value(keys: list[str], text: str) -> object:
+def _value(keys: list[str], text: str, source: str) -> object:
     """Parse an override; some keys are text even if the value looks like a number."""
+    if len(keys) > _MAX_DEPTH:
+        raise SettingsError(f"{source}: has more than {_MAX_DEPTH} levels")
     if keys[-1] in _TEXTS:
         return text
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return _parsed(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+    except _TooMuchError as error:
+        raise SettingsError(f"{source}: {error}") from None
 
 
 def _put(tables: dict[str, Any], keys: list[str], value: object, source: str) -> None:
     for key in keys[:-1]:
         tables = tables.setdefault(key, {})
         if not isinstance(tables, dict):
-            raise SettingsError(f"{source}: {key} is not a table")
+            raise SettingsError(f"{source}: {_shown(key)} is not a table")
     tables[keys[-1]] = value

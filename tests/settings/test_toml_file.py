@@ -105,6 +105,67 @@ def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
         load_settings(path, {})
 
 
+DIGITS = "9" * 5000
+LONG_KEY = "k" * 10_000
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("zones = " + "[" * 100_000, "gateway.toml: is nested too deeply"),
+        ("zones = " + "{a=" * 100_000, "gateway.toml: is nested too deeply"),
+        (".".join("a" * 200_000) + " = 1", "gateway.toml: has a key of more than 32 levels"),
+        ("[" + ".".join(["'a'"] * 99) + "]", "gateway.toml: has a key of more than 32 levels"),
+        (f"[http]\nport = {DIGITS}", "gateway.toml: contains an integer of more than 64 bits"),
+        (f"[adka]\nk_floor = 0x{DIGITS}", "gateway.toml: contains an integer of more than 64"),
+        ("[adka]\nk_values = [9223372036854775808]", "gateway.toml: contains an integer of"),
+        (f"x = '{'x' * 2_000_000}'", "gateway.toml: is larger than 1,048,576 bytes"),
+        (f"# {'ä' * 600_000}", "gateway.toml: is larger than 1,048,576 bytes"),
+        (f"{LONG_KEY} = 1", "gateway.toml: kkkk"),
+        (f"x = {{{LONG_KEY} = 1, {LONG_KEY} = 1}}", "gateway.toml: is not TOML: Duplicate"),
+        ('"a\\nb" = 1', "gateway.toml: a\\nb: Extra inputs"),
+    ],
+)
+def test_what_is_nested_or_giant_is_refused_in_one_short_line(
+    text: str, said: str, tmp_path: Path
+) -> None:
+    message = complaint(text, tmp_path)
+    assert message.startswith(said)
+    assert len(message) < 250
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("[" * 100_000, "ANONYMIZER__ZONES: is nested too deeply"),
+        ("[{" + ".".join("a" * 100) + " = 1}]", "ANONYMIZER__ZONES: has a key of more than 32"),
+        (DIGITS, "ANONYMIZER__ZONES: contains an integer of more than 64 bits"),
+        ("x" * 2_000_000, "ANONYMIZER__ZONES: is larger than 1,048,576 bytes"),
+    ],
+)
+def test_an_override_is_bounded_like_the_file(value: str, said: str, tmp_path: Path) -> None:
+    message = complaint("", tmp_path, ANONYMIZER__ZONES=value)
+    assert message.startswith(f"environment: {said}")
+
+
+def test_an_override_of_many_levels_is_refused(tmp_path: Path) -> None:
+    name = "__".join(["ANONYMIZER", *"A" * 500])
+    message = complaint("", tmp_path, **{name: "1"})
+    assert message.endswith(": has more than 32 levels")
+    assert len(message) < 250
+
+
+def test_dots_in_texts_and_comments_are_no_levels(tmp_path: Path) -> None:
+    dots = "." * 100
+    text = f"""# {dots}
+        [http]  # {dots}
+        tiles = "http://x/{{z}}/{{x}}/{{y}}{dots}"
+        tiles_attribution = '''{dots}'''
+        host = '{dots}'
+        """
+    assert load(text, tmp_path).http.host == dots
+
+
 def test_the_environment_overrides_the_file(tmp_path: Path) -> None:
     settings = load(
         "[http]\nport = 1\n[adka]\nk_floor = 3",
