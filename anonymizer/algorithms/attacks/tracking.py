@@ -71,14 +71,18 @@ class Schedule(NamedTuple):
     Attributes
     ----------
     reports
-        Whether a target reports in a step, shape (steps, targets). Its place changes only then,
-        and its life publishes then.
+        Whether a target reports in a step, shape (steps, targets). Its place changes only then.
     motion
         Motion from one report of a device to its next one.
+    silence
+        How many times as often nothing is published about a device in a step in which it reports
+        as in any step: 0 if groups publish when a member reports, 1 if when they publish is
+        independent of it.
     """
 
     reports: BoolArray
     motion: Motion
+    silence: float = 0.0
 
 
 class _Masses(NamedTuple):
@@ -162,13 +166,14 @@ def track(
         motion.first_state_of[start].astype(np.int32),
         np.ones(n_targets),
     )
-    everybody, nobody = np.ones(n_targets, bool), np.zeros(n_targets, bool)
+    silence = np.ones(n_targets)
     unpublished = np.maximum(n_present - lives.n_alive, 0.0)
     for t in range(lives.n_steps):
-        reports = nobody if schedule is None else schedule.reports[t]
-        if t > 0:
-            moves = everybody if schedule is None else reports
-            targets = _moved(motion if schedule is None else schedule.motion, targets, moves)
+        if schedule is None:
+            targets = _moved(motion, targets, np.ones(n_targets, bool)) if t else targets
+        else:
+            targets = _moved(schedule.motion, targets, schedule.reports[t]) if t else targets
+            silence = np.where(schedule.reports[t], max(schedule.silence, SLIP), 1.0)
         if len(lives.size):
             if t > 0:
                 crowd = _moved(motion, crowd, np.ones(1, bool))
@@ -176,9 +181,9 @@ def track(
             free = float(crowd.mass[crowd.life == FREE].sum())
             hidden = min(max(SLIP, float(unpublished[t]) / free), 1.0)
             evidence = _read(lives, t, crowd, motion.node_of, len(motion.leave), hidden)
-            crowd = _sorted(_weighed(crowd, evidence, motion.node_of, np.zeros(1, bool)))
+            crowd = _sorted(_weighed(crowd, evidence, motion.node_of, np.ones(1)))
             crowd = _only(crowd, crowd.mass > NEGLECTED)
-            targets = _sorted(_weighed(targets, evidence, motion.node_of, reports))
+            targets = _sorted(_weighed(targets, evidence, motion.node_of, silence))
         total = np.bincount(targets.owner, targets.mass, n_targets)
         share = targets.mass / total[targets.owner]
         kept = share > NEGLECTED
@@ -281,7 +286,7 @@ def _move(motion: Motion, work: _Work, masses: _Masses, first: int, end: int, sh
             s = work.now_listed[i]
             goes = work.now[s]
             work.now[s] = 0.0
-            if goes < NEGLECTED * NEGLECTED:
+            if goes < NEGLECTED / 100:
                 continue
             v = motion.node_of[s]
             arc, turns = motion.first_arc_of[v], motion.first_turn_of[s]
@@ -420,9 +425,9 @@ def _ratios(regions: Regions, region: int, expected: FloatArray, size: float) ->
 
 @kernel
 def _weighed(
-    masses: _Masses, evidence: _Evidence, node_of: Int32Array, reports: BoolArray
+    masses: _Masses, evidence: _Evidence, node_of: Int32Array, silence: FloatArray
 ) -> _Masses:
-    """Return the masses after a step, by life before it; `reports`: which owners surely publish."""
+    """Return the masses after a step, by life before it; `silence`: of each owner, see above."""
     room = 0
     for i in range(len(masses.mass)):
         v = node_of[masses.state[i]]
@@ -434,14 +439,14 @@ def _weighed(
     for i in range(len(masses.mass)):
         c, v = masses.life[i], node_of[masses.state[i]]
         here = range(evidence.first_at[v], evidence.first_at[v + 1])
-        hidden = SLIP if reports[masses.owner[i]] else evidence.hidden
+        silent = silence[masses.owner[i]]
         if c == FREE:
             for e in here:
                 if evidence.begins[evidence.life[e]]:
                     owner[n], life[n] = masses.owner[i], evidence.life[e]
                     state[n], mass[n] = masses.state[i], masses.mass[i] * evidence.factor[e]
                     n += 1
-            factor = hidden + evidence.free[v]
+            factor = max(SLIP, silent * evidence.hidden) + evidence.free[v]
         elif evidence.publishes[c]:
             factor = SLIP
             for e in here:
@@ -450,7 +455,7 @@ def _weighed(
             if evidence.ends[c]:
                 c = FREE
         else:
-            factor = SLIP if reports[masses.owner[i]] else 1.0
+            factor = silent
         owner[n], life[n] = masses.owner[i], c
         state[n], mass[n] = masses.state[i], masses.mass[i] * factor
         n += 1

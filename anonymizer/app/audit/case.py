@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,24 @@ class Values:
     sensed: FloatArray
 
 
+class Reports(NamedTuple):
+    """Device and unix seconds of each valid report, shape (n,) each."""
+
+    device: IntArray
+    ts: FloatArray
+
+    @property
+    def interval_s(self) -> float:
+        """Median time between two reports of a device, 0 if none reports twice."""
+        order = np.lexsort((self.ts, self.device))
+        gap_s = np.diff(self.ts[order])[np.diff(self.device[order]) == 0]
+        return float(np.median(gap_s)) if len(gap_s) else 0.0
+
+    def __repr__(self) -> str:
+        """Reveal no device."""
+        return "Reports(...)"
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Case:
     """What was published, what was true, and the network.
@@ -54,8 +72,8 @@ class Case:
         Lower ends of ADKA's density bands.
     tick_s
         Length of a tick.
-    interval_s
-        Median time between two reports of a device.
+    reports
+        When the devices reported.
     seed
         Seed of all random guesses.
     values
@@ -72,7 +90,7 @@ class Case:
     piece_of: IntArray | None
     density_steps: tuple[int, ...]
     tick_s: float
-    interval_s: float
+    reports: Reports
     seed: int
     values: tuple[Values, ...] = ()
     zones: tuple[Circle, ...] = ()

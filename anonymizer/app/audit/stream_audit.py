@@ -10,7 +10,7 @@ from anonymizer.algorithms.attacks.observed import Observed, extent_m
 from anonymizer.algorithms.attacks.truth import Truth, follow_devices
 from anonymizer.algorithms.attacks.value_linking import last_sensed
 from anonymizer.algorithms.positions.map_matching import NodeLocator
-from anonymizer.app.audit.case import Case, Values
+from anonymizer.app.audit.case import Case, Reports, Values
 from anonymizer.app.audit.findings import AuditReport, Finding, Mode, RegionStatistics
 from anonymizer.app.audit.pseudonym_attacks import (
     lasting,
@@ -21,6 +21,7 @@ from anonymizer.app.audit.pseudonym_attacks import (
     velocity,
 )
 from anonymizer.app.audit.region_attacks import density_leak, inversion, k_reached, roots, soundness
+from anonymizer.app.audit.timing_attack import timing
 from anonymizer.app.audit.tracking_attack import tracking
 from anonymizer.app.audit.zone_attacks import discs_of, zone_ends, zone_holes
 from anonymizer.domain.arrays import BoolArray, IntArray
@@ -49,6 +50,7 @@ ATTACKS: tuple[tuple[str, bool, Callable[[Case], list[Finding]]], ...] = (
     ("linking", True, linking),
     ("velocity", False, velocity),
     ("tracking", False, tracking),
+    ("timing", True, timing),
     ("subtraction", True, subtraction),
     ("density leak", True, density_leak),
     ("zone holes", False, zone_holes),
@@ -64,6 +66,7 @@ _NEED_MAP = (
     "matching",
     "re-identification",
     "linking",
+    "timing",
     "subtraction",
     "density leak",
 )
@@ -120,6 +123,7 @@ def audit_release(
     observed = released.observed
     truth = _truth(trace, observed, network, settings, device_of)
     rng = np.random.default_rng(seed)
+    valid = _is_valid(trace)
     drawn = rng.permutation(observed.n_pseudonyms)[: sample or None]
     case = Case(
         observed=observed,
@@ -130,7 +134,7 @@ def audit_release(
         piece_of=public_atoms(network, settings).at if settings.region.mode == "session" else None,
         density_steps=settings.adka.density_steps,
         tick_s=tick_s,
-        interval_s=_interval_s(trace),
+        reports=Reports(trace.device_of[valid], trace.ts[valid]),
         seed=seed,
         values=_values(trace, released, settings, device_of),
         zones=discs_of(zone.shape for zone in settings.zones) if network.has_coordinates else (),
@@ -179,13 +183,6 @@ def _truth(
         ttl_s=settings.presence.ttl_s,
         device_of=device_of,
     )
-
-
-def _interval_s(trace: Trace) -> float:
-    """Return the median time between two reports of a device, 0 if none reports twice."""
-    order = np.lexsort((trace.ts, trace.device_of))
-    gap_s = np.diff(trace.ts[order])[np.diff(trace.device_of[order]) == 0]
-    return float(np.median(gap_s)) if len(gap_s) else 0.0
 
 
 def _is_valid(trace: Trace) -> BoolArray:

@@ -1,7 +1,6 @@
 """The tracking attack on a release, next to what an adversary knows without it."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -15,14 +14,14 @@ from anonymizer.algorithms.attacks.lives import (
     read_regions,
     rounded_lives,
 )
-from anonymizer.algorithms.attacks.motion import learn_motion
 from anonymizer.algorithms.attacks.observed import Observed, tangent_plane
 from anonymizer.algorithms.attacks.reachability import Roads, new_spread, spread_from
 from anonymizer.algorithms.attacks.tracking import track
-from anonymizer.algorithms.attacks.truth import TIME_SLACK_S, Truth
+from anonymizer.algorithms.attacks.truth import Truth
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.app.audit.case import Case, of_any
 from anonymizer.app.audit.findings import Figure, Finding
+from anonymizer.app.audit.stretches import Stretch, horizons, motion_of_others, stretches
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 
@@ -36,28 +35,9 @@ NODES_PER_CELL = 6
 """Nodes in a cell of the raw positions, on average: as in the smallest regions of the gateway."""
 N_COUNTED_TICKS = 60
 """Ticks at which devices in pieces are counted."""
+MOST_TIMES_NONE = {"regions": 2.0, "pieces": 2.0, "followed": 2.5}
+"""The bar of each adversary: how many times as much it may believe as without a release."""
 ADVERSARIES = ("none", "raw", "regions", "pieces", "followed")
-
-
-class _Stretch(NamedTuple):
-    """Some targets, followed from one moment on.
-
-    Attributes
-    ----------
-    steps_s
-        Unix seconds of the steps, from that of the known positions to the last of `at`.
-    at
-        Steps at which the belief is measured.
-    place
-        Node of each device at each step, negative if absent, shape (steps, devices).
-    targets
-        Devices that are present at the first step and at all of `at`.
-    """
-
-    steps_s: FloatArray
-    at: IntArray
-    place: Int32Array
-    targets: IntArray
 
 
 def tracking(case: Case) -> list[Finding]:
@@ -68,10 +48,24 @@ def tracking(case: Case) -> list[Finding]:
         case.network,
         case.piece_of,
         class_of=case.class_of,
-        interval_s=case.interval_s,
+        interval_s=case.reports.interval_s,
         seed=case.seed,
     )
-    return [Finding(attack="tracking", figures=figures)]
+    beliefs = [
+        (figures[f"belief_{name}_{minute}min"], most, figures[f"belief_none_{minute}min"])
+        for minute in HORIZONS_MIN
+        for name, most in MOST_TIMES_NONE.items()
+    ]
+    times = [most * none - found for found, most, none in beliefs if found and none]
+    return [
+        Finding(
+            attack="tracking",
+            figures=figures,
+            bar="belief <= "
+            + ", ".join(f"{m:g} none ({name})" for name, m in MOST_TIMES_NONE.items()),
+            holds=min(times) >= 0 if times else None,
+        )
+    ]
 
 
 def tracking_figures(
@@ -113,30 +107,22 @@ def tracking_figures(
     """
     step_s = max(interval_s, SHORTEST_STEP_S)
     class_of = indistinguishable_classes(observed) if class_of is None else class_of
-    rng = np.random.default_rng(seed)
-    minutes = tuple(m for m in HORIZONS_MIN if 60 * m <= observed.time[-1] - observed.time[0])
-    stretches = list(
-        _stretches(
-            observed,
-            truth,
-            minutes,
-            step_s=step_s,
-            n_starts=n_starts,
-            n_targets=n_targets,
-            rng=rng,
-        )
+    minutes = horizons(observed, HORIZONS_MIN)
+    chosen = stretches(
+        observed,
+        truth,
+        minutes,
+        step_s=step_s,
+        n_starts=n_starts,
+        n_targets=n_targets,
+        rng=np.random.default_rng(seed),
     )
-    others = np.ones(truth.n_devices, bool)
-    for stretch in stretches:
-        others[stretch.targets] = False
-    times = np.arange(observed.time[0], observed.time[-1] + TIME_SLACK_S, step_s)
-    seen = truth.place[_tick_at(observed, times)]
-    motion = learn_motion(network, seen, learned_from=others, tick_s=step_s)
+    motion = motion_of_others(observed, truth, network, chosen, step_s=step_s)
     read = _readings(observed, network, class_of, piece_of)
     near: dict[str, list[FloatArray]] = {name: [] for name in read}
     top: dict[str, list[FloatArray]] = {name: [] for name in read}
     neglected = [0.0]
-    for stretch in stretches:
+    for stretch in chosen:
         close = _close_to(network, stretch.place[stretch.at][:, stretch.targets].T)
         for name, lives_in in read.items():
             found = track(
@@ -154,44 +140,19 @@ def tracking_figures(
         **_by_minute("belief", near, minutes),
         **_by_minute("top", top, minutes),
         "neglected_max": max(neglected),
-        "n_tracks": sum(len(stretch.targets) for stretch in stretches),
+        "n_tracks": sum(len(stretch.targets) for stretch in chosen),
         **_pieces(observed, truth, piece_of),
     }
 
 
-def _stretches(
-    observed: Observed,
-    truth: Truth,
-    minutes: tuple[int, ...],
-    *,
-    step_s: float,
-    n_starts: int,
-    n_targets: int,
-    rng: np.random.Generator,
-) -> Iterator[_Stretch]:
-    """Yield random stretches of the release and random targets."""
-    if not minutes:
-        return
-    time = observed.time
-    possible = np.flatnonzero(time + 60 * minutes[-1] <= time[-1] + TIME_SLACK_S)
-    starts = np.sort(rng.choice(possible, min(n_starts, len(possible)), replace=False))
-    n_targets = min(n_targets, max(1, truth.n_devices // (2 * len(starts))))
-    at = np.round(60.0 * np.array(minutes) / step_s).astype(np.int64)
-    for start in starts.tolist():
-        steps_s = time[start] + step_s * np.arange(at[-1] + 1)
-        place = truth.place[_tick_at(observed, steps_s)]
-        present = np.flatnonzero((place[np.append(at, 0)] >= 0).all(axis=0))
-        yield _Stretch(steps_s, at, place, rng.permutation(present)[:n_targets])
-
-
 def _readings(
     observed: Observed, network: RoadNetwork, class_of: IntArray, piece_of: IntArray | None
-) -> dict[str, Callable[[_Stretch], Lives]]:
+) -> dict[str, Callable[[Stretch], Lives]]:
     """Return what each adversary reads in a stretch of the release."""
     whole, cell_of = read_regions(observed), _cells(network)
     pieces = whole if piece_of is None else read_regions(observed, piece_of)
 
-    def read(regions: Regions, *, follow: bool) -> Callable[[_Stretch], Lives]:
+    def read(regions: Regions, *, follow: bool) -> Callable[[Stretch], Lives]:
         return lambda stretch: published_lives(
             observed, class_of, regions, steps_s=stretch.steps_s, follow=follow
         )
@@ -215,12 +176,6 @@ def _pieces(observed: Observed, truth: Truth, piece_of: IntArray | None) -> dict
         observed, read_regions(observed, piece_of), truth.place, ticks=ticks.astype(np.int64)
     )
     return {"pieces_held_share": n_held / n_covered}
-
-
-def _tick_at(observed: Observed, moments: FloatArray) -> IntArray:
-    """Return the last tick up to each moment."""
-    tick = np.searchsorted(observed.time, moments + TIME_SLACK_S, "right") - 1
-    return np.maximum(tick, 0)
 
 
 def _by_minute(

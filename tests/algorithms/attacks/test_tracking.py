@@ -222,6 +222,9 @@ def test_who_knows_when_the_target_reports_knows_when_it_moves() -> None:
     assert belief[1] == pytest.approx([0, 0, 1, 0, 0])
     assert belief[2, 3] > 1 - 10 * SLIP
     assert belief[2, 3] > without[2, 3]
+    # A group that publishes on a beat says nothing by being silent.
+    beat = find(schedule=Schedule(reports, motion, silence=1.0)).belief[0]
+    assert beat[1] == pytest.approx([0, 0, 1, 0, 0])
 
 
 def moves(*nodes: int) -> Int32Array:

@@ -1,0 +1,95 @@
+"""Stretches of a release: which devices the tracking attacks follow, when, and in which steps."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from anonymizer.algorithms.attacks.motion import Motion, learn_motion
+from anonymizer.algorithms.attacks.observed import Observed
+from anonymizer.algorithms.attacks.truth import TIME_SLACK_S, Truth
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.network import RoadNetwork
+
+
+class Stretch(NamedTuple):
+    """Some targets, followed from one moment on.
+
+    Attributes
+    ----------
+    steps_s
+        Unix seconds of the steps, from that of the known positions to the last of `at`.
+    at
+        Steps at which the belief is measured.
+    place
+        Node of each device at each step, negative if absent, shape (steps, devices).
+    targets
+        Devices that are present at the first step and at all of `at`.
+    """
+
+    steps_s: FloatArray
+    at: IntArray
+    place: Int32Array
+    targets: IntArray
+
+
+def horizons(observed: Observed, minutes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return those numbers of minutes that a release is long enough for."""
+    return tuple(m for m in minutes if 60 * m <= observed.time[-1] - observed.time[0])
+
+
+def stretches(
+    observed: Observed,
+    truth: Truth,
+    minutes: tuple[int, ...],
+    *,
+    step_s: float,
+    n_starts: int,
+    n_targets: int,
+    rng: np.random.Generator,
+) -> list[Stretch]:
+    """Return random stretches of the release, and random targets.
+
+    Parameters
+    ----------
+    minutes
+        From `horizons`. If there is none, there is no stretch.
+    n_starts, n_targets
+        Most stretches, and most targets of each; at most half of the devices are targets.
+    """
+    if not minutes:
+        return []
+    time = observed.time
+    possible = np.flatnonzero(time + 60 * minutes[-1] <= time[-1] + TIME_SLACK_S)
+    starts = np.sort(rng.choice(possible, min(n_starts, len(possible)), replace=False))
+    n_targets = min(n_targets, max(1, truth.n_devices // (2 * len(starts))))
+    at = np.round(60.0 * np.array(minutes) / step_s).astype(np.int64)
+    found = []
+    for start in starts.tolist():
+        steps_s = time[start] + step_s * np.arange(at[-1] + 1)
+        place = truth.place[tick_at(observed, steps_s)]
+        present = np.flatnonzero((place[np.append(at, 0)] >= 0).all(axis=0))
+        found.append(Stretch(steps_s, at, place, rng.permutation(present)[:n_targets]))
+    return found
+
+
+def motion_of_others(
+    observed: Observed,
+    truth: Truth,
+    network: RoadNetwork,
+    chosen: list[Stretch],
+    *,
+    step_s: float,
+) -> Motion:
+    """Learn how devices that are no targets move in a step."""
+    others = np.ones(truth.n_devices, bool)
+    for stretch in chosen:
+        others[stretch.targets] = False
+    times = np.arange(observed.time[0], observed.time[-1] + TIME_SLACK_S, step_s)
+    place = truth.place[tick_at(observed, times)]
+    return learn_motion(network, place, learned_from=others, tick_s=step_s)
+
+
+def tick_at(observed: Observed, moments: FloatArray) -> IntArray:
+    """Return the last tick up to each moment, the first one if there is none."""
+    tick = np.searchsorted(observed.time, moments + TIME_SLACK_S, "right") - 1
+    return np.maximum(tick, 0)

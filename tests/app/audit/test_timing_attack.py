@@ -1,0 +1,92 @@
+"""The timing attack finds devices whose groups publish when they report, and not on a beat."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from anonymizer.app.audit import Finding, audit_release
+from anonymizer.files.release_lines import read_auditor_map, read_release
+from anonymizer.networks import load_network
+from anonymizer.pipeline.positions.factory import public_atoms
+from anonymizer.settings import Settings
+from tests.app.worlds import SIDE, Paper, World
+
+EVERY = 8
+GROUP = 10
+N_TICKS = 320
+SETTINGS = Settings.model_validate({"presence": {"ttl_s": 90}})
+
+
+def strolling(*, n_devices: int, seed: int) -> World:
+    """Devices that report every few ticks, each at its own phase, from one node further on."""
+    rng = np.random.default_rng(seed)
+    tick = np.arange(N_TICKS)[:, None]
+    reports = tick % EVERY == rng.integers(EVERY, size=n_devices)
+    step = np.where(reports, rng.integers(-1, 2, size=reports.shape), 0)
+    along = rng.random(reports.shape) < 0.5
+    start = rng.integers(SIDE, size=(2, n_devices))
+    # A device that would leave the grid is reflected.
+    row, column = (
+        np.abs((first + np.cumsum(steps, axis=0)) % (2 * SIDE - 2) - (SIDE - 1))
+        for first, steps in zip(start, (step * along, step * ~along), strict=True)
+    )
+    return World(load_network(f"grid:{SIDE}x{SIDE}"), row * SIDE + column, reports)
+
+
+def published(world: World, *, on_a_beat: bool) -> Paper:
+    """Return one life of each group: it covers the atoms of its members, when one of them reports.
+
+    On a beat, it publishes once in the time between two reports, at the same tick for all.
+    """
+    atoms = public_atoms(world.network, SETTINGS)
+    paper = Paper(device_of={f"p{d}": f"device-{d}" for d in range(world.n_devices)})
+    for t in range(EVERY, world.n_ticks):
+        for first in range(0, world.n_devices, GROUP):
+            members = range(first, first + GROUP)
+            if t % EVERY == 0 if on_a_beat else world.reports[t, members].any():
+                own = np.unique(atoms.at[[world.last_known(t, d) for d in members]])
+                region = np.flatnonzero(np.isin(atoms.at, own)).tolist()
+                paper.publish(t, [f"p{d}" for d in members], region, k=GROUP)
+    return paper
+
+
+def found_in(world: World, paper: Paper, folder: Path) -> Finding | None:
+    paper.write(folder)
+    released = read_release(folder / "PUB.jsonl", world.network)
+    trace = world.trace()
+    report = audit_release(
+        trace,
+        released,
+        world.network,
+        SETTINGS,
+        device_of=read_auditor_map(
+            folder / "MAP.jsonl", pseudonym=released.pseudonym, device_id=trace.device_id
+        ),
+        mode="session",
+        tick_s=1.0,
+        sample=10,
+        seed=0,
+    )
+    findings = [finding for finding in report.findings if finding.attack == "timing"]
+    return findings[0] if findings else None
+
+
+@pytest.mark.parametrize("on_a_beat", [True, False])
+def test_when_a_group_publishes_gives_its_members_away_unless_it_has_a_beat(
+    tmp_path: Path, *, on_a_beat: bool
+) -> None:
+    world = strolling(n_devices=40, seed=3)
+    finding = found_in(world, published(world, on_a_beat=on_a_beat), tmp_path)
+    assert finding is not None
+    found = {name: value for name, value in finding.figures.items() if value is not None}
+    gain = found["exact_followed_with_phase_5min"] - found["exact_followed_5min"]
+    assert gain < 0.1 if on_a_beat else gain > 0.2
+    assert 0 < found["chance_5min"] < 0.3
+    assert finding.holds is (found["exact_followed_with_phase_5min"] <= 1.5 * found["chance_5min"])
+
+
+def test_phases_of_devices_that_report_in_every_tick_are_not_known(tmp_path: Path) -> None:
+    world = strolling(n_devices=10, seed=1)
+    always = World(world.network, world.node, np.ones_like(world.reports))
+    assert found_in(always, published(always, on_a_beat=False), tmp_path) is None
