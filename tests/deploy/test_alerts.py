@@ -41,6 +41,8 @@ TAKEN = LINK | {"cause": "taken_over"}
 UNVERIFIED = {"outcome": "suppressed", "reason": "unverified"}
 OVERLOAD = {"outcome": "suppressed", "reason": "overload"}
 FLEET = {"stream": "fleet"}
+PUBLISHED = 'anonymizer_positions_total{outcome="published"}'
+LATE = 'anonymizer_positions_total{outcome="late"}'
 CASES = [
     Case("PromiseBroken", {suppressed("unverified"): "0+0x55 1+0x20"}, True, labels=UNVERIFIED),
     Case(
@@ -50,6 +52,30 @@ CASES = [
         labels=FLEET,
     ),
     Case("PromiseBroken", {suppressed("unverified"): "3+0x80", suppressed("x"): "0+1x80"}, False),
+    Case("NothingPublished", {"anonymizer_received_total": "0+9x80", PUBLISHED: "5+0x80"}, True),
+    Case("NothingPublished", {"anonymizer_received_total": "0+9x80", PUBLISHED: "0+1x80"}, False),
+    Case("NothingPublished", {"anonymizer_received_total": "9+0x80", PUBLISHED: "5+0x80"}, False),
+    Case(
+        "NoRecordsPublished",
+        {_PARTS_IN: "0+9x1600", _PARTS + 'outcome="published"}': "5+0x1600"},
+        True,
+        at="26h",
+        labels=FLEET,
+    ),
+    Case(
+        "NoRecordsPublished",
+        {_PARTS_IN: "0+9x1600", _PARTS + 'outcome="published"}': "0+5x1600"},
+        False,
+        at="26h",
+    ),
+    Case("LateHigh", {"anonymizer_received_total": "0+9x80", LATE: "0+1x80"}, True),
+    Case("LateHigh", {"anonymizer_received_total": "0+11x80", LATE: "0+1x80"}, False),
+    Case(
+        "LateHigh",
+        {_PARTS_IN: "0+9x80", _PARTS + 'outcome="late"}': "0+1x80"},
+        True,
+        labels=FLEET,
+    ),
     Case("AuditBelowK", {"anonymizer_audit_below_k": "1+0x80"}, True),
     Case("AuditBelowK", {"anonymizer_audit_below_k": "0+0x80"}, False),
     Case("AccountingOutOfBalance", {"anonymizer_accounting_imbalance": "-1+0x80"}, True),

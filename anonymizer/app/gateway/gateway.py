@@ -336,9 +336,21 @@ class Gateway:
             problems.append("broker: not connected for records")
         if self.records and not self.records.usable:
             problems.append("store: cannot be used, so records wait at the broker")
+        problems += self._why_silent()
         if self._phase is not _Phase.SERVING:
             problems.append("stopping")
         return problems
+
+    def _why_silent(self) -> list[str]:
+        """Return a problem if positions arrive and none is published, whatever the cause."""
+        patience_s = self._settings.output.silence_s
+        silent_s = self.flow.silence.lasted_s(time.monotonic(), flows_s=patience_s)
+        patience_s += self.flow.core.delay_s
+        if self._settings.region.mode == "session":
+            patience_s += self._settings.session.settle_s
+        if silent_s <= patience_s:
+            return []
+        return [f"output: positions arrive, and none has been published for {silent_s:.0f} s"]
 
 
 def _record_metrics(records: "Recorder | None") -> "list[Collector]":

@@ -25,7 +25,12 @@ from anonymizer.pipeline.positions.core import FlowCore
 from anonymizer.pipeline.positions.decoding import DecodedTick, Decoder
 from anonymizer.pipeline.positions.encoding import ReleaseEncoder
 from anonymizer.pipeline.positions.fixed import FixedFlow, joined, part_of
-from anonymizer.pipeline.positions.flow_stats import FlowStats, LightAudit, PseudonymAges
+from anonymizer.pipeline.positions.flow_stats import (
+    FlowStats,
+    LightAudit,
+    PseudonymAges,
+    Silence,
+)
 from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.topics import TopicRouter, Treatment
 from anonymizer.pipeline.positions.trip_guard import Positions
@@ -121,6 +126,7 @@ class PositionFlow:
         registries: Mapping[Path, Places] = MappingProxyType({}),
     ) -> None:
         self.stats = FlowStats()
+        self.silence = Silence()
         self.ledger = ledger
         self._tally = Ledger()
         self.core = FlowCore(settings, zoned, self._tally)
@@ -193,6 +199,8 @@ class PositionFlow:
     def begin(self, batches: Sequence[Arrivals]) -> None:
         """Count these messages as held until `book`."""
         self._n_in_tick = sum(len(batch.deliveries) for batch in batches)
+        if self._n_in_tick:
+            self.silence.arrived(batches[-1].at_s)
         self._ticking = True
 
     def book(self, output: TickOutput) -> TickOutput:
@@ -294,6 +302,8 @@ class PositionFlow:
         published = out[output.message_of]
         n_published = int(published.sum())
         self.ledger.settle(Outcome.PUBLISHED, n_published)
+        if n_published:
+            self.silence.published()
         self.ledger.settle(Outcome.SUPPRESSED__UNDELIVERED, output.n_positions - n_published)
         self._n_in_hand -= output.n_positions
         self.stats.n_messages_out += int(out.sum())

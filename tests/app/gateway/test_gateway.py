@@ -109,6 +109,27 @@ async def test_under_overload_the_oldest_yield_and_are_counted(broker: LocalBrok
     assert gateway.ledger.n_settled == 1_000
 
 
+async def test_it_is_not_ready_while_positions_come_in_and_nothing_goes_out(
+    broker: LocalBroker,
+) -> None:
+    gateway = gateway_for(broker, output={"silence_s": 0.2})
+    assert gateway.http is not None
+    async with (
+        running(gateway),
+        client(broker.url, "publisher") as publisher,
+        httpx.AsyncClient(base_url=gateway.http.url) as http,
+    ):
+
+        async def look(n_devices: int) -> list[str]:
+            await send(publisher, [say(f"tram-{i}", 5) for i in range(n_devices)])
+            problems: list[str] = (await http.get("/readyz")).json()["problems"]
+            return problems
+
+        [problem] = await eventually(lambda: look(1), bool)
+        assert "none has been published" in problem
+        await eventually(lambda: look(30), lambda problems: not problems)
+
+
 async def test_nothing_that_came_before_the_stop_is_left_behind(broker: LocalBroker) -> None:
     gateway = gateway_for(broker, tick={"interval_s": 60.0})
     async with witness(broker.url) as watching:

@@ -388,3 +388,25 @@ def test_with_devices_that_wait_and_groups_that_end_the_accounting_adds_up_at_ev
     rig.check()
     assert rig.flow.n_held == 0
     assert rig.ledger.n_received == rig.ledger.n_settled
+
+
+def test_it_is_known_how_long_positions_have_come_in_and_none_has_gone_out() -> None:
+    rig = Rig()
+
+    def arrive(at_s: float, *devices: str) -> None:
+        rig.inbox.put([delivery(device, 12, NOW + at_s) for device in devices], at_s=at_s)
+        output = rig.tick(now=NOW + at_s)
+        rig.settle(output, [True] * len(output.messages))
+
+    assert rig.flow.silence.lasted_s(100.0, flows_s=60.0) == 0
+    arrive(100.0, "a")
+    arrive(130.0, "a")
+    assert rig.flow.silence.lasted_s(150.0, flows_s=60.0) == 50
+    arrive(160.0, "a", "b")
+    assert rig.flow.silence.lasted_s(170.0, flows_s=60.0) == 0
+    output = rig.tick(now=NOW + 170)
+    rig.settle(output, [])
+    arrive(300.0, "a")
+    arrive(340.0, "a")
+    assert rig.flow.silence.lasted_s(400.0, flows_s=60.0) == 100
+    assert rig.flow.silence.lasted_s(400.1, flows_s=60.0) == 0
