@@ -19,6 +19,7 @@ from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.observe.link_metrics import LinkCollector
 from anonymizer.observe.metrics import FlowCollector, new_registry
 from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.clock import SteadyClock
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.positions.flow import PositionFlow
 from anonymizer.pipeline.positions.inbox import Inbox
@@ -118,6 +119,13 @@ class Gateway:
         self._viewer = Viewer(
             [self.screen, *other_views],
             devices_at=self.flow.devices_at if is_for_auditors else None,
+        )
+        self._clock = SteadyClock(
+            wall=time.time,
+            monotonic=time.monotonic,
+            on_jump=lambda jump_s: self._log.warning(
+                "the system's clock was put", forward_s=round(jump_s, 3)
+            ),
         )
         self._ticks: Ticks = asyncio.Queue(QUEUED_TICKS)
         self._public = PublicCounts(self._figures(), step=public_step(settings))
@@ -248,7 +256,7 @@ class Gateway:
                     interval_s=tick.interval_s,
                     late_s=_LATE_INTERVALS * tick.interval_s,
                     stop=drain,
-                    wall=time.time,
+                    clock=self._clock,
                     acknowledge=self._link.acknowledge,
                 ),
                 name="tick",
@@ -277,7 +285,7 @@ class Gateway:
                 stage.cancel()
             await asyncio.wait(stages)
             self._log.warning("drain deadline passed")
-        abandon(self.flow, self.inbox, self._ticks, now=time.time())
+        abandon(self.flow, self.inbox, self._ticks, self._clock)
 
     async def _report_rejected(self) -> None:
         while True:

@@ -22,7 +22,7 @@ from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.admission import admit, dated
-from anonymizer.pipeline.positions.core import FlowCore
+from anonymizer.pipeline.positions.core import FlowCore, round_time
 from anonymizer.pipeline.positions.decoding import Decoded
 from anonymizer.pipeline.positions.encoding import ReleaseEncoder
 from anonymizer.pipeline.positions.tick_accounts import Carried
@@ -137,7 +137,13 @@ class FixedFlow:
         return self._cloaked.core.readings.n_left_out if self._cloaked else none
 
     def tick(
-        self, cloaked: Decoded, public: Decoded, *, since: float, now: float
+        self,
+        cloaked: Decoded,
+        public: Decoded,
+        *,
+        since: float,
+        now: float,
+        wall_ahead_s: float = 0.0,
     ) -> list[TickPart]:
         """Return what is published about the fixed devices in this tick.
 
@@ -147,10 +153,13 @@ class FixedFlow:
             Positions of the tick, by `publish` of their inputs.
         since, now
             Unix seconds between which the tick was open.
+        wall_ahead_s
+            Added to published times, see `PositionFlow.release`.
         """
-        parts = [self._public.tick(public, since=since, now=now)]
+        window = {"since": since, "now": now, "wall_ahead_s": wall_ahead_s}
+        parts = [self._public.tick(public, **window)]
         if self._cloaked:
-            parts.append(self._cloaked.tick(cloaked, since=since, now=now))
+            parts.append(self._cloaked.tick(cloaked, **window))
         return parts
 
     def adopt(self, settings: Settings) -> None:
@@ -186,6 +195,7 @@ class _Cloaked:
         self.core = FlowCore(settings, zoned, ledger)
         self.devices = DeviceTable(secret=secret, max_devices=settings.presence.max_devices)
         self._presence = settings.presence
+        self._time_step_s = settings.output.time_step_s
         self._ledger = ledger
         self._encoder = ReleaseEncoder(
             zoned.network, topic=settings.fixed.topic, form=settings.output.form
@@ -195,7 +205,7 @@ class _Cloaked:
         self._presence = settings.presence
         self.core.set_rule(settings)
 
-    def tick(self, decoded: Decoded, *, since: float, now: float) -> TickPart:
+    def tick(self, decoded: Decoded, *, since: float, now: float, wall_ahead_s: float) -> TickPart:
         positions = admit(
             decoded,
             presence=self._presence,
@@ -208,7 +218,7 @@ class _Cloaked:
         tick = self.core.cloak(self.core.locate(positions, now=now), now=now)
         messages, message_of_member = self._encoder.encode(
             tick.release,
-            time=tick.published_s,
+            time=round_time(tick.event_s + wall_ahead_s, self._time_step_s),
             pseudonyms=self.devices.pseudonyms,
             values=tick.values,
         )
@@ -243,7 +253,7 @@ class _Public:
         self.n_clamped: IntArray = np.zeros(len(self._attributes), np.int64)
         self._encode = msgspec.json.Encoder().encode
 
-    def tick(self, decoded: Decoded, *, since: float, now: float) -> TickPart:
+    def tick(self, decoded: Decoded, *, since: float, now: float, wall_ahead_s: float) -> TickPart:
         ts, outcome = dated(decoded, self.presence, since=since, now=now)
         lat, lon = np.array(decoded.lat, np.float64), np.array(decoded.lon, np.float64)
         timely = outcome == Outcome.HELD
@@ -252,7 +262,7 @@ class _Public:
         self._ledger.settle_all(outcome[outcome != Outcome.HELD])
         readings = self._readings(decoded, set(kept.tolist()))
         messages = [
-            self._message(decoded, row, ts=time, readings=readings.get(row))
+            self._message(decoded, row, ts=time + wall_ahead_s, readings=readings.get(row))
             for row, time in zip(kept.tolist(), ts[kept].tolist(), strict=True)
         ]
         at_s = np.array(decoded.at_s, np.float64)[kept]

@@ -21,7 +21,7 @@ from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.admission import admit
-from anonymizer.pipeline.positions.core import FlowCore
+from anonymizer.pipeline.positions.core import FlowCore, round_time
 from anonymizer.pipeline.positions.decoding import DecodedTick, Decoder
 from anonymizer.pipeline.positions.encoding import ReleaseEncoder
 from anonymizer.pipeline.positions.fixed import FixedFlow, joined, part_of
@@ -136,6 +136,7 @@ class PositionFlow:
         self._adopted: Settings | None = None
         self._presence = settings.presence
         self._interval_s = settings.tick.interval_s
+        self._time_step_s = settings.output.time_step_s
         self._monotonic = monotonic
         self._last_tick_s = -np.inf
         self._router = TopicRouter(settings.inputs, registries)
@@ -191,10 +192,12 @@ class PositionFlow:
         """Return the number of devices counted at each node, shape (nodes,): for the auditor."""
         return self.core.operator.density.n_at
 
-    def tick(self, batches: Sequence[Arrivals], *, now: float) -> TickOutput:
+    def tick(
+        self, batches: Sequence[Arrivals], *, now: float, wall_ahead_s: float = 0.0
+    ) -> TickOutput:
         """Make the release of one tick: `begin`, `release` and `book` in one call."""
         self.begin(batches)
-        return self.book(self.release(batches, now=now))
+        return self.book(self.release(batches, now=now, wall_ahead_s=wall_ahead_s))
 
     def begin(self, batches: Sequence[Arrivals]) -> None:
         """Count these messages as held until `book`."""
@@ -220,7 +223,9 @@ class PositionFlow:
         self.ledger.absorb(self._tally)
         self._n_in_core = self.core.n_held + self._fixed.n_held
 
-    def release(self, batches: Sequence[Arrivals], *, now: float) -> TickOutput:
+    def release(
+        self, batches: Sequence[Arrivals], *, now: float, wall_ahead_s: float = 0.0
+    ) -> TickOutput:
         """Make the release of one tick, between `begin` and `book`, in any thread.
 
         Parameters
@@ -228,12 +233,18 @@ class PositionFlow:
         batches
             As returned by `Inbox.take`.
         now
-            Unix seconds at which the tick closes.
+            Unix seconds at which the tick closes, by a clock that never goes back.
+        wall_ahead_s
+            By how much the clock is ahead of it by which devices date their positions, and by
+            which published times are to be read.
         """
         self._adopt_now()
         times = [self._monotonic()]
         self._router.forget(at_s=times[0], kept_s=self._presence.ttl_s)
         decoded = self._decoder.decode(batches)
+        if wall_ahead_s:
+            for part in decoded.of:
+                part.ts = [ts - wall_ahead_s for ts in part.ts]
         times.append(self._monotonic())
         # Since the previous tick, but not since the years before the first one, nor for the
         # minutes of a stall.
@@ -242,12 +253,16 @@ class PositionFlow:
         times.append(self._monotonic())
         tick = self.core.cloak(located, now=now)
         fixed = self._fixed.tick(
-            decoded.of[Treatment.CLOAKED], decoded.of[Treatment.PUBLIC], since=since, now=now
+            decoded.of[Treatment.CLOAKED],
+            decoded.of[Treatment.PUBLIC],
+            since=since,
+            now=now,
+            wall_ahead_s=wall_ahead_s,
         )
         times.append(self._monotonic())
         messages, message_of_member = self._encoder.encode(
             tick.release,
-            time=tick.published_s,
+            time=round_time(tick.event_s + wall_ahead_s, self._time_step_s),
             pseudonyms=self._devices.pseudonyms,
             values=tick.values,
         )

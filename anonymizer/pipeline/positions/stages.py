@@ -13,6 +13,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from anonymizer.pipeline.clock import SteadyClock
 from anonymizer.pipeline.ports import Link
 from anonymizer.pipeline.positions.flow import PositionFlow, TickOutput
 from anonymizer.pipeline.positions.inbox import Arrivals, Inbox
@@ -32,7 +33,7 @@ async def tick_stage(
     interval_s: float,
     late_s: float,
     stop: asyncio.Event,
-    wall: Callable[[], float],
+    clock: SteadyClock,
     acknowledge: Callable[[list[int]], None],
 ) -> None:
     """Turn the arrivals of each interval into one output, until `stop` is set; then drain.
@@ -55,7 +56,7 @@ async def tick_stage(
             batches = inbox.take()
             late.cancel()
             late = loop.call_later(late_s, lambda: acknowledge(inbox.hurry()))
-            output = await _tick_in_thread(flow, batches, now=wall())
+            output = await _tick_in_thread(flow, batches, clock)
             try:
                 await ticks.put(output)
             except asyncio.CancelledError:
@@ -67,10 +68,12 @@ async def tick_stage(
 
 
 async def _tick_in_thread(
-    flow: PositionFlow, batches: Sequence[Arrivals], *, now: float
+    flow: PositionFlow, batches: Sequence[Arrivals], clock: SteadyClock
 ) -> TickOutput:
     flow.begin(batches)
-    work = asyncio.ensure_future(asyncio.to_thread(flow.release, batches, now=now))
+    work = asyncio.ensure_future(
+        asyncio.to_thread(flow.release, batches, now=clock.now(), wall_ahead_s=clock.wall_ahead_s())
+    )
     try:
         await asyncio.wait([work])
     except asyncio.CancelledError:
@@ -97,11 +100,12 @@ async def publish_stage(
         link.acknowledge(output.receipts)
 
 
-def abandon(flow: PositionFlow, inbox: Inbox, ticks: Ticks, *, now: float) -> None:
+def abandon(flow: PositionFlow, inbox: Inbox, ticks: Ticks, clock: SteadyClock) -> None:
     """Settle everything that is still queued after the stages have ended."""
     while not ticks.empty():
         output = ticks.get_nowait()
         if output is not None:
             flow.settle(output, [], seconds=0.0)
-    flow.settle(flow.tick(inbox.take(), now=now), [], seconds=0.0)
+    last = flow.tick(inbox.take(), now=clock.now(), wall_ahead_s=clock.wall_ahead_s())
+    flow.settle(last, [], seconds=0.0)
     flow.close()

@@ -71,8 +71,8 @@ class Rig:
         self.inbox.put(deliveries, at_s=0.0)
         self.check()
 
-    def tick(self, *, now: float = NOW) -> TickOutput:
-        output = self.flow.tick(self.inbox.take(), now=now)
+    def tick(self, *, now: float = NOW, wall_ahead_s: float = 0.0) -> TickOutput:
+        output = self.flow.tick(self.inbox.take(), now=now, wall_ahead_s=wall_ahead_s)
         self.check()
         return output
 

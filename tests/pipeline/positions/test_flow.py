@@ -410,3 +410,21 @@ def test_it_is_known_how_long_positions_have_come_in_and_none_has_gone_out() -> 
     arrive(340.0, "a")
     assert rig.flow.silence.lasted_s(400.0, flows_s=60.0) == 100
     assert rig.flow.silence.lasted_s(400.1, flows_s=60.0) == 0
+
+
+@pytest.mark.parametrize("dated", [True, False])
+@pytest.mark.parametrize("jump_s", [3600.0, -3600.0])
+def test_a_wall_clock_that_is_put_and_put_back_makes_nothing_late(
+    *, dated: bool, jump_s: float
+) -> None:
+    rig = Rig(output={"time_step_s": 2})
+    wall_ahead_s = [0.0, 0.0, jump_s, jump_s, jump_s, 0.0, 0.0, 0.0]
+    for i, ahead_s in enumerate(wall_ahead_s):
+        now = NOW + i
+        wall_s = now + ahead_s
+        # Devices learn the time from where the gateway does.
+        rig.put(*(delivery(device, 12, wall_s if dated else None) for device in "ab"))
+        output = rig.tick(now=now, wall_ahead_s=ahead_s)
+        rig.settle(output, [True] * len(output.messages))
+        assert [json.loads(m.payload)["time"] for m in output.messages] == [wall_s - wall_s % 2]
+    assert rig.outcomes() == {"PUBLISHED": 2 * len(wall_ahead_s)}

@@ -9,6 +9,7 @@ import pytest
 
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import TransportError
+from anonymizer.pipeline.clock import SteadyClock
 from anonymizer.pipeline.ports import Delivery, Link, Outgoing
 from anonymizer.pipeline.positions.stages import (
     QUEUED_TICKS,
@@ -80,8 +81,10 @@ class Stages:
         self.rig = rig
         self.stop = asyncio.Event()
         self.stuck = asyncio.Event()
-        self._busy = busy
+        self._busy = False
         self._n_ticks = 0
+        self.clock = SteadyClock(wall=self._wall, monotonic=lambda: 0.0)
+        self._busy = busy
         self.ticks: Ticks = asyncio.Queue(QUEUED_TICKS)
         self.ticking = tick_stage(
             rig.flow,
@@ -90,7 +93,7 @@ class Stages:
             interval_s=interval_s,
             late_s=late_s,
             stop=self.stop,
-            wall=self._wall,
+            clock=self.clock,
             acknowledge=link.acknowledge,
         )
         self.publishing = publish_stage(rig.flow, self.ticks, link, qos=1, timeout_s=DEADLINE_S)
@@ -197,7 +200,7 @@ async def test_a_cancelled_flow_settles_everything_as_undelivered_and_acknowledg
             task.cancel()
         await asyncio.wait(tasks)
     rig.check()
-    abandon(rig.flow, rig.inbox, stages.ticks, now=NOW)
+    abandon(rig.flow, rig.inbox, stages.ticks, stages.clock)
     rig.check()
     assert rig.outcomes() == {"SUPPRESSED__UNDELIVERED": 2 * (QUEUED_TICKS + 3)}
     assert rig.flow.n_held == rig.inbox.n_waiting == 0
@@ -211,7 +214,7 @@ async def test_abandoning_a_closed_queue_finds_nothing_behind_its_end() -> None:
     rig.put(*pair(0))
     ticks.put_nowait(rig.tick())
     ticks.put_nowait(None)
-    abandon(rig.flow, rig.inbox, ticks, now=NOW)
+    abandon(rig.flow, rig.inbox, ticks, SteadyClock(wall=lambda: NOW, monotonic=lambda: 0.0))
     assert rig.outcomes() == {"SUPPRESSED__UNDELIVERED": 2}
     assert ticks.empty()
 
@@ -325,5 +328,5 @@ async def test_a_tick_that_is_cancelled_is_still_accounted_for() -> None:
         gate.open.set()
         await asyncio.wait(tasks)
     rig.check()
-    abandon(rig.flow, rig.inbox, stages.ticks, now=NOW)
+    abandon(rig.flow, rig.inbox, stages.ticks, stages.clock)
     assert rig.outcomes() == {"SUPPRESSED__UNDELIVERED": 2}
