@@ -9,6 +9,7 @@ from typing import BinaryIO
 import polars as pl
 
 from anonymizer.errors import InputError
+from anonymizer.unfolding import UnfoldingError, check_frame, check_unfolding
 
 KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
 
@@ -50,14 +51,18 @@ def read_table(path: str | Path, columns: Iterable[str] | None = None) -> Table:
     Raises
     ------
     InputError
-        If the file is missing, damaged or has no rows, or a column is missing or occurs twice.
+        If the file is missing, damaged, too large once it is unpacked (see `check_unfolding`) or
+        has no rows, or a column is missing or occurs twice.
     """
     path = Path(path)
     wanted = None if columns is None else list(dict.fromkeys(columns))
     try:
         with path.open("rb"):
             pass  # the system reports a folder and a missing file in one way, polars in many
+        check_unfolding(path, wanted)
         frame = _parquet(path, wanted) if ending(path) == ".parquet" else _csv(path, wanted)
+    except UnfoldingError as error:
+        raise InputError(f"{path}: {error}") from None
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except OSError as error:
@@ -100,7 +105,7 @@ def ending(path: Path) -> str:
 
 def _parquet(path: Path, wanted: list[str] | None) -> pl.DataFrame:
     _require(path, wanted, list(pl.read_parquet_schema(path)))
-    return pl.read_parquet(path, columns=wanted)
+    return check_frame(pl.read_parquet(path, columns=wanted))
 
 
 def _csv(path: Path, wanted: list[str] | None) -> pl.DataFrame:

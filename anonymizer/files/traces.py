@@ -14,6 +14,7 @@ from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 from anonymizer.domain.network import NodeNames
 from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError
+from anonymizer.unfolding import UnfoldingError, check_frame, check_texts, check_unfolding
 
 KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
 _SCHEMA = {"device_id": pl.String, "ts": pl.Float64, "lat": pl.Float64, "lon": pl.Float64}
@@ -35,7 +36,8 @@ def read_trace(path: str | Path, *, readings: Sequence[str] = ()) -> Trace:
     Raises
     ------
     InputError
-        If the file is missing or damaged, lacks a column, or holds what cannot be understood.
+        If the file is missing or damaged, lacks a column, holds what cannot be understood, or is
+        too large once it is unpacked (see `check_unfolding`).
         The message gives the number of rows, never their content.
 
     Notes
@@ -156,10 +158,14 @@ def _read_frame(path: Path, readings: Sequence[str]) -> pl.DataFrame:
             pass  # polars tells a folder from a missing file in many ways; the system in one
         if form == "parquet":
             wanted = _wanted(path, list(pl.read_parquet_schema(path)), readings)
-            return pl.read_parquet(path, columns=wanted)
+            check_unfolding(path, wanted)
+            return check_frame(pl.read_parquet(path, columns=wanted))
+        check_unfolding(path)
         header = pl.read_csv(path, n_rows=0, infer_schema=False)
         wanted = _wanted(path, header.columns, readings)
         return pl.read_csv(path, columns=wanted, infer_schema=False)
+    except UnfoldingError as error:
+        raise InputError(f"{path}: {error}") from None
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except OSError as error:
@@ -215,7 +221,9 @@ def _node_names(names: pl.Series) -> NodeNames:
     # As for the nodes of networks: 007 is text, since it could not be distinguished from 7.
     if integers.null_count() == 0 and (integers.cast(pl.String) == names).all():
         return integers.to_numpy()
-    return names.to_numpy().astype(np.str_)
+    texts = names.to_numpy()
+    check_texts(texts)
+    return texts.astype(np.str_)
 
 
 def _in_time_order(ts: FloatArray, usable: BoolArray) -> IntArray:

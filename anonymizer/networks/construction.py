@@ -1,6 +1,6 @@
 """Construction of a `RoadNetwork` from columns of roads."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TypeVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.fixes import on_earth
 from anonymizer.domain.network import NodeIndex, NodeNames, RoadNetwork
 from anonymizer.errors import InputError
+from anonymizer.unfolding import check_texts
 
 MIN_LENGTH_M = 0.01
 """Shorter roads count as this: every road takes time, and sparse solvers read 0 as *no road*."""
@@ -33,9 +34,15 @@ def node_ids(names: Iterable[object]) -> NodeNames:
     try:
         numbers = np.array([int(text) for text in texts], dtype=np.int64)
     except (ValueError, OverflowError):
-        return np.array(texts, dtype=np.str_)
+        return text_ids(texts)
     if [str(number) for number in numbers.tolist()] == texts:
         return numbers
+    return text_ids(texts)
+
+
+def text_ids(texts: Collection[str]) -> NDArray[np.str_]:
+    """Return ids as one array, in which each takes the place of the longest."""
+    check_texts(texts)
     return np.array(texts, dtype=np.str_)
 
 

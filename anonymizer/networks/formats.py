@@ -10,6 +10,7 @@ from anonymizer.extras import extra
 from anonymizer.networks.cities import city
 from anonymizer.networks.graphs import AnyGraph, from_graph, is_graph, load_graphml
 from anonymizer.networks.grids import grid
+from anonymizer.unfolding import check_unfolding
 
 
 def _osm(path: Path) -> RoadNetwork:
@@ -68,7 +69,8 @@ def load_network(source: "str | PathLike[str] | AnyGraph") -> RoadNetwork:
     Raises
     ------
     InputError
-        If the source cannot be used; the message is one line that names it and the reason.
+        If the source cannot be used, or is too large once it is unpacked (see `check_unfolding`);
+        the message is one line that names it and the reason.
     MissingExtraError
         If the format needs an extra that is not installed: `osm`, `sumo` or, for tables, `tables`.
 
@@ -101,6 +103,7 @@ def _load(source: str) -> RoadNetwork:
         if source.endswith(ending):
             if not Path(source).is_file():
                 raise InputError("there is no such file")
+            check_unfolding(Path(source))
             return load(Path(source))
     edges, nodes = _table(source, "edges"), _table(source, "nodes")
     if edges is not None:

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from anonymizer.domain.arrays import FloatArray
 from anonymizer.domain.network import NodeNames, RoadNetwork
 from anonymizer.errors import InputError
-from anonymizer.networks.construction import from_arrays, index_of
+from anonymizer.networks.construction import from_arrays, index_of, text_ids
 from anonymizer.networks.speeds import BACKWARD_ONLY, FORWARD_ONLY, KMH, free_flow_mps
+from anonymizer.unfolding import UnfoldingError, check_frame, check_unfolding
 
 _READ = {".parquet": pl.scan_parquet, ".csv": lambda path: pl.scan_csv(path, infer_schema=False)}
 _NODES = {"node_id": True, "lat": True, "lon": True}
@@ -72,6 +73,7 @@ def _nodes(path: Path | None, named: NDArray[Any]) -> tuple[NodeNames, FloatArra
 def _read(path: Path, columns: dict[str, bool]) -> pl.DataFrame:
     """Return exactly the requested columns; missing optional ones are filled with nulls."""
     try:
+        check_unfolding(path, columns)
         table = _READ[path.suffix](path)
         present = table.collect_schema().names()
         missing = [name for name, required in columns.items() if required and name not in present]
@@ -81,7 +83,9 @@ def _read(path: Path, columns: dict[str, bool]) -> pl.DataFrame:
             pl.col(name) if name in present else pl.lit(None, dtype=pl.String).alias(name)
             for name in columns
         ]
-        return table.select(read).collect()
+        return check_frame(table.select(read).collect())
+    except UnfoldingError as error:
+        raise InputError(f"{path.name} {error}") from None
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(f"{path.name} is not readable as {path.suffix[1:]}") from error
 
@@ -94,7 +98,7 @@ def _ids(column: pl.Series) -> NodeNames:
     texts = column.cast(pl.String)
     if (numbers.cast(pl.String) == texts).fill_null(value=False).all():
         return numbers.to_numpy()
-    return texts.to_numpy().astype(np.str_)
+    return text_ids(texts.to_numpy())
 
 
 def _numbers(column: pl.Series) -> FloatArray:

@@ -11,7 +11,7 @@ from pyproj.exceptions import ProjError
 from anonymizer.domain.arrays import FloatArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
-from anonymizer.networks.construction import from_arrays, node_ids
+from anonymizer.networks.construction import from_arrays, node_ids, text_ids
 
 
 def load_sumo(path: Path) -> RoadNetwork:
@@ -28,8 +28,8 @@ def load_sumo(path: Path) -> RoadNetwork:
     """
     net = _read(path)
     edges = [edge for edge in net.getEdges(withInternal=False) if edge.allows("passenger")]
-    ends = np.array(
-        [(edge.getFromNode().getID(), edge.getToNode().getID()) for edge in edges], dtype=np.str_
+    ends = text_ids(
+        [node.getID() for edge in edges for node in (edge.getFromNode(), edge.getToNode())]
     ).reshape(-1, 2)
     names, index = np.unique(ends, return_inverse=True)
     u, v = index.reshape(-1, 2).T

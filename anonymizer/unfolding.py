@@ -1,0 +1,248 @@
+"""Size of a compressed file once it is unpacked, found in little memory before it is read.
+
+A file of a few kilobytes may unpack to gigabytes, whether by a compressor, by repetition in a
+column, or by both.
+"""
+
+import bz2
+import gzip
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from anonymizer.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MAX_BYTES = 2 * 1024**3
+"""Compressed files that unpack to more are refused."""
+_STEP_BYTES = 1 << 20
+_MAX_FOOTER_BYTES = 16 << 20
+_MAX_BLOB_BYTES = 32 << 20
+"""By the specification of the pbf format."""
+_MAX_DEPTH = 16
+_BYTE_ARRAY = 6
+_WIDTH_OF = {0: 1, 1: 4, 2: 8, 3: 8, 4: 4, 5: 8, _BYTE_ARRAY: 16, 7: 16}
+"""Bytes of one value in memory by the physical type of parquet, without the texts themselves."""
+
+
+class UnfoldingError(InputError):
+    """A file is too large once it is unpacked, or its size is unknown; no file is named."""
+
+
+def check_unfolding(
+    path: Path, columns: Collection[str] | None = None, *, max_bytes: int = MAX_BYTES
+) -> None:
+    """Check the size of a gzip, bzip2, pbf or parquet file once it is unpacked.
+
+    Parameters
+    ----------
+    path
+        The file; the ending of its name says how it is packed. Others are accepted.
+    columns
+        Columns of a parquet file that will be read. None: all.
+
+    Raises
+    ------
+    UnfoldingError
+        If the file unpacks to more than `max_bytes`, or its index is damaged.
+
+    Notes
+    -----
+    The sizes of pbf and parquet files are those that they state. Readers of pbf rely on the same
+    figures; those of parquet do not.
+    """
+    sizes = _SIZES_OF.get(path.suffix.lower())
+    if sizes is None:
+        return
+    n_bytes = 0
+    with path.open("rb") as file:
+        for size in sizes(file, columns):
+            n_bytes += size
+            _check(n_bytes, max_bytes)
+
+
+def check_frame(frame: "pl.DataFrame", *, max_bytes: int = MAX_BYTES) -> "pl.DataFrame":
+    """Return a frame if its texts, which may share their memory, do not take too much when copied.
+
+    Raises
+    ------
+    UnfoldingError
+        If the frame without sharing takes more than `max_bytes`.
+    """
+    _check(int(frame.estimated_size()), max_bytes)
+    return frame
+
+
+def check_texts(texts: Collection[str], *, max_bytes: int = MAX_BYTES) -> None:
+    """Check the size of a numpy array of texts, in which each takes the place of the longest.
+
+    Raises
+    ------
+    UnfoldingError
+        If it takes more than `max_bytes`.
+    """
+    _check(4 * len(texts) * max(map(len, texts), default=0), max_bytes)
+
+
+def _check(n_bytes: int, max_bytes: int) -> None:
+    if n_bytes > max_bytes:
+        raise UnfoldingError(f"unpacks to more than {max_bytes / 1024**3:g} GiB")
+
+
+def _packed(file: BinaryIO, _: Collection[str] | None) -> Iterator[int]:
+    """Yield the sizes of parts of a gzip or bzip2 file."""
+    is_gzip = file.read(2) == b"\x1f\x8b"
+    file.seek(0)
+    try:
+        with gzip.open(file) if is_gzip else bz2.open(file) as unpacked:
+            while part := unpacked.read(_STEP_BYTES):
+                yield len(part)
+    except (OSError, EOFError, zlib.error):
+        return  # the reader of the file finds the same fault
+
+
+def _pbf(file: BinaryIO, _: Collection[str] | None) -> Iterator[int]:
+    """Yield the size of each blob of an OpenStreetMap file."""
+    try:
+        while length := file.read(4):
+            header = dict(_fields(_exactly(file, int.from_bytes(length, "big"))))
+            blob = _exactly(file, header[3])
+            fields = dict(_fields(blob))
+            yield max(fields.get(2, 0), len(blob))
+    except (KeyError, IndexError, TypeError):
+        raise UnfoldingError("is not well-formed pbf") from None
+
+
+def _exactly(file: BinaryIO, n_bytes: int) -> bytes:
+    if n_bytes > _MAX_BLOB_BYTES:
+        raise IndexError
+    content = file.read(n_bytes)
+    if len(content) < n_bytes:
+        raise IndexError
+    return content
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int]]:
+    """Yield number and value of the fields of a protobuf message; of bytes, their length."""
+    at = 0
+    while at < len(message):
+        key, at = _varint(message, at)
+        value, at = _varint(message, at)
+        if key & 7 == 2:
+            at += value
+        elif key & 7:
+            raise IndexError
+        yield key >> 3, value
+
+
+def _parquet(file: BinaryIO, columns: Collection[str] | None) -> Iterator[int]:
+    """Yield the size of each column chunk, from the footer."""
+    file.seek(0, 2)
+    n_bytes = file.tell()
+    file.seek(max(0, n_bytes - 8))
+    n_footer, magic = int.from_bytes(file.read(4), "little"), file.read(4)
+    if magic != b"PAR1" or n_footer > min(n_bytes - 8, _MAX_FOOTER_BYTES):
+        raise UnfoldingError("is not well-formed parquet")
+    file.seek(n_bytes - 8 - n_footer)
+    try:
+        footer = _Thrift(file.read(n_footer)).struct()
+        for group in footer.get(4, ()):
+            for chunk in group[1]:
+                yield _chunk_bytes(chunk[3], columns)
+    except (KeyError, IndexError, TypeError, ValueError):
+        raise UnfoldingError("is not well-formed parquet") from None
+
+
+def _chunk_bytes(meta: Mapping[int, Any], columns: Collection[str] | None) -> int:
+    if columns is not None and meta[3][0].decode() not in columns:
+        return 0
+    packed, n_values, kind = int(meta[6]), int(meta[5]), int(meta[1])
+    values = n_values * _WIDTH_OF[kind]
+    return packed + values if kind == _BYTE_ARRAY else max(packed, values)
+
+
+class _Thrift:
+    """Reader of the compact protocol of Apache Thrift; fields are known by their numbers."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._at = 0
+        self._depth = 0
+
+    def struct(self) -> dict[int, Any]:
+        """Read a struct."""
+        fields: dict[int, Any] = {}
+        number = 0
+        while head := self._byte():
+            number = number + (head >> 4) if head >> 4 else self._signed()
+            fields[number] = self._value(head & 15, in_list=False)
+        return fields
+
+    def _value(self, kind: int, *, in_list: bool) -> Any:  # noqa: ANN401  by the content
+        if kind in {1, 2}:  # a boolean is its own type, except in lists
+            return self._byte() == 1 if in_list else kind == 1
+        if kind == 3:
+            return self._byte()
+        if kind in {4, 5, 6}:
+            return self._signed()
+        if kind == 7:
+            return self._bytes(8)
+        if kind == 8:
+            return self._bytes(self._unsigned())
+        if kind not in {9, 10, 12}:
+            raise ValueError(kind)
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise ValueError(kind)
+        value = self.struct() if kind == 12 else self._list()
+        self._depth -= 1
+        return value
+
+    def _list(self) -> list[Any]:
+        head = self._byte()
+        n = head >> 4 if head >> 4 < 15 else self._unsigned()
+        if n > len(self._content):  # an element takes at least one byte
+            raise ValueError(n)
+        return [self._value(head & 15, in_list=True) for _ in range(n)]
+
+    def _byte(self) -> int:
+        self._at += 1
+        return self._content[self._at - 1]
+
+    def _bytes(self, n: int) -> bytes:
+        self._at += n
+        if self._at > len(self._content):
+            raise IndexError
+        return self._content[self._at - n : self._at]
+
+    def _unsigned(self) -> int:
+        value, self._at = _varint(self._content, self._at)
+        return value
+
+    def _signed(self) -> int:
+        value = self._unsigned()
+        return (value >> 1) ^ -(value & 1)
+
+
+def _varint(content: bytes, at: int) -> tuple[int, int]:
+    """Return the number that begins at a place, 7 bits a byte, and the place after it."""
+    value = shift = 0
+    while True:
+        byte = content[at]
+        value |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return value, at
+        if shift > 63:
+            raise IndexError
+
+
+_SIZES_OF: Mapping[str, Callable[[BinaryIO, Collection[str] | None], Iterator[int]]] = {
+    ".gz": _packed,
+    ".bz2": _packed,
+    ".pbf": _pbf,
+    ".parquet": _parquet,
+}
