@@ -30,10 +30,11 @@ class WindowRule:
         How far the watermark lags behind the newest event time. A window closes when the
         watermark reaches its end.
     silence_s
-        A source that is silent for longer is not waited for. When all sources are, every window
-        closes.
+        A source of which no part has been accepted for longer is not waited for. When that holds
+        for all sources, every window closes.
     max_open
         Largest number of open windows; closed windows that are not yet processed do not count.
+        At least `least_open`.
     max_ahead_s
         How far event time may be ahead of the wall clock.
     """
@@ -44,6 +45,15 @@ class WindowRule:
     silence_s: float = inf
     max_open: int = 8
     max_ahead_s: float = inf
+
+    @property
+    def least_open(self) -> float:
+        """Number of windows in the span of event times that are accepted at one moment.
+
+        With fewer open windows, none would close before parts of its successors are refused, or a
+        clock that is ahead could take the place of the present.
+        """
+        return (self.lateness_s + self.max_ahead_s) // self.length_s + 2
 
     def window_of(self, ts: float) -> int:
         """Return the number of the window that contains an event time."""
@@ -64,6 +74,10 @@ class Windows:
     stream is the smallest among the active sources, less the lateness, and never goes back. A
     source that has not reported yet is active: it keeps all windows open until it has been
     silent for too long.
+
+    No source can hold the windows open for ever. If too many are open, a part of the present closes
+    the oldest of them. Parts ahead of the wall clock close none: they count as if they had been
+    sent now.
 
     Parameters
     ----------
@@ -144,14 +158,18 @@ class Windows:
             return NEVER, Outcome.INVALID__FUTURE_TIME
         if ts < 0:
             return NEVER, Outcome.INVALID__ANCIENT_TIME
-        self._last_heard_s[source] = at_s
         window = self.rule.window_of(ts)
         if window < self.floor:
             return window, Outcome.LATE
         if window not in self._open:
             if len(self._open) >= self.rule.max_open:
-                return window, Outcome.SUPPRESSED__TOO_MANY_WINDOWS
+                oldest = min(self._open)
+                if ts > now or window < oldest:
+                    return window, Outcome.SUPPRESSED__TOO_MANY_WINDOWS
+                self._raise_floor(oldest + 1)
             self._open.add(window)
+        self._last_heard_s[source] = at_s
+        ts = min(ts, now)
         if ts > self.newest[source]:
             self.newest[source] = ts
             if ts >= self._next_close_ts:

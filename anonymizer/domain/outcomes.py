@@ -83,7 +83,8 @@ class Outcome(IntEnum):
 
     # Records only.
     SUPPRESSED__TOO_MANY_WINDOWS = 51
-    """It would have opened more windows than are allowed: far ahead of the other sources."""
+    """It would have opened more windows than are allowed, and is older than all of them or ahead of
+    the gateway's clock."""
     SUPPRESSED__INCOMPLETE = 52
     """A required source reported nothing about the vehicle in this window."""
     SUPPRESSED__NO_CLASS = 53
@@ -92,6 +93,8 @@ class Outcome(IntEnum):
     """Together with earlier windows, its class would have revealed too much about a vehicle."""
     SUPPRESSED__REDECLARED = 55
     """The declaration of the stream changed while the part waited for its window to close."""
+    SUPPRESSED__OVER_SHARE = 56
+    """One vehicle or topic had sent more than its share."""
 
     @property
     def label(self) -> tuple[str, str]:

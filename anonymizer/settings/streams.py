@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import AfterValidator, Field, model_validator
 
 from anonymizer.algorithms.records.methods import AUTO, MODELS
+from anonymizer.algorithms.windows import WindowRule
 from anonymizer.domain.promises import Promise, bounded_shares, check_cells_promise
-from anonymizer.settings.base import Group, Name, NotNegative, Positive, Qos, Share
+from anonymizer.settings.base import AtLeastOne, Group, Name, NotNegative, Positive, Qos, Share
 from anonymizer.settings.stream_attributes import AttributeSettings
 
 MethodName = Literal["hilbert", "best", "auto", "kmeans", "fast", "tree"]
@@ -117,13 +118,17 @@ class StreamSettings(Group):
     lateness_s: NotNegative = 30.0
     """A window closes when every active source has sent a time this long after its end."""
     idle_s: Positive | None = None
-    """A source that has been silent for this long in wall-clock time is no longer active. When no
-    source is active, every window closes. None: `window_s + lateness_s`."""
+    """A source of which no part has been accepted for this long in wall-clock time is no longer
+    active. When no source is active, every window closes. None: `window_s + lateness_s`."""
     max_ahead_s: NotNegative = 5.0
     """How far a vehicle's clock may be ahead of the gateway's."""
     max_open_windows: Annotated[int, Field(ge=1, le=10_000)] = 8
+    """Most windows that are open at once. If a part of the present needs another one, the oldest is
+    closed. At least 2, and one more for each `window_s` in `lateness_s + max_ahead_s`."""
     max_records: Annotated[int, Field(ge=1, le=50_000_000)] = 200_000
     """Most records in all open windows together; further vehicles are rejected as overload."""
+    max_records_per_vehicle: AtLeastOne = 100
+    """Most records of one vehicle in a window (`per = "record"`); further ones are suppressed."""
     model: Literal["kd", "kld", "kaca", "cells"] = "kd"
     """`kd`: k vehicles and d values. `kld`: l sensitive values as well. `kaca`: k vehicles (`d` is
     1 unless set), clustered first and generalized afterwards. `cells`: k vehicles and l sensitive
@@ -166,6 +171,18 @@ class StreamSettings(Group):
     def silence_s(self) -> float:
         """`idle_s`, or its default."""
         return self.window_s + self.lateness_s if self.idle_s is None else self.idle_s
+
+    @property
+    def rule(self) -> WindowRule:
+        """The windows as the algorithms take them."""
+        return WindowRule(
+            length_s=self.window_s,
+            offset_s=self.begin_s,
+            lateness_s=self.lateness_s,
+            silence_s=self.silence_s,
+            max_open=self.max_open_windows,
+            max_ahead_s=self.max_ahead_s,
+        )
 
     @property
     def output_topic(self) -> str:
@@ -213,6 +230,11 @@ class StreamSettings(Group):
             raise ValueError("every attribute must have a source")
         if self.begin_s >= self.window_s:
             raise ValueError("offset_s must be below window_s")
+        if self.max_open_windows < self.rule.least_open:
+            raise ValueError(
+                f"max_open_windows: must be at least {self.rule.least_open:.0f} for these window_s,"
+                " lateness_s and max_ahead_s, or windows would not close in time"
+            )
         if self.per == "record" and (
             len(self.sources) > 1 or any(a.lasting for a in self.attributes)
         ):

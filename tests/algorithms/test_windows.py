@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 
 import pytest
@@ -13,6 +13,7 @@ from anonymizer.algorithms.windows import NEVER, WindowRule, Windows
 from anonymizer.domain.outcomes import Outcome
 
 FAR = 1e9
+Part = tuple[int, float]
 
 
 @dataclass
@@ -108,16 +109,81 @@ def test_the_watermark_never_goes_back() -> None:
     assert story.placed["b", 1] == (0, Outcome.LATE)
 
 
-def test_a_part_of_too_many_windows_ahead_is_refused_and_moves_nothing() -> None:
+def test_a_part_of_the_present_closes_the_oldest_window_if_too_many_are_open() -> None:
     story = play(
         rule(max_open=2),
         """
-        a:|0--5--k--5-|
-        b:|1----------|
+        a:|0--5--k--5-6|
+        b:|1-----------|
         """,
     )
-    assert story.placed["a", 20] == (4, Outcome.SUPPRESSED__TOO_MANY_WINDOWS)
-    assert story.closed == []
+    assert story.closed == [(6, 0)]
+    assert story.placed["a", 20] == (4, Outcome.HELD)
+    assert story.placed["a", 6] == (1, Outcome.HELD)
+
+
+def test_a_part_older_than_all_of_too_many_windows_is_refused() -> None:
+    windows = Windows(rule(max_open=2), [-inf, -inf], at_s=0)
+    for ts in (20, 30):
+        assert windows.place(0, ts, now=FAR, at_s=0)[1] is Outcome.HELD
+    assert windows.place(0, 10, now=FAR, at_s=0) == (2, Outcome.SUPPRESSED__TOO_MANY_WINDOWS)
+    assert windows.place(0, 25, now=FAR, at_s=0) == (5, Outcome.HELD)
+    assert windows.due(at_s=0) == [4]
+
+
+def test_a_clock_that_is_ahead_closes_no_window_early() -> None:
+    windows = Windows(rule(max_open=3, max_ahead_s=5), [-inf], at_s=0)
+    assert windows.place(0, 4, now=4, at_s=0) == (0, Outcome.HELD)
+    assert windows.place(0, 9, now=4, at_s=0) == (1, Outcome.HELD)
+    assert windows.due(at_s=0) == []
+    assert windows.place(0, 4.5, now=4.5, at_s=0) == (0, Outcome.HELD)
+    full = Windows(rule(max_open=1, max_ahead_s=5), [-inf], at_s=0)
+    assert full.place(0, 4, now=4, at_s=0)[1] is Outcome.HELD
+    assert full.place(0, 9, now=4, at_s=0) == (1, Outcome.SUPPRESSED__TOO_MANY_WINDOWS)
+    assert full.due(at_s=0) == []
+
+
+def test_parts_that_are_not_accepted_do_not_keep_their_source_active() -> None:
+    windows = Windows(rule(silence_s=4), [-inf, -inf], at_s=0, floor=2)
+    for at_s in range(10):
+        windows.place(0, 10 + at_s, now=FAR, at_s=at_s)
+        assert windows.place(1, 3, now=FAR, at_s=at_s) == (0, Outcome.LATE)
+    assert windows.due(at_s=10) == [2]
+
+
+hostile_parts = st.lists(st.tuples(st.integers(0, 1), st.integers(-40, 10)), min_size=0, max_size=3)
+
+
+@given(
+    st.lists(hostile_parts, min_size=30, max_size=60),
+    st.integers(1, 9),
+    st.integers(0, 9),
+    st.integers(0, 9),
+    st.integers(0, 3),
+)
+def test_no_source_is_crowded_out_or_held_by_hostile_parts_under_possible_settings(
+    hostile: list[list[Part]], length_s: int, lateness_s: int, ahead_s: int, extra: int
+) -> None:
+    possible = WindowRule(length_s=length_s, lateness_s=lateness_s, max_ahead_s=ahead_s)
+    max_open = int(possible.least_open) + extra
+    windows = Windows(replace(possible, max_open=max_open, silence_s=20), [-inf] * 3, at_s=0)
+    longest_s = (max_open + 1) * max(length_s, lateness_s + 1) + ahead_s
+    opened_at: dict[int, int] = {}
+    start, closed = 1000.0, list[int]()
+    for second, parts in enumerate(hostile):
+        now = start + second
+        for source, offset in parts:  # any time, in the source of others or in one of its own
+            windows.place(2 * source, now + offset, now=now, at_s=second)
+        delay = second % (lateness_s + 1)  # honest clocks are behind by the lateness at most
+        for source in (0, 1):
+            placed = windows.place(source, now - delay, now=now, at_s=second)
+            assert placed[1] is Outcome.HELD, (source, delay)
+        closed += windows.due(at_s=second)
+        assert windows.n_open <= max_open
+        for window in windows._open:
+            opened_at.setdefault(window, second)
+            assert second - opened_at[window] <= longest_s
+    assert len(closed) == len(set(closed))
 
 
 def test_a_time_too_far_ahead_is_invalid_and_does_not_keep_its_source_active() -> None:
@@ -170,7 +236,7 @@ def test_a_restart_changes_nothing_that_is_stored() -> None:
     st.integers(0, 60),
 )
 def test_a_restart_without_times_of_closed_windows_changes_no_outcome(
-    parts: list["Part"], length_s: int, lateness_s: int, restart: int
+    parts: list[Part], length_s: int, lateness_s: int, restart: int
 ) -> None:
     windows = Windows(
         WindowRule(length_s=length_s, lateness_s=lateness_s, max_open=100), [-inf] * 3, at_s=0
@@ -188,9 +254,6 @@ def test_a_restart_without_times_of_closed_windows_changes_no_outcome(
             assert again.place(source, ts, now=FAR, at_s=0) == placed
             assert again.floor == windows.floor
             assert again.newest_open == windows.newest_open
-
-
-Part = tuple[int, float]
 
 
 def naive(parts: Sequence[Part], *, length_s: int, lateness_s: int, n: int) -> list[bool]:

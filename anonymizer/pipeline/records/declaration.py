@@ -136,14 +136,7 @@ def declare(
         measures=tuple(of[name] for name in by_role["measure"]),
         schema_code_of=tuple(code_of for _, code_of in in_schema),
         promise=settings.promise.promise,
-        rule=WindowRule(
-            length_s=settings.window_s,
-            offset_s=settings.begin_s,
-            lateness_s=settings.lateness_s,
-            silence_s=settings.silence_s,
-            max_open=settings.max_open_windows,
-            max_ahead_s=settings.max_ahead_s,
-        ),
+        rule=settings.rule,
         readers=tuple(
             PartReader(
                 [ReportedValues(of[name], *step_of[name]) for name in source.tells],

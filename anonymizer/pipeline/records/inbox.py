@@ -9,6 +9,8 @@ from anonymizer.pipeline.ports import Delivery
 
 MAX_BATCH = 5_000
 """Most messages in one transaction, so that other tasks get a turn."""
+_TOPICS = 100
+"""A topic has few messages in a full inbox if it has less than this fraction of the limit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -30,21 +32,24 @@ class Arrived:
 class RecordInbox:
     """A bounded queue of messages.
 
-    When it is full, the newest messages at QoS 0 are refused. Messages at QoS 1 never are: the
-    broker sends at most Receive Maximum of them before they are acknowledged, which happens
-    when they are in the store.
+    When it is full, the newest messages at QoS 0 are refused. As many again are accepted from
+    topics of which few messages wait, so that no vehicle crowds out the others. Messages at QoS 1
+    are never refused: the broker sends at most Receive Maximum of them before they are
+    acknowledged, which happens when they are in the store.
 
     Parameters
     ----------
     limit
-        Most messages that wait.
+        Most messages that wait, apart from those of topics with less than a hundredth of it.
     stream_of
         Returns the index of a topic's stream, for counting refused messages.
     """
 
     def __init__(self, limit: int, *, stream_of: Callable[[str], int]) -> None:
         self._limit = limit
+        self._share = max(1, limit // _TOPICS)
         self._stream_of = stream_of
+        self._n_of: Counter[str] | None = None  # waiting messages by topic, once it is full
         self._deliveries: list[Delivery] = []
         self._refused: Counter[int] = Counter()
         self._closed = False
@@ -60,12 +65,21 @@ class RecordInbox:
         if len(self._deliveries) + len(deliveries) <= self._limit:
             self._deliveries += deliveries
         else:
-            for delivery in deliveries:
-                if delivery.receipt or len(self._deliveries) < self._limit:
-                    self._deliveries.append(delivery)
-                else:
-                    self._refused[self._stream_of(delivery.topic)] += 1
+            self._put_what_fits(deliveries)
         self._ready.set()
+
+    def _put_what_fits(self, deliveries: Sequence[Delivery]) -> None:
+        n_of = self._n_of
+        if n_of is None:
+            n_of = self._n_of = Counter(waiting.topic for waiting in self._deliveries)
+        for delivery in deliveries:
+            n = len(self._deliveries)
+            few = n < 2 * self._limit and n_of[delivery.topic] < self._share
+            if delivery.receipt or n < self._limit or few:
+                self._deliveries.append(delivery)
+                n_of[delivery.topic] += 1
+            else:
+                self._refused[self._stream_of(delivery.topic)] += 1
 
     def close(self) -> None:
         """Close the inbox: no more messages will come, and nobody waits any longer."""
@@ -79,7 +93,7 @@ class RecordInbox:
             return None
         arrived = Arrived(self._deliveries[:MAX_BATCH], self._refused)
         self._deliveries = self._deliveries[MAX_BATCH:]
-        self._refused = Counter()
+        self._refused, self._n_of = Counter(), None
         if not self._deliveries and not self._closed:
             self._ready.clear()
         return arrived

@@ -1,5 +1,6 @@
 """The join: records of open windows, each made of the newest part from every source."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from struct import pack
@@ -53,12 +54,17 @@ class OpenRecords:
         Number of sources of the stream.
     limit
         Most records in all open windows; further vehicles are refused.
+    share
+        Most records of one vehicle in a window; further ones are refused.
     apart
-        Whether parts of one vehicle with different times are separate records.
+        Whether parts of one vehicle with different times are separate records. Otherwise a vehicle
+        has one record in a window.
     """
 
-    def __init__(self, *, n_sources: int, limit: int, apart: bool = False) -> None:
+    def __init__(self, *, n_sources: int, limit: int, share: int = 1, apart: bool = False) -> None:
         self._apart = apart
+        self._share = share
+        self._n_of: defaultdict[int, Counter[bytes]] = defaultdict(Counter)
         self._blank: list[PartRow | None] = [None] * n_sources
         self._limit = limit
         self._of: dict[int, dict[bytes, list[PartRow | None]]] = {}
@@ -79,8 +85,9 @@ class OpenRecords:
         if parts is None:
             if self.n_records >= self._limit:
                 return Outcome.SUPPRESSED__OVERLOAD, part.number
-            self.n_records += 1
-            parts = records[key] = self._blank.copy()
+            if self._apart and self._n_of[part.window][part.vehicle] >= self._share:
+                return Outcome.SUPPRESSED__OVER_SHARE, part.number
+            parts = self._add(part, key)
         known = parts[part.source]
         if known is None:
             parts[part.source] = part
@@ -97,13 +104,17 @@ class OpenRecords:
     def restore(self, parts: Iterable[PartRow]) -> None:
         """Restore the parts that were joined before a restart, without a limit."""
         for part in parts:
-            records = self._of.setdefault(part.window, {})
             key = self._key(part)
-            if key not in records:
-                records[key] = self._blank.copy()
-                self.n_records += 1
-            records[key][part.source] = part
+            joined = self._of.setdefault(part.window, {}).get(key) or self._add(part, key)
+            joined[part.source] = part
             self.n_parts += 1
+
+    def _add(self, part: PartRow, key: bytes) -> list[PartRow | None]:
+        self.n_records += 1
+        if self._apart:
+            self._n_of[part.window][part.vehicle] += 1
+        parts = self._of[part.window][key] = self._blank.copy()
+        return parts
 
     def _key(self, part: PartRow) -> bytes:
         return part.vehicle + pack("<d", part.ts) if self._apart else part.vehicle
@@ -125,6 +136,7 @@ class OpenRecords:
             The missing marker of each column.
         """
         records = self._of.pop(window, {})
+        self._n_of.pop(window, None)
         vehicle = sorted(records)
         n = len(vehicle)
         cells = np.tile(np.array(missing, np.int32), (n, 1))

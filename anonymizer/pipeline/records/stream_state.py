@@ -68,6 +68,7 @@ class StreamState:
         self.records = OpenRecords(
             n_sources=len(settings.sources),
             limit=settings.max_records,
+            share=settings.max_records_per_vehicle,
             apart=settings.per == "record",
         )
         self.records.restore(stored.parts)

@@ -21,7 +21,6 @@ FLEET: dict[str, Any] = {
     "window_s": LENGTH_S,
     "lateness_s": 5,
     "idle_s": 30,
-    "max_ahead_s": 1e9,
     "method": "hilbert",
     "promise": {"k": 4, "d": 2},
     "sources": [

@@ -15,7 +15,7 @@ from anonymizer.settings import LimitSettings
 from anonymizer.store import RecordStore
 from tests.pipeline.records.made import Sent, stream
 
-NOW = 1e6
+NOW = 2e9
 
 
 class Rig:

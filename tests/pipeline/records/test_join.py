@@ -108,6 +108,20 @@ def test_vehicles_beyond_the_limit_are_refused_until_a_window_is_taken() -> None
     assert records.put(part(5, (1, b"c", 0, 1.0, (1,)))) == (Outcome.HELD, 0)
 
 
+def test_one_vehicle_has_its_share_of_the_records_of_a_window() -> None:
+    records = OpenRecords(n_sources=1, limit=9, share=2, apart=True)
+    first, second, third = ((0, b"a" * 16, 0, ts, (1,)) for ts in (1.0, 2.0, 3.0))
+    assert records.put(part(1, first)) == (Outcome.HELD, 0)
+    assert records.put(part(2, second)) == (Outcome.HELD, 0)
+    assert records.put(part(3, third)) == (Outcome.SUPPRESSED__OVER_SHARE, 3)
+    assert records.put(part(4, second)) == (Outcome.DUPLICATE, 4)
+    assert records.put(part(5, (0, b"b" * 16, 0, 3.0, (1,)))) == (Outcome.HELD, 0)
+    assert records.put(part(6, (1, b"a" * 16, 0, 9.0, (1,)))) == (Outcome.HELD, 0)
+    again = OpenRecords(n_sources=1, limit=9, share=2, apart=True)
+    again.restore([part(1, first), part(2, second)])
+    assert again.put(part(3, third)) == (Outcome.SUPPRESSED__OVER_SHARE, 3)
+
+
 def test_the_outcome_of_a_second_part_depends_on_its_time() -> None:
     records = OpenRecords(n_sources=2, limit=9)
     first = (0, b"a", 0, 5.0, (1,))

@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,19 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 def take(rig: Rig, sent: list[Exit]) -> None:
     rig.take_raw([each.delivery(i) for i, each in enumerate(sent, start=1)])
+
+
+def test_one_truck_does_not_crowd_the_others_out_for_the_day(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, **TOLL | {"max_records": 200})
+    take(rig, list(exits(n=1000, n_trucks=1, seed=1)))
+    others = [replace(e, truck=f"other-{i}") for i, e in enumerate(exits(n=20, n_trucks=1, seed=2))]
+    take(rig, others)
+    assert rig.accounts() == {"received": 1020, "suppressed/over_share": 900}
+    assert rig.state.n_held == 120
+    rig.crash()
+    take(rig, list(exits(n=1, n_trucks=1, seed=3)))
+    assert rig.accounts()["suppressed/over_share"] == 901
+    rig.store.close()
 
 
 def test_each_class_is_true_of_the_exits_it_is_made_of(rig: Rig) -> None:

@@ -227,6 +227,28 @@ async def test_a_full_inbox_refuses_the_newest_at_qos_0_and_none_at_qos_1() -> N
     assert arrived.refused == {3: 2}
 
 
+async def test_one_vehicle_cannot_fill_the_inbox_for_the_others() -> None:
+    inbox = RecordInbox(1000, stream_of=lambda _: 0)
+    inbox.put(arrive(5000, qos=0))
+    others = [Delivery(f"records/profile/{i % 50}", b"{}", 0) for i in range(500)]
+    inbox.put(others)
+    inbox.put(arrive(5000, qos=0))
+    arrived = await inbox.take()
+    assert arrived is not None
+    assert [*arrived.deliveries[1000:]] == others
+    assert arrived.refused == {0: 9000}
+    inbox.put(arrive(1, qos=0))
+    assert inbox.n_waiting == 1
+
+
+async def test_an_inbox_is_bounded_however_many_vehicles_send() -> None:
+    inbox = RecordInbox(100, stream_of=lambda _: 0)
+    inbox.put([Delivery(f"records/profile/{i}", b"{}", 0) for i in range(1000)])
+    arrived = await inbox.take()
+    assert arrived is not None
+    assert (len(arrived.deliveries), arrived.refused) == (200, {0: 800})
+
+
 async def test_an_inbox_returns_batches_and_ends_when_it_is_closed_and_empty() -> None:
     inbox = RecordInbox(100_000, stream_of=lambda _: 0)
     inbox.put(arrive(12_000, qos=1))

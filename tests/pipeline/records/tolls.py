@@ -25,7 +25,6 @@ TOLL: dict[str, Any] = {
     "utc_offset_h": 8,
     "lateness_s": 0,
     "idle_s": 30,
-    "max_ahead_s": 1e10,
     "promise": {"k": 5},
     "sources": [
         {
