@@ -93,6 +93,7 @@ class FlowCollector(Collector):
             ("devices_present", "Devices that reported within their time to live.", devices),
             ("devices_on_graph", "Devices that count towards k.", on_graph),
             ("newcomers", "Devices on the graph that wait for a group.", figures.n_newcomers),
+            ("fixed_devices", "Cloaked fixed devices present.", figures.n_fixed_devices),
             ("inbox_messages", "Messages that wait for the next tick.", figures.n_waiting),
             ("queued_ticks", "Outputs that wait to be published.", self._n_queued_ticks()),
             ("broker_connected", "1 while the broker is connected.", int(self._connected())),

@@ -404,6 +404,15 @@ class Settings(Group):
         return self
 
     @model_validator(mode="after")
+    def _outputs_of_positions_differ(self) -> Self:
+        topics = (self.output.topic, self.fixed.topic, self.fixed.public_topic)
+        if len(set(topics)) < len(topics):
+            raise ValueError(
+                "fixed: topic and public_topic must differ from each other and from output.topic"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _remote_api_has_a_token(self) -> Self:
         http = self.http
         known = http.token is not None or http.token_file is not None

@@ -175,8 +175,9 @@ async def test_the_broker_is_believed_by_its_own_authority_alone(
 async def test_an_analyst_is_refused_the_raw_topics_and_hears_all_outputs(
     deployed: Deployed,
 ) -> None:
-    raw = [f"positions/{TRAM}", f"records/telemetry/{TRAM}", f"toll/exit/{TRAM}"]
-    outputs = ["cloaked/positions", "anonymized/fleet", "anonymizer/rejected"]
+    raw = [f"positions/{TRAM}", f"sensors/{TRAM}"]
+    raw += [f"records/telemetry/{TRAM}", f"toll/exit/{TRAM}"]
+    outputs = ["cloaked/positions", "public/fixed", "anonymized/fleet", "anonymizer/rejected"]
     async with (
         asyncio.timeout(DEADLINE_S),
         deployed.client("gateway") as gateway,
@@ -185,7 +186,8 @@ async def test_an_analyst_is_refused_the_raw_topics_and_hears_all_outputs(
         for topic in ("#", "positions/#", "records/#", "records/+/+", "toll/#", *raw):
             await analyst.subscribe(topic, qos=1)
         await gateway.subscribe("#", qos=1)
-        assert await deployed.publish(TRAM, [(topic, b"raw") for topic in raw]) == [True] * 3
+        said = await deployed.publish(TRAM, [(topic, b"raw") for topic in raw])
+        assert said == [True] * len(raw)
         for topic in raw:
             heard = await anext(gateway.messages)
             assert (str(heard.topic), heard.payload) == (topic, b"raw")
@@ -205,6 +207,8 @@ async def test_an_analyst_is_refused_the_raw_topics_and_hears_all_outputs(
             TRAM,
             [
                 "positions/tram-2",
+                "sensors/tram-2",
+                "public/fixed",
                 "records/telemetry/tram-2",
                 "toll/exit/tram-2",
                 "cloaked/positions",

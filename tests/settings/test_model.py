@@ -95,6 +95,16 @@ def test_only_devices_that_are_said_to_stand_still_can_be_public_or_registered(
 
 
 @pytest.mark.parametrize(
+    "fixed", [{"topic": "cloaked/positions"}, {"public_topic": "cloaked/fixed"}]
+)
+def test_fixed_and_mobile_devices_are_not_published_on_one_topic(fixed: dict[str, str]) -> None:
+    with pytest.raises(
+        ValidationError, match=r"must differ from each other and from output\.topic"
+    ):
+        Settings.model_validate({"fixed": fixed})
+
+
+@pytest.mark.parametrize(
     "tables",
     [
         {"inputs": [{"kind": "fixed", "publish": "public", "registry": "sensors.csv"}]},

@@ -49,6 +49,8 @@ class Figures:
     n_devices, n_devices_on_graph, n_newcomers
         Devices present, those that count towards k, and those of them that wait for a group. In
         public the first is None: less the second, it would show that a device is in a zone.
+    n_fixed_devices
+        Cloaked fixed devices present.
     n_clamped, n_left_out
         By declared reading; see `GroupReadings`.
     end_to_end_s, waited_s
@@ -63,6 +65,7 @@ class Figures:
     n_devices: int | None
     n_devices_on_graph: int
     n_newcomers: int
+    n_fixed_devices: int
     n_clamped: IntArray
     n_left_out: IntArray
     end_to_end_s: BatchHistogram
@@ -82,6 +85,7 @@ def exact_figures(flow: PositionFlow, ledger: Ledger, *, n_waiting: int) -> Figu
         n_devices=view.n_devices,
         n_devices_on_graph=view.n_devices_on_graph,
         n_newcomers=view.n_newcomers,
+        n_fixed_devices=view.n_fixed_devices,
         n_clamped=view.n_clamped,
         n_left_out=view.n_left_out,
         end_to_end_s=flow.stats.end_to_end_s,
@@ -167,6 +171,7 @@ class PublicCounts:
             n_devices=None,
             n_devices_on_graph=down(figures.n_devices_on_graph),
             n_newcomers=down(figures.n_newcomers),
+            n_fixed_devices=down(figures.n_fixed_devices),
             n_clamped=figures.n_clamped - figures.n_clamped % step,
             n_left_out=figures.n_left_out - figures.n_left_out % step,
             end_to_end_s=figures.end_to_end_s.in_steps(step),

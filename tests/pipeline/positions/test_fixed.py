@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.positions.readings import ReadingAttribute, ReadingsState
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.fixed import published
+from anonymizer.pipeline.positions.public_counts import exact_figures
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, a_position, delivery, flow_settings
 
 REGISTRY = Path("sensors.csv")
@@ -50,6 +51,7 @@ def test_fixed_devices_do_not_count_towards_k_of_a_mobile_one() -> None:
     assert rig.outcomes() == {"PUBLISHED": 5, "SUPPRESSED__TOO_FEW_DEVICES": 1}
     view = rig.flow.view
     assert (view.n_devices, view.n_devices_on_graph, view.n_fixed_devices) == (1, 1, 5)
+    assert exact_figures(rig.flow, rig.ledger, n_waiting=0).n_fixed_devices == 5
 
 
 def test_mobile_devices_do_not_count_towards_k_of_a_fixed_one() -> None:
