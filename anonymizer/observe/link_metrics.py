@@ -1,6 +1,6 @@
 """Prometheus metrics of the connections to the broker, read at each scrape."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -15,10 +15,15 @@ class LinkCollector(Collector):
     ----------
     links
         The counts of each link by its name.
+    drops
+        Returns the number of messages that the broker has dropped; None: not known.
     """
 
-    def __init__(self, links: Mapping[str, LinkCounts]) -> None:
+    def __init__(
+        self, links: Mapping[str, LinkCounts], *, drops: Callable[[], int | None] = lambda: None
+    ) -> None:
         self._links = links
+        self._drops = drops
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric of the links."""
@@ -41,3 +46,11 @@ class LinkCollector(Collector):
             for cause, n in counts.lost.items():
                 lost.add_metric([link, cause.value], n)
         yield from (connections, lost, forgotten)
+        dropped = CounterMetricFamily(
+            "anonymizer_broker_dropped",
+            "Messages dropped by the broker since its start, by its own count.",
+        )
+        n_dropped = self._drops()
+        if n_dropped is not None:
+            dropped.add_metric([], n_dropped)
+        yield dropped

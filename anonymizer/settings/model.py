@@ -130,6 +130,9 @@ class BrokerSettings(Group):
     reconnect_max_s: Positive = 30.0
     status_topic: str = "anonymizer/status"
     """Retained: `online`, `offline`, or `lost` by last will."""
+    drops_topic: OutputTopic | None = None
+    """Topic on which the broker publishes how many messages it has dropped; Mosquitto:
+    `$SYS/broker/publish/messages/dropped`. They are exported as a metric. None: not counted."""
 
     @field_validator("url")
     @classmethod

@@ -23,12 +23,12 @@ from anonymizer.extras import require
 MOSQUITTO_LIMITS = (
     # Mosquitto's defaults drop messages silently: 20 in flight, 1,000 queued for a client.
     "max_inflight_messages 2000",
-    "max_queued_messages 0",
-    "max_queued_bytes 268435456",
-    "max_packet_size 16777216",
+    "max_inflight_bytes 16777216",
+    "max_queued_messages 400000",
+    "max_queued_bytes 134217728",
     "set_tcp_nodelay true",
 )
-"""Configuration lines without which Mosquitto loses bursts."""
+"""Configuration lines without which Mosquitto loses bursts, or takes any amount of memory."""
 
 _ATTEMPTS = 5
 _LOG_LINES = 1000
@@ -76,6 +76,11 @@ class LocalBroker:
     def url(self) -> str:
         """Address for clients."""
         return f"{self._scheme}://127.0.0.1:{self._port}"
+
+    @property
+    def pid(self) -> int | None:
+        """Id of its process; None: it does not run."""
+        return self._process.pid if self._process else None
 
     async def start(self) -> None:
         """Start it and wait until it accepts connections.

@@ -29,6 +29,9 @@ MAX_PACKET_BYTES = 16 << 20
 """Largest packet accepted from a broker; announced to MQTT 5 brokers."""
 _REST_S = 0.005
 """Pause after a read that brought messages, so that the next read brings many."""
+_LARGE_BYTES = 4096
+"""Messages that are larger on average are read without a pause. They cost little each, and a
+broker keeps in memory what is not read."""
 _CHECK_S = 0.25
 """How often a session checks whether the broker answers."""
 _MAX_IN_FLIGHT = 1000
@@ -253,7 +256,8 @@ class Session:
             self.end(f"malformed packet: {error}")
         if not arrivals:
             return
-        self.wire.rest(_REST_S)
+        if len(data) < _LARGE_BYTES * len(arrivals):
+            self.wire.rest(_REST_S)
         self._read_or_wait()
         try:
             self._deliver(arrivals)

@@ -1,7 +1,9 @@
 """The broker's configuration, rules and secrets of deploy/, in a real Mosquitto."""
 
 import asyncio
+import contextlib
 import os
+import re
 import socket
 import ssl
 import subprocess
@@ -13,13 +15,15 @@ import aiomqtt
 import pytest
 from pydantic import SecretStr
 
-from anonymizer.pipeline.ports import Outgoing
-from anonymizer.settings import BrokerSettings
+from anonymizer.pipeline.ports import Delivery, Outgoing
+from anonymizer.settings import BrokerSettings, load_settings
 from anonymizer.transport import MqttLink
+from anonymizer.transport.broker_drops import BrokerDrops
 from anonymizer.transport.local_brokers import MOSQUITTO_LIMITS, LocalBroker, find_mosquitto
+from anonymizer.transport.packets import encode_publish
 from tests.brokers import Certificates
-from tests.deploy.files import DEPLOY
-from tests.end_to_end import DEADLINE_S, client
+from tests.deploy.files import DEPLOY, read_yaml
+from tests.end_to_end import DEADLINE_S, client, eventually
 
 TRAM = "tram-1"
 PASSWORD = "of no importance"  # noqa: S105  of a broker that lives for a second
@@ -28,8 +32,11 @@ PASSWORD = "of no importance"  # noqa: S105  of a broker that lives for a second
 class Deployed:
     """The broker, and what its clients have to show."""
 
-    def __init__(self, broker: LocalBroker, secrets: Path, plain_port: int) -> None:
+    def __init__(
+        self, broker: LocalBroker, secrets: Path, *, plain_port: int, services_port: int
+    ) -> None:
         self.broker = broker
+        self.services_url = f"mqtts://127.0.0.1:{services_port}"
         self.ca = secrets / "ca.crt"
         self.plain_url = f"mqtt://127.0.0.1:{plain_port}"
         self._secrets = secrets
@@ -39,28 +46,42 @@ class Deployed:
             return PASSWORD
         return (self._secrets / f"{user}.password").read_text().strip()
 
-    def client(self, user: str) -> aiomqtt.Client:
-        tls = aiomqtt.TLSParameters(ca_certs=str(self.ca))
-        password = self.password(user)
-        return client(self.broker.url, user, username=user, password=password, tls_params=tls)
+    def url(self, user: str) -> str:
+        """Return the address of the listener for a user: devices have their own."""
+        return self.broker.url if user == TRAM else self.services_url
 
-    async def publish(self, user: str, messages: Sequence[tuple[str, bytes]]) -> list[bool]:
-        """Publish with the gateway's own client; return which of them the broker took."""
-        settings = BrokerSettings(
-            url=self.broker.url,
+    def client(self, user: str, name: str = "") -> aiomqtt.Client:
+        tls = aiomqtt.TLSParameters(ca_certs=str(self.ca))
+        return client(
+            self.url(user),
+            name or user,
+            username=user,
+            password=self.password(user),
+            tls_params=tls,
+        )
+
+    def settings(self, user: str, **more: object) -> BrokerSettings:
+        """Return the settings of the gateway's own client for a user."""
+        return BrokerSettings(
+            url=self.url(user),
             username=user,
             password=SecretStr(self.password(user)),
             ca_file=self.ca,
             reconnect_min_s=0.01,
-        )
-        link = MqttLink(settings, client_id=f"{user}-out", deliver=lambda _: None)
+        ).model_copy(update=more)
+
+    async def publish(
+        self, user: str, messages: Sequence[tuple[str, bytes]], *, at_once: int = 1
+    ) -> list[bool]:
+        """Publish with the gateway's own client; return which of them the broker took."""
+        link = MqttLink(self.settings(user), client_id=f"{user}-out", deliver=lambda _: None)
         async with asyncio.TaskGroup() as group:
             group.create_task(link.run(), name="link")
             taken: list[bool] = []
-            for topic, payload in messages:
+            for i in range(0, len(messages), at_once):
                 # Some versions of Mosquitto throw a forger out: it has to come back each time.
                 await link.until_connected()
-                out = [Outgoing(topic, payload)]
+                out = [Outgoing(*message) for message in messages[i : i + at_once]]
                 taken += await link.publish(out, qos=1, timeout_s=DEADLINE_S)
             await link.close()
         return taken
@@ -87,7 +108,7 @@ async def deployed(tmp_path: Path) -> AsyncIterator[Deployed]:
     """Run a Mosquitto by the files in deploy/, with its folders and its ports moved."""
     program = find_mosquitto()
     assert program is not None
-    secrets, plain_port = make_secrets(tmp_path), free_port()
+    secrets, plain_port, services_port = make_secrets(tmp_path), free_port(), free_port()
     let_in(TRAM, secrets / "broker" / "passwords")
     rules = secrets / "broker" / "mosquitto.acl"
     rules.write_text((DEPLOY / "mosquitto.acl").read_text())
@@ -97,6 +118,8 @@ async def deployed(tmp_path: Path) -> AsyncIterator[Deployed]:
         ("/etc/mosquitto", secrets / "broker"),
         ("/var/lib/mosquitto", tmp_path),
         ("listener 1883", f"listener {plain_port}"),
+        ("listener 8884", f"listener {services_port} 127.0.0.1"),
+        ("sys_interval 10", "sys_interval 1"),
     ):
         assert file in text
         text = text.replace(file, str(moved))
@@ -110,7 +133,7 @@ async def deployed(tmp_path: Path) -> AsyncIterator[Deployed]:
 
     started = LocalBroker(command, ready=" running", scheme="mqtts")
     await started.start()
-    yield Deployed(started, secrets, plain_port)
+    yield Deployed(started, secrets, plain_port=plain_port, services_port=services_port)
     await started.stop()
 
 
@@ -124,7 +147,7 @@ def test_beyond_this_machine_every_listener_speaks_tls() -> None:
     listeners = [part.splitlines() for part in text.split("\nlistener ")[1:]]
     for first, *rest in listeners:
         assert first.endswith("127.0.0.1") or any(line.startswith("certfile ") for line in rest)
-    assert len(listeners) == 2
+    assert len(listeners) == 3
 
 
 def test_secrets_are_for_their_owners_eyes_and_different_each_time(tmp_path: Path) -> None:
@@ -176,14 +199,14 @@ async def test_an_analyst_is_refused_the_raw_topics_and_hears_all_outputs(
     deployed: Deployed,
 ) -> None:
     raw = [f"positions/{TRAM}", f"sensors/{TRAM}"]
-    raw += [f"records/telemetry/{TRAM}", f"toll/exit/{TRAM}"]
+    raw += [f"records/telemetry/{TRAM}", f"toll/exit/{TRAM}", f"zones/{TRAM}"]
     outputs = ["cloaked/positions", "public/fixed", "anonymized/fleet", "anonymizer/rejected"]
     async with (
         asyncio.timeout(DEADLINE_S),
         deployed.client("gateway") as gateway,
         deployed.client("analyst") as analyst,
     ):
-        for topic in ("#", "positions/#", "records/#", "records/+/+", "toll/#", *raw):
+        for topic in ("#", "positions/#", "records/#", "records/+/+", "toll/#", "zones/#", *raw):
             await analyst.subscribe(topic, qos=1)
         await gateway.subscribe("#", qos=1)
         said = await deployed.publish(TRAM, [(topic, b"raw") for topic in raw])
@@ -210,7 +233,9 @@ async def test_an_analyst_is_refused_the_raw_topics_and_hears_all_outputs(
                 "sensors/tram-2",
                 "public/fixed",
                 "records/telemetry/tram-2",
+                "records/of-its-own/tram-1",
                 "toll/exit/tram-2",
+                "zones/tram-2",
                 "cloaked/positions",
                 "anonymized/fleet",
                 "anonymizer/status",
@@ -232,3 +257,139 @@ async def test_nobody_speaks_in_the_name_of_another(
         assert await deployed.publish(user, [(true, b"true")]) == [True]
         heard = await anext(gateway.messages)
         assert (str(heard.topic), heard.payload) == (true, b"true")
+
+
+def limits() -> dict[str, int]:
+    """Return the limits of the broker that are numbers."""
+    text = (DEPLOY / "mosquitto.conf").read_text()
+    return {name: int(n) for name, n in re.findall(r"^(\w+) (\d+)$", text, re.MULTILINE)}
+
+
+def resident_bytes(broker: LocalBroker) -> int:
+    status = Path(f"/proc/{broker.pid}/status").read_text()
+    [kilobytes] = re.findall(r"^VmRSS:\s+(\d+) kB$", status, re.MULTILINE)
+    return int(kilobytes) * 1024
+
+
+async def test_a_device_that_knows_the_id_of_a_session_does_not_get_it(deployed: Deployed) -> None:
+    heard: asyncio.Queue[bytes] = asyncio.Queue()
+
+    def deliver(deliveries: Sequence[Delivery]) -> None:
+        for delivery in deliveries:
+            heard.put_nowait(delivery.payload)
+
+    link = MqttLink(
+        deployed.settings("gateway", session_expiry_s=600),
+        client_id="known",
+        deliver=deliver,
+        subscriptions=[("positions/#", 1)],
+    )
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+        group.create_task(link.run(), name="link")
+        await link.until_connected()
+        for i in range(3):
+            async with deployed.client(TRAM, "known") as device:
+                await device.publish(f"positions/{TRAM}", str(i), qos=1)
+                assert await heard.get() == str(i).encode()
+        await link.close()
+    assert (link.counts.n_connections, sum(link.counts.lost.values())) == (1, 0)
+
+
+async def flood(deployed: Deployed, payload: bytes, *, until: asyncio.Event) -> int:
+    """Publish as fast as the broker reads, by whatever user; return how many were written."""
+    n = 0
+    address = urlsplit(deployed.plain_url)
+    text = [b"\x00\x04flod", TRAM.encode(), PASSWORD.encode()]
+    body = b"\x00\x04MQTT\x04\xc2\x00\x3c" + text[0]
+    body += b"".join(len(part).to_bytes(2) + part for part in text[1:])
+    publish = encode_publish(Outgoing(f"positions/{TRAM}", payload), mid=0, version5=False)
+    while not until.is_set():
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            writer.write(b"\x10" + bytes([len(body)]) + body)
+            assert (await reader.readexactly(4))[3] == 0
+            while not until.is_set():
+                writer.write(publish)
+                await writer.drain()
+                n += 1
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+    return n
+
+
+@pytest.mark.parametrize("n_bytes", [1_000_000, 69_000])
+async def test_a_flood_of_large_messages_costs_neither_memory_nor_the_messages_of_others(
+    deployed: Deployed, n_bytes: int
+) -> None:
+    n_honest, n_heard, over, complete = 300, 0, asyncio.Event(), asyncio.Event()
+
+    def deliver(deliveries: Sequence[Delivery]) -> None:
+        nonlocal n_heard
+        n_heard += sum(len(delivery.payload) < 100 for delivery in deliveries)
+        if n_heard == n_honest:
+            complete.set()
+
+    link = MqttLink(
+        deployed.settings("gateway"),
+        client_id="gateway",
+        deliver=deliver,
+        subscriptions=[("positions/#", 0)],
+    )
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+        group.create_task(link.run(), name="link")
+        await link.until_connected()
+        flooding = group.create_task(flood(deployed, bytes(n_bytes), until=over))
+        async with deployed.client("simulator") as honest:
+            for i in range(n_honest):
+                await honest.publish(f"positions/{i}", b"{}")
+                await asyncio.sleep(0.005)
+        most_bytes = resident_bytes(deployed.broker)
+        await complete.wait()
+        over.set()
+        assert await flooding > 10
+        await link.close()
+    assert most_bytes < 200e6
+
+
+async def test_the_queues_of_two_sessions_fit_in_the_memory_of_the_broker(
+    deployed: Deployed,
+) -> None:
+    n, told = 20_000, limits()
+    link = MqttLink(
+        deployed.settings("gateway", session_expiry_s=600),
+        client_id="away",
+        deliver=lambda _: None,
+        subscriptions=[("records/#", 1)],
+    )
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+        group.create_task(link.run(), name="link")
+        await link.until_connected()
+        await link.close()
+    before = resident_bytes(deployed.broker)
+    message = (f"records/telemetry/{TRAM}", bytes(42))
+    assert all(await deployed.publish(TRAM, [message] * n, at_once=n))
+    record_bytes = (resident_bytes(deployed.broker) - before) / n
+    assert 200 < record_bytes < 700
+    session_bytes = (
+        told["max_queued_messages"] * record_bytes
+        + told["max_queued_bytes"]
+        + told["max_inflight_bytes"]
+    )
+    assert 2 * session_bytes < told["memory_limit"]
+    memory = read_yaml("compose.yaml")["services"]["mosquitto"]["mem_limit"]
+    assert memory == "1g"
+    assert told["memory_limit"] * 1.3 < 2**30
+
+
+async def test_the_gateway_reads_how_many_messages_the_broker_dropped(deployed: Deployed) -> None:
+    topic = load_settings(DEPLOY / "gateway.toml", {}).broker.drops_topic
+    drops = BrokerDrops(deployed.settings("gateway", drops_topic=topic), key=bytes(32))
+    running = asyncio.create_task(drops.run())
+
+    async def read() -> int | None:
+        return drops.n
+
+    await eventually(read, lambda n: n == 0)
+    await drops.close()
+    await running

@@ -20,3 +20,10 @@ def test_every_link_and_every_cause_has_a_series_from_the_start() -> None:
         ("connections_lost", "positions", 'cause="other",', 0),
     ):
         assert f'anonymizer_broker_{name}_total{{{cause}link="{link}"}} {n}.0' in lines
+
+
+def test_drops_of_the_broker_are_exported_once_it_has_told_them() -> None:
+    told: list[int | None] = [None, 0, 7]
+    registry = new_registry(LinkCollector({}, drops=lambda: told.pop(0)))
+    seen = [registry.get_sample_value("anonymizer_broker_dropped_total") for _ in range(3)]
+    assert seen == [None, 0.0, 7.0]

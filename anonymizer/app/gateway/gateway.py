@@ -39,6 +39,7 @@ from anonymizer.pipeline.positions.stages import (
 from anonymizer.pipeline.positions.topics import shared_topics, subscription
 from anonymizer.settings import Settings, zones_of
 from anonymizer.transport import MqttLink
+from anonymizer.transport.broker_drops import BrokerDrops
 from anonymizer.transport.connecting import client_id_of
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ class Gateway:
             announce=True,
             close_timeout_s=_GOODBYE_S,
         )
+        self._drops = BrokerDrops(settings.broker, key=key) if settings.broker.drops_topic else None
         self.registry = self._new_registry(self._figures)
         self.http = (
             self._http_server(network, streams, demo=demo) if settings.http.enabled else None
@@ -168,7 +170,8 @@ class Gateway:
             ),
             LinkCollector(
                 {"positions": self._link.counts}
-                | ({"records": self.records.link_counts} if self.records else {})
+                | ({"records": self.records.link_counts} if self.records else {}),
+                drops=lambda: self._drops.n if self._drops else None,
             ),
             *_record_metrics(self.records),
         )
@@ -232,6 +235,8 @@ class Gateway:
                 group.create_task(self._link.run(), name="link")
                 if self.records:
                     group.create_task(self.records.run(stop), name="records")
+                if self._drops:
+                    group.create_task(self._drops.run(), name="broker drops")
                 rejected = group.create_task(self._report_rejected(), name="rejected")
                 viewer = group.create_task(self._viewer.run(), name="viewer")
                 await self._flow_until(stop, group)
@@ -242,6 +247,8 @@ class Gateway:
                 await self._publish_rejected()
                 self._phase = _Phase.LEAVING
                 await self._link.close()
+                if self._drops:
+                    await self._drops.close()
         self._log.info("stopped", received=self.ledger.n_received, **self._counts())
 
     async def _flow_until(self, stop: asyncio.Event, group: asyncio.TaskGroup) -> None:

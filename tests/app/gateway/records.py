@@ -29,6 +29,7 @@ def write_records_settings(
     store: Path,
     fleet: Mapping[str, Any] | None = None,
     inputs: Sequence[Mapping[str, Any]] = (),
+    broker: Mapping[str, Any] | None = None,
     min_free_bytes: int = 0,
 ) -> Path:
     """Write the settings of a gateway with one stream."""
@@ -40,6 +41,7 @@ def write_records_settings(
             "client_id": "gateway",
             "reconnect_min_s": 0.02,
             "reconnect_max_s": 0.1,
+            **(broker or {}),
         },
         "http": {"port": 0},
         "store": {"path": str(store), "min_free_bytes": min_free_bytes},
