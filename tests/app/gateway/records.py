@@ -82,6 +82,13 @@ def stored_parts(store: Path) -> int:
         )
 
 
+def waiting_parts(store: Path) -> int:
+    """Count the parts in classes that wait to be published."""
+    with closing(sqlite3.connect(store)) as db:
+        query = "SELECT coalesce(sum(n_parts), 0) FROM classes WHERE published_at IS NULL"
+        return int(db.execute(query).fetchone()[0])
+
+
 def assert_each_window_has_one_partition(messages: Iterable[bytes]) -> dict[float, list[Any]]:
     """Return the classes of each window; a repeat is the same to the byte."""
     said: dict[tuple[float, int], bytes] = {}
