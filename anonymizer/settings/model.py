@@ -231,6 +231,9 @@ class LimitSettings(Group):
     max_positions: AtLeastOne = 10_000
     """Most positions in one message."""
     max_device_id_chars: Annotated[int, Field(ge=1, le=65535)] = 256
+    max_ids_per_topic: AtLeastOne = 20_000
+    """Most devices that the payloads of one topic may name within `presence.ttl_s`
+    (`device_from = "payload"`); positions of others are suppressed."""
 
 
 class AdkaSettings(Group):

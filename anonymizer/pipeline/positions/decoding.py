@@ -5,7 +5,7 @@ Each message is decoded by itself: a joined payload would fail as a whole on one
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isnan
+from math import inf, isnan
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.positions.id_shares import IdShares
 from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.topics import Route, TopicRouter, Treatment
 from anonymizer.settings import LimitSettings
@@ -77,6 +78,8 @@ class Decoder:
         How messages are decoded, their largest sizes, and where they are settled.
     attribute_of
         Index of each declared reading by name; other readings are dropped.
+    ids_kept_s
+        How long ids in payloads count towards `limits.max_ids_per_topic`.
     """
 
     def __init__(
@@ -86,8 +89,10 @@ class Decoder:
         ledger: Ledger,
         *,
         attribute_of: Mapping[str, int] = MappingProxyType({}),
+        ids_kept_s: float = inf,
     ) -> None:
         self._attribute_of = attribute_of
+        self._shares = IdShares(kept_s=ids_kept_s)
         self._router = router
         self._limits = limits
         self._ledger = ledger
@@ -103,12 +108,12 @@ class Decoder:
             for delivery in deliveries:
                 if delivery.receipt:
                     tick.receipts.append(delivery.receipt)
-                self._read(delivery, tick)
+                self._read(delivery, tick, at_s)
             for out in tick.of:
                 out.at_s += [at_s] * (len(out.device) - len(out.at_s))
         return tick
 
-    def _read(self, delivery: Delivery, tick: DecodedTick) -> None:
+    def _read(self, delivery: Delivery, tick: DecodedTick, at_s: float) -> None:
         """Append the valid positions of one message, settle the others."""
         route = self._router.route(delivery.topic)
         if route is None:
@@ -129,6 +134,10 @@ class Decoder:
                 self._ledger.settle(Outcome.INVALID__RETAINED)
             elif isnan(lat):
                 self._ledger.settle(Outcome.INVALID__NO_FIX)
+            elif route.device is None and not self._shares.admits(
+                delivery.topic, device, share=self._limits.max_ids_per_topic, at_s=at_s
+            ):
+                self._ledger.settle(Outcome.SUPPRESSED__OVER_SHARE)
             else:
                 if fix.readings and self._attribute_of:
                     self._take_readings(fix.readings, out)

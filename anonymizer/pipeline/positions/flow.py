@@ -145,6 +145,7 @@ class PositionFlow:
             settings.limits,
             self._tally,
             attribute_of=self.core.readings.index_of,
+            ids_kept_s=settings.presence.ttl_s,
         )
         self._devices = DeviceTable(secret=secret, max_devices=settings.presence.max_devices)
         self._n_watched = settings.watch.sample

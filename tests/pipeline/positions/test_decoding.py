@@ -32,6 +32,19 @@ def decode(*deliveries: Delivery) -> tuple[Decoded, Ledger]:
     return decoded, ledger
 
 
+def test_one_feed_cannot_name_more_devices_than_its_share() -> None:
+    limits = LIMITS.model_copy(update={"max_ids_per_topic": 2})
+    ledger = Ledger()
+    decoder = Decoder(TopicRouter(INPUTS), limits, ledger, ids_kept_s=60)
+    named = [on("feed", here(device=f"f{i % 5}")) for i in range(10)]
+    own = [on(f"positions/{i}", here()) for i in range(5)]
+    ledger.receive(15)
+    decoded = decoder.decode([Arrivals(1.0, [*named, *own])]).of[Treatment.MOBILE]
+    assert sorted(set(decoded.device)) == ["0", "1", "2", "3", "4", "f0", "f1"]
+    assert ledger.n(Outcome.SUPPRESSED__OVER_SHARE) == 6
+    assert ledger.n_received == ledger.n_settled + len(decoded.device)
+
+
 def on(topic: str, body: object, *, receipt: int = 0, retained: bool = False) -> Delivery:
     payload = body if isinstance(body, bytes) else json.dumps(body).encode()
     return Delivery(topic, payload, receipt, retained)

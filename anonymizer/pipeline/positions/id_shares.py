@@ -1,0 +1,44 @@
+"""Shares of device ids: how many devices the payloads of one topic may name."""
+
+
+class IdShares:
+    """Counts the device ids that payloads name, for each topic.
+
+    An input that takes ids from payloads has to believe its publishers. One of them could invent so
+    many devices that there is no room for those of others.
+
+    Parameters
+    ----------
+    kept_s
+        Ids are counted anew after so long.
+
+    Notes
+    -----
+    O(1) for each id. A topic may name its share of ids before the count begins anew and as many
+    afterwards, so within any `kept_s` seconds it names at most two shares.
+    """
+
+    def __init__(self, *, kept_s: float) -> None:
+        self._kept_s = kept_s
+        self._since_s: float | None = None
+        self._ids_of: dict[str, set[str]] = {}
+
+    def admits(self, topic: str, device: str, *, share: int, at_s: float) -> bool:
+        """Return whether a topic may name a device, and count it.
+
+        Parameters
+        ----------
+        share
+            Most ids of one topic.
+        at_s
+            Seconds of a monotonic clock.
+        """
+        if self._since_s is None or at_s - self._since_s > self._kept_s:
+            self._ids_of.clear()
+            self._since_s = at_s
+        ids = self._ids_of.setdefault(topic, set())
+        if device not in ids:
+            if len(ids) >= share:
+                return False
+            ids.add(device)
+        return True
