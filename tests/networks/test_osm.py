@@ -141,7 +141,7 @@ def test_an_extract_without_roads_is_refused(
 def test_what_is_not_osm_data_is_refused_in_one_line(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"a{ending}"
     path.write_bytes(b"hello")
-    with pytest.raises(InputError, match="is not (readable OSM data|well-formed pbf)") as refusal:
+    with pytest.raises(InputError, match=r"is not (readable OSM data|well-formed pbf)") as refusal:
         load_network(str(path))
     assert str(refusal.value).startswith(f"{path}: ")
     assert "\n" not in str(refusal.value)
