@@ -58,6 +58,14 @@ class DeviceTable:
         self._slot_of[device] = slot
         return slot
 
+    def find(self, device: str) -> int:
+        """Return the slot of a device, `NO_SLOT` if it has none."""
+        return self._slot_of.get(device, NO_SLOT)
+
+    def names(self, slots: Int32Array) -> list[str]:
+        """Return the device of each slot; empty for a slot without one."""
+        return [self._device_of[slot] or "" for slot in slots.tolist()]
+
     def free(self, slots: Int32Array) -> None:
         """Forget the devices of these slots."""
         for slot in slots.tolist():

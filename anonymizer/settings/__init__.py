@@ -18,7 +18,12 @@ from anonymizer.settings.model import (
     TickSettings,
     WatchSettings,
 )
-from anonymizer.settings.protection import TripSettings, ZoneSettings, zones_of
+from anonymizer.settings.protection import (
+    DeviceZoneSettings,
+    TripSettings,
+    ZoneSettings,
+    zones_of,
+)
 from anonymizer.settings.stream_attributes import AttributeSettings
 from anonymizer.settings.streams import (
     PromiseSettings,
@@ -32,6 +37,7 @@ __all__ = [
     "AdkaSettings",
     "AttributeSettings",
     "BrokerSettings",
+    "DeviceZoneSettings",
     "FixedSettings",
     "HttpSettings",
     "InputSettings",

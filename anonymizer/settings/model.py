@@ -24,7 +24,7 @@ from anonymizer.settings.base import (
     Qos,
 )
 from anonymizer.settings.inputs import FixedSettings, InputSettings
-from anonymizer.settings.protection import TripSettings, ZoneSettings
+from anonymizer.settings.protection import DeviceZoneSettings, TripSettings, ZoneSettings
 from anonymizer.settings.streams import DeclaredStreams, StoreSettings
 
 Bound = Annotated[float, Field(ge=-1e12, le=1e12, allow_inf_nan=False)]
@@ -384,6 +384,7 @@ class Settings(Group):
     region: RegionSettings = RegionSettings()
     session: SessionSettings = SessionSettings()
     zones: tuple[ZoneSettings, ...] = ()
+    device_zones: DeviceZoneSettings = DeviceZoneSettings()
     trips: TripSettings = TripSettings()
     readings: DeclaredReadings = ()
     streams: DeclaredStreams = ()

@@ -3,10 +3,18 @@
 from collections.abc import Sequence
 from typing import Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from anonymizer.algorithms.positions.protection import Circle, Polygon, TripRule, Zones
-from anonymizer.settings.base import AtLeastOne, Group, Latitude, Longitude, NotNegative, Positive
+from anonymizer.settings.base import (
+    AtLeastOne,
+    Group,
+    Latitude,
+    Longitude,
+    NotNegative,
+    OutputTopic,
+    Positive,
+)
 
 
 class CircleSettings(Group):
@@ -48,6 +56,34 @@ def zones_of(settings: Sequence[ZoneSettings]) -> Zones:
         circles=[shape for shape in shapes if isinstance(shape, Circle)],
         polygons=[shape for shape in shapes if isinstance(shape, Polygon)],
     )
+
+
+class DeviceZoneSettings(Group):
+    """Privacy zones that devices state themselves: each its own, in a retained message.
+
+    Positions of a device inside a zone of its own are not published. Nothing about such zones is
+    ever published or stored, except by the broker, which must let nobody but the gateway read them.
+    """
+
+    enabled: bool = False
+    topic: OutputTopic = "zones/{device}"
+    """`{device}` stands for the id of the device, one whole level. An empty retained message
+    withdraws the zones of a device. While its message is not valid or exceeds a limit, nothing is
+    published about the device."""
+    max_devices: AtLeastOne = 10_000
+    """Most devices with zones of their own. Once there are more, nothing is published about any
+    device without zones until the gateway restarts: it may be one of those left out."""
+    max_zones: AtLeastOne = 20
+    """Most zones of one device."""
+    max_payload_bytes: AtLeastOne = 8192
+    """Largest message."""
+
+    @field_validator("topic")
+    @classmethod
+    def _the_topic_names_the_device(cls, topic: str) -> str:
+        if topic.split("/").count("{device}") != 1:
+            raise ValueError("one whole level of the topic must be {device}")
+        return topic
 
 
 class TripSettings(Group):

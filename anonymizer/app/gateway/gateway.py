@@ -12,6 +12,7 @@ import msgspec
 import structlog
 
 from anonymizer.app.gateway.preflight import read_registries
+from anonymizer.app.gateway.zones_link import ZonesLink
 from anonymizer.app.live_map.frames import Viewer, map_routes, origin_of
 from anonymizer.app.live_map.screen import AnalystLink, AnalystView
 from anonymizer.domain.network import RoadNetwork
@@ -145,6 +146,8 @@ class Gateway:
             close_timeout_s=_GOODBYE_S,
         )
         self._drops = BrokerDrops(settings.broker, key=key) if settings.broker.drops_topic else None
+        zones = self.flow.device_zones
+        self._zones = ZonesLink(settings, zones, key=key) if zones is not None else None
         self.registry = self._new_registry(self._figures)
         self.http = (
             self._http_server(network, streams, demo=demo) if settings.http.enabled else None
@@ -158,6 +161,12 @@ class Gateway:
 
         return Recorder(self._settings, streams, on_state=self._on_records_state)
 
+    async def _receive(self) -> None:
+        """Receive positions, once statements of zones can arrive before them."""
+        if self._zones:
+            await self._zones.until_connected()
+        await self._link.run()
+
     def _new_registry(self, figures: Callable[[], Figures]) -> "CollectorRegistry":
         """Return the metrics of this gateway, with these counts of the positions flow."""
         return new_registry(
@@ -170,6 +179,7 @@ class Gateway:
             ),
             LinkCollector(
                 {"positions": self._link.counts}
+                | ({"zones": self._zones.counts} if self._zones else {})
                 | ({"records": self.records.link_counts} if self.records else {}),
                 drops=lambda: self._drops.n if self._drops else None,
             ),
@@ -232,7 +242,9 @@ class Gateway:
                 await stack.enter_async_context(self.http.serving())
                 self._log.info("listening", url=self.http.url)
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._link.run(), name="link")
+                receiving = group.create_task(self._receive(), name="link")
+                if self._zones:
+                    group.create_task(self._zones.run(), name="zones link")
                 if self.records:
                     group.create_task(self.records.run(stop), name="records")
                 if self._drops:
@@ -247,6 +259,9 @@ class Gateway:
                 await self._publish_rejected()
                 self._phase = _Phase.LEAVING
                 await self._link.close()
+                if self._zones:
+                    await self._zones.close()
+                    receiving.cancel()  # it may still wait for that connection
                 if self._drops:
                     await self._drops.close()
         self._log.info("stopped", received=self.ledger.n_received, **self._counts())
@@ -347,6 +362,8 @@ class Gateway:
         problems = self._why_dead()
         if not self._link.connected:
             problems.append("broker: not connected")
+        if self._zones and not self._zones.connected:
+            problems.append("broker: not connected for zones")
         if self.records and not self.records.connected:
             problems.append("broker: not connected for records")
         if self.records and not self.records.usable:

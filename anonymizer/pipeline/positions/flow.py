@@ -23,6 +23,7 @@ from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.admission import admit
 from anonymizer.pipeline.positions.core import FlowCore, round_time
 from anonymizer.pipeline.positions.decoding import DecodedTick, Decoder
+from anonymizer.pipeline.positions.device_zones import DeviceZones
 from anonymizer.pipeline.positions.encoding import ReleaseEncoder
 from anonymizer.pipeline.positions.fixed import FixedFlow, joined, part_of
 from anonymizer.pipeline.positions.flow_stats import (
@@ -148,6 +149,8 @@ class PositionFlow:
             ids_kept_s=settings.presence.ttl_s,
         )
         self._devices = DeviceTable(secret=secret, max_devices=settings.presence.max_devices)
+        zones = settings.device_zones
+        self.device_zones = DeviceZones(zones, self._devices) if zones.enabled else None
         self._n_watched = settings.watch.sample
         self.audit = LightAudit(self._n_watched)
         self.ages = PseudonymAges()
@@ -251,6 +254,8 @@ class PositionFlow:
         # minutes of a stall.
         since = max(self._last_tick_s, now - self._interval_s)
         located = self.core.locate(self._accepted(decoded, since, now), now=now)
+        if self.device_zones is not None:
+            located = self.device_zones.keep_out(located)
         times.append(self._monotonic())
         tick = self.core.cloak(located, now=now)
         fixed = self._fixed.tick(
@@ -268,6 +273,8 @@ class PositionFlow:
             values=tick.values,
         )
         self._devices.free(tick.freed)
+        if self.device_zones is not None:
+            self.device_zones.forget(tick.freed)
         times.append(self._monotonic())
         self.stats.time(times)
         self._measure(tick.release, event_s=tick.event_s)

@@ -1,5 +1,6 @@
 """Protection beyond k-anonymity: privacy zones and protected trip ends."""
 
+from anonymizer.algorithms.positions.protection.owned_zones import OwnedZones
 from anonymizer.algorithms.positions.protection.trips import TripEnds, TripRule, TripTick
 from anonymizer.algorithms.positions.protection.zones import (
     IN_ZONE,
@@ -13,6 +14,7 @@ from anonymizer.algorithms.positions.protection.zones import (
 __all__ = [
     "IN_ZONE",
     "Circle",
+    "OwnedZones",
     "Polygon",
     "TripEnds",
     "TripRule",

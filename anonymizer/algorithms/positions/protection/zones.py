@@ -96,18 +96,31 @@ class Zones:
     ----------
     circles, polygons
         They may overlap.
+
+    Attributes
+    ----------
+    centre, reach
+        Unit vector of each circle's centre, and the chord of its radius.
+    first_corner_of, corner
+        Corners of polygon p: `corner[first_corner_of[p]:first_corner_of[p + 1]]`, latitude and
+        longitude.
     """
 
     def __init__(self, circles: Sequence[Circle] = (), polygons: Sequence[Polygon] = ()) -> None:
-        self._centre = unit_vectors([c.lat for c in circles], [c.lon for c in circles])
-        self._reach = np.array([chord_of_m(c.radius_m) for c in circles]) + _ROUNDING
-        self._first_corner_of = starts_of(np.array([len(p.corners) for p in polygons], np.int64))
+        self.centre = unit_vectors([c.lat for c in circles], [c.lon for c in circles])
+        self.reach = np.array([chord_of_m(c.radius_m) for c in circles]) + _ROUNDING
+        self.first_corner_of = starts_of(np.array([len(p.corners) for p in polygons], np.int64))
         corners = chain.from_iterable(p.corners for p in polygons)
-        self._corner = np.array(list(corners), np.float64).reshape(-1, 2)
+        self.corner = np.array(list(corners), np.float64).reshape(-1, 2)
 
     def __len__(self) -> int:
         """Return the number of zones."""
-        return len(self._reach) + len(self._first_corner_of) - 1
+        return len(self.reach) + self.n_polygons
+
+    @property
+    def n_polygons(self) -> int:
+        """Number of polygons."""
+        return len(self.first_corner_of) - 1
 
     def contains(self, lat: FloatArray, lon: FloatArray) -> BoolArray:
         """Return which positions are inside, shape (n,).
@@ -130,8 +143,8 @@ class Zones:
         known = np.isfinite(lat) & np.isfinite(lon)
         inside |= ~known
         lat, lon = np.where(known, lat, 0.0), np.where(known, lon, 0.0)
-        _mark_in_circles(unit_vectors(lat, lon), self._centre, self._reach, inside)
-        _mark_in_polygons(lat, lon, self._first_corner_of, self._corner, inside)
+        _mark_in_circles(unit_vectors(lat, lon), self.centre, self.reach, inside)
+        _mark_in_polygons(lat, lon, self.first_corner_of, self.corner, inside)
         return inside
 
 
@@ -226,11 +239,11 @@ def _mark_in_polygons(
         for i in range(len(lat)):
             boxed = south <= lat[i] <= north and west <= lon[i] <= east
             if boxed and not inside[i]:
-                inside[i] = _encloses(own, lat[i], lon[i])
+                inside[i] = encloses(own, lat[i], lon[i])
 
 
 @kernel
-def _encloses(corner: FloatArray, lat: float, lon: float) -> bool:
+def encloses(corner: FloatArray, lat: float, lon: float) -> bool:
     """Whether a point is on a side of the polygon, or has an odd number of sides to its east."""
     odd = False
     lat_a, lon_a = corner[-1, 0], corner[-1, 1]

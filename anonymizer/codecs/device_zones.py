@@ -1,0 +1,64 @@
+"""Privacy zones as a device states them: an array of circles and polygons.
+
+`[{"circle": {"lat", "lon", "radius_m"}}, {"polygon": [[lat, lon], ...]}]`, in WGS84 degrees, as in
+`[[zones]]` of the settings. An empty array means that there are none.
+"""
+
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta
+from msgspec.json import Decoder
+
+from anonymizer.codecs._fields import Stated, read
+from anonymizer.domain.outcomes import Outcome
+
+_Latitude = Annotated[float, Meta(ge=-90, le=90)]
+_Longitude = Annotated[float, Meta(ge=-180, le=180)]
+
+
+class StatedCircle(Stated, forbid_unknown_fields=True):
+    """A circle around a place."""
+
+    lat: _Latitude
+    lon: _Longitude
+    radius_m: Annotated[float, Meta(gt=0)]
+
+
+class _Zone(Stated, forbid_unknown_fields=True):
+    circle: StatedCircle | None = None
+    polygon: tuple[tuple[_Latitude, _Longitude], ...] | None = None
+
+
+class StatedZones(NamedTuple):
+    """The zones of one device.
+
+    Attributes
+    ----------
+    circles
+        Their centres and radii.
+    polygons
+        The corners of each: latitude and longitude.
+    """
+
+    circles: tuple[StatedCircle, ...]
+    polygons: tuple[tuple[tuple[float, float], ...], ...]
+
+    def __repr__(self) -> str:
+        """Reveal no place."""
+        return "StatedZones(...)"
+
+
+_DECODER = Decoder(list[_Zone])
+
+
+def decode(payload: bytes) -> StatedZones | Outcome:
+    """Return the stated zones, or why they cannot be used. It never raises."""
+    zones = read(_DECODER, payload)
+    if isinstance(zones, Outcome):
+        return zones
+    if any((zone.circle is None) == (zone.polygon is None) for zone in zones):
+        return Outcome.INVALID__SCHEMA
+    return StatedZones(
+        tuple(zone.circle for zone in zones if zone.circle is not None),
+        tuple(zone.polygon for zone in zones if zone.polygon is not None),
+    )

@@ -1,0 +1,61 @@
+"""Zones that devices state on their own topics, through a Mosquitto."""
+
+import json
+import signal
+from pathlib import Path
+
+from anonymizer.networks import load_network
+from anonymizer.transport.local_brokers import LocalBroker
+from tests.end_to_end import client, quick, send, serving, witness
+
+NETWORK = load_network("grid:20x20")
+AT = 37
+
+
+def position(node: int) -> bytes:
+    return json.dumps({"lat": float(NETWORK.lat[node]), "lon": float(NETWORK.lon[node])}).encode()
+
+
+async def test_a_gateway_that_waits_for_its_broker_can_be_stopped(tmp_path: Path) -> None:
+    settings = quick("mqtt://127.0.0.1:1", device_zones={"enabled": True})
+    async with serving(tmp_path, settings) as gateway:
+        problems = (await gateway.get("/readyz")).json()["problems"]
+        assert "broker: not connected for zones" in problems
+        gateway.signal(signal.SIGTERM)
+        assert await gateway.program.ended() == 0
+
+
+async def test_a_retained_statement_hides_its_device_and_is_published_nowhere(
+    broker: LocalBroker, tmp_path: Path
+) -> None:
+    place = {"lat": float(NETWORK.lat[AT]), "lon": float(NETWORK.lon[AT]), "radius_m": 123.0}
+    reports = [(f"positions/tram-{i}", position(AT)) for i in range(20)]
+    async with client(broker.url, "devices") as devices, witness(broker.url) as watching:
+        zone = json.dumps([{"circle": place}]).encode()
+        await devices.publish("zones/tram-3", zone, qos=1, retain=True)
+        settings = quick(broker.url, device_zones={"enabled": True})
+        async with serving(tmp_path, settings) as gateway:
+            await gateway.until_ready()
+            await send(devices, reports)
+            now = await gateway.until_settled(20)
+            assert now.outcomes["suppressed/privacy_zone"] == 1
+            assert now.outcomes["published"] >= 15
+            await devices.publish("zones/tram-3", b"", qos=1, retain=True)
+            await devices.publish("zones/tram-4", zone, qos=1)
+
+            async def one_more() -> int:
+                await send(devices, reports)
+                nonlocal now
+                now = await gateway.until_settled(now.received + 20)
+                return now.outcomes["suppressed/privacy_zone"]
+
+            before = await one_more()
+            assert await one_more() == before + 1
+        said = [m for m in watching.seen if not m.topic.startswith(("zones/", "positions/"))]
+        assert said
+        assert not any(b"123" in message.payload for message in said)
+        assert {message.topic for message in said} <= {
+            "cloaked/positions",
+            "anonymizer/status",
+            "anonymizer/rejected",
+        }

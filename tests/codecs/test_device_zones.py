@@ -1,0 +1,53 @@
+"""Zones as devices state them: read exactly, or refused with a reason."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anonymizer.codecs.device_zones import StatedZones, decode
+from anonymizer.domain.outcomes import Outcome
+
+CIRCLE = {"circle": {"lat": 60.0, "lon": 25, "radius_m": 300}}
+SQUARE = {"polygon": [[0, 0], [0, 1], [1, 1]]}
+
+
+def test_circles_and_polygons_are_read() -> None:
+    stated = decode(json.dumps([CIRCLE, SQUARE]).encode())
+    assert isinstance(stated, StatedZones)
+    [circle] = stated.circles
+    assert [circle.lat, circle.lon, circle.radius_m] == [60, 25, 300]
+    [corners] = stated.polygons
+    assert [list(corner) for corner in corners] == [[0, 0], [0, 1], [1, 1]]
+    assert "60" not in repr(stated)
+    assert "60" not in repr(circle)
+
+
+def test_an_empty_array_states_that_there_are_none() -> None:
+    assert decode(b"[]") == StatedZones((), ())
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
+        (b"", Outcome.INVALID__EMPTY),
+        (b"?", Outcome.INVALID__MALFORMED),
+        (b"\xff", Outcome.INVALID__MALFORMED),
+        (b"{}", Outcome.INVALID__SCHEMA),
+        (b"[{}]", Outcome.INVALID__SCHEMA),
+        (json.dumps([CIRCLE | SQUARE]).encode(), Outcome.INVALID__SCHEMA),
+        (b'[{"circle": {"lat": 91, "lon": 0, "radius_m": 1}}]', Outcome.INVALID__SCHEMA),
+        (b'[{"circle": {"lat": 1, "lon": 0, "radius_m": 0}}]', Outcome.INVALID__SCHEMA),
+        (b'[{"circle": {"lat": 1, "lon": 0, "radius": 5}}]', Outcome.INVALID__SCHEMA),
+        (b'[{"circle": {"lat": 1, "lon": 0, "radius_m": 5, "r": 1}}]', Outcome.INVALID__SCHEMA),
+        (b'[{"polygon": [[0, 0], [0, 1], [1]]}]', Outcome.INVALID__SCHEMA),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_refused_with_its_reason(payload: bytes, reason: Outcome) -> None:
+    assert decode(payload) is reason
+
+
+@given(st.binary(max_size=50))
+def test_nothing_makes_it_raise(payload: bytes) -> None:
+    assert isinstance(decode(payload), StatedZones | Outcome)
