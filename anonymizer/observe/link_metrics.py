@@ -40,12 +40,18 @@ class LinkCollector(Collector):
             "Reconnections at which the broker had lost the session and what it had queued.",
             labels=["link"],
         )
+        too_large = CounterMetricFamily(
+            "anonymizer_broker_too_large",
+            "Attempts to publish a message above the largest packet that the broker accepts.",
+            labels=["link"],
+        )
         for link, counts in self._links.items():
+            too_large.add_metric([link], counts.n_too_large)
             connections.add_metric([link], counts.n_connections)
             forgotten.add_metric([link], counts.n_sessions_lost)
             for cause, n in counts.lost.items():
                 lost.add_metric([link, cause.value], n)
-        yield from (connections, lost, forgotten)
+        yield from (connections, lost, forgotten, too_large)
         dropped = CounterMetricFamily(
             "anonymizer_broker_dropped",
             "Messages dropped by the broker since its start, by its own count.",

@@ -47,6 +47,8 @@ class LinkCounts:
     n_sessions_lost: int = 0
     """Connections at which the broker no longer had the session that it should have kept: what was
     sent while the link was away is lost."""
+    n_too_large: int = 0
+    """Attempts to publish a message that is above the largest packet of the broker."""
     lost: dict[Loss, int] = field(default_factory=lambda: dict.fromkeys(Loss, 0))
     """Lost connections by cause, without those that the link closed."""
 

@@ -223,6 +223,7 @@ class BrokerLink(ABC):
             deliver=self._deliver,
             receiving=self._receiving,
             receipts=self._receipts,
+            counts=self.counts,
         )
 
     @abstractmethod

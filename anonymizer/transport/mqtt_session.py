@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from anonymizer.pipeline.ports import Deliver, Delivery, Loss, Outgoing
+from anonymizer.pipeline.ports import Deliver, Delivery, LinkCounts, Loss, Outgoing
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport.connecting import reason_of
 from anonymizer.transport.packets import (
@@ -84,6 +84,8 @@ class Session:
         Whether messages are delivered at all.
     receipts
         Iterator over numbers that were never used before.
+    counts
+        Where messages that are too large are counted.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class Session:
         deliver: Deliver,
         receiving: bool,
         receipts: Iterator[int],
+        counts: LinkCounts,
     ) -> None:
         self.decided = asyncio.Event()
         """Set when it is known whether messages can flow."""
@@ -113,6 +116,7 @@ class Session:
         self._deliver = deliver
         self._receiving = receiving
         self._receipts = receipts
+        self._counts = counts
         self._mid_of: dict[int, int] = {}
         self._reader = PacketReader(version5=self._version5, limit_bytes=MAX_PACKET_BYTES)
         self._in_flight: dict[int, _InFlight] = {}  # the oldest first
@@ -235,8 +239,10 @@ class Session:
 
     def _write(self, message: Outgoing, *, mid: int) -> bool:
         packet = encode_publish(message, mid=mid, version5=self._version5)
-        # A broker drops the connection because of a packet above its limit.
-        if self.lost.is_set() or len(packet) > self._max_outgoing_bytes:
+        if self.lost.is_set():
+            return False
+        if len(packet) > self._max_outgoing_bytes:  # it would cost the connection
+            self._counts.n_too_large += 1
             return False
         self.wire.write(packet)
         return True

@@ -143,6 +143,15 @@ CASES = [
     Case("ConnectionUnstable", {connections_lost("other"): "0+0x55 4+0x9"}, False),
     Case("BrokerDropsMessages", {"anonymizer_broker_dropped_total": "0+0x55 9+0x20"}, True),
     Case("BrokerDropsMessages", {"anonymizer_broker_dropped_total": "9+0x80"}, False),
+    Case(
+        "MessagesTooLarge",
+        {'anonymizer_broker_too_large_total{link="records"}': "0+0x55 1+0x20"},
+        True,
+        labels=LINK,
+    ),
+    Case(
+        "MessagesTooLarge", {'anonymizer_broker_too_large_total{link="records"}': "1+0x80"}, False
+    ),
     Case("NothingReceived", {"anonymizer_received_total": "0+0x80", _PARTS_IN: "0+0x80"}, True),
     Case("NothingReceived", {"anonymizer_received_total": "0+0x80", _PARTS_IN: "1+0x80"}, False),
     Case("InputStopped", {"anonymizer_received_total": "0+9x30 279+0x60"}, True),

@@ -86,7 +86,7 @@ def prometheus(folder: Path, gateway_url: str) -> LocalBroker:
 def write_settings(folder: Path, url: str) -> Path:
     settings = {
         "network": {"source": "grid:5x5"},
-        "broker": {"url": url},
+        "broker": {"url": url, "drops_topic": "$SYS/broker/publish/messages/dropped"},
         "adka": {"density_steps": [], "k_values": [2]},
         "session": {"epoch_s": 2.0, "settle_s": 0.1, "cells": 1},
         "presence": {"ttl_s": 60.0},

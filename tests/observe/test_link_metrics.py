@@ -6,7 +6,7 @@ from anonymizer.pipeline.ports import LinkCounts, Loss
 
 
 def test_every_link_and_every_cause_has_a_series_from_the_start() -> None:
-    counts = LinkCounts(n_connections=3, n_sessions_lost=1)
+    counts = LinkCounts(n_connections=3, n_sessions_lost=1, n_too_large=4)
     counts.lost[Loss.TAKEN_OVER] += 2
     registry = new_registry(LinkCollector({"positions": LinkCounts(), "records": counts}))
     lines = generate_latest(registry).decode().splitlines()
@@ -14,6 +14,7 @@ def test_every_link_and_every_cause_has_a_series_from_the_start() -> None:
         ("connections", "positions", "", 0),
         ("connections", "records", "", 3),
         ("sessions_lost", "records", "", 1),
+        ("too_large", "records", "", 4),
         ("connections_lost", "records", 'cause="taken_over",', 2),
         ("connections_lost", "records", 'cause="unacknowledged",', 0),
         ("connections_lost", "positions", 'cause="taken_over",', 0),

@@ -4,6 +4,8 @@ import asyncio
 import time
 from collections.abc import Sequence
 
+import pytest
+
 from anonymizer.pipeline.ports import Delivery, Loss, Outgoing
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker
@@ -148,3 +150,16 @@ async def test_a_burst_in_which_mosquitto_exceeds_receive_maximum_costs_no_conne
             n_settled += len(fresh)
     assert sorted(map(int, inbox.payloads)) == list(range(n * n_senders))
     assert [up for up, _ in inbox.states] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("code", "accepted"), [(0x00, True), (0x10, True), (0x7F, True), (0x80, False), (0x97, False)]
+)
+async def test_reason_codes_of_0x80_and_above_refuse_a_message(
+    *, code: int, accepted: bool
+) -> None:
+    async with served() as (link, server):
+        one = [Outgoing("t", b"")]
+        publishing = asyncio.create_task(link.publish(one, qos=1, timeout_s=DEADLINE_S))
+        await server.answer(1, code=code)
+        assert await publishing == [accepted]

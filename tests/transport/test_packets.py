@@ -78,6 +78,26 @@ def test_acknowledgements_are_written_and_read() -> None:
     ]
 
 
+@pytest.mark.parametrize(("code", "accepted"), [(0x00, True), (0x7F, True), (0x80, False)])
+def test_a_message_is_refused_by_a_code_of_at_least_128(*, code: int, accepted: bool) -> None:
+    assert read(b"\x40\x03\x00\x07" + bytes([code])) == [Puback(7, accepted=accepted)]
+
+
+def test_a_packet_of_exactly_the_limit_is_read() -> None:
+    packet = encode_publish(Outgoing("t", b"x" * 97), mid=0, version5=True)
+    one = reader(version5=True, limit_bytes=101)
+    assert [*one.feed(packet)] == [Publish("t", b"x" * 97, 0, retained=False)]
+    with pytest.raises(MalformedPacketError, match="size limit"):
+        list(one.feed(encode_publish(Outgoing("t", b"x" * 98), mid=0, version5=True)))
+
+
+@pytest.mark.parametrize(
+    ("length", "digits"), [(127, b"\x7f"), (128, b"\x80\x01"), (16_384, b"\x80\x80\x01")]
+)
+def test_lengths_are_written_in_groups_of_seven_bits(length: int, digits: bytes) -> None:
+    assert _length(length) == digits
+
+
 def test_other_packets_of_a_server_are_passed_on_whole() -> None:
     packets = [b"\x20\x03\x00\x00\x00", b"\xd0\x00", b"\x90\x03\x00\x01\x00", b"\xe0\x00"]
     assert read(b"".join(packets)) == packets
