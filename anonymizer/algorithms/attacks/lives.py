@@ -83,37 +83,37 @@ def read_regions(observed: Observed, piece_of: IntArray | None = None) -> Region
     Parameters
     ----------
     piece_of
-        Public piece of each node, -1 if it is in none, shape (nodes,). The pieces that a region
-        contains whole are its pieces; its other nodes hold nobody, because an observer who knows
-        how regions are made knows that they join the pieces. A region that contains no piece whole
-        is one piece. None: all regions are.
+        Public piece of each node, negative if it is in none, shape (nodes,), or (levels, nodes) if
+        there are pieces of several sizes. A region is made of pieces of one level: of that whose
+        whole pieces have most of its nodes, the last one among equals. Its other nodes hold
+        nobody, because an observer who knows how regions are made knows that they join the pieces.
+        A region that contains no piece whole is one piece. None: all regions are.
     """
-    region = np.repeat(np.arange(observed.n_regions), observed.region_size)
-    if piece_of is None:
-        return Regions(
-            np.arange(observed.n_regions + 1),
-            observed.first_node_of.astype(np.int64),
-            observed.node,
+    n_regions, sizes = observed.n_regions, observed.region_size
+    region = np.repeat(np.arange(n_regions), sizes)
+    # Every region is one piece, unless more of its nodes than none are in whole ones of a level.
+    label, inside, n_inside = region, np.ones(len(region), bool), np.zeros(n_regions, np.int64)
+    for at in () if piece_of is None else np.atleast_2d(piece_of):
+        # What is in no piece is a last piece, which is never whole.
+        n_pieces = int(at.max(initial=-1)) + 1
+        n_nodes_in = np.append(np.bincount(at[at >= 0], minlength=n_pieces), len(at) + 1)
+        piece = np.where(at < 0, n_pieces, at)[observed.node]
+        pair, pair_of, n_covered = np.unique(
+            region * (n_pieces + 1) + piece, return_inverse=True, return_counts=True
         )
-    # What is in no piece is the piece of its region's other nodes, and never whole.
-    n_pieces = int(piece_of.max(initial=-1)) + 1
-    n_nodes_in = np.append(np.bincount(piece_of[piece_of >= 0], minlength=n_pieces), len(piece_of))
-    piece = np.where(piece_of < 0, n_pieces, piece_of)[observed.node]
-    pair, pair_of, n_covered = np.unique(
-        region * (n_pieces + 1) + piece, return_inverse=True, return_counts=True
-    )
-    whole = n_covered == n_nodes_in[pair % (n_pieces + 1)]
-    has_whole = np.bincount(pair // (n_pieces + 1), whole, observed.n_regions) > 0
-    kept = whole[pair_of] | ~has_whole[region]
-    # One piece for all nodes of a region without whole pieces.
-    label = np.where(has_whole[region], pair_of, len(pair) + region)[kept]
-    order = np.lexsort((label, region[kept]))
-    label, region = label[order], region[kept][order]
-    first = np.flatnonzero(np.diff(label, prepend=-1))
+        whole = (n_covered == n_nodes_in[pair % (n_pieces + 1)])[pair_of]
+        n_whole = np.bincount(region, whole, n_regions).astype(np.int64)
+        better = (n_whole > 0) & (n_whole >= n_inside)
+        label = np.where(better[region], pair_of, label)
+        inside = np.where(better[region], whole, inside)
+        n_inside = np.where(better, n_whole, n_inside)
+    order = np.lexsort((label[inside], region[inside]))
+    label, region = label[inside][order], region[inside][order]
+    first = np.flatnonzero((np.diff(label, prepend=-1) != 0) | (np.diff(region, prepend=-1) != 0))
     return Regions(
-        np.searchsorted(region[first], np.arange(observed.n_regions + 1)),
+        np.searchsorted(region[first], np.arange(n_regions + 1)),
         np.append(first, len(label)).astype(np.int64),
-        observed.node[kept][order],
+        observed.node[inside][order],
     )
 
 

@@ -36,10 +36,11 @@ class Values:
 
 
 class Reports(NamedTuple):
-    """Device and unix seconds of each valid report, shape (n,) each."""
+    """Device, unix seconds and node (negative off the graph) of each report, shape (n,) each."""
 
     device: IntArray
     ts: FloatArray
+    node: Int32Array
 
     @property
     def interval_s(self) -> float:
@@ -66,14 +67,14 @@ class Case:
     sampled
         The pseudonyms that the expensive attacks use.
     piece_of
-        Public piece of each node of which regions are made, negative if it is in none; None: they
-        are not made of such pieces.
+        Public piece of each node of which regions are made, negative if it is in none, shape
+        (levels, nodes), the smallest pieces first; None: they are not made of such pieces.
     density_steps
         Lower ends of ADKA's density bands.
     tick_s
         Length of a tick.
     reports
-        When the devices reported.
+        The reports of the devices with valid coordinates.
     seed
         Seed of all random guesses.
     values

@@ -21,7 +21,8 @@ class Finding(_Part):
     attack
         `soundness`, `k`, `centre`, `prefix`, `inversion`, `session`, `intersection`,
         `matching`, `re-identification`, `linking`, `velocity`, `tracking`, `timing`,
-        `subtraction`, `density leak`, `zone holes`, `zone ends` or `values`.
+        `subtraction`, `density leak`, `zone holes`, `zone ends`, `homes`, `days`
+        or `values`.
     adversary
         `on_air` assumes that a publishing device is on the air, `off_air` does not; None if it
         makes no difference.

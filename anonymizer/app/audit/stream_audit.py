@@ -7,10 +7,11 @@ import numpy as np
 
 from anonymizer.algorithms.attacks.indistinguishability import indistinguishable_classes
 from anonymizer.algorithms.attacks.observed import Observed, extent_m
-from anonymizer.algorithms.attacks.truth import Truth, follow_devices
+from anonymizer.algorithms.attacks.truth import follow_devices
 from anonymizer.algorithms.attacks.value_linking import last_sensed
 from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.app.audit.case import Case, Reports, Values
+from anonymizer.app.audit.days_attack import days, homes
 from anonymizer.app.audit.findings import AuditReport, Finding, Mode, RegionStatistics
 from anonymizer.app.audit.pseudonym_attacks import (
     lasting,
@@ -55,6 +56,8 @@ ATTACKS: tuple[tuple[str, bool, Callable[[Case], list[Finding]]], ...] = (
     ("density leak", True, density_leak),
     ("zone holes", False, zone_holes),
     ("zone ends", True, zone_ends),
+    ("homes", False, homes),
+    ("days", True, days),
     ("values", True, values),
 )
 """Name of each step, whether it needs the auditor's map, and its function."""
@@ -69,6 +72,7 @@ _NEED_MAP = (
     "timing",
     "subtraction",
     "density leak",
+    "days",
 )
 
 
@@ -121,9 +125,15 @@ def audit_release(
     """
     progress("following the devices")
     observed = released.observed
-    truth = _truth(trace, observed, network, settings, device_of)
+    reports = _reports(trace, network, settings)
+    truth = follow_devices(
+        observed,
+        **reports._asdict(),
+        n_devices=trace.n_devices,
+        ttl_s=settings.presence.ttl_s,
+        device_of=device_of,
+    )
     rng = np.random.default_rng(seed)
-    valid = _is_valid(trace)
     drawn = rng.permutation(observed.n_pseudonyms)[: sample or None]
     case = Case(
         observed=observed,
@@ -131,10 +141,10 @@ def audit_release(
         network=network,
         class_of=indistinguishable_classes(observed),
         sampled=np.sort(drawn),
-        piece_of=public_atoms(network, settings).at if settings.region.mode == "session" else None,
+        piece_of=_piece_of(network, settings),
         density_steps=settings.adka.density_steps,
         tick_s=tick_s,
-        reports=Reports(trace.device_of[valid], trace.ts[valid]),
+        reports=reports,
         seed=seed,
         values=_values(trace, released, settings, device_of),
         zones=discs_of(zone.shape for zone in settings.zones) if network.has_coordinates else (),
@@ -162,27 +172,20 @@ def audit_release(
     )
 
 
-def _truth(
-    trace: Trace,
-    observed: Observed,
-    network: RoadNetwork,
-    settings: Settings,
-    device_of: IntArray | None,
-) -> Truth:
+def _reports(trace: Trace, network: RoadNetwork, settings: Settings) -> Reports:
     node = named_nodes(trace, network)
     if node is None:
         locator = NodeLocator(network, limit_m=settings.network.snap_limit_m)
         node = locator.locate(trace.lat, trace.lon)
     valid = _is_valid(trace)
-    return follow_devices(
-        observed,
-        device=trace.device_of[valid],
-        ts=trace.ts[valid],
-        node=node[valid],
-        n_devices=trace.n_devices,
-        ttl_s=settings.presence.ttl_s,
-        device_of=device_of,
-    )
+    return Reports(trace.device_of[valid], trace.ts[valid], node[valid])
+
+
+def _piece_of(network: RoadNetwork, settings: Settings) -> IntArray | None:
+    """Return the public pieces that regions are made of, as in `Case`."""
+    if settings.region.mode != "session":
+        return None
+    return np.stack([public_atoms(network, settings).at])
 
 
 def _is_valid(trace: Trace) -> BoolArray:

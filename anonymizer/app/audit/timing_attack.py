@@ -64,7 +64,7 @@ def timing(case: Case) -> list[Finding]:
 def _exact(
     case: Case, stretch: Stretch, piece_of: IntArray, step_s: float
 ) -> dict[str, FloatArray]:
-    """Return the share of targets whose piece each adversary finds, at each horizon."""
+    """Return the share of targets whose smallest piece each adversary finds, at each horizon."""
     observed, truth, network = case.observed, case.truth, case.network
     regions = read_regions(observed, piece_of)
     motion = motion_of_others(observed, truth, network, [stretch], step_s=step_s)
@@ -74,7 +74,8 @@ def _exact(
         motion_of_others(observed, truth, network, [stretch], step_s=case.reports.interval_s),
         _silence(case, stretch, reports, step_s),
     )
-    true_piece = piece_of[stretch.place[stretch.at][:, stretch.targets].T]
+    finest = piece_of[0]
+    true_piece = finest[stretch.place[stretch.at][:, stretch.targets].T]
     found = {}
     for name, follow in (("pieces", False), ("followed", True)):
         lives = published_lives(
@@ -89,9 +90,11 @@ def _exact(
                 at=stretch.at,
                 schedule=schedule,
             )
-            right = _likeliest(tracks.belief, piece_of) == true_piece
+            right = _likeliest(tracks.belief, finest) == true_piece
             found[what] = right.mean(axis=0)
-        found["chance"] = np.full(len(stretch.at), _chance(lives))
+        found["chance"] = np.full(
+            len(stretch.at), _chance(lives._replace(regions=read_regions(observed, finest)))
+        )
     return found
 
 

@@ -87,8 +87,8 @@ def tracking_figures(
     observed, truth
         The release and the true positions.
     piece_of
-        Public piece of each node, negative if it is in none, shape (nodes,). None: regions are not
-        made of public pieces.
+        Public piece of each node, negative if it is in none, shape (nodes,) or (levels, nodes).
+        None: regions are not made of public pieces.
     class_of
         Class of each pseudonym, from `indistinguishable_classes`; None: it is computed.
     interval_s

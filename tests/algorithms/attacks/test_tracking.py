@@ -196,6 +196,15 @@ def test_regions_without_a_whole_piece_and_nodes_without_one_are_pieces_of_their
     assert regions.first_piece_of.tolist() == [0, 1, 2, 3]
 
 
+def test_a_region_is_read_at_the_level_whose_whole_pieces_have_most_of_its_nodes() -> None:
+    small, large = np.array([0, 1, 1, 2, 3]), np.array([0, 0, 0, 1, 1])
+    lines: list[Line] = [(0, 0, (0, 1, 2), 1), (0, 1, (1, 2, 3), 1), (0, 2, (2, 3, 4), 1)]
+    regions = read_regions(observed_of(lines), np.stack([small, large]))
+    pieces = [piece.tolist() for piece in np.split(regions.node, regions.first_node_of[1:-1])]
+    assert pieces == [[0, 1, 2], [1, 2], [3], [3, 4]]
+    assert regions.first_piece_of.tolist() == [0, 1, 3, 4]
+
+
 def test_more_devices_than_pieces_are_where_the_crowd_is_expected() -> None:
     piece_of = np.array([0, 1, 1, 1, 1])
     lines: list[Line] = [(p, 0, (0, 1, 2, 3, 4), 5) for p in range(5)]

@@ -179,8 +179,11 @@ def test_without_the_map_what_needs_it_is_left_out_and_said(bfs: Path) -> None:
     report = audited(bfs, WORLD.trace(), WORLD.network, with_map=False)
     mounted = {finding.attack for finding in report.findings}
     assert mounted == {"k", "inversion", "session", "intersection", "velocity", "tracking"}
-    # The devices report in every tick, so that nothing is found of their phases.
-    assert mounted | set(report.left_out) == {attack for attack, _ in FINDINGS} | {"timing"}
+    # The devices report in every tick, which hides their phases, and on one day.
+    assert mounted | set(report.left_out) == {attack for attack, _ in FINDINGS} | {
+        "timing",
+        "days",
+    }
     assert {"inversion", "session", "intersection"} <= failed(report)
 
 
@@ -314,7 +317,7 @@ def test_who_is_who_is_not_answered_without_the_map() -> None:
         piece_of=None,
         density_steps=(4, 10),
         tick_s=1.0,
-        reports=Reports(np.zeros(0, np.int64), np.zeros(0)),
+        reports=Reports(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int32)),
         seed=0,
     )
     with pytest.raises(ValueError, match="not known"):

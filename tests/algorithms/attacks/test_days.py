@@ -1,0 +1,66 @@
+"""What recurs: places where devices vanish, and devices that go where they went before."""
+
+import numpy as np
+
+from anonymizer.algorithms.attacks.days import (
+    DAY_S,
+    day_of,
+    likeliest_lives,
+    n_days_with,
+    neighbours_of_pieces,
+    pieces_held_at,
+    vanishings,
+)
+from anonymizer.algorithms.attacks.lives import read_regions
+from anonymizer.networks import load_network
+from tests.algorithms.attacks.made import GRID, Line, observed_of
+
+PATH = load_network("grid:1x6")
+PAIRS = np.array([0, 0, 1, 1, 2, 2])
+
+
+def test_days_are_counted_from_the_first_one() -> None:
+    assert day_of(np.array([3.0, DAY_S - 1, DAY_S, 3 * DAY_S]) + 7 * DAY_S).tolist() == [0, 0, 1, 3]
+
+
+def test_pieces_that_regions_contain_whole_are_held() -> None:
+    lines: list[Line] = [(0, 0, (0, 1, 2), 1), (0, 1, (2, 3), 1), (1, 1, (4, 5), 1)]
+    observed = observed_of(lines)
+    held = pieces_held_at(observed, read_regions(observed, PAIRS), PAIRS)
+    assert held.tolist() == [[True, False, False], [False, True, True]]
+
+
+def test_a_device_vanishes_where_neither_a_piece_nor_its_neighbours_are_held_later() -> None:
+    held = np.array([[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 0], [1, 0, 0]], bool)
+    touching = neighbours_of_pieces(PATH, PAIRS)
+    assert touching.toarray().tolist() == [[1, 1, 0], [1, 1, 1], [0, 1, 1]]
+    time = np.arange(5.0)
+    assert np.argwhere(vanishings(held, touching, time, within_s=1.0)).tolist() == [[2, 1], [4, 0]]
+    # The next device beside it appears two seconds later.
+    assert np.argwhere(vanishings(held, touching, time, within_s=2.0)).tolist() == [[4, 0]]
+
+
+def test_several_events_of_a_day_count_once() -> None:
+    events = np.array([[1, 0], [1, 0], [0, 0], [1, 1]], bool)
+    assert n_days_with(events, np.array([0, 0, 1, 1])).tolist() == [2, 1]
+
+
+def test_the_pseudonym_that_goes_where_a_device_went_the_day_before_is_guessed() -> None:
+    day = int(DAY_S)
+    lines: list[Line] = [
+        (0, 0, (0,), 1), (0, 10, (1,), 1),
+        (1, day + 3, (0, 5), 1), (1, day + 12, (1, 6), 1),
+        (2, day + 3, (0, 7), 1), (2, day + 12, (8,), 1),
+    ]  # fmt: skip
+    observed = observed_of(lines)
+    # The first device was at 0 and then at 1, the second one far away, the third one not there.
+    place = np.array([[0, 19, -1], [1, 19, -1], [-1, -1, -1], [-1, -1, -1]], np.int32)
+    guess = likeliest_lives(
+        observed,
+        place,
+        np.arange(3),
+        n_nodes=GRID.n_nodes,
+        late_s=5.0,
+        rng=np.random.default_rng(0),
+    )
+    assert guess.tolist() == [[-1, -1, -1], [1, -1, -1]]

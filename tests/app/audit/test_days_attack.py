@@ -1,0 +1,97 @@
+"""Homes of commuters are found where devices vanish, unless the ends of trips are left out."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from anonymizer.app.audit import AuditReport, audit_release
+from anonymizer.files.release_lines import read_auditor_map, read_release
+from anonymizer.networks import load_network
+from anonymizer.pipeline.positions.factory import public_atoms
+from anonymizer.settings import Settings
+from tests.app.commuters import DAY_S, commuting
+
+TICK_S = 5.0
+SETTINGS = Settings()
+
+
+def audited(folder: Path, *, n_days: int, left_out_s: float = 0.0) -> AuditReport:
+    """Audit a release in which each device publishes its atom, except at the ends of its trips."""
+    network = load_network("city:1000")
+    trace = commuting(
+        network, n_devices=40, n_days=n_days, rush_s=1800.0, every_s=TICK_S, late_s=20.0, seed=1
+    ).trace
+    atoms = public_atoms(network, SETTINGS)
+    node = np.searchsorted(network.node_id, np.asarray(trace.node))
+    trip = trace.device_of * 2 * n_days + (trace.ts // (DAY_S / 2)).astype(np.int64)
+    begins: dict[int, float] = {}
+    ends: dict[int, float] = {}
+    for row, number in enumerate(trip.tolist()):
+        begins.setdefault(number, trace.ts[row])
+        ends[number] = trace.ts[row]
+    names: dict[str, str] = {}
+    lines: dict[tuple[int, float], str] = {}
+    for row, number in enumerate(trip.tolist()):
+        ts = trace.ts[row]
+        if min(ts - begins[number], ends[number] - ts) < left_out_s:
+            continue
+        names[f"p{number}"] = trace.device_id[trace.device_of[row]]
+        time = float(np.ceil(ts / TICK_S) * TICK_S)
+        region = np.flatnonzero(atoms.at == atoms.at[node[row]])
+        lines[number, time] = json.dumps(
+            {
+                "pseudonym": f"p{number}",
+                "time": time,
+                "region": network.node_id[region].tolist(),
+                "k": 1,
+            }
+        )
+    (folder / "PUB.jsonl").write_text("\n".join(lines.values()))
+    (folder / "MAP.jsonl").write_text(
+        "\n".join(json.dumps({"pseudonym": p, "device": d}) for p, d in names.items())
+    )
+    released = read_release(folder / "PUB.jsonl", network)
+    return audit_release(
+        trace,
+        released,
+        network,
+        SETTINGS,
+        device_of=read_auditor_map(
+            folder / "MAP.jsonl", pseudonym=released.pseudonym, device_id=trace.device_id
+        ),
+        mode="session",
+        tick_s=TICK_S,
+        sample=10,
+        seed=0,
+    )
+
+
+@pytest.mark.parametrize(("left_out_s", "hidden"), [(0.0, False), (60.0, True)])
+def test_homes_are_found_unless_the_ends_of_trips_are_left_out(
+    tmp_path: Path, left_out_s: float, *, hidden: bool
+) -> None:
+    report = audited(tmp_path, n_days=3, left_out_s=left_out_s)
+    (homes,) = (finding for finding in report.findings if finding.attack == "homes")
+    assert homes.figures["n_homes"] == 40
+    assert homes.holds is hidden
+    found = homes.figures["found_share"]
+    assert found is not None
+    assert found < 0.3 if hidden else found > 0.7
+
+
+def test_who_drives_alone_is_known_by_yesterday(tmp_path: Path) -> None:
+    report = audited(tmp_path, n_days=2)
+    (days,) = (finding for finding in report.findings if finding.attack == "days")
+    success = days.figures["success"]
+    assert success is not None
+    assert success > 0.7
+    # Nobody promised more: k is 1 in this release.
+    assert days.figures["expected"] == 1
+    assert days.holds
+
+
+def test_nothing_recurs_on_one_day(tmp_path: Path) -> None:
+    mounted = {finding.attack for finding in audited(tmp_path, n_days=1).findings}
+    assert not mounted & {"homes", "days"}
