@@ -21,6 +21,19 @@ class Delivery(NamedTuple):
         return "Delivery(...)"
 
 
+MAX_WAITING_BYTES = 256 * 1024 * 1024
+"""Most bytes of messages that wait in one inbox, however few they are."""
+_DELIVERY_BYTES = 256
+"""Size of a delivery in memory without its topic and payload."""
+
+
+def size_bytes(deliveries: Sequence[Delivery]) -> int:
+    """Return the size of messages in memory, in bytes."""
+    return _DELIVERY_BYTES * len(deliveries) + sum(
+        len(delivery.topic) + len(delivery.payload) for delivery in deliveries
+    )
+
+
 class Outgoing(NamedTuple):
     """One message to publish."""
 

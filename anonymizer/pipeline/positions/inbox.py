@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.ports import MAX_WAITING_BYTES, Delivery, size_bytes
 
 
 class Arrivals(NamedTuple):
@@ -20,9 +20,9 @@ class Arrivals(NamedTuple):
 class Inbox:
     """A bounded queue of messages, in order of arrival.
 
-    It is overloaded when more messages wait than the limit, or when `hurry` has been called
-    because the tick is late. Until the next `take` it then keeps only the newest message of each
-    topic, and beyond the limit the newest ones of all. The others are settled as overload.
+    It is overloaded when more messages or bytes wait than the limits, or when `hurry` has been
+    called because the tick is late. Until the next `take` it then keeps only the newest message of
+    each topic, and beyond the limits the newest ones of all. The others are settled as overload.
 
     Parameters
     ----------
@@ -33,6 +33,8 @@ class Inbox:
     is_shared
         Whether the messages of a topic may come from several devices. They do not replace each
         other.
+    max_bytes
+        Most bytes kept, see `size_bytes`.
 
     Notes
     -----
@@ -41,9 +43,16 @@ class Inbox:
     """
 
     def __init__(
-        self, limit: int, ledger: Ledger, *, is_shared: Callable[[str], bool] = lambda _: False
+        self,
+        limit: int,
+        ledger: Ledger,
+        *,
+        is_shared: Callable[[str], bool] = lambda _: False,
+        max_bytes: int = MAX_WAITING_BYTES,
     ) -> None:
         self._limit = limit
+        self._max_bytes = max_bytes
+        self._n_bytes = 0
         self._ledger = ledger
         self._is_shared = is_shared
         self._batches: list[Arrivals] = []
@@ -71,13 +80,16 @@ class Inbox:
             return self._keep_newest(Arrivals(at_s, deliveries))
         self._batches.append(Arrivals(at_s, deliveries))
         self.n_waiting += len(deliveries)
-        return self.hurry() if self.n_waiting > self._limit else []
+        self._n_bytes += size_bytes(deliveries)
+        is_full = self.n_waiting > self._limit or self._n_bytes > self._max_bytes
+        return self.hurry() if is_full else []
 
     def hurry(self) -> list[int]:
         """Keep only the newest messages until the next `take`; return receipts as `put` does."""
         if self._newest is not None:
             return []
         self._newest = OrderedDict()
+        self._n_bytes = 0
         batches, self._batches = self._batches, []
         return [receipt for batch in batches for receipt in self._keep_newest(batch)]
 
@@ -90,7 +102,7 @@ class Inbox:
                 for at_s, same in groupby(self._newest.values(), key=lambda kept: kept[0])
             ]
         self._newest = None
-        self.n_waiting = 0
+        self.n_waiting = self._n_bytes = 0
         return batches
 
     def _keep_newest(self, batch: Arrivals) -> list[int]:
@@ -100,13 +112,17 @@ class Inbox:
         n_before = len(newest)
         for delivery in deliveries:
             key = next(self._keys) if self._is_shared(delivery.topic) else delivery.topic
-            if delivery.retained:
-                newest.setdefault(key, (at_s, delivery))  # it may be older than the one that waits
-            else:
-                newest[key] = at_s, delivery
-                newest.move_to_end(key)
-        while len(newest) > self._limit:
-            newest.popitem(last=False)
+            replaced = newest.get(key)
+            if replaced is not None and delivery.retained:
+                continue  # it may be older than the one that waits
+            if replaced is not None:
+                self._n_bytes -= size_bytes(replaced[1:])
+            newest[key] = at_s, delivery
+            newest.move_to_end(key)
+            self._n_bytes += size_bytes((delivery,))
+        while len(newest) > self._limit or self._n_bytes > self._max_bytes:
+            _, (_, oldest) = newest.popitem(last=False)
+            self._n_bytes -= size_bytes((oldest,))
         self.n_waiting = len(newest)
         n_yielded = n_before + len(deliveries) - self.n_waiting
         self._ledger.settle(Outcome.SUPPRESSED__OVERLOAD, n_yielded)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.ports import MAX_WAITING_BYTES, Delivery, size_bytes
 
 MAX_BATCH = 5_000
 """Most messages in one transaction, so that other tasks get a turn."""
@@ -43,10 +43,20 @@ class RecordInbox:
         Most messages that wait, apart from those of topics with less than a hundredth of it.
     stream_of
         Returns the index of a topic's stream, for counting refused messages.
+    max_bytes
+        Most bytes that wait, with the same exception; see `size_bytes`.
     """
 
-    def __init__(self, limit: int, *, stream_of: Callable[[str], int]) -> None:
+    def __init__(
+        self,
+        limit: int,
+        *,
+        stream_of: Callable[[str], int],
+        max_bytes: int = MAX_WAITING_BYTES,
+    ) -> None:
         self._limit = limit
+        self._max_bytes = max_bytes
+        self._n_bytes = 0
         self._share = max(1, limit // _TOPICS)
         self._stream_of = stream_of
         self._n_of: Counter[str] | None = None  # waiting messages by topic, once it is full
@@ -62,8 +72,10 @@ class RecordInbox:
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Add a batch of messages; refuse those at QoS 0 that do not fit."""
-        if len(self._deliveries) + len(deliveries) <= self._limit:
+        n_bytes = self._n_bytes + size_bytes(deliveries)
+        if len(self._deliveries) + len(deliveries) <= self._limit and n_bytes <= self._max_bytes:
             self._deliveries += deliveries
+            self._n_bytes = n_bytes
         else:
             self._put_what_fits(deliveries)
         self._ready.set()
@@ -73,10 +85,13 @@ class RecordInbox:
         if n_of is None:
             n_of = self._n_of = Counter(waiting.topic for waiting in self._deliveries)
         for delivery in deliveries:
-            n = len(self._deliveries)
-            few = n < 2 * self._limit and n_of[delivery.topic] < self._share
-            if delivery.receipt or n < self._limit or few:
+            n, n_bytes = len(self._deliveries), self._n_bytes + size_bytes((delivery,))
+            fits = n < self._limit and n_bytes <= self._max_bytes
+            fits_twice = n < 2 * self._limit and n_bytes <= 2 * self._max_bytes
+            few = fits_twice and n_of[delivery.topic] < self._share
+            if delivery.receipt or fits or few:
                 self._deliveries.append(delivery)
+                self._n_bytes = n_bytes
                 n_of[delivery.topic] += 1
             else:
                 self._refused[self._stream_of(delivery.topic)] += 1
@@ -93,6 +108,7 @@ class RecordInbox:
             return None
         arrived = Arrived(self._deliveries[:MAX_BATCH], self._refused)
         self._deliveries = self._deliveries[MAX_BATCH:]
+        self._n_bytes -= size_bytes(arrived.deliveries)
         self._refused, self._n_of = Counter(), None
         if not self._deliveries and not self._closed:
             self._ready.clear()

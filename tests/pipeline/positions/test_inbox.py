@@ -1,3 +1,4 @@
+import copy
 from collections.abc import Sequence
 
 from hypothesis import given
@@ -5,7 +6,7 @@ from hypothesis import strategies as st
 
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.ports import Delivery, size_bytes
 from anonymizer.pipeline.positions.inbox import Arrivals, Inbox
 
 
@@ -83,6 +84,29 @@ def test_messages_keep_the_time_of_their_arrival_under_overload() -> None:
     inbox.put(first, at_s=1.5)
     inbox.put(second, at_s=2.5)
     assert inbox.take() == [Arrivals(1.5, first[2:]), Arrivals(2.5, second)]
+
+
+@given(
+    st.integers(300, 5_000),
+    st.lists(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 2_000))), max_size=8),
+)
+def test_the_bytes_that_wait_are_bounded_and_what_yields_is_counted(
+    max_bytes: int, batches: list[list[tuple[str, int]]]
+) -> None:
+    ledger = Ledger()
+    inbox = Inbox(1_000, ledger, max_bytes=max_bytes)
+    for at_s, batch in enumerate(batches):
+        inbox.put([Delivery(topic, bytes(n), 0) for topic, n in batch], at_s=at_s)
+        waiting = [d for kept in _peek(inbox) for d in kept.deliveries]
+        assert size_bytes(waiting) == inbox._n_bytes <= max_bytes
+        assert ledger.n_received - ledger.n_settled == len(waiting) == inbox.n_waiting
+    inbox.take()
+    assert inbox._n_bytes == 0
+
+
+def _peek(inbox: Inbox) -> list[Arrivals]:
+    """Return what `take` would return."""
+    return copy.deepcopy(inbox).take()
 
 
 def test_a_retained_message_does_not_replace_a_live_one() -> None:

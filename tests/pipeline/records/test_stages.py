@@ -249,6 +249,20 @@ async def test_an_inbox_is_bounded_however_many_vehicles_send() -> None:
     assert (len(arrived.deliveries), arrived.refused) == (200, {0: 800})
 
 
+async def test_an_inbox_is_bounded_in_bytes_and_giant_messages_do_not_crowd_others_out() -> None:
+    inbox = RecordInbox(1_000, stream_of=lambda _: 0, max_bytes=1_000_000)
+    inbox.put([Delivery("records/profile/giant", bytes(60_000), 0)] * 500)
+    n_giant = inbox._n_bytes // 60_000
+    assert n_giant == 16
+    inbox.put([Delivery(f"records/profile/{i}", b"{}", 0) for i in range(100)])
+    inbox.put([Delivery("records/profile/giant", bytes(60_000), 1)])
+    arrived = await inbox.take()
+    assert arrived is not None
+    assert len(arrived.deliveries) == n_giant + 100 + 1
+    assert arrived.refused == {0: 500 - n_giant}
+    assert inbox._n_bytes == 0
+
+
 async def test_an_inbox_returns_batches_and_ends_when_it_is_closed_and_empty() -> None:
     inbox = RecordInbox(100_000, stream_of=lambda _: 0)
     inbox.put(arrive(12_000, qos=1))
