@@ -17,6 +17,7 @@ import numpy as np
 from anonymizer.algorithms.kernels import is_compiled
 from anonymizer.algorithms.positions import (
     adka,
+    atoms,
     density,
     device_partition,
     grouping,
@@ -68,8 +69,10 @@ def _compile_grouping() -> None:
 
 
 def _compile_regions() -> None:
-    atoms = regions.Atoms(np.zeros(len(_NODES), np.int64), _ROWS, _NODES)
-    regions.cover(_NETWORK, atoms, _ROWS, _NODES, max_nodes=len(_NODES))
+    one = atoms.Atoms(np.zeros(len(_NODES), np.int64), _ROWS, _NODES)
+    levels = atoms.stack_levels([one], _NETWORK)
+    group = np.zeros(1, np.int64)
+    regions.cover(_NETWORK, levels, _ROWS, _NODES, group, max_nodes=len(_NODES))
 
 
 def _compile_partition() -> None:

@@ -209,6 +209,10 @@ class PresenceSettings(Group):
 
     ttl_s: Positive = 120.0
     """A device that has not reported for this long no longer counts as present."""
+    follow_intervals: bool = True
+    """Whether `ttl_s` and `session.epoch_s` grow where most devices report less often than every
+    30 seconds, so that slow fleets are grouped too: the epoch up to the interval of nine in ten
+    devices (at most 300 s), the time to live to the epoch and 1.5 intervals."""
     max_devices: Annotated[int, Field(ge=1, le=50_000_000)] = 1_000_000
     """Most devices present at once; positions of further devices are suppressed as overload."""
     max_ahead_s: NotNegative = 5.0
@@ -264,10 +268,14 @@ class RegionSettings(Group):
     hold k devices but reveal which of them published."""
     max_nodes: AtLeastOne = 1000
     """A region that would need more nodes is suppressed for all its devices."""
-    min_nodes: AtLeastOne = 6
+    min_nodes: AtLeastOne = 5
     """Least number of nodes of a region (`snapshot`, `session`)."""
     min_road_m: NotNegative = 0.0
     """Least length of road in a region, in metres (`snapshot`, `session`)."""
+    place_devices: Annotated[float, Field(ge=1)] = 1.9
+    """How many devices share the place as which a member is published, the member included, on
+    average over its group. More make regions larger and devices harder to follow. 1: places are
+    as small as `min_nodes` allows (`snapshot`, `session`)."""
     k_extra: Annotated[int, Field(ge=0)] = 0
     """Members of a group beyond k: so many of its devices may belong to the adversary
     (`snapshot`, `session`)."""
@@ -289,6 +297,10 @@ class SessionSettings(Group):
     """Number of parts of the network whose epochs begin at different times; 1: all at once."""
     settle_s: NotNegative = 5.0
     """How long to wait after the first position before forming the first groups."""
+    beat_s: NotNegative = 30.0
+    """How often a group publishes, whether its members report or not; positions wait until then,
+    and of several of one device the newest is published. A shorter beat tells more about where
+    devices drive. 0: a group publishes whenever a member reports, which also tells when."""
 
 
 class PseudonymSettings(Group):

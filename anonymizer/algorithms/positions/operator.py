@@ -11,6 +11,7 @@ import numpy as np
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.cloaks import Cloak
 from anonymizer.algorithms.positions.density import DensityMap
+from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.protection import IN_ZONE
 from anonymizer.algorithms.positions.verification import Transcripts, groups_that_hold
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, UInt8Array
@@ -60,8 +61,8 @@ class CloakingOperator:
         The network on which the devices move.
     cloak
         Forms the groups and their regions.
-    ttl_s
-        A device that is silent for longer is not present.
+    pace
+        How long a silent device counts as present.
     k_floor
         No group of fewer devices is ever published, whatever `cloak` returns.
     transcripts
@@ -73,13 +74,13 @@ class CloakingOperator:
         network: RoadNetwork,
         cloak: Cloak,
         *,
-        ttl_s: float,
+        pace: Pace,
         k_floor: int,
         transcripts: Transcripts | None = None,
     ) -> None:
         self.density = DensityMap.empty(network)
         self._cloak = cloak
-        self._ttl_s = ttl_s
+        self.pace = pace
         self._k_floor = k_floor
         self._transcripts = transcripts
 
@@ -113,8 +114,8 @@ class CloakingOperator:
         Parameters
         ----------
         slot, ts, node
-            Device slot, unix seconds (plausible, see `classify_time`, and not older than
-            `ttl_s`) and node (negative: off the graph) of each position, shape (n,), in any
+            Device slot, unix seconds (plausible, see `classify_time`, and of a device that is
+            still present) and node (negative: off the graph) of each position, shape (n,), in any
             order.
         now
             Unix seconds at which the tick closes.
@@ -125,12 +126,15 @@ class CloakingOperator:
         on_graph = node[moved] >= 0
         outcome[moved[~on_graph]] = Outcome.SUPPRESSED__OFF_GRAPH
         outcome[moved[node[moved] == IN_ZONE]] = Outcome.SUPPRESSED__PRIVACY_ZONE
-        freed = density.expire(now - self._ttl_s, kept=self._cloak.kept(len(density.node_of)))
+        self._cloak.last_seen(*_last_seen(slot, ts, node, moved[~on_graph], outcome))
+        self.pace.advance(slot[moved], ts[moved], now=now)
+        freed = density.expire(now - self.pace.ttl_s, kept=self._cloak.kept(len(density.node_of)))
+        self.pace.forget(freed)
         reporting = moved[on_graph]
         reporting = reporting[np.argsort(slot[reporting])]
         cloaked = self._cloak.cloak(density, slot[reporting], now=now)
         release, cloaked_outcome = cloaked.release, cloaked.outcome
-        holds = self._verified(release, slot[reporting], now)
+        holds = self._verified(release, now)
         if not holds.all():
             self._cloak.retire(release.only(~holds).member)
             release = release.only(holds)
@@ -144,11 +148,11 @@ class CloakingOperator:
         outcome[reporting] = cloaked_outcome
         return TickResult(outcome, release, freed)
 
-    def _verified(self, release: Release, reporting: Int32Array, now: float) -> BoolArray:
+    def _verified(self, release: Release, now: float) -> BoolArray:
         """Return which groups keep their promise."""
-        # The cloak's word is taken for silent devices only; the others are where they report.
-        place_of = self.place_of.copy()
-        place_of[reporting] = self.density.node_of[reporting]
+        # The cloak's word is taken only for devices that have left the graph or have expired.
+        on_graph = self.density.node_of >= 0
+        place_of = np.where(on_graph, self.density.node_of, self.place_of)
         holds = groups_that_hold(
             release, place_of, n_nodes=self.density.network.n_nodes, k_floor=self._k_floor
         )
@@ -157,3 +161,23 @@ class CloakingOperator:
         if self._transcripts is not None:
             holds &= self._transcripts.unbroken(release, now=now, n_slots=len(place_of))
         return holds
+
+
+def _last_seen(
+    slot: Int32Array, ts: FloatArray, node: Int32Array, left: IntArray, outcome: UInt8Array
+) -> tuple[Int32Array, Int32Array]:
+    """Return the devices that left the graph in a batch after positions on it, and the last node.
+
+    Parameters
+    ----------
+    left
+        Positions by which devices left the graph.
+    outcome
+        Outcome of each position so far, shape (n,).
+    """
+    before = (outcome == Outcome.SUPPRESSED__SUPERSEDED) & (node >= 0)
+    before &= np.isin(slot, slot[left])
+    rows = np.flatnonzero(before)
+    rows = rows[np.lexsort((node[rows], ts[rows], slot[rows]))]
+    last = np.append(slot[rows[1:]] != slot[rows[:-1]], np.ones(min(len(rows), 1), bool))
+    return slot[rows[last]], node[rows[last]]

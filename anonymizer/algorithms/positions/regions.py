@@ -1,13 +1,10 @@
 """Cloaking regions made of atoms: the atoms of all members of a group, joined by connectors."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from anonymizer.algorithms.kernels import copy_items, kernel, sort_in_place
-from anonymizer.algorithms.positions.grouping import form_groups
-from anonymizer.algorithms.positions.spanning_forest import SpanningForest
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArray
+from anonymizer.algorithms.positions.atoms import Levels
+from anonymizer.domain.arrays import Int32Array, IntArray, RecordArray
 from anonymizer.domain.network import RoadNetwork
 
 _NONE = -1
@@ -15,82 +12,12 @@ _REACH = 20
 """Limit on the nodes searched for connectors, in multiples of the cap."""
 
 
-class Atoms(NamedTuple):
-    """Small connected pieces of the network: the smallest area to which a device is localized.
-
-    Attributes
-    ----------
-    at
-        Atom of each node, negative if its component is too small for one, shape (nodes,).
-    first_node_of, node
-        Nodes of each atom in compressed sparse rows. An atom may contain nodes of another atom
-        as connectors.
-    """
-
-    at: IntArray
-    first_node_of: IntArray
-    node: Int32Array
-
-
-def cut_into_atoms(
-    forest: SpanningForest,
-    *,
-    min_nodes: int,
-    metres_at: FloatArray | None = None,
-    min_metres: float = 0.0,
-) -> Atoms:
-    """Cut a network into connected atoms, each just large enough.
-
-    Parameters
-    ----------
-    forest
-        Spanning forest of the network.
-    min_nodes
-        Fewest nodes that belong to an atom. Connectors do not count: an observer knows that a
-        device is not at a node that its atom merely contains as a connector.
-    metres_at, min_metres
-        Road metres that each node stands for, and the fewest that an atom covers.
-
-    Notes
-    -----
-    The same walk as in `form_groups`, with one device at every node, each of which demands
-    `min_nodes`. O(nodes), once.
-    """
-    n_nodes = len(forest.parent_of)
-    pieces = form_groups(
-        forest,
-        np.ones(n_nodes, np.int32),
-        np.full(n_nodes, min_nodes, np.int32),
-        min_nodes=min_nodes,
-        max_nodes=n_nodes,
-        metres_at=metres_at,
-        min_metres=min_metres,
-    )
-    return Atoms(pieces.group_at, pieces.first_node_of, pieces.node)
-
-
-def with_small_components(atoms: Atoms, network: RoadNetwork) -> Atoms:
-    """Return the atoms, plus one for each component that is too small for a full atom.
-
-    No group is formed there, but a member of a group can move there and has to be covered.
-    """
-    stray = np.flatnonzero(atoms.at < 0)
-    by_component = stray[np.argsort(network.component_of[stray], kind="stable")]
-    _, sizes = np.unique(network.component_of[by_component], return_counts=True)
-    at = atoms.at.copy()
-    at[by_component] = len(atoms.first_node_of) - 1 + np.repeat(np.arange(len(sizes)), sizes)
-    return Atoms(
-        at,
-        np.concatenate([atoms.first_node_of, atoms.first_node_of[-1] + np.cumsum(sizes)]),
-        np.concatenate([atoms.node, by_component.astype(np.int32)]),
-    )
-
-
 def cover(
     network: RoadNetwork,
-    atoms: Atoms,
+    levels: Levels,
     first_member_of: IntArray,
     place: Int32Array,
+    level_of: IntArray,
     *,
     max_nodes: int,
 ) -> tuple[IntArray, Int32Array]:
@@ -98,10 +25,12 @@ def cover(
 
     Parameters
     ----------
-    network, atoms
+    network, levels
         What regions are made of.
     first_member_of, place
-        Node of each member in compressed sparse rows; each must belong to an atom.
+        Node of each member in compressed sparse rows.
+    level_of
+        Level whose atoms each group's region is made of, shape (groups,).
     max_nodes
         A group that would need more nodes gets no region.
 
@@ -126,13 +55,38 @@ def cover(
     return _cover(
         network.first_arc_of,
         network.neighbour_of,
-        atoms.at,
-        atoms.first_node_of,
-        atoms.node,
+        levels.at,
+        levels.first_atom_of,
+        levels.first_node_of,
+        levels.node,
         first_member_of,
         place,
+        level_of,
         min(max_nodes, network.n_nodes),
     )
+
+
+def lower_to_fit(
+    network: RoadNetwork,
+    levels: Levels,
+    first_member_of: IntArray,
+    place: Int32Array,
+    level_of: IntArray,
+    *,
+    max_nodes: int,
+) -> IntArray:
+    """Return the levels, lowered where a region would need more nodes than `max_nodes`.
+
+    The parameters are those of `cover`. The lowest level may still not fit.
+    """
+    level_of = level_of.copy()
+    while (level_of > 0).any():
+        rows, _ = cover(network, levels, first_member_of, place, level_of, max_nodes=max_nodes)
+        too_large = (np.diff(rows) == 0) & (level_of > 0)
+        if not too_large.any():
+            break
+        level_of[too_large] -= 1
+    return level_of
 
 
 # Marks carry the number of the group that set them and are never cleared. The entries for node v
@@ -167,7 +121,8 @@ def _queue_atoms(
     marks: RecordArray,
     queue: Int32Array,
     g: int,
-    atoms: IntArray,
+    atoms: Int32Array,
+    first_atom: int,
     first_node_of: IntArray,
     node: Int32Array,
 ) -> tuple[int, int]:
@@ -179,7 +134,7 @@ def _queue_atoms(
         marks[a]["placed_by"] = g
         marks[a]["leader"] = a
         parts += 1
-        for i in range(first_node_of[a], first_node_of[a + 1]):
+        for i in range(first_node_of[first_atom + a], first_node_of[first_atom + a + 1]):
             v = node[i]
             mark = marks[v]
             if mark["seen_by"] == g:
@@ -257,14 +212,16 @@ def _connect(
 def _cover(
     first_arc_of: Int32Array,
     neighbour_of: Int32Array,
-    atom_at: IntArray,
+    atom_at: Int32Array,
+    first_atom_of: IntArray,
     first_node_of: IntArray,
     node: Int32Array,
     first_member_of: IntArray,
     place: Int32Array,
+    level_of: IntArray,
     max_nodes: int,
 ) -> tuple[IntArray, Int32Array]:
-    n_groups, n_nodes = len(first_member_of) - 1, len(atom_at)
+    n_groups, n_nodes = len(first_member_of) - 1, atom_at.shape[1]
     marks = np.empty(n_nodes, _MARK)
     for v in range(n_nodes):
         marks[v]["seen_by"] = _NONE
@@ -277,9 +234,10 @@ def _cover(
     for g in range(n_groups):
         members = place[first_member_of[g] : first_member_of[g + 1]]
         # Sorted, so that the paths do not depend on which member is in which atom.
-        atoms = atom_at[members]
+        level = level_of[g]
+        atoms = atom_at[level][members]
         sort_in_place(atoms)
-        n, parts = _queue_atoms(marks, queue, g, atoms, first_node_of, node)
+        n, parts = _queue_atoms(marks, queue, g, atoms, first_atom_of[level], first_node_of, node)
         first[g + 1] = first[g]
         if n > max_nodes:
             continue

@@ -1,6 +1,12 @@
 """Factory of the cloaking operator: from settings to the operator that they describe."""
 
 from anonymizer.algorithms.positions.adka import DensityRule
+from anonymizer.algorithms.positions.atoms import (
+    Atoms,
+    Levels,
+    cut_into_atoms,
+    cut_into_levels,
+)
 from anonymizer.algorithms.positions.cloaks import (
     BfsCloak,
     Cloak,
@@ -9,7 +15,7 @@ from anonymizer.algorithms.positions.cloaks import (
     SnapshotCloak,
 )
 from anonymizer.algorithms.positions.operator import CloakingOperator
-from anonymizer.algorithms.positions.regions import Atoms, cut_into_atoms
+from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.spanning_forest import road_metres, spanning_forest
 from anonymizer.algorithms.positions.verification import Transcripts
 from anonymizer.domain.network import RoadNetwork
@@ -24,10 +30,15 @@ def density_rule(settings: Settings) -> DensityRule:
 
 def cloaking_operator(settings: Settings, network: RoadNetwork) -> CloakingOperator:
     """Return the operator of the positions flow."""
+    pace = Pace(
+        ttl_s=settings.presence.ttl_s,
+        epoch_s=settings.session.epoch_s if settings.region.mode == "session" else 0.0,
+        follows=settings.presence.follow_intervals,
+    )
     return CloakingOperator(
         network,
-        _cloak(settings, network),
-        ttl_s=settings.presence.ttl_s,
+        _cloak(settings, network, pace),
+        pace=pace,
         k_floor=settings.adka.k_floor,
         transcripts=Transcripts() if settings.region.mode == "session" else None,
     )
@@ -43,29 +54,43 @@ def public_atoms(network: RoadNetwork, settings: Settings) -> Atoms:
     )
 
 
-def _cloak(settings: Settings, network: RoadNetwork) -> Cloak:
+def public_levels(network: RoadNetwork, settings: Settings) -> Levels:
+    """Return the atoms that regions are made of, which anybody can compute."""
+    region = settings.region
+    return cut_into_levels(
+        network,
+        spanning_forest(network),
+        min_nodes=region.min_nodes,
+        metres_at=road_metres(network),
+        min_metres=region.min_road_m,
+    )
+
+
+def _cloak(settings: Settings, network: RoadNetwork, pace: Pace) -> Cloak:
     rule, region = density_rule(settings), settings.region
     rotate_s = settings.pseudonym.rotate_s
     if region.mode == "bfs":
         return BfsCloak(rule, max_nodes=region.max_nodes, rotate_s=rotate_s)
     if region.mode == "snapshot":
         return SnapshotCloak(
+            network,
             spanning_forest(network),
+            public_levels(network, settings),
             rule,
-            min_nodes=region.min_nodes,
             max_nodes=region.max_nodes,
-            metres_at=road_metres(network),
-            min_metres=region.min_road_m,
             rotate_s=rotate_s,
             k_extra=region.k_extra,
+            place_devices=region.place_devices,
         )
     session = settings.session
     return SessionCloak(
         network,
-        public_atoms(network, settings),
+        public_levels(network, settings),
         rule=rule,
-        epochs=Epochs(session.epoch_s, session.cells, session.settle_s),
-        ttl_s=settings.presence.ttl_s,
+        epochs=Epochs(session.cells, session.settle_s),
+        pace=pace,
         max_nodes=region.max_nodes,
         k_extra=region.k_extra,
+        beat_s=session.beat_s,
+        place_devices=region.place_devices,
     )

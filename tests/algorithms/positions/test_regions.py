@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.positions.regions import Atoms, cover, cut_into_atoms
+from anonymizer.algorithms.positions.atoms import Atoms, cut_into_atoms, stack_levels
+from anonymizer.algorithms.positions.regions import cover
 from anonymizer.algorithms.positions.spanning_forest import road_metres, spanning_forest
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks import load_network
@@ -29,7 +30,15 @@ def regions(
 ) -> list[list[int]]:
     first_member_of = np.cumsum([0, *map(len, groups)], dtype=np.int64)
     place = np.array([v for group in groups for v in group], np.int32)
-    first, node = cover(network, atoms, first_member_of, place, max_nodes=max_nodes)
+    level = np.zeros(len(groups), np.int64)
+    first, node = cover(
+        network,
+        stack_levels([atoms], network),
+        first_member_of,
+        place,
+        level,
+        max_nodes=max_nodes,
+    )
     return [node[a:b].tolist() for a, b in pairwise(first.tolist())]
 
 

@@ -34,13 +34,22 @@ def delivery(
 
 
 def flow_settings(**tables: object) -> Settings:
-    """Return settings under which two devices hide each other, whatever the density."""
-    defaults: dict[str, object] = {
+    """Return settings under which two devices hide each other, whatever the density.
+
+    Groups publish whenever a member reports, and no time depends on how often devices report.
+    """
+    defaults: dict[str, dict[str, object]] = {
         "network": {"snap_limit_m": 30},
         "adka": {"density_steps": [], "k_values": [2]},
         "region": {"mode": "bfs"},
+        "presence": {"follow_intervals": False},
+        "session": {"beat_s": 0},
     }
-    return Settings.model_validate(defaults | tables)
+    merged = {
+        name: {**defaults.get(name, {}), **table} if isinstance(table, dict) else table
+        for name, table in tables.items()
+    }
+    return Settings.model_validate(defaults | merged)
 
 
 class Rig:

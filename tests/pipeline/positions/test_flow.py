@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.operator import CloakingOperator
+from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.pipeline.ports import Delivery
 from tests.algorithms.positions.releases import FixedCloak
 from tests.naive import Group
@@ -159,7 +160,9 @@ def test_an_output_that_is_given_up_counts_as_undelivered_whole() -> None:
 def test_a_broken_promise_is_counted_and_nothing_of_it_is_published() -> None:
     lie = FixedCloak([Group(2, [12], [0, 1]), Group(2, [0], [2])])
     rig = Rig()
-    rig.flow.core.operator = CloakingOperator(NETWORK, lie, ttl_s=100, k_floor=2)
+    rig.flow.core.operator = CloakingOperator(
+        NETWORK, lie, pace=Pace(ttl_s=100, epoch_s=0), k_floor=2
+    )
     messages = rig.publish(*(delivery(*row, NOW) for row in [("a", 12), ("b", 12), ("c", 0)]))
     assert [message["region"] for message in messages] == [[12]]
     assert rig.outcomes() == {"PUBLISHED": 2, "SUPPRESSED__UNVERIFIED": 1}

@@ -30,6 +30,15 @@ class Cloak(Protocol):
             Unix seconds at which the tick closes.
         """
 
+    def last_seen(self, slot: Int32Array, node: Int32Array) -> None:
+        """Take note of devices that left the graph in this tick, before `cloak`.
+
+        Parameters
+        ----------
+        slot, node
+            Distinct devices, and the newest node at which each was on its way out, shape (n,).
+        """
+
     @property
     def reciprocal(self) -> bool:
         """Whether all members of a group publish its region, and so hide each other."""
@@ -64,6 +73,9 @@ class MemorylessCloak:
     def n_waiting(self, density: DensityMap) -> int:  # noqa: ARG002  the protocol's
         """Return 0: no device waits."""
         return 0
+
+    def last_seen(self, slot: Int32Array, node: Int32Array) -> None:
+        """Do nothing: a device that has left the graph is in no group."""
 
     def retire(self, slot: Int32Array) -> None:
         """Do nothing: no group lasts beyond its tick."""

@@ -7,8 +7,18 @@ ticks: one that covers all members. A member that falls silent remains covered a
 assigned at random: even an adversary who knows every position is left with a posterior of
 1/|group|.
 
+That hides who bears a pseudonym. Three rules hide where somebody is:
+
+- A member is published as a *place*, an atom of the network that several devices share. Each group
+  uses the smallest atoms in which its members have enough company when it is formed, and keeps
+  their size until it ends. Regions made of smaller atoms would be a map of occupied atoms.
+- A group publishes on a beat of its own, whether its members report or not. The time of a release
+  therefore does not tell when a member reported, and few releases leave few traces of a drive.
+- A group covers what its members reported last, and nothing else depends on who reported.
+
 Epochs are not aligned: the network is divided into cells with phases of their own, and a group
-ends with the epoch of the cell that contained most of its members.
+ends with the epoch of the cell that contained most of its members. Cells in which too few devices
+are present belong to the cell beside them.
 """
 
 from dataclasses import dataclass
@@ -16,9 +26,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
+from anonymizer.algorithms.positions.atoms import Levels, lowest_shared_level
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.device_partition import partition
-from anonymizer.algorithms.positions.regions import Atoms, cover, with_small_components
+from anonymizer.algorithms.positions.pace import Pace
+from anonymizer.algorithms.positions.regions import cover, lower_to_fit
 from anonymizer.algorithms.positions.spanning_forest import compact_parts, planar_coordinates
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
@@ -27,6 +39,8 @@ from anonymizer.domain.release import Cloaked, Release, starts_of
 
 _UNGROUPED = -1
 _NOWHERE = -1
+_GROUPS_PER_CELL = 4
+"""A cell has an epoch of its own if so many of the largest groups could be formed in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +49,6 @@ class Epochs:
 
     Attributes
     ----------
-    length_s
-        Longest lifetime of a group.
     n_cells
         Number of cells with phases of their own, a power of two; 1: all groups end together.
     settle_s
@@ -44,24 +56,53 @@ class Epochs:
         of only the first few devices.
     """
 
-    length_s: float = 60.0
     n_cells: int = 8
     settle_s: float = 5.0
 
-    def ends(self, now: float) -> FloatArray:
+    def ends(self, now: float, length_s: float) -> FloatArray:
         """Return the next end of each cell's epoch after `now`, unix seconds, shape (cells,)."""
         phase = np.arange(self.n_cells) / self.n_cells
-        ends = (np.floor(now / self.length_s - phase) + 1 + phase) * self.length_s
+        ends = (np.floor(now / length_s - phase) + 1 + phase) * length_s
         # Because of rounding, an end that has just come can be computed as the next one.
-        return np.where(ends > now, ends, ends + self.length_s)
+        return np.where(ends > now, ends, ends + length_s)
 
-    def over(self, ends_at: FloatArray, now: float) -> BoolArray:
+    def over(self, ends_at: FloatArray, now: float, length_s: float) -> BoolArray:
         """Return which ends have come, same shape.
 
-        An end further ahead than an epoch is long was set before the clock was put back, and
-        counts as come.
+        An end further ahead than an epoch is long was set before the clock was put back or the
+        epoch became shorter, and counts as come.
         """
-        return (ends_at <= now) | (ends_at > now + max(self.length_s, self.settle_s))
+        return (ends_at <= now) | (ends_at > now + max(length_s, self.settle_s))
+
+    def cells(self, n_in: IntArray, least: int) -> IntArray:
+        """Return the cell whose epoch each cell follows, shape (cells,).
+
+        Parameters
+        ----------
+        n_in
+            Devices present in each cell. Cells 2i and 2i + 1 are halves of one area, and so on.
+        least
+            A half with fewer devices follows the other half.
+        """
+        follows = np.arange(self.n_cells)
+        areas = [(0, self.n_cells)]
+        while areas:
+            start, end = areas.pop()
+            if end - start == 1:
+                continue
+            middle = (start + end) // 2
+            left, right = int(n_in[start:middle].sum()), int(n_in[middle:end].sum())
+            if min(left, right) >= least:
+                areas += [(start, middle), (middle, end)]
+            elif left < right:
+                areas.append((middle, end))
+                follows[start:middle] = middle
+            else:
+                areas.append((start, middle))
+                follows[middle:end] = start
+        while (follows != follows[follows]).any():
+            follows = follows[follows]
+        return follows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +111,8 @@ class _Groups:
 
     k: Int32Array
     ends_at: FloatArray
+    due_at: FloatArray
+    level: IntArray
     serial: IntArray
     first_member_of: IntArray
     member: Int32Array
@@ -79,6 +122,8 @@ class _Groups:
         return _Groups(
             self.k[chosen],
             self.ends_at[chosen],
+            self.due_at[chosen],
+            self.level[chosen],
             self.serial[chosen],
             starts_of(sizes[chosen]),
             self.member[np.repeat(chosen, sizes)],
@@ -89,6 +134,8 @@ class _Groups:
         return _Groups(
             np.concatenate([self.k, other.k]),
             np.concatenate([self.ends_at, other.ends_at]),
+            np.concatenate([self.due_at, other.due_at]),
+            np.concatenate([self.level, other.level]),
             np.concatenate([self.serial, other.serial]),
             starts_of(sizes),
             np.concatenate([self.member, other.member]),
@@ -98,6 +145,8 @@ class _Groups:
 _NO_GROUPS = _Groups(
     np.zeros(0, np.int32),
     np.zeros(0),
+    np.zeros(0),
+    np.zeros(0, np.int64),
     np.zeros(0, np.int64),
     np.zeros(1, np.int64),
     np.zeros(0, np.int32),
@@ -109,20 +158,25 @@ class SessionCloak:
 
     Parameters
     ----------
-    network, atoms
-        What regions are made of.
+    network, levels
+        What regions are made of: atoms of several sizes, from small to large.
     rule
         Smallest number of devices in a group, by density.
     epochs
         When groups end.
-    ttl_s
-        A device that is silent for longer is absent. A device joins a group only if it will
-        still be present when the group ends, even if it falls silent now. Otherwise an adversary
-        who assumes that every pseudonym belongs to a present device could rule it out.
+    pace
+        How long groups live, and how long devices count as present. A device joins a group only
+        if it will still be present when the group ends, even if it falls silent now. Otherwise an
+        adversary who assumes that every pseudonym belongs to a present device could rule it out.
     max_nodes
         A group whose region would need more nodes is suppressed and ends for all its members.
     k_extra
         Members beyond k, to allow for devices that the adversary controls.
+    beat_s
+        How often a group publishes. 0: at every tick in which a member reports.
+    place_devices
+        How many devices share the atom of a member when its group is formed, the member included,
+        on average over the group. 1: all regions are made of the smallest atoms.
 
     Notes
     -----
@@ -135,20 +189,24 @@ class SessionCloak:
     def __init__(
         self,
         network: RoadNetwork,
-        atoms: Atoms,
+        levels: Levels,
         *,
         rule: DensityRule,
         epochs: Epochs,
-        ttl_s: float,
+        pace: Pace,
         max_nodes: int,
         k_extra: int = 0,
+        beat_s: float = 0.0,
+        place_devices: float = 1.0,
     ) -> None:
         self._network = network
-        self._atoms = with_small_components(atoms, network)
-        self._is_large = atoms.at >= 0
+        self._levels = levels
+        self._is_large = levels.is_large
+        self._beat_s = beat_s
+        self._place_devices = place_devices
         self._rule = rule
         self._epochs = epochs
-        self._ttl_s = ttl_s
+        self._pace = pace
         self._max_nodes = max_nodes
         self._k_extra = k_extra
         self._cell_of = compact_parts(network, epochs.n_cells)
@@ -177,6 +235,12 @@ class SessionCloak:
         kept = self.kept(len(density.node_of))
         return int((self._can_join(density) & ~kept).sum())
 
+    def last_seen(self, slot: Int32Array, node: Int32Array) -> None:
+        """Cover members that have left the graph where they were seen last."""
+        if len(slot):
+            self._make_room(int(slot.max()) + 1)
+            self._place_of[slot] = node
+
     def set_rule(self, rule: DensityRule, *, k_extra: int) -> None:
         """Use this rule for groups formed from now on."""
         self._rule = rule
@@ -192,18 +256,19 @@ class SessionCloak:
             self._cell_ends_at = np.full(self._epochs.n_cells, begin_at, np.float64)
         n_old = self._end_and_form(density, now)
 
-        reported = np.zeros(len(self._groups.k), bool)
         group_of = self._group_of[slot]
-        reported[group_of[group_of != _UNGROUPED]] = True
-        reported[n_old:] = True
-        release = self._cover(reported)
+        due = self._due(group_of, n_old, now)
+        release = self._cover(due)
         whole = np.diff(release.first_node_of) > 0
-        published = np.zeros(len(reported) + 1, bool)  # the last entry stands for _UNGROUPED
-        published[np.flatnonzero(reported)[whole]] = True
+        published = np.zeros(len(due) + 1, bool)  # the last entry stands for _UNGROUPED
+        published[np.flatnonzero(due)[whole]] = True
+        due = np.append(due, True)
         grouped = group_of != _UNGROUPED
         outcome[~grouped & ~self._can_join(density)[slot]] = Outcome.SUPPRESSED__REGION_TOO_SMALL
         outcome[grouped & published[group_of]] = Outcome.PUBLISHED
-        outcome[grouped & ~published[group_of]] = Outcome.SUPPRESSED__REGION_TOO_LARGE
+        outcome[grouped & due[group_of] & ~published[group_of]] = (
+            Outcome.SUPPRESSED__REGION_TOO_LARGE
+        )
         if not whole.all():
             self.retire(release.only(~whole).member)
             release = release.only(whole)
@@ -216,32 +281,65 @@ class SessionCloak:
         doomed[group_of[group_of != _UNGROUPED]] = True
         self._keep(~doomed)
 
+    def _due(self, group_of: IntArray, n_old: int, now: float) -> BoolArray:
+        """Return which groups publish now, and set when they publish next."""
+        due = np.zeros(len(self._groups.k), bool)
+        if self._beat_s > 0:
+            due |= self._groups.due_at <= now
+            due |= self._groups.due_at > now + self._beat_s  # the clock was put back
+            beats = np.floor((now - self._groups.due_at[due]) / self._beat_s) + 1
+            self._groups.due_at[due] += beats * self._beat_s
+        else:
+            due[group_of[group_of != _UNGROUPED]] = True
+        due[n_old:] = True
+        return due
+
     def _end_and_form(self, density: DensityMap, now: float) -> int:
         """End the groups whose epoch is over and form new ones; return how many live on."""
-        ended = self._epochs.over(self._groups.ends_at, now)
+        length_s = self._pace.epoch_s
+        ended = self._epochs.over(self._groups.ends_at, now, length_s)
         just_ended = self._groups.only(ended).member
         if ended.any():
             self._keep(~ended)
         n_old = len(self._groups.k)
         if self._cell_ends_at is None:
             return n_old
-        due = self._epochs.over(self._cell_ends_at, now)
+        due = self._epochs.over(self._cell_ends_at, now, length_s)
         if due.any():
-            self._cell_ends_at[due] = self._epochs.ends(now)[due]
+            self._cell_ends_at[due] = self._epochs.ends(now, length_s)[due]
+            cell_of = self._cells(density)[self._cell_of]
             # Devices that wait in a cell whose epoch begins, and members of groups that just ended.
-            joining = due[self._cell_of[density.node_of]]
+            joining = due[cell_of[density.node_of]]
             joining[just_ended] = True
             joining &= self._can_join(density) & (self._group_of == _UNGROUPED)
-            joining &= density.version_of >= now + self._epochs.length_s - self._ttl_s
-            self._form(density, np.flatnonzero(joining).astype(np.int32), self._cell_ends_at)
+            joining &= density.version_of >= now + length_s - self._pace.ttl_s
+            slot = np.flatnonzero(joining).astype(np.int32)
+            self._form(density, slot, cell_of, self._cell_ends_at, now)
         return n_old
+
+    def _cells(self, density: DensityMap) -> IntArray:
+        """Return the cell whose epoch each cell follows, by the devices present in each."""
+        present = density.node_of[density.node_of >= 0]
+        n_in = np.bincount(self._cell_of[present], minlength=self._epochs.n_cells)
+        least = _GROUPS_PER_CELL * (max(self._rule.values) + self._k_extra)
+        return self._epochs.cells(n_in, least)
 
     def _can_join(self, density: DensityMap) -> BoolArray:
         """Return which slots are in a component that is large enough for a group."""
         return (density.node_of >= 0) & self._is_large[density.node_of]
 
-    def _form(self, density: DensityMap, slot: Int32Array, cell_ends_at: FloatArray) -> None:
-        """Partition devices into the smallest groups that satisfy all demands."""
+    def _form(
+        self,
+        density: DensityMap,
+        slot: Int32Array,
+        cell_of: IntArray,
+        cell_ends_at: FloatArray,
+        now: float,
+    ) -> None:
+        """Partition devices into the smallest groups that satisfy all demands.
+
+        `cell_of` is the cell whose epoch each node follows, shape (nodes,).
+        """
         node = density.node_of[slot]
         k = self._rule.k_for(density.n_near[node])
         member, first = partition(
@@ -249,14 +347,14 @@ class SessionCloak:
         )
         sizes = np.diff(first)
         k_of_group = np.maximum.reduceat(k[member], first[:-1])
-        n_cells = len(cell_ends_at)
-        group_and_cell = (
-            np.repeat(np.arange(len(sizes)), sizes) * n_cells + self._cell_of[node[member]]
-        )
+        n_cells = self._epochs.n_cells
+        group_and_cell = np.repeat(np.arange(len(sizes)), sizes) * n_cells + cell_of[node[member]]
         n_in_cell = np.bincount(group_and_cell, minlength=len(sizes) * n_cells).reshape(-1, n_cells)
         new = _Groups(
             k_of_group,
             cell_ends_at[n_in_cell.argmax(axis=1)],
+            np.full(len(sizes), now),
+            self._levels_for(density, node[member], first),
             self._next_serial + np.arange(len(sizes)),
             first,
             slot[member],
@@ -264,6 +362,26 @@ class SessionCloak:
         self._next_serial += len(sizes)
         self._groups = self._groups.joined(new.only(sizes >= k_of_group + self._k_extra))
         self._index()
+
+    def _levels_for(self, density: DensityMap, place: Int32Array, first: IntArray) -> IntArray:
+        """Return the level of the atoms of each new group.
+
+        It is the lowest one at which the members share their atoms with as many devices as
+        `place_devices` requires. It is lower if the region would fill more than half of the cap:
+        members move on, and a group above the cap ends.
+        """
+        present = density.node_of[density.node_of >= 0]
+        level = lowest_shared_level(
+            self._levels, present, first, place, place_devices=self._place_devices
+        )
+        return lower_to_fit(
+            self._network,
+            self._levels,
+            first,
+            place,
+            level,
+            max_nodes=max(1, self._max_nodes // 2),
+        )
 
     def _keep(self, chosen: BoolArray) -> None:
         self._group_of[self._groups.member] = _UNGROUPED
@@ -281,9 +399,10 @@ class SessionCloak:
         groups = self._groups.only(chosen)
         first_node_of, node = cover(
             self._network,
-            self._atoms,
+            self._levels,
             groups.first_member_of,
             self._place_of[groups.member],
+            groups.level,
             max_nodes=self._max_nodes,
         )
         return Release(

@@ -3,6 +3,9 @@
 Groups depend on where all devices are, never on which of them report. When one member reports,
 the whole group publishes: a message for that member only would distinguish it from the others.
 
+The walk that forms a group ends at its outermost devices, so the nodes that it visited would tell
+where these are. The region therefore consists of atoms that several devices share, as in `session`.
+
 Not promised: that the same devices share a region at the next tick. The linked regions of one
 pseudonym can be intersected.
 
@@ -15,17 +18,18 @@ References
 import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
+from anonymizer.algorithms.positions.atoms import Levels, lowest_shared_level
 from anonymizer.algorithms.positions.cloaks.protocol import MemorylessCloak
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.grouping import (
     TOO_FEW,
-    TOO_LARGE,
-    TOO_SMALL,
     Groups,
     form_groups,
 )
+from anonymizer.algorithms.positions.regions import cover, lower_to_fit
 from anonymizer.algorithms.positions.spanning_forest import SpanningForest
-from anonymizer.domain.arrays import FloatArray, Int32Array
+from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import Cloaked, Release, starts_of
 
@@ -35,40 +39,40 @@ class SnapshotCloak(MemorylessCloak):
 
     Parameters
     ----------
-    forest
-        Spanning forest of the network.
+    network, forest, levels
+        The network, its spanning forest, and the atoms that regions are made of.
     rule
         k by density; a group satisfies the largest k that its members demand.
-    min_nodes, max_nodes
-        Bounds on the nodes of a region.
-    metres_at, min_metres
-        Road metres that each node stands for, and the fewest that a region covers.
+    max_nodes
+        A group whose region would need more nodes is suppressed.
     rotate_s
         Lifetime of a pseudonym.
     k_extra
         Members beyond k, to allow for devices that the adversary controls.
+    place_devices
+        How many devices share the atom of a member, see `lowest_shared_level`.
     """
 
     reciprocal = True
 
     def __init__(
         self,
+        network: RoadNetwork,
         forest: SpanningForest,
+        levels: Levels,
         rule: DensityRule,
         *,
-        min_nodes: int,
         max_nodes: int,
-        metres_at: FloatArray,
-        min_metres: float,
         rotate_s: float,
         k_extra: int,
+        place_devices: float,
     ) -> None:
+        self._network = network
         self._forest = forest
+        self._levels = levels
         self._rule = rule
-        self._min_nodes = min_nodes
         self._max_nodes = max_nodes
-        self._metres_at = metres_at
-        self._min_metres = min_metres
+        self._place_devices = place_devices
         self._rotate_s = rotate_s
         self._k_extra = k_extra
 
@@ -83,31 +87,50 @@ class SnapshotCloak(MemorylessCloak):
             self._forest,
             density.n_at,
             self._rule.k_for(density.n_near) + np.int32(self._k_extra),
-            min_nodes=self._min_nodes,
+            min_nodes=1,
             max_nodes=self._max_nodes,
-            metres_at=self._metres_at,
-            min_metres=self._min_metres,
         )
-        group_of = groups.group_at[density.node_of[slot]]
-        outcome = np.full(len(slot), Outcome.PUBLISHED, np.uint8)
+        release = self._release(groups, density, now)
+        is_large = self._levels.is_large
+        good = np.diff(release.first_node_of) > 0
+        node = density.node_of[slot]
+        group_of = groups.group_at[node]
+        grouped = group_of >= 0
+        outcome = np.full(len(slot), Outcome.SUPPRESSED__REGION_TOO_LARGE, np.uint8)
+        outcome[grouped] = np.where(
+            good[group_of[grouped]], Outcome.PUBLISHED, Outcome.SUPPRESSED__REGION_TOO_LARGE
+        )
+        outcome[grouped & ~is_large[node]] = Outcome.SUPPRESSED__REGION_TOO_SMALL
         outcome[group_of == TOO_FEW] = Outcome.SUPPRESSED__TOO_FEW_DEVICES
-        outcome[group_of == TOO_SMALL] = Outcome.SUPPRESSED__REGION_TOO_SMALL
-        outcome[group_of == TOO_LARGE] = Outcome.SUPPRESSED__REGION_TOO_LARGE
-        reported = np.zeros(len(groups.k), bool)
-        reported[group_of[group_of >= 0]] = True
-        return Cloaked(self._release(groups, density, now).only(reported), outcome)
+        # A group is within one component.
+        good &= is_large[density.node_of[release.member[release.first_member_of[:-1]]]]
+        reported = np.zeros(len(good), bool)
+        reported[group_of[grouped]] = True
+        return Cloaked(release.only(reported & good), outcome)
 
     def _release(self, groups: Groups, density: DensityMap, now: float) -> Release:
-        """Return all groups with their members."""
+        """Return all groups with their members; a region above the cap is empty."""
         present = np.flatnonzero(density.node_of >= 0).astype(np.int32)
         group_of = groups.group_at[density.node_of[present]]
         present, group_of = present[group_of >= 0], group_of[group_of >= 0]
-        sizes = np.bincount(group_of, minlength=len(groups.k))
+        first_member_of = starts_of(np.bincount(group_of, minlength=len(groups.k)))
+        member = present[np.argsort(group_of, kind="stable")]
+        place = density.node_of[member]
+        level = lowest_shared_level(
+            self._levels,
+            density.node_of[density.node_of >= 0],
+            first_member_of,
+            place,
+            place_devices=self._place_devices,
+        )
+        made_of = (self._network, self._levels, first_member_of, place)
+        level = lower_to_fit(*made_of, level, max_nodes=self._max_nodes)
+        first_node_of, node = cover(*made_of, level, max_nodes=self._max_nodes)
         return Release(
             k=(groups.k - self._k_extra).astype(np.int32),
-            first_node_of=groups.first_node_of,
-            node=groups.node,
-            first_member_of=starts_of(sizes),
-            member=present[np.argsort(group_of, kind="stable")],
+            first_node_of=first_node_of,
+            node=node,
+            first_member_of=first_member_of,
+            member=member,
             version=np.full(len(present), int(now // self._rotate_s)),
         )

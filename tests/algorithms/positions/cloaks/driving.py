@@ -8,14 +8,17 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
+from anonymizer.algorithms.positions.atoms import cut_into_levels
 from anonymizer.algorithms.positions.cloaks import Cloak, Epochs, SessionCloak, SnapshotCloak
 from anonymizer.algorithms.positions.operator import CloakingOperator, TickResult
-from anonymizer.algorithms.positions.regions import cut_into_atoms
-from anonymizer.algorithms.positions.spanning_forest import road_metres, spanning_forest
+from anonymizer.algorithms.positions.pace import Pace
+from anonymizer.algorithms.positions.spanning_forest import spanning_forest
 from anonymizer.algorithms.positions.verification import Transcripts
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 
+SIZES = (1, 2, 4)
+"""Sizes of the atoms at each level, in multiples of the smallest."""
 TWO = DensityRule(steps=(), values=(2,))
 Where = Mapping[int, int]
 """Node that each reporting device reports; -1: off the graph."""
@@ -40,21 +43,24 @@ def session_cloak(
     network: RoadNetwork,
     *,
     rule: DensityRule = TWO,
-    epochs: Epochs = Epochs(60, 1, 0),  # noqa: B008  frozen
+    epochs: Epochs = Epochs(1, 0),  # noqa: B008  frozen
     min_nodes: int = 1,
     max_nodes: int = 1000,
-    ttl_s: float = 120,
+    pace: Pace | None = None,
     k_extra: int = 0,
+    beat_s: float = 0.0,
+    place_devices: float = 1.0,
 ) -> SessionCloak:
-    atoms = cut_into_atoms(spanning_forest(network), min_nodes=min_nodes)
     return SessionCloak(
         network,
-        atoms,
+        cut_into_levels(network, spanning_forest(network), min_nodes=min_nodes, sizes=SIZES),
         rule=rule,
         epochs=epochs,
-        ttl_s=ttl_s,
+        pace=pace or Pace(ttl_s=120.0, epoch_s=60.0),
         max_nodes=max_nodes,
         k_extra=k_extra,
+        beat_s=beat_s,
+        place_devices=place_devices,
     )
 
 
@@ -65,16 +71,18 @@ def snapshot_cloak(
     min_nodes: int = 1,
     max_nodes: int = 1000,
     k_extra: int = 0,
+    place_devices: float = 1.0,
 ) -> SnapshotCloak:
+    forest = spanning_forest(network)
     return SnapshotCloak(
-        spanning_forest(network),
+        network,
+        forest,
+        cut_into_levels(network, forest, min_nodes=min_nodes, sizes=SIZES),
         rule,
-        min_nodes=min_nodes,
         max_nodes=max_nodes,
-        metres_at=road_metres(network),
-        min_metres=0,
         rotate_s=300,
         k_extra=k_extra,
+        place_devices=place_devices,
     )
 
 
@@ -87,7 +95,11 @@ class Drive:
         transcripts = Transcripts() if isinstance(cloak, SessionCloak) else None
         self.cloak = cloak
         self.operator = CloakingOperator(
-            network, cloak, ttl_s=ttl_s, k_floor=k_floor, transcripts=transcripts
+            network,
+            cloak,
+            pace=Pace(ttl_s=ttl_s, epoch_s=0.0),
+            k_floor=k_floor,
+            transcripts=transcripts,
         )
         self.released: list[Shared] = []
         self.last: TickResult

@@ -10,8 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.adka import DensityRule
+from anonymizer.algorithms.positions.atoms import Atoms, cut_into_atoms
 from anonymizer.algorithms.positions.cloaks import Epochs
+from anonymizer.algorithms.positions.pace import Pace
+from anonymizer.algorithms.positions.spanning_forest import spanning_forest
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
 from anonymizer.pipeline.devices import DeviceTable
 from tests.algorithms.positions.cloaks.driving import (
@@ -43,9 +47,9 @@ class Days:
         cloak = session_cloak(
             network,
             rule=RULE,
-            epochs=Epochs(LENGTH_S, n_cells, SETTLE_S),
+            epochs=Epochs(n_cells, SETTLE_S),
             min_nodes=self.min_nodes,
-            ttl_s=30,
+            pace=Pace(ttl_s=30, epoch_s=LENGTH_S),
         )
         self.drive = Drive(network, cloak, ttl_s=30)
         self.reports: list[Where] = []
@@ -81,7 +85,7 @@ class Days:
 
 @pytest.fixture(
     scope="module",
-    params=[(WIDE, 60, 4), (CITY, 200, 1), (CITY, 200, 4)],
+    params=[(WIDE, 150, 4), (CITY, 200, 1), (CITY, 200, 4)],
     ids=["grid", "city at once", "city in cells"],
 )
 def days(request: pytest.FixtureRequest) -> Days:
@@ -166,8 +170,8 @@ def test_every_group_is_as_large_as_the_k_of_its_sparsest_member(days: Days) -> 
 
 
 def test_equal_inputs_give_equal_releases_whatever_the_order() -> None:
-    epochs = Epochs(LENGTH_S, 4, SETTLE_S)
-    one, other = (Drive(CITY, session_cloak(CITY, epochs=epochs)) for _ in range(2))
+    epochs, pace = Epochs(4, SETTLE_S), Pace(ttl_s=120, epoch_s=LENGTH_S)
+    one, other = (Drive(CITY, session_cloak(CITY, epochs=epochs, pace=pace)) for _ in range(2))
     for now, where in enumerate(islice(traffic(CITY, 100, seed=3, says=0.5), 45)):
         backwards = dict(reversed(list(where.items())))
         assert one.tick(where, now=now) == other.tick(backwards, now=now)
@@ -192,7 +196,11 @@ def test_the_same_group_results_whichever_member_reports() -> None:
 
 def a_pair(*, ttl_s: float = 100, max_nodes: int = 1000) -> Drive:
     """Return a drive in which devices 0 and 1 share a group from second 0, until second 60."""
-    drive = Drive(GRID, session_cloak(GRID, ttl_s=100, max_nodes=max_nodes), ttl_s=ttl_s)
+    drive = Drive(
+        GRID,
+        session_cloak(GRID, pace=Pace(ttl_s=100, epoch_s=60), max_nodes=max_nodes),
+        ttl_s=ttl_s,
+    )
     [born] = drive.tick({0: 12, 1: 13}, now=0)
     assert (born.members, born.region) == ((0, 1), (12, 13))
     return drive
@@ -272,7 +280,7 @@ def test_newcomers_wait_for_the_next_epoch() -> None:
 
 def test_members_of_a_group_that_ends_join_a_new_one_wherever_they_are() -> None:
     road = load_network("grid:1x8")
-    drive = Drive(road, session_cloak(road, epochs=Epochs(60, 2, 0)))
+    drive = Drive(road, session_cloak(road, epochs=Epochs(2, 0)))
     # They move from the cell whose epochs begin on the minute to the one half a minute later.
     drive.tick({0: 1, 1: 2}, now=0)
     drive.tick({0: 5, 1: 6}, now=59)
@@ -330,7 +338,7 @@ def test_no_pseudonym_is_used_again_after_a_restart() -> None:
     def names(secret: bytes) -> set[str]:
         devices = DeviceTable(secret=secret, max_devices=100)
         slots = [devices.slot(f"device {i}") for i in range(50)]
-        drive = Drive(CITY, session_cloak(CITY, epochs=Epochs(10, 1, 0)))
+        drive = Drive(CITY, session_cloak(CITY, pace=Pace(ttl_s=120, epoch_s=10)))
         named: set[str] = set()
         for now in range(25):
             for group in drive.tick({slot: slot * 3 for slot in slots}, now=now):
@@ -343,7 +351,7 @@ def test_no_pseudonym_is_used_again_after_a_restart() -> None:
 
 
 def test_the_first_groups_are_formed_after_the_first_devices_had_time_to_report() -> None:
-    drive = Drive(GRID, session_cloak(GRID, epochs=Epochs(60, 1, 5)))
+    drive = Drive(GRID, session_cloak(GRID, epochs=Epochs(1, 5)))
     assert drive.tick({}, now=0.0) == [], "kernels are warmed long before"
     start = 1_800_000_030.0
     assert drive.tick({0: 12, 1: 12}, now=start) == []
@@ -375,13 +383,176 @@ def test_putting_the_clock_back_does_not_prolong_a_group() -> None:
 def test_an_epoch_ends_after_now_and_within_its_length(
     now: float, length_s: float, n_cells: int
 ) -> None:
-    epochs = Epochs(length_s, n_cells, 0)
-    ends = epochs.ends(now)
+    epochs = Epochs(n_cells, 0)
+    ends = epochs.ends(now, length_s)
     slack = 1e-6
     assert ((ends > now) & (ends <= now + length_s + slack)).all()
-    assert not epochs.over(ends, now).any() or (ends > now + length_s).any()
-    assert epochs.over(ends, ends.max()).all()
+    assert not epochs.over(ends, now, length_s).any() or (ends > now + length_s).any()
+    assert epochs.over(ends, ends.max(), length_s).all()
     # An end that has come is followed by one an epoch later, not by itself.
     for end in ends.tolist():
-        assert (epochs.ends(end) > end).all()
-        assert np.isclose(epochs.ends(end), end + length_s, atol=slack).any()
+        assert (epochs.ends(end, length_s) > end).all()
+        assert np.isclose(epochs.ends(end, length_s), end + length_s, atol=slack).any()
+
+
+# Places: how large the atoms of a group are.
+
+
+def naive_level(levels: Sequence[Atoms], everybody: list[int], members: list[int]) -> int:
+    """Return the first level at which members share their atoms with enough devices."""
+    for level, atoms in enumerate(levels):
+        company = [sum(atoms.at[w] == atoms.at[v] for w in everybody) for v in members]
+        if np.mean(company) >= SHARED:
+            return level
+    return len(levels) - 1
+
+
+SHARED = 1.9
+
+
+@pytest.mark.parametrize("n_devices", [12, 40, 200])
+def test_a_group_is_covered_by_the_smallest_atoms_that_enough_devices_share(n_devices: int) -> None:
+    rng = np.random.default_rng(n_devices)
+    where = {d: int(v) for d, v in enumerate(rng.integers(CITY.n_nodes, size=n_devices))}
+    forest = spanning_forest(CITY)
+    levels = [cut_into_atoms(forest, min_nodes=times * 4) for times in (1, 2, 4)]
+    cloak = session_cloak(CITY, rule=RULE, min_nodes=4, place_devices=SHARED)
+    groups = Drive(CITY, cloak).tick(where, now=0)
+    assert groups
+    used = set()
+    for group in groups:
+        members = [where[m] for m in group.members]
+        level = naive_level(levels, list(where.values()), members)
+        used.add(level)
+        atoms = levels[level]
+        for v in members:
+            a = atoms.at[v]
+            whole = atoms.node[atoms.first_node_of[a] : atoms.first_node_of[a + 1]]
+            assert set(whole.tolist()) <= set(group.region)
+    assert used != {0} or n_devices > 100
+
+
+def test_sparse_groups_have_larger_places_than_dense_ones() -> None:
+    def nodes_per_member(n_devices: int) -> float:
+        rng = np.random.default_rng(5)
+        where = {d: int(v) for d, v in enumerate(rng.integers(CITY.n_nodes, size=n_devices))}
+        cloak = session_cloak(CITY, min_nodes=4, place_devices=SHARED)
+        groups = Drive(CITY, cloak).tick(where, now=0)
+        return float(np.mean([len(group.region) / len(group.members) for group in groups]))
+
+    assert nodes_per_member(12) > 2 * nodes_per_member(400)
+
+
+def test_places_keep_their_size_until_the_group_ends() -> None:
+    cloak = session_cloak(WIDE, min_nodes=4, place_devices=SHARED)
+    drive = Drive(WIDE, cloak)
+    [alone] = drive.tick({0: 0, 1: 143}, now=0)
+    [crowded] = drive.tick({0: 0, 1: 143, **dict.fromkeys(range(2, 40), 0)}, now=1)
+    assert crowded.region == alone.region
+
+
+def test_places_are_smaller_where_the_region_would_fill_more_than_half_of_the_cap() -> None:
+    def region(max_nodes: int) -> int:
+        cloak = session_cloak(WIDE, min_nodes=4, place_devices=SHARED, max_nodes=max_nodes)
+        [group] = Drive(WIDE, cloak).tick({0: 0, 1: 8}, now=0)
+        return len(group.region)
+
+    assert region(40) <= 20 < region(1000)
+
+
+# The beat: when a group publishes.
+
+
+def beating(says: float, *, beat_s: float = 6.0) -> Drive:
+    """Return a drive over 100 seconds whose groups have a beat."""
+    cloak = session_cloak(
+        CITY,
+        rule=RULE,
+        epochs=Epochs(4, SETTLE_S),
+        pace=Pace(ttl_s=40, epoch_s=LENGTH_S),
+        beat_s=beat_s,
+    )
+    drive = Drive(CITY, cloak, ttl_s=40)
+    last: dict[int, int] = {}
+    for now, where in enumerate(islice(traffic(CITY, 200, seed=9, says=says), 100)):
+        groups = drive.tick(where, now=now)
+        last |= {d: v for d, v in where.items() if v >= 0}
+        members = {m for group in groups for m in group.members}
+        for group in groups:
+            assert {last[m] for m in group.members} <= set(group.region)
+        for device, outcome in zip(where, drive.outcomes, strict=True):
+            if outcome != "SUPPRESSED__OFF_GRAPH":
+                assert outcome == ("PUBLISHED" if device in members else "HELD")
+    return drive
+
+
+@pytest.mark.parametrize("says", [1.0, 0.3])
+def test_a_group_publishes_on_its_beat_whether_its_members_report_or_not(says: float) -> None:
+    lives: defaultdict[Life, list[float]] = defaultdict(list)
+    for shared in beating(says).released:
+        for life in shared.lives:
+            lives[life].append(shared.now)
+    assert len(lives) > 200
+    for times in lives.values():
+        assert np.diff(times).tolist() == [6.0] * (len(times) - 1)
+    assert {len(times) for times in lives.values()} >= {3, 4}
+
+
+def test_a_beat_that_a_late_tick_missed_is_made_up_once() -> None:
+    drive = Drive(GRID, session_cloak(GRID, beat_s=10))
+    drive.tick({0: 12, 1: 13}, now=0)
+    published = [now for now in (9, 10, 11, 35, 36, 40, 41) if drive.tick({0: 12}, now=now)]
+    assert published == [10, 35, 40]
+
+
+def test_putting_the_clock_back_does_not_silence_a_beat() -> None:
+    drive = Drive(GRID, session_cloak(GRID, pace=Pace(ttl_s=9000, epoch_s=2000), beat_s=10))
+    start = 1000.0
+    drive.tick({}, now=start)
+    drive.tick({0: 12, 1: 13}, now=start)
+    assert drive.tick({}, now=start - 500)
+
+
+# Cells that too few devices are in.
+
+
+@given(
+    st.lists(st.integers(0, 30), min_size=8, max_size=8) | st.lists(st.just(0), min_size=8),
+    st.integers(1, 40),
+)
+def test_every_cell_with_an_epoch_of_its_own_has_enough_devices(
+    n_in: list[int], least: int
+) -> None:
+    n_in = n_in[:8]
+    follows = Epochs(8, 0).cells(np.array(n_in), least)
+    assert (follows[follows] == follows).all()
+    devices = np.bincount(follows, n_in, 8)
+    leading = np.unique(follows)
+    assert len(leading) == 1 or (devices[leading] >= least).all()
+
+
+@pytest.mark.parametrize(
+    ("n_in", "follows"),
+    [
+        ([9, 9, 9, 9], [0, 1, 2, 3]),
+        ([1, 9, 9, 9], [1, 1, 2, 3]),
+        ([1, 1, 9, 9], [2, 2, 2, 3]),
+        ([1, 1, 1, 1], [0, 0, 0, 0]),
+        ([0, 0, 0, 9], [3, 3, 3, 3]),
+    ],
+)
+def test_a_cell_with_too_few_devices_follows_the_one_beside_it(
+    n_in: list[int], follows: list[int]
+) -> None:
+    assert Epochs(4, 0).cells(np.array(n_in), 5).tolist() == follows
+
+
+def test_a_member_that_leaves_the_graph_within_a_tick_is_covered_where_it_was_last() -> None:
+    drive = a_pair()
+    slot, node = np.array([1, 1, 1, 0], np.int32), np.array([18, 24, -1, 12], np.int32)
+    ts = np.array([8.0, 8.5, 9.0, 9.0])
+    result = drive.operator.tick(slot, ts, node, now=10)
+    assert [Outcome(o).name for o in result.outcome] == [
+        "SUPPRESSED__SUPERSEDED", "SUPPRESSED__SUPERSEDED", "SUPPRESSED__OFF_GRAPH", "PUBLISHED",
+    ]  # fmt: skip
+    assert {12, 24} <= set(result.release.node.tolist())

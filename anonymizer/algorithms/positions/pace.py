@@ -1,0 +1,102 @@
+"""Time to live and epoch length that follow how often devices report.
+
+A group is formed of devices that will still be present when it ends. Devices that report rarely are
+therefore never grouped, unless the time to live and the epoch grow with their reporting interval.
+"""
+
+import numpy as np
+
+from anonymizer.domain.arrays import FloatArray, Int32Array
+
+STEPS_S = (30.0, 60.0, 120.0, 240.0, 300.0)
+"""Reporting intervals that are told apart; anything slower counts as the last one. Few steps,
+because every change of the epoch shifts the beginning of all later epochs."""
+_SHARE = 0.9
+"""The interval of the pace is that within which this share of the devices report again."""
+_MISSED = 1.5
+"""A device counts as present for so many intervals, so that a late report does not end it."""
+_LOOK_EVERY_S = 5.0
+
+
+class Pace:
+    """How long devices count as present, and how long groups live.
+
+    Parameters
+    ----------
+    ttl_s
+        A device that is silent for longer is absent.
+    epoch_s
+        Longest lifetime of a group, in `session` mode.
+    follows
+        Whether both grow with the reporting interval of the devices. They never shrink below the
+        given values.
+
+    Notes
+    -----
+    While most devices present have reported only once, nobody knows their interval, and the
+    longest one is assumed: devices that expired before their second report would never show how
+    slow they are.
+    """
+
+    def __init__(self, *, ttl_s: float, epoch_s: float, follows: bool = False) -> None:
+        self._least_ttl_s, self._least_epoch_s = ttl_s, epoch_s
+        self._follows = follows
+        self._gap_of: FloatArray = np.full(0, np.nan)
+        self._last_of: FloatArray = np.full(0, -np.inf)
+        self._looked_at = -np.inf
+        self._interval_s = STEPS_S[-1] if follows else 0.0
+
+    @property
+    def interval_s(self) -> float:
+        """The step of the reporting interval; 0 if it is not followed."""
+        return self._interval_s
+
+    @property
+    def epoch_s(self) -> float:
+        """Longest lifetime of a group, seconds."""
+        return max(self._least_epoch_s, self._interval_s)
+
+    @property
+    def ttl_s(self) -> float:
+        """Seconds without a report after which a device is absent; above `epoch_s`."""
+        return max(self._least_ttl_s, self.epoch_s + _MISSED * self._interval_s)
+
+    def advance(self, slot: Int32Array, ts: FloatArray, *, now: float) -> None:
+        """Take in the newest reports of distinct devices, and look at the intervals now and then.
+
+        Parameters
+        ----------
+        slot, ts
+            Device and unix seconds of each report, shape (n,).
+        now
+            Unix seconds.
+        """
+        if not self._follows:
+            return
+        if len(slot):
+            more = int(slot.max()) + 1 - len(self._gap_of)
+            if more > 0:
+                more = max(more, len(self._gap_of))
+                self._gap_of = np.concatenate([self._gap_of, np.full(more, np.nan)])
+                self._last_of = np.concatenate([self._last_of, np.full(more, -np.inf)])
+            gap = ts - self._last_of[slot]
+            self._gap_of[slot] = np.where(np.isfinite(gap), gap, np.nan)
+            self._last_of[slot] = ts
+        if not 0 <= now - self._looked_at < _LOOK_EVERY_S:
+            self._looked_at = now
+            self._look()
+
+    def forget(self, slot: Int32Array) -> None:
+        """Forget devices that are absent."""
+        known = slot[slot < len(self._gap_of)]
+        self._gap_of[known] = np.nan
+        self._last_of[known] = -np.inf
+
+    def _look(self) -> None:
+        gap = self._gap_of[~np.isnan(self._gap_of)]
+        n_present = int((self._last_of > -np.inf).sum())
+        if not n_present:
+            return
+        slow = np.quantile(gap, _SHARE) if 2 * len(gap) >= n_present else np.inf
+        step = int(np.searchsorted(STEPS_S, slow))
+        self._interval_s = STEPS_S[min(step, len(STEPS_S) - 1)]
