@@ -1,8 +1,8 @@
-"""The subtraction attack: what is left of a region without the nodes that never change.
+"""The subtraction attack: what is left of a region without the nodes that hardly ever change.
 
 A device that stands still is covered at the same nodes for the whole life of its group. The
 adversary knows that the target moves, and subtracts from each region of a pseudonym the nodes
-that all its regions contain. If the company stands still, the target remains.
+that all its regions contain, or most of them. If the company stands still, the target remains.
 """
 
 from dataclasses import dataclass
@@ -35,9 +35,14 @@ class Remainder:
 
 
 def subtract_unchanged(
-    observed: Observed, truth: Truth, *, device_of: IntArray, n_nodes: int
+    observed: Observed,
+    truth: Truth,
+    *,
+    device_of: IntArray,
+    n_nodes: int,
+    least_share: float = 1.0,
 ) -> Remainder:
-    """Subtract from each region the nodes that every region of its pseudonym contains.
+    """Subtract from each region the nodes that the other regions of its pseudonym contain, too.
 
     Parameters
     ----------
@@ -49,6 +54,10 @@ def subtract_unchanged(
         Device of each pseudonym, shape (pseudonyms,).
     n_nodes
         Number of nodes in the network.
+    least_share
+        Share of a pseudonym's regions that contain a node that is subtracted, above 0. 1: all.
+        With less, a receiver's noise does not hide that a device stands still, but a target
+        that waits somewhere is missed.
 
     Notes
     -----
@@ -57,7 +66,12 @@ def subtract_unchanged(
     O(records * nodes of a region + devices * ticks).
     """
     first_of, unchanged = _unchanged(
-        observed.first_record_of, observed.region_of, observed.first_node_of, observed.node, n_nodes
+        observed.first_record_of,
+        observed.region_of,
+        observed.first_node_of,
+        observed.node,
+        n_nodes,
+        least_share,
     )
     return Remainder(
         *_remainders(
@@ -83,8 +97,9 @@ def _unchanged(
     first_node_of: IntArray,
     node: Int32Array,
     n_nodes: int,
+    least_share: float,
 ) -> tuple[IntArray, Int32Array]:
-    """Return the nodes that all regions of each pseudonym contain."""
+    """Return the nodes that so large a share of the regions of each pseudonym contains."""
     n_pseudonyms = len(first_record_of) - 1
     first_of = np.zeros(n_pseudonyms + 1, np.int64)
     unchanged = [np.int32(0) for _ in range(0)]
@@ -94,10 +109,10 @@ def _unchanged(
         for r in regions:
             for v in node[first_node_of[r] : first_node_of[r + 1]]:
                 n_seen[v] += 1
-        first = node[first_node_of[regions[0]] : first_node_of[regions[0] + 1]]
-        unchanged.extend([v for v in first if n_seen[v] == len(regions)])
         for r in regions:
             for v in node[first_node_of[r] : first_node_of[r + 1]]:
+                if n_seen[v] >= least_share * len(regions):
+                    unchanged.append(v)
                 n_seen[v] = 0
         first_of[p + 1] = len(unchanged)
     return first_of, np.array(unchanged, np.int32)
@@ -132,12 +147,14 @@ def _remainders(
                     devices_at[v] += 1
         p = pseudonym_of[i]
         region = node[first_node_of[region_of[i]] : first_node_of[region_of[i] + 1]]
-        if first_of[p + 1] - first_of[p] < len(region):
-            for v in unchanged[first_of[p] : first_of[p + 1]]:
-                subtracted_for[v] = i
+        for v in unchanged[first_of[p] : first_of[p + 1]]:
+            subtracted_for[v] = i
+        nothing_left = True
+        for v in region:
+            nothing_left &= subtracted_for[v] == i
         true_node = place[now, device_of[p]]
         for v in region:
-            if subtracted_for[v] != i:
+            if nothing_left or subtracted_for[v] != i:
                 n_left[i] += 1
                 n_devices[i] += devices_at[v]
                 holds_device[i] |= v == true_node

@@ -19,6 +19,8 @@ EFFECTIVE_MIN = 0.95
 EFFECTIVE_P1 = 0.97
 SIGMAS = 3.0
 SUBTRACTION_RATIO = 2.0
+SUBTRACTED_SHARES = (1.0, 0.5)
+"""Nodes are subtracted that at least this share of a pseudonym's regions contains."""
 LINK_BEATS = 3.5
 """A successor is searched for within this many times the usual gap between two records. It is not
 a whole number, so that rounding cannot decide."""
@@ -104,22 +106,31 @@ def subtraction(case: Case) -> list[Finding]:
     for a device that does.
     """
     observed = case.observed
-    node = case.true_node_of(np.arange(observed.n_records))
-    starts = observed.first_record_of[:-1]
-    moving = np.maximum.reduceat(node, starts) != np.minimum.reduceat(node, starts)
-    chosen = np.flatnonzero(moving)
+    chosen = np.flatnonzero(_moves(case))
     bar = f"<= {SUBTRACTION_RATIO:g} x 1/nodes"
     if not len(chosen):
         return [Finding(attack="subtraction", figures={"n_records": 0}, bar=bar)]
     life = observed.of_pseudonyms(chosen)
-    left = subtract_unchanged(
-        life, case.truth, device_of=case.device_of[chosen], n_nodes=case.network.n_nodes
-    )
     size = life.region_size[life.region_of]
-    success, one_in_n = mean(left.holds_device / left.n_nodes), mean(1 / size)
+    left_of = {
+        share: subtract_unchanged(
+            life,
+            case.truth,
+            device_of=case.device_of[chosen],
+            n_nodes=case.network.n_nodes,
+            least_share=share,
+        )
+        for share in SUBTRACTED_SHARES
+    }
+    success_of = {share: mean(left.holds_device / left.n_nodes) for share, left in left_of.items()}
+    # The adversary knows the kind of fleet, and therefore which of these succeeds more often.
+    least_share = max(SUBTRACTED_SHARES, key=lambda share: success_of[share])
+    left, success = left_of[least_share], success_of[least_share]
+    one_in_n = mean(1 / size)
     figures: dict[str, Figure] = {
         "success": success,
         "one_in_n": one_in_n,
+        "least_share": least_share,
         "nodes_median": float(np.median(size)),
         "nodes_left_median": float(np.median(left.n_nodes)),
         "share_alone": mean(left.holds_device & (left.n_devices == 1)),
@@ -128,6 +139,22 @@ def subtraction(case: Case) -> list[Finding]:
     }
     holds = success <= SUBTRACTION_RATIO * one_in_n
     return [Finding(attack="subtraction", figures=figures, bar=bar, holds=holds)]
+
+
+def _moves(case: Case) -> BoolArray:
+    """Return whether the device of each pseudonym moves during its life, shape (pseudonyms,).
+
+    It moves if it is ever neither at its first node nor at a neighbour: a receiver's noise alone
+    puts a device that stands still at one or the other.
+    """
+    observed, network = case.observed, case.network
+    node = case.true_node_of(np.arange(observed.n_records)).astype(np.int64)
+    starts = observed.first_record_of[:-1]
+    first = np.repeat(node[starts], np.diff(observed.first_record_of))
+    tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
+    roads = tail * network.n_nodes + network.neighbour_of
+    away = (node != first) & ~np.isin(first * network.n_nodes + node, roads)
+    return np.logical_or.reduceat(away, starts)
 
 
 def _intersection(case: Case, found: Intersection) -> Finding:

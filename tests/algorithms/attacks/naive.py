@@ -1,6 +1,6 @@
 """Naive twins of the attacks on regions: sets, loops and networkx."""
 
-from collections import deque
+from collections import Counter, deque
 from itertools import permutations
 
 import networkx as nx
@@ -107,10 +107,12 @@ def reach_s(graph: "nx.Graph[int]", sources: list[int]) -> dict[int, float]:
     return reached | dict.fromkeys(sources, 0.0)
 
 
-def without_unchanged(lines: list[Line]) -> dict[tuple[int, int], set[int]]:
+def without_unchanged(lines: list[Line], least_share: float) -> dict[tuple[int, int], set[int]]:
     """Return what is left of each region, by pseudonym and second."""
     left = {}
     for pseudonym, second, region, _ in lines:
-        always = set.intersection(*(set(r) for p, _, r, _ in lines if p == pseudonym))
-        left[pseudonym, second] = set(region) - always or set(region)
+        regions = [r for p, _, r, _ in lines if p == pseudonym]
+        n_seen = Counter(node for r in regions for node in r)
+        often = {node for node, n in n_seen.items() if n >= least_share * len(regions)}
+        left[pseudonym, second] = set(region) - often or set(region)
     return left

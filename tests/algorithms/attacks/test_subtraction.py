@@ -10,21 +10,33 @@ from tests.algorithms.attacks import naive
 from tests.algorithms.attacks.made import GRID, Line, observed_of, random_release
 
 
-def remainder_of(lines: list[Line], place: list[list[int]], device_of: list[int]) -> Remainder:
+def remainder_of(
+    lines: list[Line], place: list[list[int]], device_of: list[int], *, least_share: float = 1.0
+) -> Remainder:
     node = np.array(place, np.int32)
     truth = Truth(node, node >= 0, np.array(device_of))
     return subtract_unchanged(
-        observed_of(lines), truth, device_of=np.array(device_of), n_nodes=GRID.n_nodes
+        observed_of(lines),
+        truth,
+        device_of=np.array(device_of),
+        n_nodes=GRID.n_nodes,
+        least_share=least_share,
     )
 
 
-@given(st.integers(0, 10_000))
-def test_what_is_left_is_what_the_naive_twin_finds(seed: int) -> None:
+@given(st.integers(0, 10_000), st.sampled_from([1.0, 0.5]))
+def test_what_is_left_is_what_the_naive_twin_finds(seed: int, least_share: float) -> None:
     made = random_release(seed)
     observed, truth = made.observed, made.truth
     assert truth.device_of is not None
-    found = subtract_unchanged(observed, truth, device_of=truth.device_of, n_nodes=GRID.n_nodes)
-    left = naive.without_unchanged(made.lines)
+    found = subtract_unchanged(
+        observed,
+        truth,
+        device_of=truth.device_of,
+        n_nodes=GRID.n_nodes,
+        least_share=least_share,
+    )
+    left = naive.without_unchanged(made.lines, least_share)
     for i, (p, t) in enumerate(zip(observed.pseudonym_of, observed.tick_of, strict=True)):
         nodes = left[int(p), int(observed.time[t])]
         assert found.n_nodes[i] == len(nodes)
@@ -68,3 +80,14 @@ def test_the_order_of_equal_nodes_is_not_a_change() -> None:
     lines: list[Line] = [(0, 0, (1, 10), 2), (0, 1, (10, 1), 2)]
     found = remainder_of(lines, [[1, 10], [1, 10]], [0])
     assert found.n_nodes.tolist() == [2, 2]
+
+
+def test_noise_hides_a_parked_device_only_from_who_subtracts_what_never_changes() -> None:
+    # The parked device 1 is seen at 11 once; device 0 moves from 1 to 4.
+    parked = [10, 11, 10, 10]
+    lines: list[Line] = [(0, t, (parked[t], t + 1), 2) for t in range(4)]
+    place = [[t + 1, parked[t]] for t in range(4)]
+    assert remainder_of(lines, place, [0]).n_nodes.tolist() == [2] * 4
+    found = remainder_of(lines, place, [0], least_share=0.5)
+    assert found.n_nodes.tolist() == [1, 2, 1, 1]
+    assert found.holds_device.all()

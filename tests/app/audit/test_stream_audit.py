@@ -357,15 +357,17 @@ def test_a_release_shorter_than_a_minute_is_too_short_to_track_in(tmp_path: Path
     assert figures["pieces_held_share"] is not None
 
 
+@pytest.mark.parametrize("noisy_at", [-1, 3])
 @pytest.mark.parametrize(
     ("n_parked", "holds", "left"), [(5, False, 1.0), (0, True, 6.0), (6, None, None)]
 )
 def test_company_that_stands_still_is_subtracted_from_the_regions_of_who_moves(
-    tmp_path: Path, n_parked: int, *, holds: bool | None, left: float | None
+    tmp_path: Path, n_parked: int, noisy_at: int, *, holds: bool | None, left: float | None
 ) -> None:
-    # One group of six; each is covered by its own node alone.
+    # One group of six; each is covered by its own node alone. Noise puts the parked ones at two.
     n_ticks, n = 8, 6
-    moved = np.where(np.arange(n) < n_parked, 0, np.arange(n_ticks)[:, np.newaxis])
+    ticks = np.arange(n_ticks)[:, np.newaxis]
+    moved = np.where(np.arange(n) < n_parked, ticks == noisy_at, ticks)
     node = 20 * np.arange(n) + moved
     world = World(WORLD.network, node, np.ones((n_ticks, n), bool))
     paper = Paper(device_of={f"p{d}": f"device-{d}" for d in range(n)})
