@@ -1,20 +1,28 @@
+"""Networks with privacy zones: whole, and silent about the devices inside."""
+
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.protection import Circle, Zones, keep_out
-from anonymizer.domain.arrays import BoolArray
+from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.release import Release
+from anonymizer.errors import SettingsError
 from anonymizer.networks import load_network
-from anonymizer.networks.privacy_zones import without_nodes
+from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.positions.factory import cloaking_operator
 from anonymizer.settings import Settings
-from tests.networks.twins import arcs, as_graph, components
 
 GRID = load_network("grid:6x6")
-CITY = load_network("city:300")
-
-closures = st.lists(st.booleans(), min_size=36, max_size=36).map(np.array)
+AT = 14
+STEP_M = float(GRID.length_m.mean())
+"""The zone is a node and its four neighbours."""
+ZONED = with_zones(GRID, Zones([Circle(float(GRID.lat[AT]), float(GRID.lon[AT]), 1.2 * STEP_M)]))
+INSIDE = np.flatnonzero(ZONED.closed)
+MODES = ["bfs", "snapshot", "session"]
 
 
 def settings(mode: str, min_nodes: int) -> Settings:
@@ -26,75 +34,70 @@ def settings(mode: str, min_nodes: int) -> Settings:
     return Settings.model_validate(tables)
 
 
-@given(closures)
-def test_just_the_roads_at_closed_nodes_are_gone_and_components_are_those_of_the_rest(
-    closed: BoolArray,
-) -> None:
-    rest = without_nodes(GRID, closed)
-    kept = [arc for arc in arcs(GRID) if not (closed[arc[0]] or closed[arc[1]])]
-    assert arcs(rest) == kept
-    assert rest.component_of.tolist() == components(as_graph(rest))
-    for name in ("node_id", "lat", "lon"):
-        np.testing.assert_array_equal(getattr(rest, name), getattr(GRID, name))
+def releases(mode: str, min_nodes: int, nodes: list[Int32Array]) -> list[Release]:
+    """Return what is released about devices at these nodes, tick by tick."""
+    operator = cloaking_operator(settings(mode, min_nodes), ZONED.network)
+    slot = np.arange(len(nodes[0]), dtype=np.int32)
+    return [
+        operator.tick(slot, np.full(len(slot), float(now)), ZONED.keep_out(node), now=now).release
+        for now, node in enumerate(nodes)
+    ]
 
 
-def test_one_way_streets_and_speeds_of_a_city_stay_what_they_were() -> None:
-    rest = without_nodes(CITY, np.zeros(CITY.n_nodes, bool))
-    assert arcs(rest) == arcs(CITY)
-    for name in ("first_arc_of", "speed_mps", "component_of"):
-        np.testing.assert_array_equal(getattr(rest, name), getattr(CITY, name))
+def test_a_zone_leaves_the_network_whole() -> None:
+    assert sorted(INSIDE.tolist()) == [8, 13, 14, 15, 20]
+    assert ZONED.network is GRID
+    assert not with_zones(GRID, Zones()).closed.any()
 
 
-def test_a_network_wholly_closed_is_nodes_alone() -> None:
-    rest = without_nodes(GRID, np.ones(36, bool))
-    assert (rest.n_roads, rest.n_components) == (0, 36)
+def test_zones_need_coordinates() -> None:
+    nowhere = replace(GRID, lat=GRID.lat * np.nan)
+    with pytest.raises(SettingsError, match="zones: the network has no coordinates"):
+        with_zones(nowhere, ZONED.zones)
 
 
 @pytest.mark.parametrize("min_nodes", [1, 4])
-@pytest.mark.parametrize("mode", ["bfs", "snapshot", "session"])
-@given(closures, st.integers(0, 1000))
-def test_no_region_of_any_cloak_contains_or_passes_through_a_closed_node(
-    mode: str, min_nodes: int, closed: BoolArray, seed: int
+@pytest.mark.parametrize("mode", MODES)
+@given(st.integers(0, 1000))
+def test_no_release_of_any_cloak_depends_on_where_in_a_zone_a_device_is(
+    mode: str, min_nodes: int, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    operator = cloaking_operator(settings(mode, min_nodes), without_nodes(GRID, closed))
-    slot = np.arange(14, dtype=np.int32)
-    for now in range(8):
-        node = keep_out(rng.integers(-1, 36, 14).astype(np.int32), closed=closed)
-        release = operator.tick(slot, np.full(14, float(now)), node, now=now).release
-        assert not closed[release.node].any()
+    nodes = [rng.integers(-1, 36, 14).astype(np.int32) for _ in range(8)]
+    moved = [
+        np.where(np.isin(node, INSIDE), rng.choice(INSIDE, 14), node).astype(np.int32)
+        for node in nodes
+    ]
+    for one, other in zip(
+        releases(mode, min_nodes, nodes), releases(mode, min_nodes, moved), strict=True
+    ):
+        for name in ("k", "first_node_of", "node", "first_member_of", "member", "version"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
-def test_a_wall_of_closed_nodes_keeps_devices_on_either_side_apart() -> None:
-    closed = np.arange(36) // 6 == 2
-    slot = np.array([0, 1, 2], np.int32)
-    node = np.array([6, 18, 19], np.int32)
-    for mode in ("bfs", "snapshot"):
-        for network, n_released in ((GRID, 3), (without_nodes(GRID, closed), 2)):
-            operator = cloaking_operator(settings(mode, 1), network)
-            release = operator.tick(slot, np.zeros(3), node, now=0).release
-            assert len(release.member) == n_released, mode
+@pytest.mark.parametrize("mode", MODES)
+def test_devices_that_are_only_ever_in_a_zone_are_published_in_no_mode(mode: str) -> None:
+    for release in releases(mode, 1, [np.full(3, AT, np.int32)] * 8):
+        assert not len(release.node)
 
 
-@pytest.mark.parametrize("mode", ["bfs", "snapshot", "session"])
-def test_devices_at_a_closed_node_would_make_it_a_region_and_so_are_kept_out(mode: str) -> None:
-    closed = np.arange(36) == 14
-    slot, at = np.arange(3, dtype=np.int32), np.full(3, 14, np.int32)
-    for node, regions in ((at, [14]), (keep_out(at, closed=closed), [])):
-        operator = cloaking_operator(settings(mode, 1), without_nodes(GRID, closed))
-        release = operator.tick(slot, np.zeros(3), node, now=0).release
-        assert release.node.tolist() == regions
-        assert operator.density.n_devices == len(regions) * 3
+@pytest.mark.parametrize("mode", ["bfs", "snapshot"])
+def test_a_region_may_pass_through_a_zone_like_through_any_other_place(mode: str) -> None:
+    wall = with_zones(GRID, Zones([Circle(float(GRID.lat[i]), float(GRID.lon[i]), 9)
+                                   for i in range(12, 18)]))  # fmt: skip
+    assert np.flatnonzero(wall.closed).tolist() == list(range(12, 18))
+    operator = cloaking_operator(settings(mode, 1), wall.network)
+    node = wall.keep_out(np.array([6, 18], np.int32))
+    release = operator.tick(np.arange(2, dtype=np.int32), np.zeros(2), node, now=0).release
+    assert sorted(set(release.member.tolist())) == [0, 1]
+    assert wall.closed[release.node].any()
 
 
 def test_a_device_that_enters_a_zone_leaves_the_density_map_as_if_off_the_graph() -> None:
-    zones = Zones([Circle(float(GRID.lat[14]), float(GRID.lon[14]), 10)])
-    closed = zones.contains(GRID.lat, GRID.lon)
-    assert np.flatnonzero(closed).tolist() == [14]
-    operator = cloaking_operator(settings("bfs", 1), without_nodes(GRID, closed))
+    operator = cloaking_operator(settings("bfs", 1), ZONED.network)
     slot = np.arange(3, dtype=np.int32)
-    operator.tick(slot, np.zeros(3), np.full(3, 13, np.int32), now=0)
-    node = keep_out(np.array([14, 13, 13], np.int32), closed=closed)
+    operator.tick(slot, np.zeros(3), np.full(3, 0, np.int32), now=0)
+    node = keep_out(np.array([AT, 0, 0], np.int32), closed=ZONED.closed)
     result = operator.tick(slot, np.ones(3), node, now=1)
     assert operator.density.n_devices == 2
     assert result.release.member.tolist() == [1, 2]

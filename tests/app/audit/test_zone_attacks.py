@@ -1,4 +1,4 @@
-"""The attacks on privacy zones: a zone cut out of a release is found, one that is not is not."""
+"""The attacks on privacy zones: one that is cut out of the network is found, others are not."""
 
 from pathlib import Path
 
@@ -9,11 +9,13 @@ from anonymizer.algorithms.positions.protection import Circle, Polygon
 from anonymizer.app.audit import AuditReport, Finding, audit_release
 from anonymizer.app.audit.zone_attacks import discs_of
 from anonymizer.app.cloak import cloak_trace
+from anonymizer.domain.arrays import BoolArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import read_auditor_map, read_release
 from anonymizer.networks import load_network
-from anonymizer.settings import Settings
+from anonymizer.networks.construction import from_arcs
+from anonymizer.settings import Settings, zones_of
 from simulator.traffic import Traffic
 
 STEP_S = 5.0
@@ -40,11 +42,18 @@ def driving(network: RoadNetwork, *, n_devices: int, n_steps: int) -> Trace:
 
 
 def audited(
-    trace: Trace, network: RoadNetwork, *, cloaked: Settings, stated: Settings, folder: Path
+    trace: Trace,
+    network: RoadNetwork,
+    *,
+    cloaked: Settings,
+    stated: Settings,
+    folder: Path,
+    on: RoadNetwork | None = None,
 ) -> AuditReport:
-    """Cloak a trace with some settings, and audit the release with others."""
+    """Cloak a trace with some settings, maybe on another network; audit it with others."""
     pub, auditor_map = folder / "PUB.jsonl", folder / "MAP.jsonl"
-    cloak_trace(trace, network, cloaked, tick_s=STEP_S, seed=1, out=pub, auditor_map=auditor_map)
+    roads = network if on is None else on
+    cloak_trace(trace, roads, cloaked, tick_s=STEP_S, seed=1, out=pub, auditor_map=auditor_map)
     released = read_release(pub, network)
     return audit_release(
         trace,
@@ -74,17 +83,44 @@ def city() -> tuple[Trace, RoadNetwork, Settings]:
     return trace, network, Settings.model_validate({"zones": zones})
 
 
-def test_zones_cut_out_of_a_release_are_found_in_their_holes(
+def without(network: RoadNetwork, closed: BoolArray) -> RoadNetwork:
+    """Return the network without the roads at some nodes."""
+    tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
+    kept = ~(closed[tail] | closed[network.neighbour_of])
+    return from_arcs(
+        node_id=network.node_id,
+        lat=network.lat,
+        lon=network.lon,
+        tail=tail[kept],
+        head=network.neighbour_of[kept].astype(np.int64),
+        length_m=network.length_m[kept],
+        speed_mps=network.speed_mps[kept],
+        drivable=network.drivable[kept],
+    )
+
+
+def test_zones_cut_out_of_the_network_are_found_in_their_holes(
     city: tuple[Trace, RoadNetwork, Settings], tmp_path: Path
 ) -> None:
     trace, network, zoned = city
-    report = audited(trace, network, cloaked=zoned, stated=zoned, folder=tmp_path)
+    closed = zones_of(zoned.zones).contains(network.lat, network.lon)
+    report = audited(
+        trace, network, cloaked=zoned, stated=zoned, folder=tmp_path, on=without(network, closed)
+    )
     holes = the(report, "zone holes")
     assert holes.holds is False
     assert holes.figures["share_within_1_radius"] >= 0.5  # type: ignore[operator]
     ends = the(report, "zone ends")
     assert ends.figures["n_zones"] == 4
     assert ends.figures["centre_error_radii_median"] is not None
+
+
+def test_zones_that_stay_in_the_network_leave_no_hole(
+    city: tuple[Trace, RoadNetwork, Settings], tmp_path: Path
+) -> None:
+    trace, network, zoned = city
+    report = audited(trace, network, cloaked=zoned, stated=zoned, folder=tmp_path)
+    assert the(report, "zone holes").holds is True
 
 
 def test_places_that_are_no_zones_are_found_no_better_than_by_chance(

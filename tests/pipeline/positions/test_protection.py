@@ -1,22 +1,16 @@
 """Zones, trip ends, rounded times and readings, wired into the flow."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.errors import SettingsError
-from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.settings import Settings, zones_of
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, a_position, delivery
 
 AROUND_12 = {"circle": {"lat": NETWORK.lat[12], "lon": NETWORK.lon[12], "radius_m": 30}}
-ZONES = zones_of(Settings.model_validate({"zones": [AROUND_12]}).zones)
 TRIPS = {"enabled": True, "start_m": 50, "start_s": 1, "end_m": 50, "end_s": 1, "delay_s": 10}
 
 
@@ -33,19 +27,6 @@ def test_a_device_that_enters_a_zone_hides_nobody_any_more() -> None:
     rig.publish(delivery("a", 12, NOW + 1), now=NOW + 1)
     assert rig.publish(delivery("b", 7, NOW + 2), now=NOW + 2) == []
     assert rig.flow.view.n_devices_on_graph == 1
-
-
-def test_no_road_leads_through_a_zone() -> None:
-    opened = with_zones(NETWORK, ZONES).network
-    assert opened.first_arc_of[12] == opened.first_arc_of[13]
-    assert 12 not in opened.neighbour_of
-    assert opened.n_nodes == NETWORK.n_nodes
-    assert with_zones(NETWORK, zones_of([])).network is NETWORK
-
-
-def test_zones_need_coordinates() -> None:
-    with pytest.raises(SettingsError, match="zones: the network has no coordinates"):
-        with_zones(replace(NETWORK, lat=NETWORK.lat * np.nan), ZONES)
 
 
 def test_the_ends_of_a_trip_are_not_published_and_the_middle_is_later() -> None:

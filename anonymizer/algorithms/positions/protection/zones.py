@@ -1,8 +1,9 @@
 """Privacy zones: places about which nothing is published.
 
 A position inside is suppressed and its device leaves the density map, as if it were off the
-graph. The nodes inside are removed from the network that regions are made of
-(`anonymizer.networks`), so that no region contains or crosses a zone.
+graph. What is published does not depend on where inside it was. The nodes inside stay in the
+network: regions of other devices may cover them, because a zone that no region enters is a hole
+that anybody can find.
 
 Not promised: that the zone itself stays secret. Devices vanish at its border, so a zone around
 an address should be off centre and large enough to contain other addresses.
@@ -162,8 +163,8 @@ def keep_out(node: Int32Array, *, closed: BoolArray, inside: BoolArray | None = 
 
     Notes
     -----
-    A position outside a zone whose nearest node is inside is kept out as well: if it were counted
-    at that node, the node by itself could become a region.
+    A position outside a zone whose nearest node is inside is kept out as well: by its region alone,
+    it could not be distinguished from one inside.
     """
     hidden = (node >= 0) & closed[np.maximum(node, 0)]
     if inside is not None:
@@ -178,7 +179,7 @@ class ZonedNetwork:
     Attributes
     ----------
     network
-        Without roads at nodes that are inside a zone, so that no region contains one.
+        The whole network, nodes inside zones included.
     zones
         All zones, possibly none.
     closed
