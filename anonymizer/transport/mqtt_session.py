@@ -11,6 +11,9 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
+from anonymizer.pipeline.packed import Packed, PackedDeliveries
 from anonymizer.pipeline.ports import Deliver, Delivery, LinkCounts, Loss, Outgoing
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport.connecting import reason_of
@@ -20,6 +23,7 @@ from anonymizer.transport.packets import (
     PacketReader,
     Puback,
     Publish,
+    Publishes,
     encode_pubacks,
     encode_publish,
 )
@@ -255,31 +259,40 @@ class Session:
 
     def _on_bytes(self, data: bytes) -> None:
         self._heard_s = self._clock_s
-        arrivals: list[Delivery] = []
+        arrivals: list[Sequence[Delivery]] = []
         try:
             self._take(data, arrivals)
         except MalformedPacketError as error:
             self.end(f"malformed packet: {error}")
         if not arrivals:
             return
-        if len(data) < _LARGE_BYTES * len(arrivals):
+        if len(data) < _LARGE_BYTES * sum(map(len, arrivals)):
             self.wire.rest(_REST_S)
         self._read_or_wait()
         try:
-            self._deliver(arrivals)
+            for batch in arrivals:
+                self._deliver(batch)
         except Exception as error:  # noqa: BLE001  the loop would only log it; the link raises it
             self.failure = error
             self.end("the consumer failed")
 
-    def _take(self, data: bytes, arrivals: list[Delivery]) -> None:
+    def _take(self, data: bytes, arrivals: list[Sequence[Delivery]]) -> None:
+        single: list[Delivery] = []  # the last batch, if it takes single messages
         for packet in self._reader.feed(data):
             if self.lost.is_set():
                 break
-            if isinstance(packet, Publish):
+            if isinstance(packet, Publish | Publishes):
                 if not self._accepted:
                     raise MalformedPacketError("a message before acceptance")
-                if self._receiving:
-                    arrivals.append(self._arrival(packet))
+                if not self._receiving:
+                    continue
+                if isinstance(packet, Publishes):
+                    arrivals.append(self._arrivals(packet))
+                    single = []
+                    continue
+                if not single:
+                    arrivals.append(single)
+                single.append(self._arrival(packet))
             elif isinstance(packet, Puback):
                 self._settle(packet.mid, accepted=packet.accepted)
             else:
@@ -291,6 +304,17 @@ class Session:
             receipt = next(self._receipts)
             self._mid_of[receipt] = packet.mid
         return Delivery(packet.topic, packet.payload, receipt, packet.retained)
+
+    def _arrivals(self, packets: Publishes) -> PackedDeliveries:
+        receipt = np.zeros(len(packets.mid), np.int64)
+        expected = np.flatnonzero(packets.mid)
+        if len(expected):
+            receipt[expected] = list(itertools.islice(self._receipts, len(expected)))
+            self._mid_of.update(
+                zip(receipt[expected].tolist(), packets.mid[expected].tolist(), strict=True)
+            )
+        columns = Packed(packets.bounds, receipt, packets.retained)
+        return PackedDeliveries(packets.stream, columns)
 
     def _on_lost(self, error: Exception | None) -> None:
         self.end("connection closed" if error is None else reason_of(error))

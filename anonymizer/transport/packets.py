@@ -13,6 +13,11 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymizer.algorithms.kernels import inner_kernel, kernel
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.pipeline.ports import Outgoing
 
 _PUBLISH, _PUBACK = 3, 4
@@ -48,6 +53,35 @@ class Puback(NamedTuple):
     accepted: bool
 
 
+_BULK_BYTES = 4096
+"""Fewer bytes are read faster without the kernel."""
+_MOST_ROWS = 4096
+"""Most messages that the kernel reads at once."""
+
+
+class Publishes(NamedTuple):
+    """Consecutive messages from the broker, shape (n,), still packed.
+
+    Attributes
+    ----------
+    stream
+        The bytes that contain them.
+    bounds
+        Start and end of the topic and of the payload, shape (n, 4).
+    mid, retained
+        As of `Publish`.
+    """
+
+    stream: bytes
+    bounds: Int32Array
+    mid: IntArray
+    retained: BoolArray
+
+    def __repr__(self) -> str:
+        """Reveal neither device nor place."""
+        return "Publishes(...)"
+
+
 class PacketReader:
     """Splits a stream of bytes into packets, however the bytes are chunked.
 
@@ -65,8 +99,10 @@ class PacketReader:
         self._buffer = bytearray()
         self._n_needed = 2
 
-    def feed(self, data: bytes) -> Iterator[Publish | Puback | bytes]:
+    def feed(self, data: bytes) -> Iterator[Publishes | Publish | Puback | bytes]:
         """Yield the packets that these bytes complete, in order; rare ones as plain bytes.
+
+        Messages come together where there are many.
 
         Raises
         ------
@@ -75,8 +111,8 @@ class PacketReader:
 
         Notes
         -----
-        About 1 µs a PUBLISH. A packet that arrives in many pieces costs one check per piece and
-        is copied once when it is complete.
+        About 1 µs a PUBLISH, 0.1 µs where there are many. A packet that arrives in many pieces
+        costs one check per piece and is copied once when it is complete.
         """
         self._buffer += data
         if len(self._buffer) < self._n_needed:
@@ -84,6 +120,10 @@ class PacketReader:
         stream = bytes(self._buffer)
         start = 0
         while True:
+            if len(stream) - start > _BULK_BYTES and stream[start] >> 4 == _PUBLISH:
+                packed, start = self._many(stream, start)
+                if len(packed.mid):
+                    yield packed
             body, end = self._frame(stream, start)
             self._n_needed = end - start
             if end > len(stream):
@@ -91,6 +131,14 @@ class PacketReader:
             yield self._packet(stream, start, body, end)
             start = end
         del self._buffer[:start]
+
+    def _many(self, stream: bytes, start: int) -> tuple[Publishes, int]:
+        """Return the messages from `start` on, up to anything unusual, and where that is."""
+        rows, start = _scan_publishes(
+            np.frombuffer(stream, np.uint8), start, self._version5, self._limit_bytes
+        )
+        bounds = np.ascontiguousarray(rows[:, :4])
+        return Publishes(stream, bounds, rows[:, 4].astype(np.int64), rows[:, 5] > 0), start
 
     def _frame(self, stream: bytes, start: int) -> tuple[int, int]:
         """Return the start and end of the body of the packet at `start`.
@@ -144,6 +192,69 @@ class PacketReader:
             if payload > end or properties > end:
                 raise MalformedPacketError("a PUBLISH with broken properties")
         return Publish(topic, stream[payload:end], mid, bool(flags & 1))
+
+
+@kernel
+def _scan_publishes(
+    stream: NDArray[np.uint8],
+    start: int,
+    version5: bool,  # noqa: FBT001  a kernel has no keyword-only arguments
+    limit_bytes: int,
+) -> tuple[Int32Array, int]:
+    """Return the complete PUBLISH packets from `start` on, and where the first other thing begins.
+
+    That may also be a message with a topic that is not ASCII, or one that is malformed: it is left
+    to the careful reader. A row is the start and end of topic and payload, the packet identifier,
+    and whether it is retained.
+    """
+    rows = np.empty((_MOST_ROWS, 6), np.int32)
+    n, size = 0, len(stream)
+    while n < _MOST_ROWS and start < size:
+        flags = stream[start]
+        qos = flags >> 1 & 3
+        body, length = _length_at(stream, start + 1)
+        if flags >> 4 != _PUBLISH or qos > 1 or body < 0 or length > limit_bytes:
+            break
+        end = body + length
+        if end > size or body + 2 > end:
+            break
+        topic = body + 2
+        after_topic = topic + (np.int64(stream[body]) << 8 | stream[body + 1])
+        payload = after_topic + 2 * qos
+        if payload > end or after_topic == topic:
+            break
+        mid = np.int64(stream[after_topic]) << 8 | stream[after_topic + 1] if qos else 0
+        if qos and mid == 0:
+            break
+        if version5:
+            after_length, n_properties = _length_at(stream, payload)
+            payload = after_length + n_properties
+            if after_length < 0 or payload > end:
+                break
+        is_ascii = True
+        for i in range(topic, after_topic):
+            is_ascii &= stream[i] < 0x80
+        if not is_ascii:
+            break
+        rows[n, 0], rows[n, 1] = topic, after_topic
+        rows[n, 2], rows[n, 3] = payload, end
+        rows[n, 4], rows[n, 5] = mid, flags & 1
+        n += 1
+        start = end
+    return rows[:n].copy(), start
+
+
+@inner_kernel
+def _length_at(stream: NDArray[np.uint8], at: int) -> tuple[int, int]:
+    """Return the end of an encoded length and the length; the end is -1 if it is not complete."""
+    length = np.int64(0)
+    for i in range(4):
+        if at + i >= len(stream):
+            break
+        length |= np.int64(stream[at + i] & 0x7F) << (7 * i)
+        if stream[at + i] < 0x80:
+            return at + i + 1, int(length)
+    return -1, 0
 
 
 def encode_publish(message: Outgoing, *, mid: int, version5: bool) -> bytes:

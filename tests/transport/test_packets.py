@@ -1,5 +1,9 @@
 """Packets that carry data, read and written; paho's decoder is the independent twin."""
 
+import random
+from collections.abc import Iterable
+from typing import TypeAlias
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +16,7 @@ from anonymizer.transport.packets import (
     PacketReader,
     Puback,
     Publish,
+    Publishes,
     _length,
     encode_pubacks,
     encode_publish,
@@ -22,14 +27,29 @@ TOPIC = st.text(min_size=1, max_size=20).filter(
 )
 MESSAGE = st.builds(Outgoing, TOPIC, st.binary(max_size=300), st.booleans())
 MID = st.integers(0, 65535)
+Packet: TypeAlias = Publish | Puback | bytes
 
 
 def reader(*, version5: bool, limit_bytes: int = 1 << 20) -> PacketReader:
     return PacketReader(version5=version5, limit_bytes=limit_bytes)
 
 
-def read(stream: bytes) -> list[Publish | Puback | bytes]:
-    return list(reader(version5=True).feed(stream))
+def unpacked(packets: Iterable[Publishes | Publish | Puback | bytes]) -> list[Packet]:
+    """Return every packet by itself."""
+    one_by_one: list[Packet] = []
+    for packet in packets:
+        if isinstance(packet, Publishes):
+            columns = (packet.bounds.tolist(), packet.mid.tolist(), packet.retained.tolist())
+            for (topic, end, payload, stop), mid, retained in zip(*columns, strict=True):
+                name, body = packet.stream[topic:end].decode(), packet.stream[payload:stop]
+                one_by_one.append(Publish(name, body, mid, retained))
+        else:
+            one_by_one.append(packet)
+    return one_by_one
+
+
+def read(stream: bytes) -> list[Packet]:
+    return unpacked(reader(version5=True).feed(stream))
 
 
 @given(message=MESSAGE, mid=MID, version5=st.booleans())
@@ -50,16 +70,64 @@ def test_packets_are_the_same_however_the_bytes_are_chunked(
     cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=10).map(sorted))
     one = reader(version5=version5)
     pieces = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
-    received = [packet for piece in pieces for packet in one.feed(piece)]
+    received = unpacked(packet for piece in pieces for packet in one.feed(piece))
     assert received == [Publish(m.topic, m.payload, mid, m.retain) for m, mid in sent]
+
+
+BROKEN = [
+    b"\x36\x08\x00\x01t\x00\x01\x00xx",  # QoS 3
+    b"\x30\x03\x00\x00\x00",  # no topic
+    b"\x30\x03\x00\x09t",  # a topic beyond the packet
+    b"\x32\x06\x00\x01t\x00\x00\x00",  # QoS 1 without identifier
+    b"\x30\x04\x00\x01t\x05",  # properties beyond the packet
+    b"\x30\x04\x00\x01\xff\x00",  # not UTF-8
+    b"\x30\xff\xff\xff\xff\x01",  # a length of five bytes
+    b"\x30\xff\xff\xff\x7f",  # above the limit
+]
+
+
+@pytest.mark.parametrize("last", [b"", *BROKEN])
+@pytest.mark.parametrize("version5", [True, False])
+@pytest.mark.parametrize("seed", range(8))
+def test_many_messages_at_once_are_those_that_come_one_by_one(
+    *, last: bytes, version5: bool, seed: int
+) -> None:
+    """The reader of few bytes, which the tests above compare with paho, is the slow twin."""
+    rng = random.Random(seed)  # noqa: S311  equal seeds give equal packets
+    packets = [
+        encode_pubacks([rng.randrange(1, 65536)])
+        if rng.random() < 0.1
+        else encode_publish(
+            Outgoing(
+                rng.choice(["tram/1", "tram/22", "straßenbahn/3", "t" * rng.randrange(1, 300)]),
+                rng.randbytes(rng.choice([0, 1, 90, 90, 90, 5_000])),
+                retain=rng.random() < 0.2,
+            ),
+            mid=rng.choice([0, rng.randrange(1, 65536)]),
+            version5=version5,
+        )
+        for _ in range(rng.randrange(100, 1_000))
+    ]
+    stream = b"".join([*packets, last])
+
+    def read_in_pieces(n_bytes: int) -> tuple[list[Packet], bool]:
+        one, received = reader(version5=version5), list[Packet]()
+        try:
+            for start in range(0, len(stream), n_bytes):
+                for packet in one.feed(stream[start : start + n_bytes]):
+                    received += unpacked([packet])
+        except MalformedPacketError:
+            return received, True
+        return received, False
+
+    assert read_in_pieces(1 << 18) == read_in_pieces(100)
 
 
 def test_a_large_packet_can_arrive_byte_by_byte() -> None:
     packet = encode_publish(Outgoing("t", b"x" * 20_000), mid=0, version5=True)
     one = reader(version5=True)
-    assert [p for i in range(len(packet)) for p in one.feed(packet[i : i + 1])] == [
-        Publish("t", b"x" * 20_000, 0, retained=False)
-    ]
+    received = [p for i in range(len(packet)) for p in one.feed(packet[i : i + 1])]
+    assert unpacked(received) == [Publish("t", b"x" * 20_000, 0, retained=False)]
 
 
 def test_properties_of_a_message_are_skipped() -> None:

@@ -53,10 +53,10 @@ def subscription(topic: str) -> str:
     return "/".join("+" if level == "{device}" else level for level in topic.split("/"))
 
 
-def shared_topics(inputs: Sequence[InputSettings]) -> Callable[[str], bool]:
-    """Return a function that tells whether messages of a topic may come from several devices."""
+def shared_topics(inputs: Sequence[InputSettings]) -> Callable[[str], bool] | None:
+    """Return whether messages of a topic may come from several devices; None: those of none do."""
     if all(i.device_from == "topic" for i in inputs):
-        return lambda _: False
+        return None
     router = TopicRouter(inputs)
 
     def is_shared(topic: str) -> bool:

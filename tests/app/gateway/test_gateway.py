@@ -105,7 +105,7 @@ async def test_under_overload_the_oldest_yield_and_are_counted(broker: LocalBrok
         await send(publisher, [say(f"tram-{i}", 5) for i in range(1_000)])
         await settled(gateway, 1_000)
     assert gateway.ledger.n(Outcome.SUPPRESSED__OVERLOAD) >= 500
-    assert gateway.ledger.n(Outcome.PUBLISHED) >= 100
+    assert gateway.ledger.n(Outcome.PUBLISHED) >= 75
     assert gateway.ledger.n_settled == 1_000
 
 

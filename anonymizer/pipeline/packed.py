@@ -1,0 +1,216 @@
+"""Packed deliveries: messages that still lie in the bytes in which they were received.
+
+Making an object of a message takes ten times as long as finding its bounds. Under overload most
+messages yield to newer ones of their topic, and only those that stay become objects.
+"""
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymizer.algorithms.kernels import kernel
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
+from anonymizer.pipeline.ports import Delivery, size_bytes
+
+Bytes: TypeAlias = NDArray[np.uint8]
+_ROW_BYTES = 4 * 4 + 8 + 1
+"""Of the columns, for each message."""
+_PRIME = (1 << 31) - 1
+_BASES = (secrets.randbelow(_PRIME - 256) + 256, secrets.randbelow(_PRIME - 256) + 256)
+"""Of the hashes of topics, drawn at random: nobody can choose two topics with one hash."""
+
+
+class Packed(NamedTuple):
+    """Columns of messages, shape (n,); see `PackedDeliveries`.
+
+    Attributes
+    ----------
+    bounds
+        Start and end of the topic and of the payload in the bytes, shape (n, 4).
+    receipt, retained
+        As of `Delivery`.
+    """
+
+    bounds: Int32Array
+    receipt: IntArray
+    retained: BoolArray
+
+
+class PackedDeliveries(Sequence[Delivery]):
+    """A sequence of deliveries that are made when they are read.
+
+    Parameters
+    ----------
+    stream
+        The bytes that contain them.
+    columns
+        Where, and what else is known of them.
+    """
+
+    __slots__ = ("columns", "stream")
+
+    def __init__(self, stream: bytes, columns: Packed) -> None:
+        self.stream = stream
+        self.columns = columns
+
+    @classmethod
+    def of(cls, deliveries: Sequence[Delivery]) -> "PackedDeliveries":
+        """Return any deliveries packed."""
+        if isinstance(deliveries, cls):
+            return deliveries
+        parts = [
+            part
+            for delivery in deliveries
+            for part in (delivery.topic.encode("utf-8", "surrogatepass"), delivery.payload)
+        ]
+        cuts = np.cumsum([0, *map(len, parts)])
+        bounds = np.stack([cuts[:-1:2], cuts[1::2], cuts[1::2], cuts[2::2]], axis=1)
+        columns = Packed(
+            bounds.astype(np.int32),
+            np.array([delivery.receipt for delivery in deliveries], np.int64),
+            np.array([delivery.retained for delivery in deliveries], bool),
+        )
+        return cls(b"".join(parts), columns)
+
+    def __len__(self) -> int:
+        """Return the number of messages."""
+        return len(self.columns.receipt)
+
+    def __iter__(self) -> Iterator[Delivery]:
+        """Yield the messages, in order of arrival."""
+        stream = self.stream
+        columns = (column.tolist() for column in self.columns)
+        for (topic, end, payload, stop), receipt, retained in zip(*columns, strict=True):
+            name = stream[topic:end].decode("utf-8", "surrogatepass")
+            yield Delivery(name, stream[payload:stop], receipt, retained)
+
+    @overload
+    def __getitem__(self, index: int) -> Delivery: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Delivery]: ...
+    def __getitem__(self, index: int | slice) -> Delivery | Sequence[Delivery]:
+        """Return a message, or a list of them."""
+        return list(self)[index]
+
+    def __repr__(self) -> str:
+        """Reveal neither device nor place."""
+        return f"PackedDeliveries({len(self)})"
+
+    def topic_hash(self) -> IntArray:
+        """Return a number for each topic, shape (n,), >= 0.
+
+        Different topics of 250 characters have the same one with a probability below 2e-14.
+        """
+        stream = np.frombuffer(self.stream, np.uint8)
+        return _hash_topics(stream, self.columns.bounds, *_BASES)
+
+    @property
+    def _is_dense(self) -> bool:
+        """Whether the bytes contain little else."""
+        return len(self.stream) <= 2 * waiting_bytes(self)
+
+    def only(self, rows: IntArray) -> "PackedDeliveries":
+        """Return some of the messages, in bytes of their own."""
+        if len(rows) == len(self) and self._is_dense:
+            return self
+        bounds, receipt, retained = self.columns
+        stream, bounds = _copied(np.frombuffer(self.stream, np.uint8), bounds[rows])
+        return PackedDeliveries(stream.tobytes(), Packed(bounds, receipt[rows], retained[rows]))
+
+
+def receipts_of(deliveries: Sequence[Delivery]) -> list[int]:
+    """Return the receipts of the messages that have one."""
+    if isinstance(deliveries, PackedDeliveries):
+        receipt = deliveries.columns.receipt
+        numbers: list[int] = receipt[receipt > 0].tolist()
+        return numbers
+    return [delivery.receipt for delivery in deliveries if delivery.receipt]
+
+
+def waiting_bytes(deliveries: Sequence[Delivery]) -> int:
+    """Return the memory that a batch takes, in bytes."""
+    if not isinstance(deliveries, PackedDeliveries):
+        return size_bytes(deliveries)
+    if not len(deliveries):
+        return 0
+    bounds = deliveries.columns.bounds
+    return int(bounds[-1, 3] - bounds[0, 0]) + _ROW_BYTES * len(bounds)
+
+
+def newest_of_each_topic(
+    batches: Sequence[PackedDeliveries],
+    *,
+    is_shared: Callable[[str], bool] | None,
+    most: int,
+    max_bytes: int,
+) -> list[PackedDeliveries]:
+    """Return what is left of each batch if every message yields to a newer one of its topic.
+
+    Parameters
+    ----------
+    batches
+        Messages in order of arrival.
+    is_shared
+        Whether the messages of a topic may come from several devices. They yield to none. None:
+        those of no topic do.
+    most, max_bytes
+        Of what is left, only so many of the newest stay, and of these so many bytes.
+
+    Notes
+    -----
+    A retained message may be older than a live one that arrived before it, so it yields to any.
+    O(n log n).
+    """
+    key = np.concatenate([batch.topic_hash() for batch in batches])
+    retained = np.concatenate([batch.columns.retained for batch in batches])
+    first = np.cumsum([0, *map(len, batches)])
+    for batch, start in zip(batches if is_shared else (), first.tolist(), strict=False):
+        unlike = [i for i, row in enumerate(batch, start) if is_shared and is_shared(row.topic)]
+        key[unlike] = -1 - np.array(unlike, np.int64)
+    # In order of precedence: live ones, the newest first, then retained ones, the oldest first.
+    rank = np.concatenate([np.flatnonzero(~retained)[::-1], np.flatnonzero(retained)])
+    _, at = np.unique(key[rank], return_index=True)
+    left = np.sort(rank[at])[-most:]
+    bounds = np.concatenate([batch.columns.bounds for batch in batches])[left].astype(np.int64)
+    size = bounds[:, 1] - bounds[:, 0] + bounds[:, 3] - bounds[:, 2] + _ROW_BYTES
+    left = left[np.cumsum(size[::-1])[::-1] <= max_bytes]
+    cut = np.searchsorted(left, first)
+    return [
+        batch.only(left[a:b] - start)
+        for batch, start, a, b in zip(batches, first[:-1], cut[:-1], cut[1:], strict=True)
+    ]
+
+
+@kernel
+def _hash_topics(stream: Bytes, bounds: Int32Array, base: int, other_base: int) -> IntArray:
+    """Return two polynomial hashes of each topic, in one number."""
+    out = np.empty(len(bounds), np.int64)
+    for row in range(len(bounds)):
+        one = other = 0
+        for i in range(bounds[row, 0], bounds[row, 1]):
+            one = (one * base + stream[i] + 1) % _PRIME
+            other = (other * other_base + stream[i] + 1) % _PRIME
+        out[row] = one << 31 | other
+    return out
+
+
+@kernel
+def _copied(stream: Bytes, bounds: Int32Array) -> tuple[Bytes, Int32Array]:
+    """Return new bytes that hold these messages and nothing else, and the bounds there."""
+    n_bytes = 0
+    for row in range(len(bounds)):
+        n_bytes += bounds[row, 1] - bounds[row, 0] + bounds[row, 3] - bounds[row, 2]
+    out = np.empty(n_bytes, np.uint8)
+    new = np.empty_like(bounds)
+    at = 0
+    for row in range(len(bounds)):
+        for part in range(0, 4, 2):
+            new[row, part] = at
+            for i in range(bounds[row, part], bounds[row, part + 1]):
+                out[at] = stream[i]
+                at += 1
+            new[row, part + 1] = at
+    return out, new
