@@ -56,9 +56,9 @@ def _rows(
 def _measure(
     network: RoadNetwork, n: int, mode: str
 ) -> tuple[list[float], "np.ndarray[tuple[int], np.dtype[np.int64]]", list[int]]:
-    """Return the seconds of each tick, and the nodes and members of the last tick's groups."""
+    """Return the seconds of each tick, and the nodes and members of all published groups."""
     operator = cloaking_operator(Settings.model_validate({"region": {"mode": mode}}), network)
-    seconds = []
+    seconds, n_nodes, n_members = [], [], []
     crowd = Crowd(network, n)
     slot, _, node = crowd.moves(n)
     for number in range(_TICKS):
@@ -69,5 +69,6 @@ def _measure(
         result = operator.tick(slot, np.full(n, now), node.copy(), now=now)
         if number >= _FIRST:
             seconds.append(time.perf_counter() - began)
-    release = result.release
-    return seconds, np.diff(release.first_node_of), np.diff(release.first_member_of).tolist()
+            n_nodes.append(np.diff(result.release.first_node_of))
+            n_members.append(np.diff(result.release.first_member_of))
+    return seconds, np.concatenate(n_nodes), np.concatenate(n_members).tolist()

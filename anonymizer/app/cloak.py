@@ -1,7 +1,7 @@
 """Cloaking of a recorded trace with the core of the live service, without MQTT."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -110,7 +110,7 @@ def cloak_trace(
         )
         writer = ReleaseWriter(trace.device_id, core.network, settings, seed=seed, auditor=auditor)
         lines = stack.enter_context(_create(out))
-        for rows, now in _ticks(trace.ts, accepted, tick_s, behind_s=core.delay_s):
+        for rows, now in _ticks(trace.ts, accepted, tick_s, core):
             tick = core.cloak(core.locate(source.positions(rows), now=now), now=now)
             lines.writelines(writer.lines(tick))
             ledger.settle(Outcome.PUBLISHED, len(tick.carried.slot))
@@ -159,23 +159,25 @@ class _TraceColumns:
 
 
 def _ticks(
-    ts: FloatArray, rows: IntArray, tick_s: float, *, behind_s: float
+    ts: FloatArray, rows: IntArray, tick_s: float, core: FlowCore
 ) -> Iterator[tuple[IntArray, float]]:
     """Yield the rows of each tick and the time at which it closes.
 
-    Ticks without rows are left out, unless positions are published `behind_s` later. Then every
-    tick may publish some, until `behind_s` after the last row.
+    Ticks without rows are left out unless something may be published at them. After the last row
+    they go on until no position waits any more.
     """
     number = np.ceil(ts[rows] / tick_s)
     first = np.flatnonzero(np.diff(number, prepend=-np.inf))
-    row_of = {
-        int(number[start]): rows[start:end] for start, end in pairwise([*first.tolist(), len(rows)])
-    }
-    numbers: Iterable[int] = row_of
-    if behind_s and row_of:
-        numbers = range(min(row_of), max(row_of) + math.ceil(behind_s / tick_s) + 1)
-    for n in numbers:
-        yield row_of.get(n, rows[:0]), n * tick_s
+    numbers = [int(n) for n in number[first].tolist()]
+    bounds = pairwise([*first.tolist(), len(rows)])
+    next_ones = [*numbers[1:], None][: len(numbers)]
+    for n, following, (start, end) in zip(numbers, next_ones, bounds, strict=True):
+        yield rows[start:end], n * tick_s
+        quiet = n + math.ceil(core.quiet_after_s / tick_s) + 1
+        for empty in range(n + 1, quiet if following is None else min(following, quiet)):
+            if following is None and not core.n_held and empty > n + core.delay_s / tick_s + 1:
+                break
+            yield rows[:0], empty * tick_s
 
 
 def _check_rows(trace: Trace) -> UInt8Array:

@@ -209,10 +209,11 @@ class PresenceSettings(Group):
 
     ttl_s: Positive = 120.0
     """A device that has not reported for this long no longer counts as present."""
-    follow_intervals: bool = True
+    follow_intervals: bool | None = None
     """Whether `ttl_s` and `session.epoch_s` grow where most devices report less often than every
     30 seconds, so that slow fleets are grouped too: the epoch up to the interval of nine in ten
-    devices (at most 300 s), the time to live to the epoch and 1.5 intervals."""
+    devices (at most 300 s), the time to live to the epoch and 1.5 intervals. None: yes, unless
+    one of these two keys is set (`session`)."""
     max_devices: Annotated[int, Field(ge=1, le=50_000_000)] = 1_000_000
     """Most devices present at once; positions of further devices are suppressed as overload."""
     max_ahead_s: NotNegative = 5.0
@@ -446,6 +447,17 @@ class Settings(Group):
         if self.region.mode == "session" and self.session.epoch_s >= self.presence.ttl_s:
             raise ValueError("session.epoch_s must be below presence.ttl_s")
         return self
+
+    @property
+    def follows_intervals(self) -> bool:
+        """Whether times follow how often devices report: see `presence.follow_intervals`."""
+        if self.region.mode != "session":
+            return False
+        if self.presence.follow_intervals is not None:
+            return self.presence.follow_intervals
+        return not (
+            "ttl_s" in self.presence.model_fields_set or "epoch_s" in self.session.model_fields_set
+        )
 
     @model_validator(mode="after")
     def _held_positions_have_no_readings(self) -> Self:

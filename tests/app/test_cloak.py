@@ -32,6 +32,7 @@ TWO = Settings.model_validate(
         "network": {"snap_limit_m": 30},
         "adka": {"density_steps": [], "k_values": [2]},
         "region": {"mode": "bfs"},
+        "presence": {"ttl_s": 120},
     }
 )
 
@@ -377,10 +378,12 @@ def test_values_stand_beside_their_pseudonyms_and_statistics_beside_all(tmp_path
 
 def live(trace: Trace, settings: Settings) -> Iterator[dict[str, Any]]:
     """Yield what the service sends for each device when the trace is its traffic."""
-    tables = settings.model_dump(include={"readings", "adka", "region", "network"})
+    tables = settings.model_dump(include={"readings", "adka", "region", "network", "session"})
     rig = Rig(**tables, output={"form": "device"})
     second = np.ceil(trace.ts)
-    for now in np.unique(second).tolist():
+    for now in range(int(second[0]), int(second[-1]) + 200):
+        if now > second[-1] and not rig.flow.n_held:
+            break
         yield from rig.publish(
             *(
                 Delivery(
@@ -405,8 +408,10 @@ def live(trace: Trace, settings: Settings) -> Iterator[dict[str, Any]]:
         )
 
 
-@pytest.mark.parametrize("mode", ["bfs", "session"])
-def test_of_readings_is_told_what_the_live_service_tells(mode: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("mode", "beat_s"), [("bfs", 0), ("session", 0), ("session", 20)])
+def test_of_readings_is_told_what_the_live_service_tells(
+    mode: str, beat_s: float, tmp_path: Path
+) -> None:
     trace = sensing(random_trace(n_devices=12, n_rows=400))
     # The service gives slots to devices as they come.
     arrival = list(dict.fromkeys(trace.device_of.tolist()))
@@ -416,7 +421,8 @@ def test_of_readings_is_told_what_the_live_service_tells(mode: str, tmp_path: Pa
         device_of=np.argsort(arrival)[trace.device_of],
     )
     settings = with_readings(SPEED, BATTERY)
-    settings = Settings.model_validate(settings.model_dump() | {"region": {"mode": mode}})
+    tables = {"region": {"mode": mode}, "session": {"beat_s": beat_s}}
+    settings = Settings.model_validate(settings.model_dump() | tables)
     run = Run(trace, tmp_path, settings=settings)
 
     def content(lines: Sequence[Mapping[str, Any]]) -> list[str]:

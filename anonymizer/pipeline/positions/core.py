@@ -102,6 +102,7 @@ class FlowCore:
         self._accounts = Accounts(ledger)
         self._find = locate or coordinate_locator(zoned, snap_limit_m=settings.network.snap_limit_m)
         self._time_step_s = settings.output.time_step_s
+        self._groups_last = settings.region.mode == "session"
 
     @property
     def n_held(self) -> int:
@@ -112,6 +113,11 @@ class FlowCore:
     def delay_s(self) -> float:
         """Seconds by which releases are behind, for protected trip ends."""
         return self._trips.delay_s
+
+    @property
+    def quiet_after_s(self) -> float:
+        """Seconds after the last position in which releases may still follow, at most."""
+        return self.delay_s + self._groups_last * self.operator.pace.ttl_s
 
     def set_rule(self, settings: Settings) -> None:
         """Use the density rule of other settings for groups that are formed from now on."""

@@ -33,7 +33,7 @@ def cloaking_operator(settings: Settings, network: RoadNetwork) -> CloakingOpera
     pace = Pace(
         ttl_s=settings.presence.ttl_s,
         epoch_s=settings.session.epoch_s if settings.region.mode == "session" else 0.0,
-        follows=settings.presence.follow_intervals,
+        follows=settings.follows_intervals,
     )
     return CloakingOperator(
         network,

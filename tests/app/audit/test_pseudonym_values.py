@@ -35,7 +35,7 @@ def settings_of(
             "adka": {"density_steps": [], "k_values": [5]},
             "region": {"mode": mode},
             "presence": {"ttl_s": 20, "max_behind_s": 1},
-            "session": {"epoch_s": 10},
+            "session": {"epoch_s": 10, "beat_s": 0},
             "readings": [{"name": name, **reading} for name in names],
             **tables,
         }
