@@ -1,7 +1,15 @@
 """What holds for every test."""
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 # Kernels compile at their first call, and machines are shared: time is no property of a case.
 settings.register_profile("anonymizer", deadline=None)
+# A mutant only has to be noticed: no time is spent on the simplest case that shows it.
+settings.register_profile(
+    "mutants",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+)
 settings.load_profile("anonymizer")

@@ -157,6 +157,16 @@ def test_a_full_disk_is_reported_and_changes_nothing(store: RecordStore) -> None
     assert recall(store).parts == [part(1)]
 
 
+def test_a_disk_that_is_nearly_full_is_reported_before_anything_is_stored(path: Path) -> None:
+    with closing(RecordStore(path, keep_published_s=1, min_free_bytes=1)) as store:
+        store.check_space()
+        assert store.free_bytes > 1
+    with closing(RecordStore(path, keep_published_s=1, min_free_bytes=2**62)) as store:
+        with pytest.raises(StoreError, match=f"less than {2**62} bytes are free"):
+            store.check_space()
+        assert recall(store).parts == []
+
+
 def test_classes_that_the_broker_accepted_are_not_published_again(
     store: RecordStore, path: Path
 ) -> None:

@@ -1,0 +1,184 @@
+"""Mutants: small changes to the code that keeps the promises, which tests have to notice."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module, and the tests that have to notice its mutants.
+
+    Attributes
+    ----------
+    path
+        Its file, below the package.
+    tests
+        Files below `tests`.
+    changes
+        A text that occurs once in the file, and what replaces it.
+    """
+
+    path: str
+    tests: tuple[str, ...]
+    changes: tuple[tuple[str, str], ...]
+
+
+MODULES = (
+    Module(
+        "algorithms/positions/verification.py",
+        ("algorithms/positions/test_verification.py", "algorithms/positions/test_transcripts.py"),
+        (
+            ("k[g] >= k_floor and", "k[g] > k_floor and"),
+            ("first_member_of[g] < first_member_of[g + 1]", "True"),
+            ("or region_at[v] == g:", "or region_at[v] == -2:"),
+            ("n_devices += devices_at[v]", "n_devices += 1"),
+            ("holds[group_of[s]] = False", "pass"),
+            ("if s < 0 or s >= len(node_of):", "if s >= len(node_of):"),
+            ("good and node_of[s] >= 0 and region_at[node_of[s]] == g", "good and node_of[s] >= 0"),
+            ("good and n_devices >= k[g]", "good and n_devices + 1 >= k[g]"),
+            ("alike = end - start >= k[g]", "alike = end - start + 1 >= k[g]"),
+            ("alike and version[i] == version[start]", "alike"),
+            ("alike and (version_of[s] != version[i]) == born", "alike"),
+            (" and n_sharing[s] == end - start", ""),
+            ("hash_of[s] == hash_of[first] and ", ""),
+            ("n_sharing[s] = end - start", "n_sharing[s] = n_sharing[s]"),
+        ),
+    ),
+    Module(
+        "algorithms/records/verification.py",
+        ("algorithms/records/test_verification.py",),
+        (
+            ("n_persons < promise.k)", "n_persons <= promise.k)"),
+            ("n_persons < promise.k)", "n_persons < promise.k - 1)"),
+            ("len(number)) < promise.d)", "len(number)) <= promise.d)"),
+            ("len(number)) < promise.l)", "len(number)) <= promise.l)"),
+            (
+                "_modal(held) > promise.max_share * n_persons + _TOLERANCE",
+                "_modal(held) >= promise.max_share * n_persons",
+            ),
+            (
+                "_modal(held) > promise.max_source_share * n_persons + _TOLERANCE",
+                "_modal(held) > promise.max_source_share * n_persons + 1",
+            ),
+            ("np.log(promise.entropy_l) - _TOLERANCE", "np.log(promise.entropy_l) - 0.1"),
+            ("<= promise.t + _TOLERANCE)", "<= promise.t + 0.05)"),
+            ("new_person[1:] |= p[1:] != p[:-1]", "new_person[1:] = True"),
+            (
+                "    real = held.value != attribute.missing\n    return np.bincount(",
+                "    real = held.value >= 0\n    return np.bincount(",
+            ),
+            ("(n_persons < k) & (found >= 0)", "(n_persons <= k) & (found >= 0)"),
+            ("(n_persons < k) & (found >= 0)", "(n_persons < k)"),
+            ("(who[1:] != who[:-1])", "True"),
+            ("* gaps\n", "* np.ones_like(gaps)\n"),
+        ),
+    ),
+    Module(
+        "algorithms/positions/cloaks/session.py",
+        ("algorithms/positions/cloaks/test_session.py",),
+        (
+            ("joining &= density.version_of >= now", "joining &= density.version_of >= now - 1e9"),
+            ("joining[just_ended] = True", "pass"),
+            (" & (self._group_of == _UNGROUPED)\n", "\n"),
+            ("sizes >= k_of_group + self._k_extra", "sizes >= k_of_group"),
+            ("np.maximum.reduceat(k[member]", "np.minimum.reduceat(k[member]"),
+            ("self._next_serial += len(sizes)", "pass"),
+            ("self.retire(release.only(~whole).member)", "pass"),
+            ("        self._keep(~doomed)\n", "        pass\n"),
+        ),
+    ),
+    Module(
+        "pipeline/accounting.py",
+        ("pipeline/test_accounting.py", "pipeline/records/test_flow.py"),
+        (
+            ("self.n_received += n", "self.n_received = n"),
+            ("self._n_of[outcome] += n", "self._n_of[outcome] = n"),
+            ("self._n_of += np.bincount", "self._n_of = np.bincount"),
+            (
+                "now, before = self._all(), self._booked\n        self._booked = now",
+                "now, before = self._all(), self._booked",
+            ),
+            ("label: n - before.get(label, 0)", "label: n"),
+            ("self.receive(stored.get(RECEIVED, 0))", "pass"),
+        ),
+    ),
+    Module(
+        "pipeline/records/flow.py",
+        ("pipeline/records/test_flow.py", "pipeline/records/test_stages.py"),
+        (
+            ("> self._max_unpublished", ">= self._max_unpublished"),
+            ("> self._max_unpublished", "> self._max_unpublished + 1"),
+            ("if len(self._now) >= MOST_RECENT:", "if len(self._now) >= 10**9:"),
+            ("if len(self._now) >= MOST_RECENT:", "if len(self._now) >= MOST_RECENT // 3:"),
+            ("self._before, self._now = self._now, set()", "self._now = set()"),
+            ("        digest.update(delivery.topic.encode())\n", ""),
+            ("        state.settle(due.joined, closing)\n", ""),
+            ("forget_before=due.window - settings.forget_after", "forget_before=due.window + 1"),
+            ("                if self._recent.repeats(delivery):", "                if False:"),
+        ),
+    ),
+    Module(
+        "pipeline/records/anonymize_window.py",
+        ("pipeline/records/test_flow.py", "pipeline/records/test_kaca_model.py"),
+        (
+            ("np.isin(class_of, [*broken, *rejected])", "np.isin(class_of, [*rejected])"),
+            ("np.isin(class_of, [*broken, *rejected])", "np.isin(class_of, [*broken])"),
+            ("outcome[outcome == Outcome.PUBLISHED] = reason", "pass"),
+            ("n_classes) >= stream.promise.k\n", "n_classes) >= 1\n"),
+            ("persons = np.unique(np.column_stack([c, person[has]]), axis=0)[:, 0]", "persons = c"),
+            ("Outcome.SUPPRESSED__NO_CLASS, Outcome.SUPPRESSED__INCOMPLETE)", "0, 0)"),
+        ),
+    ),
+    Module(
+        "transport/packets.py",
+        ("transport/test_packets.py",),
+        (
+            ("stream[body + 2] < 0x80", "stream[body + 2] <= 0x80"),
+            ("stream[body + 2] < 0x80", "stream[body + 2] < 0x7F"),
+            ("if end - body < 2:", "if end - body < 1:"),
+            ("if length > self._limit_bytes:", "if length >= self._limit_bytes:"),
+            (
+                "qos = flags >> 1 & 3\n        if qos > 1:",
+                "qos = flags >> 1 & 3\n        if qos > 2:",
+            ),
+            ("payload > end or after_topic == at + 2", "payload > end"),
+            ("payload > end or after_topic == at + 2", "after_topic == at + 2"),
+            ("if end > len(stream):", "if end >= len(stream):"),
+            ("while length >= 0x80:", "while length > 0x80:"),
+        ),
+    ),
+    Module(
+        "store/record_store.py",
+        ("store",),
+        (
+            ("SET published_at = ? WHERE number = ?", "SET published_at = ? WHERE number >= ?"),
+            ("WHERE published_at IS NULL ORDER BY number LIMIT ?", "ORDER BY number LIMIT ?"),
+            (
+                "DELETE FROM vehicles WHERE stream = ? AND seen < ?",
+                "DELETE FROM vehicles WHERE stream = ? AND seen <= ?",
+            ),
+            ("AND w.closed_at < ?)", "AND w.closed_at <= ?)"),
+            ("            self._purge(closed.at - self._keep_published_s)\n", ""),
+            ("self._db.execute(f'DROP TABLE IF EXISTS", "str(f'DROP TABLE IF EXISTS"),
+            ("DO UPDATE SET n = n + excluded.n", "DO UPDATE SET n = excluded.n"),
+            ('self._db.execute("ROLLBACK")', 'self._db.execute("COMMIT")'),
+            ("        self._account(of, {label_of(Outcome.SUPPRESSED__REDECLARED): n})\n", ""),
+            ("self._log_has_erased_data = not erase_log(self._db)", "pass"),
+            ("self.free_bytes < self._min_free_bytes", "self.free_bytes < 0"),
+        ),
+    ),
+    Module(
+        "store/sqlite_file.py",
+        ("store",),
+        (
+            ('"synchronous=FULL",', '"synchronous=NORMAL",'),
+            ('"journal_mode=WAL",', ""),
+            ('"secure_delete=ON",', '"secure_delete=OFF",'),
+            ("    erase_log(connection)  # after", "    # after"),
+            ("wal_checkpoint(TRUNCATE)", "wal_checkpoint(PASSIVE)"),
+            ("fcntl.LOCK_EX | fcntl.LOCK_NB", "fcntl.LOCK_SH | fcntl.LOCK_NB"),
+            ("        path.chmod(_MODE)", "        path.stat()"),
+            ('    connection.execute("DROP TABLE recent")\n', ""),
+            ("if int(of) == stream]", "]"),
+        ),
+    ),
+)
