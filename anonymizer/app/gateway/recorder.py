@@ -100,6 +100,8 @@ class Recorder:
     ) -> None:
         self._settings = settings
         self._streams = streams
+        self._on_state = on_state
+        self._n_sessions_lost = 0
         self._log = structlog.get_logger()
         self.usable = True
         """Whether the store can be used. If not, records wait, and the flow is out of date."""
@@ -116,7 +118,7 @@ class Recorder:
                 for source in stream.sources
             ],
             deliver=self._deliver,
-            on_state=on_state,
+            on_state=self._note_state,
             close_timeout_s=_GOODBYE_S,
         )
 
@@ -280,6 +282,15 @@ class Recorder:
 
     def _deliver(self, deliveries: Sequence[Delivery]) -> None:
         self.inbox.put(deliveries)
+
+    def _note_state(self, connected: bool, reason: str) -> None:  # noqa: FBT001  the link's callback
+        if connected:
+            n_lost = self._link.counts.n_sessions_lost
+            self.inbox.reconnected(resumed=n_lost == self._n_sessions_lost)
+            self._n_sessions_lost = n_lost
+        else:
+            self.inbox.set_aside()
+        self._on_state(connected, reason)
 
     def _log_window(self, due: Due, closing: Closing) -> None:
         """Log the counts of a closed window; no value and no vehicle."""

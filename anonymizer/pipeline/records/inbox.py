@@ -35,7 +35,8 @@ class RecordInbox:
     When it is full, the newest messages at QoS 0 are refused. As many again are accepted from
     topics of which few messages wait, so that no vehicle crowds out the others. Messages at QoS 1
     are never refused: the broker sends at most Receive Maximum of them before they are
-    acknowledged, which happens when they are in the store.
+    acknowledged, which happens when they are in the store. It sends them again on the next
+    connection, so those of the previous one must not wait beside them: see `set_aside`.
 
     Parameters
     ----------
@@ -61,6 +62,7 @@ class RecordInbox:
         self._stream_of = stream_of
         self._n_of: Counter[str] | None = None  # waiting messages by topic, once it is full
         self._deliveries: list[Delivery] = []
+        self._aside: list[Delivery] = []
         self._refused: Counter[int] = Counter()
         self._closed = False
         self._ready = asyncio.Event()
@@ -96,6 +98,21 @@ class RecordInbox:
             else:
                 self._refused[self._stream_of(delivery.topic)] += 1
 
+    def set_aside(self) -> None:
+        """Keep the messages at QoS 1 out of the batches: the connection is lost."""
+        deliveries, self._n_of = self._deliveries, None
+        self._deliveries = [delivery for delivery in deliveries if not delivery.receipt]
+        # If there are some already, the latest come from a connection that ended before it was of
+        # use. The broker has them still.
+        self._aside = self._aside or [delivery for delivery in deliveries if delivery.receipt]
+        self._n_bytes = size_bytes(self._deliveries)
+
+    def reconnected(self, *, resumed: bool) -> None:
+        """Forget the messages set aside if the broker sends them again, else take them back."""
+        aside, self._aside = self._aside, []
+        if aside and not resumed:
+            self.put(aside)
+
     def close(self) -> None:
         """Close the inbox: no more messages will come, and nobody waits any longer."""
         self._closed = True
@@ -103,13 +120,13 @@ class RecordInbox:
 
     async def take(self) -> Arrived | None:
         """Return the next batch as soon as there is one; None: closed and empty."""
-        await self._ready.wait()
-        if not self._deliveries and not self._refused:
-            return None
+        while not self._deliveries and not self._refused:
+            if self._closed:
+                return None
+            self._ready.clear()  # it is also set if what waited was set aside
+            await self._ready.wait()
         arrived = Arrived(self._deliveries[:MAX_BATCH], self._refused)
         self._deliveries = self._deliveries[MAX_BATCH:]
         self._n_bytes -= size_bytes(arrived.deliveries)
         self._refused, self._n_of = Counter(), None
-        if not self._deliveries and not self._closed:
-            self._ready.clear()
         return arrived

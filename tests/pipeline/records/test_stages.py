@@ -263,6 +263,34 @@ async def test_an_inbox_is_bounded_in_bytes_and_giant_messages_do_not_crowd_othe
     assert inbox._n_bytes == 0
 
 
+async def test_what_the_broker_sends_again_does_not_wait_twice() -> None:
+    inbox = RecordInbox(100, stream_of=lambda _: 0)
+    for _ in range(50):
+        inbox.put(arrive(3, qos=0) + arrive(2, qos=1))
+        inbox.set_aside()
+        inbox.reconnected(resumed=True)
+        assert inbox._aside == []
+        arrived = await inbox.take()
+        assert arrived is not None
+        assert arrived.deliveries == arrive(3, qos=0)
+    assert inbox._n_bytes == inbox.n_waiting == 0
+
+
+async def test_what_the_broker_has_forgotten_is_kept_over_failed_attempts_to_connect() -> None:
+    inbox = RecordInbox(100, stream_of=lambda _: 0)
+    inbox.put(arrive(2, qos=1))
+    inbox.set_aside()
+    inbox.put(arrive(9, qos=1))  # on a connection that is not of use
+    inbox.set_aside()
+    inbox.set_aside()
+    assert inbox.n_waiting == 0
+    inbox.reconnected(resumed=False)
+    arrived = await inbox.take()
+    assert arrived is not None
+    assert arrived.deliveries == arrive(2, qos=1)
+    assert inbox._n_bytes == 0
+
+
 async def test_an_inbox_returns_batches_and_ends_when_it_is_closed_and_empty() -> None:
     inbox = RecordInbox(100_000, stream_of=lambda _: 0)
     inbox.put(arrive(12_000, qos=1))
