@@ -123,6 +123,23 @@ def test_zones_that_stay_in_the_network_leave_no_hole(
     assert the(report, "zone holes").holds is True
 
 
+@pytest.mark.soak
+def test_twenty_random_zones_in_a_city_leave_no_holes(tmp_path: Path) -> None:
+    network = load_network("city:10000")
+    trace = driving(network, n_devices=200, n_steps=720)
+    rng = np.random.default_rng(2)
+    zones = [
+        {"circle": {"lat": trace.lat[row], "lon": trace.lon[row], "radius_m": radius_m}}
+        for row, radius_m in zip(
+            rng.choice(trace.n_rows, 20), rng.uniform(150, 400, 20), strict=True
+        )
+    ]
+    zoned = Settings.model_validate({"zones": zones})
+    holes = the(audited(trace, network, cloaked=zoned, stated=zoned, folder=tmp_path), "zone holes")
+    assert holes.holds is True
+    assert holes.figures["share_within_1_radius"] <= 0.2  # type: ignore[operator]
+
+
 def test_places_that_are_no_zones_are_found_no_better_than_by_chance(
     city: tuple[Trace, RoadNetwork, Settings], tmp_path: Path
 ) -> None:
