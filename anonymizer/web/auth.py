@@ -79,8 +79,8 @@ class RateLimit:
 
     Notes
     -----
-    Behind a proxy all clients have one address: set the limit in the proxy. At most 10,000 clients
-    are remembered; the least recent is forgotten first, which refills its bucket.
+    Behind a proxy that is not in `http.trusted_proxies`, all clients have one address. At most
+    10,000 clients are remembered; the least recent is forgotten first, which refills its bucket.
     """
 
     def __init__(self, per_minute: int | None, *, monotonic: Callable[[], float]) -> None:
