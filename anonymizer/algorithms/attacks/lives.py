@@ -148,8 +148,10 @@ def published_lives(
     last = np.diff(pseudonym, append=-1) != 0
     newest = last | (np.diff(step, append=-1) != 0)
     if follow:
-        # Those who end a life in a step may begin the next one in the same step.
-        newest &= ~last | (np.diff(pseudonym[newest], prepend=-1) != 0)[np.cumsum(newest) - 1]
+        # Who ends a life may begin the next one in the same step: it then ends a step earlier.
+        begun = np.isin(step, step[np.diff(pseudonym, prepend=-1) != 0])
+        is_first = np.diff(pseudonym[newest], prepend=-1) != 0
+        newest &= ~(last & begun) | is_first[np.cumsum(newest) - 1]
     rows = np.flatnonzero(newest & (step >= 0) & (step < len(steps_s)))
     life_of, region_of = pseudonym[rows], some.region_of[rows]
     step, size = step[rows], n_devices.astype(np.float64)

@@ -20,6 +20,8 @@ N_TARGETS = 40
 STEPS_PER_INTERVAL = 10
 FEWEST_STEPS = 3
 """A phase is told apart from another one if an interval has at least so many ticks."""
+LONGEST_INTERVAL_S = 30.0
+"""Devices that report less often jump so far that a step of the filter costs too much."""
 MOST_TIMES_CHANCE = 1.5
 
 
@@ -27,10 +29,12 @@ def timing(case: Case) -> list[Finding]:
     """Track devices to their exact pieces, with and without knowing when they report.
 
     Nothing is found if regions are not made of public pieces, or if devices report in nearly every
-    tick.
+    tick or less often than every `LONGEST_INTERVAL_S`.
     """
     minutes = horizons(case.observed, HORIZONS_MIN)
-    if case.piece_of is None or case.reports.interval_s < FEWEST_STEPS * case.tick_s or not minutes:
+    interval_s = case.reports.interval_s
+    possible = FEWEST_STEPS * case.tick_s <= interval_s <= LONGEST_INTERVAL_S
+    if case.piece_of is None or not possible or not minutes:
         return []
     step_s = max(case.tick_s, case.reports.interval_s / STEPS_PER_INTERVAL)
     chosen = stretches(
