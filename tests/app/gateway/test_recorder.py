@@ -220,7 +220,7 @@ async def until_held(gateway: Gateway, n: int) -> dict[tuple[str, ...], float]:
     """Wait until exactly so many parts are held; return what is exported then."""
     return await eventually(
         lambda: counted(gateway),
-        lambda now: now["anonymizer_record_parts_held", "fleet"] == n,
+        lambda now: now.get(("anonymizer_record_parts_held", "fleet")) == n,
     )
 
 
