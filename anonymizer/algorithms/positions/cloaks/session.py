@@ -82,7 +82,8 @@ class Epochs:
         n_in
             Devices present in each cell. Cells 2i and 2i + 1 are halves of one area, and so on.
         least
-            A half with fewer devices follows the other half.
+            A half with fewer devices follows the other half; an area in which there are not twice
+            as many is one cell.
         """
         follows = np.arange(self.n_cells)
         areas = [(0, self.n_cells)]
@@ -94,6 +95,9 @@ class Epochs:
             left, right = int(n_in[start:middle].sum()), int(n_in[middle:end].sum())
             if min(left, right) >= least:
                 areas += [(start, middle), (middle, end)]
+            elif left + right < 2 * least:
+                # Always the same one: a cell that changes its epoch makes devices wait.
+                follows[start:end] = start
             elif left < right:
                 areas.append((middle, end))
                 follows[start:middle] = middle

@@ -538,7 +538,8 @@ def test_every_cell_with_an_epoch_of_its_own_has_enough_devices(
         ([1, 9, 9, 9], [1, 1, 2, 3]),
         ([1, 1, 9, 9], [2, 2, 2, 3]),
         ([1, 1, 1, 1], [0, 0, 0, 0]),
-        ([0, 0, 0, 9], [3, 3, 3, 3]),
+        ([0, 0, 0, 9], [0, 0, 0, 0]),
+        ([0, 0, 0, 20], [3, 3, 3, 3]),
     ],
 )
 def test_a_cell_with_too_few_devices_follows_the_one_beside_it(
