@@ -101,7 +101,8 @@ def cloak_trace(
     outcome = _check_rows(trace)
     ledger.settle_all(outcome[outcome != Outcome.HELD])
     accepted = np.flatnonzero(outcome == Outcome.HELD)
-    source = _TraceColumns(trace, network, settings, ledger)
+    rng = np.random.default_rng(seed)
+    source = _TraceColumns(trace, network, settings, ledger, rng)
     core = source.core
     progress(trace.n_rows - len(accepted))
     with ExitStack() as stack:
@@ -131,12 +132,17 @@ class _TraceColumns:
     """
 
     def __init__(
-        self, trace: Trace, network: RoadNetwork, settings: Settings, ledger: Ledger
+        self,
+        trace: Trace,
+        network: RoadNetwork,
+        settings: Settings,
+        ledger: Ledger,
+        rng: np.random.Generator,
     ) -> None:
         node = named_nodes(trace, network)
         zoned = with_zones(network, zones_of(settings.zones))
         locate = None if node is None else row_locator(zoned, node)
-        self.core = FlowCore(settings, zoned, ledger, locate=locate)
+        self.core = FlowCore(settings, zoned, ledger, locate=locate, rng=rng)
         names = self.core.readings.names
         if missing := [name for name in names if name not in trace.readings]:
             raise InputError(f"the trace was read without the declared reading {missing[0]}")

@@ -7,13 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.positions.protection import Circle, Zones, keep_out
+from anonymizer.algorithms.positions.protection import Circle, StandIns, Zones, keep_out
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.release import Release
 from anonymizer.errors import SettingsError
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
+from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.positions.core import FlowCore
 from anonymizer.pipeline.positions.factory import cloaking_operator
+from anonymizer.pipeline.positions.trip_guard import Positions
 from anonymizer.settings import Settings
 
 GRID = load_network("grid:6x6")
@@ -29,19 +32,22 @@ def settings(mode: str, min_nodes: int) -> Settings:
     tables = {
         "region": {"mode": mode, "min_nodes": min_nodes},
         "adka": {"k_values": [2], "density_steps": []},
-        "session": {"settle_s": 0, "epoch_s": 4, "cells": 2},
+        "session": {"settle_s": 0, "epoch_s": 4, "cells": 2, "beat_s": 0},
     }
     return Settings.model_validate(tables)
 
 
 def releases(mode: str, min_nodes: int, nodes: list[Int32Array]) -> list[Release]:
     """Return what is released about devices at these nodes, tick by tick."""
-    operator = cloaking_operator(settings(mode, min_nodes), ZONED.network)
+    core = FlowCore(settings(mode, min_nodes), ZONED, Ledger(), rng=np.random.default_rng(0))
     slot = np.arange(len(nodes[0]), dtype=np.int32)
-    return [
-        operator.tick(slot, np.full(len(slot), float(now)), ZONED.keep_out(node), now=now).release
-        for now, node in enumerate(nodes)
-    ]
+    released = []
+    for now, node in enumerate(nodes):
+        lat = np.where(node >= 0, GRID.lat[node], 50.0)
+        ts = np.full(len(slot), float(now))
+        positions = Positions(slot, ts, lat, GRID.lon[node], ts)
+        released.append(core.cloak(core.locate(positions, now=now), now=now).release)
+    return released
 
 
 def test_a_zone_leaves_the_network_whole() -> None:
@@ -101,3 +107,33 @@ def test_a_device_that_enters_a_zone_leaves_the_density_map_as_if_off_the_graph(
     result = operator.tick(slot, np.ones(3), node, now=1)
     assert operator.density.n_devices == 2
     assert result.release.member.tolist() == [1, 2]
+
+
+def test_a_member_inside_a_zone_is_covered_in_the_zone_but_not_where_it_is() -> None:
+    # Node 8 is inside; both devices share a group from the first tick on.
+    inside = [[7, 9], *[[8, 9]] * 3]
+    *_, last = releases("session", 1, [np.array(node, np.int32) for node in inside])
+    assert sorted(last.member.tolist()) == [0, 1]
+    assert set(INSIDE.tolist()) & set(last.node.tolist())
+
+
+def test_a_stand_in_is_any_node_of_the_zone_and_stays_until_the_device_leaves() -> None:
+    stand_ins = StandIns(ZONED.zone_of, np.random.default_rng(1))
+    slot, inside, outside = (
+        np.arange(200, dtype=np.int32),
+        np.zeros(200, np.int32),
+        np.full(200, -1),
+    )
+    first = stand_ins.at(slot, inside)
+    assert set(first.tolist()) == set(INSIDE.tolist())
+    assert (stand_ins.at(slot, inside) == first).all()
+    assert (stand_ins.at(slot, outside.astype(np.int32)) < 0).all()
+    assert (stand_ins.at(slot, inside) != first).any()
+
+
+def test_zones_that_do_not_touch_have_stand_ins_of_their_own() -> None:
+    apart = with_zones(GRID, Zones([Circle(float(GRID.lat[v]), float(GRID.lon[v]), 9.0)
+                                    for v in (0, 1, 35)]))  # fmt: skip
+    assert apart.zone_of[[0, 1, 35, 7]].tolist() == [0, 0, 1, -1]
+    stand_ins = StandIns(apart.zone_of, np.random.default_rng(1))
+    assert stand_ins.at(np.array([0], np.int32), np.array([1], np.int32)).tolist() == [35]

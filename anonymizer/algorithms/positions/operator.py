@@ -108,7 +108,15 @@ class CloakingOperator:
         inside = self.density.n_at[release.node].astype(np.int64)
         return np.add.reduceat(inside, release.first_node_of[:-1])
 
-    def tick(self, slot: Int32Array, ts: FloatArray, node: Int32Array, *, now: float) -> TickResult:
+    def tick(
+        self,
+        slot: Int32Array,
+        ts: FloatArray,
+        node: Int32Array,
+        *,
+        now: float,
+        stand_in: Int32Array | None = None,
+    ) -> TickResult:
         """Process a batch of positions; return the release and the outcome of each position.
 
         Parameters
@@ -119,6 +127,9 @@ class CloakingOperator:
             order.
         now
             Unix seconds at which the tick closes.
+        stand_in
+            Node at which a device inside a privacy zone is covered, negative for positions that
+            are in no zone, shape (n,); None: it is covered where it was before.
         """
         density = self.density
         outcome = density.advance(slot, ts, node)
@@ -127,6 +138,9 @@ class CloakingOperator:
         outcome[moved[~on_graph]] = Outcome.SUPPRESSED__OFF_GRAPH
         outcome[moved[node[moved] == IN_ZONE]] = Outcome.SUPPRESSED__PRIVACY_ZONE
         self._cloak.last_seen(*_last_seen(slot, ts, node, moved[~on_graph], outcome))
+        if stand_in is not None:
+            inside = moved[~on_graph & (stand_in[moved] >= 0)]
+            self._cloak.last_seen(slot[inside], stand_in[inside])
         self.pace.advance(slot[moved], ts[moved], now=now)
         freed = density.expire(now - self.pace.ttl_s, kept=self._cloak.kept(len(density.node_of)))
         self.pace.forget(freed)

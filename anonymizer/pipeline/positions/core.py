@@ -11,7 +11,12 @@ from typing import TypeAlias
 import numpy as np
 
 from anonymizer.algorithms.positions.map_matching import NodeLocator
-from anonymizer.algorithms.positions.protection import ZonedNetwork
+from anonymizer.algorithms.positions.protection import (
+    IN_ZONE,
+    NO_ZONE,
+    StandIns,
+    ZonedNetwork,
+)
 from anonymizer.domain.arrays import Int32Array, UInt8Array
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.accounting import Ledger
@@ -80,6 +85,8 @@ class FlowCore:
         Where positions are settled.
     locate
         Finds the nodes of positions. None: by their coordinates.
+    rng
+        Draws the stand-ins of devices in privacy zones. None: from the operating system.
 
     Attributes
     ----------
@@ -94,6 +101,7 @@ class FlowCore:
         ledger: Ledger,
         *,
         locate: Locate | None = None,
+        rng: np.random.Generator | None = None,
     ) -> None:
         self.network = zoned.network
         self.readings = GroupReadings(settings.readings, ttl_s=settings.presence.ttl_s)
@@ -101,6 +109,9 @@ class FlowCore:
         self._trips = TripGuard(settings.trips, ledger)
         self._accounts = Accounts(ledger)
         self._find = locate or coordinate_locator(zoned, snap_limit_m=settings.network.snap_limit_m)
+        self._zones = (
+            ZonePlaces(zoned, rng or np.random.default_rng()) if len(zoned.zones) else None
+        )
         self._time_step_s = settings.output.time_step_s
         self._groups_last = settings.region.mode == "session"
 
@@ -140,7 +151,8 @@ class FlowCore:
         """Make the release of one tick."""
         slot, ts, _, _, tag = located.positions
         event_s = now - self._trips.delay_s
-        result = self.operator.tick(slot, ts, located.node, now=event_s)
+        stand_in = None if self._zones is None else self._zones.stand_ins(located)
+        result = self.operator.tick(slot, ts, located.node, now=event_s, stand_in=stand_in)
         values = self.readings.summarize(result.release, now=now)
         carried = self._accounts.book(result, slot, tag)
         present = self.operator.density.is_known
@@ -161,6 +173,23 @@ class FlowCore:
         """Settle the positions that are held; after the last tick."""
         self._trips.close()
         self._accounts.close()
+
+
+class ZonePlaces:
+    """The nodes at which devices inside privacy zones are covered: see `StandIns`."""
+
+    def __init__(self, zoned: ZonedNetwork, rng: np.random.Generator) -> None:
+        self._zone_of = zoned.zone_of
+        self._nodes = NodeLocator(zoned.network, limit_m=np.inf)
+        self._stand_ins = StandIns(zoned.zone_of, rng)
+
+    def stand_ins(self, located: LocatedPositions) -> Int32Array:
+        """Return a node of its zone for each position in a zone, negative for the others."""
+        slot, _, lat, lon, _ = located.positions
+        inside = np.flatnonzero(located.node == IN_ZONE)
+        zone = np.full(len(slot), NO_ZONE, np.int32)
+        zone[inside] = self._zone_of[self._nodes.locate(lat[inside], lon[inside])]
+        return self._stand_ins.at(slot, zone)
 
 
 def coordinate_locator(zoned: ZonedNetwork, *, snap_limit_m: float) -> Locate:

@@ -1,6 +1,7 @@
 """Protection beyond k-anonymity: privacy zones and protected trip ends."""
 
 from anonymizer.algorithms.positions.protection.owned_zones import OwnedZones
+from anonymizer.algorithms.positions.protection.stand_ins import NO_ZONE, StandIns
 from anonymizer.algorithms.positions.protection.trips import TripEnds, TripRule, TripTick
 from anonymizer.algorithms.positions.protection.zones import (
     IN_ZONE,
@@ -13,9 +14,11 @@ from anonymizer.algorithms.positions.protection.zones import (
 
 __all__ = [
     "IN_ZONE",
+    "NO_ZONE",
     "Circle",
     "OwnedZones",
     "Polygon",
+    "StandIns",
     "TripEnds",
     "TripRule",
     "TripTick",

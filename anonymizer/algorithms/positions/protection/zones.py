@@ -182,13 +182,18 @@ class ZonedNetwork:
         The whole network, nodes inside zones included.
     zones
         All zones, possibly none.
-    closed
-        Which nodes are inside a zone, shape (nodes,).
+    zone_of
+        Zone of each node inside one, negative outside, shape (nodes,). Zones that touch are one.
     """
 
     network: RoadNetwork
     zones: Zones
-    closed: BoolArray
+    zone_of: Int32Array
+
+    @property
+    def closed(self) -> BoolArray:
+        """Which nodes are inside a zone, shape (nodes,)."""
+        return self.zone_of >= 0
 
     def keep_out(
         self, node: Int32Array, lat: FloatArray | None = None, lon: FloatArray | None = None
