@@ -101,7 +101,7 @@ def cloak_trace(
     outcome = _check_rows(trace)
     ledger.settle_all(outcome[outcome != Outcome.HELD])
     accepted = np.flatnonzero(outcome == Outcome.HELD)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed % 2**128)
     source = _TraceColumns(trace, network, settings, ledger, rng)
     core = source.core
     progress(trace.n_rows - len(accepted))

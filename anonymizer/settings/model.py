@@ -31,6 +31,10 @@ Bound = Annotated[float, Field(ge=-1e12, le=1e12, allow_inf_nan=False)]
 Statistic = Annotated[str, Field(pattern=r"^(count|mean|min|max|p[1-9][0-9]?)$")]
 
 
+_STEPS_OF_A_RANGE = 100
+"""Steps to which readings are rounded by default."""
+
+
 class ReadingSettings(Group):
     """One `[[readings]]` table: an attribute that is published. Others never leave the gateway."""
 
@@ -39,9 +43,9 @@ class ReadingSettings(Group):
     lo: Bound
     hi: Bound
     """Values outside `lo` to `hi` are clamped, and counted."""
-    step: Positive | None = None
+    step: NotNegative | None = None
     """Values, means and quantiles are rounded to this. The coarser it is, the less the difference
-    of two releases of one group reveals. None: no rounding."""
+    of two releases of one group reveals. None: a hundredth of the range; 0: no rounding."""
     statistics: Annotated[tuple[Statistic, ...], Field(min_length=1)] = SAFE_STATISTICS
     """A choice of `count`, `mean`, `min`, `max`, and `p1` to `p99`. `min` and `max` each publish
     the value of one device."""
@@ -67,7 +71,8 @@ class ReadingSettings(Group):
     @property
     def attribute(self) -> ReadingAttribute:
         """The attribute as the algorithms take it."""
-        return ReadingAttribute(**self.model_dump())
+        step = (self.hi - self.lo) / _STEPS_OF_A_RANGE if self.step is None else self.step
+        return ReadingAttribute(**{**self.model_dump(), "step": step or None})
 
 
 def _names_differ(readings: tuple[ReadingSettings, ...]) -> tuple[ReadingSettings, ...]:

@@ -24,7 +24,7 @@ def said(table: Any) -> str:  # noqa: ANN401  any table
         ({"hi": float("inf")}, "finite number"),
         ({"lo": float("nan")}, "finite number"),
         ({"hi": 1e13}, "less than or equal to"),
-        ({"step": 0}, "greater than 0"),
+        ({"step": -1}, "greater than or equal to 0"),
         ({"step": 51}, "step must not exceed hi - lo"),
         ({"name": ""}, "at least 1 character"),
         ({"statistics": ["median"]}, "should match pattern"),
@@ -41,9 +41,16 @@ def test_a_reading_that_does_not_fit_is_refused(changed: dict[str, Any], message
 
 def test_extremes_and_own_values_are_off_unless_asked_for() -> None:
     attribute = ReadingSettings.model_validate(SPEED).attribute
-    assert attribute == ReadingAttribute("speed_mps", 0.0, 50.0)
+    assert attribute == ReadingAttribute("speed_mps", 0.0, 50.0, 0.5)
     assert not {"min", "max"} & set(attribute.statistics)
     assert not attribute.per_pseudonym
+
+
+@pytest.mark.parametrize(("step", "rounding"), [(None, 0.5), (0, None), (2, 2.0)])
+def test_values_are_rounded_unless_the_settings_say_otherwise(
+    step: float | None, rounding: float | None
+) -> None:
+    assert ReadingSettings.model_validate(SPEED | {"step": step}).attribute.step == rounding
 
 
 def test_everything_that_may_be_asked_for_reaches_the_algorithms() -> None:
