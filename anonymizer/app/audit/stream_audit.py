@@ -31,7 +31,7 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.trace import Trace, named_nodes
 from anonymizer.files.release_lines import Released
-from anonymizer.pipeline.positions.factory import public_atoms
+from anonymizer.pipeline.positions.factory import public_levels
 from anonymizer.settings import Settings
 
 _BFS = frozenset({"soundness", "k"})
@@ -185,7 +185,7 @@ def _piece_of(network: RoadNetwork, settings: Settings) -> IntArray | None:
     """Return the public pieces that regions are made of, as in `Case`."""
     if settings.region.mode != "session":
         return None
-    return np.stack([public_atoms(network, settings).at])
+    return public_levels(network, settings).at.astype(np.int64)
 
 
 def _is_valid(trace: Trace) -> BoolArray:

@@ -1,12 +1,7 @@
 """Factory of the cloaking operator: from settings to the operator that they describe."""
 
 from anonymizer.algorithms.positions.adka import DensityRule
-from anonymizer.algorithms.positions.atoms import (
-    Atoms,
-    Levels,
-    cut_into_atoms,
-    cut_into_levels,
-)
+from anonymizer.algorithms.positions.atoms import Levels, cut_into_levels
 from anonymizer.algorithms.positions.cloaks import (
     BfsCloak,
     Cloak,
@@ -41,16 +36,6 @@ def cloaking_operator(settings: Settings, network: RoadNetwork) -> CloakingOpera
         pace=pace,
         k_floor=settings.adka.k_floor,
         transcripts=Transcripts() if settings.region.mode == "session" else None,
-    )
-
-
-def public_atoms(network: RoadNetwork, settings: Settings) -> Atoms:
-    """Return the atoms of `session`, which anybody can compute from the network and settings."""
-    return cut_into_atoms(
-        spanning_forest(network),
-        min_nodes=settings.region.min_nodes,
-        metres_at=road_metres(network),
-        min_metres=settings.region.min_road_m,
     )
 
 

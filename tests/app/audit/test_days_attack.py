@@ -9,7 +9,7 @@ import pytest
 from anonymizer.app.audit import AuditReport, audit_release
 from anonymizer.files.release_lines import read_auditor_map, read_release
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.factory import public_atoms
+from anonymizer.pipeline.positions.factory import public_levels
 from anonymizer.settings import Settings
 from tests.app.commuters import DAY_S, commuting
 
@@ -23,7 +23,7 @@ def audited(folder: Path, *, n_days: int, left_out_s: float = 0.0) -> AuditRepor
     trace = commuting(
         network, n_devices=40, n_days=n_days, rush_s=1800.0, every_s=TICK_S, late_s=20.0, seed=1
     ).trace
-    atoms = public_atoms(network, SETTINGS)
+    atom_at = public_levels(network, SETTINGS).at[0]
     node = np.searchsorted(network.node_id, np.asarray(trace.node))
     trip = trace.device_of * 2 * n_days + (trace.ts // (DAY_S / 2)).astype(np.int64)
     begins: dict[int, float] = {}
@@ -39,7 +39,7 @@ def audited(folder: Path, *, n_days: int, left_out_s: float = 0.0) -> AuditRepor
             continue
         names[f"p{number}"] = trace.device_id[trace.device_of[row]]
         time = float(np.ceil(ts / TICK_S) * TICK_S)
-        region = np.flatnonzero(atoms.at == atoms.at[node[row]])
+        region = np.flatnonzero(atom_at == atom_at[node[row]])
         lines[number, time] = json.dumps(
             {
                 "pseudonym": f"p{number}",

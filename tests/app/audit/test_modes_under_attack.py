@@ -79,6 +79,8 @@ def test_session_keeps_its_promise_over_epochs_under_both_adversaries(
     report = attacked(*town, tmp_path, cloaked="session", promise="session")
     assert report.holds, failed(report)
     assert report.n_pseudonyms > 2 * 300, "several lives each"
+    tracking = next(each for each in report.findings if each.attack == "tracking")
+    assert tracking.figures["pieces_held_share"] == 1.0, "read at the levels that they are made of"
 
 
 def test_snapshot_keeps_its_promise_and_cannot_keep_that_of_session(

@@ -8,7 +8,7 @@ import pytest
 from anonymizer.app.audit import Finding, audit_release
 from anonymizer.files.release_lines import read_auditor_map, read_release
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.factory import public_atoms
+from anonymizer.pipeline.positions.factory import public_levels
 from anonymizer.settings import Settings
 from tests.app.worlds import SIDE, Paper, World
 
@@ -39,14 +39,14 @@ def published(world: World, *, on_a_beat: bool) -> Paper:
 
     On a beat, it publishes once in the time between two reports, at the same tick for all.
     """
-    atoms = public_atoms(world.network, SETTINGS)
+    atom_at = public_levels(world.network, SETTINGS).at[0]
     paper = Paper(device_of={f"p{d}": f"device-{d}" for d in range(world.n_devices)})
     for t in range(EVERY, world.n_ticks):
         for first in range(0, world.n_devices, GROUP):
             members = range(first, first + GROUP)
             if t % EVERY == 0 if on_a_beat else world.reports[t, members].any():
-                own = np.unique(atoms.at[[world.last_known(t, d) for d in members]])
-                region = np.flatnonzero(np.isin(atoms.at, own)).tolist()
+                own = np.unique(atom_at[[world.last_known(t, d) for d in members]])
+                region = np.flatnonzero(np.isin(atom_at, own)).tolist()
                 paper.publish(t, [f"p{d}" for d in members], region, k=GROUP)
     return paper
 
