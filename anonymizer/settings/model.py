@@ -274,14 +274,18 @@ class RegionSettings(Group):
     hold k devices but reveal which of them published."""
     max_nodes: AtLeastOne = 1000
     """A region that would need more nodes is suppressed for all its devices."""
-    min_nodes: AtLeastOne = 5
+    min_nodes: AtLeastOne = 6
     """Least number of nodes of a region (`snapshot`, `session`)."""
     min_road_m: NotNegative = 0.0
     """Least length of road in a region, in metres (`snapshot`, `session`)."""
-    place_devices: Annotated[float, Field(ge=1)] = 1.9
+    place_devices: Annotated[float, Field(ge=1)] = 2.0
     """How many devices share the place as which a member is published, the member included, on
     average over its group. More make regions larger and devices harder to follow. 1: places are
     as small as `min_nodes` allows (`snapshot`, `session`)."""
+    area_devices: Annotated[float, Field(ge=1)] = 3.0
+    """How many devices share the area around such a place, three of the smallest places large, or
+    the place itself if it is larger. This makes places large where devices are few
+    (`snapshot`, `session`)."""
     k_extra: Annotated[int, Field(ge=0)] = 0
     """Members of a group beyond k: so many of its devices may belong to the adversary
     (`snapshot`, `session`)."""

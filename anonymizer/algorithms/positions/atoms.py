@@ -19,6 +19,8 @@ from anonymizer.domain.release import starts_of
 
 LEVELS = (1, 1.5, 2, 3, 4, 6, 8, 12, 16)
 """Sizes of the atoms at each level, in multiples of the smallest."""
+AREA_LEVEL = 3
+"""Level whose atoms are areas: three times the smallest places, about 300 m in a city."""
 
 
 class Atoms(NamedTuple):
@@ -163,13 +165,28 @@ def cut_into_levels(
     return stack_levels(cuts, network)
 
 
+class Company(NamedTuple):
+    """How many devices must share the atoms of a group's members, each member included.
+
+    Attributes
+    ----------
+    place_devices
+        In the atom of a member, on average over the group.
+    area_devices
+        In the atom of a member at level `AREA_LEVEL`, or at the level of the group if that is
+        higher.
+    """
+
+    place_devices: float = 1.0
+    area_devices: float = 1.0
+
+
 def lowest_shared_level(
     levels: Levels,
     present: Int32Array,
     first_member_of: IntArray,
     place: Int32Array,
-    *,
-    place_devices: float,
+    company: Company,
 ) -> IntArray:
     """Return the lowest level at which members share their atoms, shape (groups,).
 
@@ -179,21 +196,25 @@ def lowest_shared_level(
         Nodes of all devices present, shape (devices,).
     first_member_of, place
         Node of each member in compressed sparse rows.
-    place_devices
-        How many devices must be present in the atom of a member, the member included, on average
-        over the group. If no level has so many, it is the highest one.
+    company
+        How many devices must share the atoms. If no level has so many, it is the highest one.
 
     Notes
     -----
     With d devices per node, an atom of m nodes has 1 / (1 - exp(-dm)) times as many devices if it
-    is known to hold any. A member has dm others in its atom on average, so `place_devices` of 1.7
-    or more makes that ratio less than 2. O((devices + members) levels).
+    is known to hold any, and a member has dm others in its atom on average. An adversary who
+    follows a device is content with a guess that is close, in an area of a nodes, say. Its belief
+    is then 1 / (d max(a, m)) times that without a release, up to a factor: where devices are many,
+    places may be smaller than that area, where they are few, they must be larger.
+    O((devices + members) levels).
     """
-    n_levels = len(levels.at)
-    level = np.full(len(first_member_of) - 1, n_levels - 1)
-    for i in range(n_levels - 2, -1, -1):
-        at = levels.at[i]
+    n_levels, sizes = len(levels.at), np.diff(first_member_of)
+    shared_by = np.empty((n_levels, len(sizes)))
+    for i, at in enumerate(levels.at):
         n_in = np.bincount(at[present], minlength=len(at))
-        company = np.add.reduceat(n_in[at[place]], first_member_of[:-1]) / np.diff(first_member_of)
-        level[company >= place_devices] = i
-    return level
+        shared_by[i] = np.add.reduceat(n_in[at[place]], first_member_of[:-1]) / sizes
+    in_area = shared_by[np.maximum(np.arange(n_levels), min(AREA_LEVEL, n_levels - 1))]
+    enough = (shared_by >= company.place_devices) & (in_area >= company.area_devices)
+    enough[-1] = True
+    lowest: IntArray = enough.argmax(axis=0)
+    return lowest

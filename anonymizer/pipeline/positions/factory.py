@@ -1,7 +1,7 @@
 """Factory of the cloaking operator: from settings to the operator that they describe."""
 
 from anonymizer.algorithms.positions.adka import DensityRule
-from anonymizer.algorithms.positions.atoms import Levels, cut_into_levels
+from anonymizer.algorithms.positions.atoms import Company, Levels, cut_into_levels
 from anonymizer.algorithms.positions.cloaks import (
     BfsCloak,
     Cloak,
@@ -65,7 +65,7 @@ def _cloak(settings: Settings, network: RoadNetwork, pace: Pace) -> Cloak:
             max_nodes=region.max_nodes,
             rotate_s=rotate_s,
             k_extra=region.k_extra,
-            place_devices=region.place_devices,
+            company=Company(region.place_devices, region.area_devices),
         )
     session = settings.session
     return SessionCloak(
@@ -77,5 +77,5 @@ def _cloak(settings: Settings, network: RoadNetwork, pace: Pace) -> Cloak:
         max_nodes=region.max_nodes,
         k_extra=region.k_extra,
         beat_s=session.beat_s,
-        place_devices=region.place_devices,
+        company=Company(region.place_devices, region.area_devices),
     )

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
-from anonymizer.algorithms.positions.atoms import Levels, lowest_shared_level
+from anonymizer.algorithms.positions.atoms import Company, Levels, lowest_shared_level
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.device_partition import partition
 from anonymizer.algorithms.positions.pace import Pace
@@ -178,9 +178,9 @@ class SessionCloak:
         Members beyond k, to allow for devices that the adversary controls.
     beat_s
         How often a group publishes. 0: at every tick in which a member reports.
-    place_devices
-        How many devices share the atom of a member when its group is formed, the member included,
-        on average over the group. 1: all regions are made of the smallest atoms.
+    company
+        How many devices share the atoms of a group's members when it is formed. By default all
+        regions are made of the smallest atoms.
 
     Notes
     -----
@@ -201,13 +201,13 @@ class SessionCloak:
         max_nodes: int,
         k_extra: int = 0,
         beat_s: float = 0.0,
-        place_devices: float = 1.0,
+        company: Company = Company(),  # noqa: B008  immutable
     ) -> None:
         self._network = network
         self._levels = levels
         self._is_large = levels.is_large
         self._beat_s = beat_s
-        self._place_devices = place_devices
+        self._company = company
         self._rule = rule
         self._epochs = epochs
         self._pace = pace
@@ -371,13 +371,11 @@ class SessionCloak:
         """Return the level of the atoms of each new group.
 
         It is the lowest one at which the members share their atoms with as many devices as
-        `place_devices` requires. It is lower if the region would fill more than half of the cap:
+        `company` requires. It is lower if the region would fill more than half of the cap:
         members move on, and a group above the cap ends.
         """
         present = density.node_of[density.node_of >= 0]
-        level = lowest_shared_level(
-            self._levels, present, first, place, place_devices=self._place_devices
-        )
+        level = lowest_shared_level(self._levels, present, first, place, self._company)
         return lower_to_fit(
             self._network,
             self._levels,

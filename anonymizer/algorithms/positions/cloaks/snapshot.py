@@ -18,7 +18,7 @@ References
 import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
-from anonymizer.algorithms.positions.atoms import Levels, lowest_shared_level
+from anonymizer.algorithms.positions.atoms import Company, Levels, lowest_shared_level
 from anonymizer.algorithms.positions.cloaks.protocol import MemorylessCloak
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.grouping import (
@@ -49,8 +49,8 @@ class SnapshotCloak(MemorylessCloak):
         Lifetime of a pseudonym.
     k_extra
         Members beyond k, to allow for devices that the adversary controls.
-    place_devices
-        How many devices share the atom of a member, see `lowest_shared_level`.
+    company
+        How many devices share the atoms of a group's members.
     """
 
     reciprocal = True
@@ -65,14 +65,14 @@ class SnapshotCloak(MemorylessCloak):
         max_nodes: int,
         rotate_s: float,
         k_extra: int,
-        place_devices: float,
+        company: Company,
     ) -> None:
         self._network = network
         self._forest = forest
         self._levels = levels
         self._rule = rule
         self._max_nodes = max_nodes
-        self._place_devices = place_devices
+        self._company = company
         self._rotate_s = rotate_s
         self._k_extra = k_extra
 
@@ -121,7 +121,7 @@ class SnapshotCloak(MemorylessCloak):
             density.node_of[density.node_of >= 0],
             first_member_of,
             place,
-            place_devices=self._place_devices,
+            self._company,
         )
         made_of = (self._network, self._levels, first_member_of, place)
         level = lower_to_fit(*made_of, level, max_nodes=self._max_nodes)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
-from anonymizer.algorithms.positions.atoms import cut_into_levels
+from anonymizer.algorithms.positions.atoms import Company, cut_into_levels
 from anonymizer.algorithms.positions.cloaks import Cloak, Epochs, SessionCloak, SnapshotCloak
 from anonymizer.algorithms.positions.operator import CloakingOperator, TickResult
 from anonymizer.algorithms.positions.pace import Pace
@@ -49,7 +49,7 @@ def session_cloak(
     pace: Pace | None = None,
     k_extra: int = 0,
     beat_s: float = 0.0,
-    place_devices: float = 1.0,
+    company: Company = Company(),  # noqa: B008  immutable
 ) -> SessionCloak:
     return SessionCloak(
         network,
@@ -60,7 +60,7 @@ def session_cloak(
         max_nodes=max_nodes,
         k_extra=k_extra,
         beat_s=beat_s,
-        place_devices=place_devices,
+        company=company,
     )
 
 
@@ -71,7 +71,7 @@ def snapshot_cloak(
     min_nodes: int = 1,
     max_nodes: int = 1000,
     k_extra: int = 0,
-    place_devices: float = 1.0,
+    company: Company = Company(),  # noqa: B008  immutable
 ) -> SnapshotCloak:
     forest = spanning_forest(network)
     return SnapshotCloak(
@@ -82,7 +82,7 @@ def snapshot_cloak(
         max_nodes=max_nodes,
         rotate_s=300,
         k_extra=k_extra,
-        place_devices=place_devices,
+        company=company,
     )
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.adka import DensityRule
-from anonymizer.algorithms.positions.atoms import Atoms, cut_into_atoms
+from anonymizer.algorithms.positions.atoms import Atoms, Company, cut_into_atoms
 from anonymizer.algorithms.positions.cloaks import Epochs
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.spanning_forest import spanning_forest
@@ -281,11 +281,19 @@ def test_newcomers_wait_for_the_next_epoch() -> None:
 def test_members_of_a_group_that_ends_join_a_new_one_wherever_they_are() -> None:
     road = load_network("grid:1x8")
     drive = Drive(road, session_cloak(road, epochs=Epochs(2, 0)))
+    others = {d: 0 if d < 18 else 7 for d in range(10, 26)}
+
+    def versions(now: float, *nodes: int) -> list[int]:
+        groups = drive.tick({**others, 0: nodes[0], 1: nodes[1]}, now=now)
+        return [group.versions[0] for group in groups if group.members == (0, 1)]
+
     # They move from the cell whose epochs begin on the minute to the one half a minute later.
-    drive.tick({0: 1, 1: 2}, now=0)
-    drive.tick({0: 5, 1: 6}, now=59)
-    assert [drive.tick({0: 5, 1: 6}, now=now)[0].members for now in (60, 89, 90)] == [(0, 1)] * 3
-    assert [one.versions[0] for one in drive.released] == [0, 0, 1, 1, 2]
+    [first] = versions(0, 1, 2)
+    assert versions(59, 5, 6) == [first]
+    [second] = versions(60, 5, 6)
+    assert versions(89, 5, 6) == [second]
+    [third] = versions(90, 5, 6)
+    assert first < second < third
 
 
 def test_a_group_that_outgrows_the_cap_is_retired_for_all_its_members_at_once() -> None:
@@ -416,7 +424,7 @@ def test_a_group_is_covered_by_the_smallest_atoms_that_enough_devices_share(n_de
     where = {d: int(v) for d, v in enumerate(rng.integers(CITY.n_nodes, size=n_devices))}
     forest = spanning_forest(CITY)
     levels = [cut_into_atoms(forest, min_nodes=times * 4) for times in (1, 2, 4)]
-    cloak = session_cloak(CITY, rule=RULE, min_nodes=4, place_devices=SHARED)
+    cloak = session_cloak(CITY, rule=RULE, min_nodes=4, company=Company(SHARED))
     groups = Drive(CITY, cloak).tick(where, now=0)
     assert groups
     used = set()
@@ -436,7 +444,7 @@ def test_sparse_groups_have_larger_places_than_dense_ones() -> None:
     def nodes_per_member(n_devices: int) -> float:
         rng = np.random.default_rng(5)
         where = {d: int(v) for d, v in enumerate(rng.integers(CITY.n_nodes, size=n_devices))}
-        cloak = session_cloak(CITY, min_nodes=4, place_devices=SHARED)
+        cloak = session_cloak(CITY, min_nodes=4, company=Company(SHARED))
         groups = Drive(CITY, cloak).tick(where, now=0)
         return float(np.mean([len(group.region) / len(group.members) for group in groups]))
 
@@ -444,7 +452,7 @@ def test_sparse_groups_have_larger_places_than_dense_ones() -> None:
 
 
 def test_places_keep_their_size_until_the_group_ends() -> None:
-    cloak = session_cloak(WIDE, min_nodes=4, place_devices=SHARED)
+    cloak = session_cloak(WIDE, min_nodes=4, company=Company(SHARED))
     drive = Drive(WIDE, cloak)
     [alone] = drive.tick({0: 0, 1: 143}, now=0)
     [crowded] = drive.tick({0: 0, 1: 143, **dict.fromkeys(range(2, 40), 0)}, now=1)
@@ -453,7 +461,7 @@ def test_places_keep_their_size_until_the_group_ends() -> None:
 
 def test_places_are_smaller_where_the_region_would_fill_more_than_half_of_the_cap() -> None:
     def region(max_nodes: int) -> int:
-        cloak = session_cloak(WIDE, min_nodes=4, place_devices=SHARED, max_nodes=max_nodes)
+        cloak = session_cloak(WIDE, min_nodes=4, company=Company(SHARED), max_nodes=max_nodes)
         [group] = Drive(WIDE, cloak).tick({0: 0, 1: 8}, now=0)
         return len(group.region)
 
