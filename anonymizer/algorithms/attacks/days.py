@@ -15,9 +15,11 @@ from scipy.sparse import csr_array
 
 from anonymizer.algorithms.attacks.lives import Regions
 from anonymizer.algorithms.attacks.observed import Observed
+from anonymizer.algorithms.attacks.reachability import new_spread, roads_of, spread_from
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.release import starts_of
 
 DAY_S = 86_400.0
 
@@ -50,29 +52,42 @@ def pieces_held_at(observed: Observed, regions: Regions, piece_of: IntArray) -> 
     return held
 
 
-def neighbours_of_pieces(network: RoadNetwork, piece_of: IntArray) -> csr_array:
-    """Return which pieces touch which, each itself among them, as a matrix of ones."""
-    tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
-    a, b = piece_of[tail], piece_of[network.neighbour_of]
-    inside = (a >= 0) & (b >= 0)
+def pieces_within(network: RoadNetwork, piece_of: IntArray, *, reach_s: float) -> csr_array:
+    """Return which pieces a device can be in after some seconds, as a matrix of ones.
+
+    A row is the piece that the device is in before. At 0 s, it has pieces that touch as well: the
+    device may be at the end of its own one.
+
+    Notes
+    -----
+    One search at free-flow speed from each piece: O(pieces * roads within reach).
+    """
+    roads, search = roads_of(network), new_spread(network.n_nodes)
+    order = np.argsort(piece_of, kind="stable").astype(np.int32)
     n = int(piece_of.max(initial=-1)) + 1
-    own = np.arange(n)
-    a, b = np.append(a[inside], own), np.append(b[inside], own)
-    touching = csr_array((np.ones(len(a), np.float32), (a, b)), shape=(n, n))
-    touching.data[:] = 1.0  # pieces may touch at several nodes
-    return touching
+    first = np.searchsorted(piece_of[order], np.arange(n + 1))
+    reached = []
+    for p in range(n):
+        spread_from(roads, search, order[first[p] : first[p + 1]], reach_s)
+        there = np.unique(piece_of[search.touched[: search.n_touched[0]]])
+        reached.append(there[there >= 0])
+    ones = np.ones(sum(map(len, reached)), np.float32)
+    return csr_array(
+        (ones, np.concatenate(reached), starts_of(np.array([len(each) for each in reached]))),
+        shape=(n, n),
+    )
 
 
 def vanishings(
-    held: BoolArray, touching: csr_array, time: FloatArray, *, within_s: float
+    held: BoolArray, reached: csr_array, time: FloatArray, *, within_s: float
 ) -> BoolArray:
     """Return which pieces lose their device at each tick, shape of `held`.
 
-    A piece is held at the tick, and within `within_s` after it neither that piece nor one that
-    touches it is held: a device that had moved on would be there. The end of the release counts
-    as such. O(ticks * pieces).
+    A piece is held at the tick, and within `within_s` after it no piece that can be reached from
+    it (from `pieces_within`) is held: a device that had moved on would be there. The end of the
+    release counts as such. O(ticks * pieces).
     """
-    near = (csr_array(held.astype(np.float32)) @ touching).toarray() > 0
+    near = (csr_array(held.astype(np.float32)) @ reached.T).toarray() > 0
     lost = np.zeros_like(held)
     next_s = np.full(held.shape[1], np.inf)
     for t in range(len(held) - 1, -1, -1):

@@ -81,6 +81,12 @@ class Observed:
         """Largest k ever stated with each pseudonym, shape (pseudonyms,)."""
         return np.maximum.reduceat(self.k, self.first_record_of[:-1])
 
+    @property
+    def interval_s(self) -> float:
+        """Median time between two records of a pseudonym, 0 if none has two."""
+        gap_s = np.diff(self.time[self.tick_of])[np.diff(self.pseudonym_of) == 0]
+        return float(np.median(gap_s)) if len(gap_s) else 0.0
+
     def of_pseudonyms(self, chosen: IntArray) -> "Observed":
         """Return the records of some distinct pseudonyms, in the given order.
 

@@ -10,8 +10,8 @@ from anonymizer.algorithms.attacks.days import (
     day_of,
     likeliest_lives,
     n_days_with,
-    neighbours_of_pieces,
     pieces_held_at,
+    pieces_within,
     vanishings,
 )
 from anonymizer.algorithms.attacks.lives import read_regions
@@ -22,7 +22,8 @@ from anonymizer.domain.arrays import IntArray
 FEWEST_DAYS = 2
 """Days on which a device vanishes in a piece that is taken for somebody's home."""
 SILENT_INTERVALS = 6
-"""A device that was not seen for this many of its reporting intervals has vanished."""
+"""A device that was not seen for this many of its reporting intervals, in which its group would
+have published it, has vanished."""
 LATE_S = 60.0
 """How much earlier or later than on the day before a device may be at a place."""
 MOST_TARGETS = 200
@@ -38,11 +39,14 @@ def homes(case: Case) -> list[Finding]:
     held = pieces_held_at(
         case.observed, read_regions(case.observed, case.piece_of), case.piece_of[0]
     )
+    # By then every group has published again, and a device has not gone farther than this.
+    beat_s = max(case.observed.interval_s, case.tick_s)
+    silent_s = SILENT_INTERVALS * max(case.reports.interval_s, case.tick_s)
     lost = vanishings(
         held,
-        neighbours_of_pieces(case.network, case.piece_of[0]),
+        pieces_within(case.network, case.piece_of[0], reach_s=beat_s),
         case.observed.time,
-        within_s=SILENT_INTERVALS * max(case.reports.interval_s, case.tick_s),
+        within_s=max(silent_s, beat_s + case.tick_s),
     )
     guessed = n_days_with(lost, day) >= FEWEST_DAYS
     home = _homes(case, case.piece_of[0])
