@@ -21,7 +21,15 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
     The types of the plain function stay visible to the type checker. With NUMBA_DISABLE_JIT=1
     the plain function runs, so that branch coverage can be measured.
+
+    Raises
+    ------
+    TypeError
+        If the function returns a NamedTuple. numba crashes if a signal handler raises (Ctrl-C, the
+        time limit of a test) while such a kernel runs. A plain tuple is safe.
     """
+    if hasattr(function.__annotations__.get("return"), "_fields"):
+        raise TypeError(f"{function.__name__} returns a NamedTuple, in place of a plain tuple")
     return _compiled(function, counts_references=True)
 
 

@@ -1,5 +1,6 @@
 """Kernels without reference counting: they cannot allocate, and they release what they borrow."""
 
+import signal
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,6 +57,44 @@ def test_an_inner_kernel_leaves_the_reference_counts_of_its_arguments_unchanged(
 class _Pair(NamedTuple):
     one: FloatArray
     other: FloatArray
+
+
+def test_a_kernel_that_returns_a_named_tuple_is_refused() -> None:
+    def pair(n: int) -> _Pair:
+        return _Pair(np.ones(n), np.zeros(n))
+
+    with pytest.raises(TypeError, match="pair returns a NamedTuple"):
+        kernel(pair)
+
+
+@kernel
+def _slow_pair(n: int) -> tuple[FloatArray, FloatArray]:
+    total = 0.0
+    for i in range(n):
+        total += np.sqrt(i % 7)
+    return np.full(3, total), np.full(2, total)
+
+
+class _TimeIsUpError(Exception):
+    pass
+
+
+@pytest.mark.compiled
+def test_a_signal_handler_that_raises_while_a_kernel_runs_does_not_crash() -> None:
+    _slow_pair(1)
+
+    def stop(*_: object) -> None:
+        raise _TimeIsUpError
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.02)
+        # numba goes on to convert the second array, and Python then notices the exception.
+        with pytest.raises((_TimeIsUpError, SystemError)):
+            _slow_pair(100_000_000)
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 @pytest.mark.compiled

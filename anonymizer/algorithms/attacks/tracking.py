@@ -27,7 +27,7 @@ References
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -102,6 +102,10 @@ class _Masses(NamedTuple):
     mass: FloatArray
 
 
+_MassArrays: TypeAlias = tuple[Int32Array, Int32Array, Int32Array, FloatArray]
+"""`_Masses` as kernels return them."""
+
+
 class _Evidence(NamedTuple):
     """What a step says about masses, as factors of them.
 
@@ -170,20 +174,23 @@ def track(
     unpublished = np.maximum(n_present - lives.n_alive, 0.0)
     for t in range(lives.n_steps):
         if schedule is None:
-            targets = _moved(motion, targets, np.ones(n_targets, bool)) if t else targets
+            moves, model = np.ones(n_targets, bool), motion
         else:
-            targets = _moved(schedule.motion, targets, schedule.reports[t]) if t else targets
+            # A copy, because numba compiles once more for rows that are not contiguous.
+            moves, model = np.ascontiguousarray(schedule.reports[t]), schedule.motion
             silence = np.where(schedule.reports[t], max(schedule.silence, SLIP), 1.0)
+        if t > 0:
+            targets = _Masses(*_moved(model, targets, moves))
         if len(lives.size):
             if t > 0:
-                crowd = _moved(motion, crowd, np.ones(1, bool))
+                crowd = _Masses(*_moved(motion, crowd, np.ones(1, bool)))
             crowd = _with_births(crowd, motion, float(n_present[t]))
             free = float(crowd.mass[crowd.life == FREE].sum())
             hidden = min(max(SLIP, float(unpublished[t]) / free), 1.0)
-            evidence = _read(lives, t, crowd, motion.node_of, len(motion.leave), hidden)
-            crowd = _sorted(_weighed(crowd, evidence, motion.node_of, np.ones(1)))
+            evidence = _Evidence(hidden, *_read(lives, t, crowd, motion.node_of, len(motion.leave)))
+            crowd = _sorted(_Masses(*_weighed(crowd, evidence, motion.node_of, np.ones(1))))
             crowd = _only(crowd, crowd.mass > NEGLECTED)
-            targets = _sorted(_weighed(targets, evidence, motion.node_of, silence))
+            targets = _sorted(_Masses(*_weighed(targets, evidence, motion.node_of, silence)))
         total = np.bincount(targets.owner, targets.mass, n_targets)
         share = targets.mass / total[targets.owner]
         kept = share > NEGLECTED
@@ -228,7 +235,7 @@ class _Work(NamedTuple):
 
 
 @kernel
-def _moved(motion: Motion, masses: _Masses, moves: BoolArray) -> _Masses:
+def _moved(motion: Motion, masses: _Masses, moves: BoolArray) -> _MassArrays:
     """Return the masses a step later, each state once; `moves` says whose do, shape (owners,)."""
     n_states = len(motion.node_of)
     work = _Work(
@@ -256,7 +263,7 @@ def _moved(motion: Motion, masses: _Masses, moves: BoolArray) -> _Masses:
             owner[n], life[n], state[n], mass[n] = a, c, s, work.after[s]
             work.after[s] = 0.0
             n += 1
-    return _Masses(owner[:n].copy(), life[:n].copy(), state[:n].copy(), mass[:n].copy())
+    return owner[:n].copy(), life[:n].copy(), state[:n].copy(), mass[:n].copy()
 
 
 @inner_kernel
@@ -310,9 +317,9 @@ def _move(motion: Motion, work: _Work, masses: _Masses, first: int, end: int, sh
 
 @kernel
 def _read(
-    lives: Lives, t: int, crowd: _Masses, node_of: Int32Array, n_nodes: int, hidden: float
-) -> _Evidence:
-    """Return what a step says, given what the crowd predicts."""
+    lives: Lives, t: int, crowd: _Masses, node_of: Int32Array, n_nodes: int
+) -> tuple[FloatArray, IntArray, Int32Array, FloatArray, BoolArray, BoolArray, BoolArray]:
+    """Return the fields of `_Evidence` after `hidden`, given what the crowd predicts."""
     regions = lives.regions
     begins, ends = lives.first_step_of == t, lives.last_step_of == t
     publishes = np.zeros(len(begins), np.bool_)
@@ -347,16 +354,7 @@ def _read(
     for i in range(n):
         first_at[node[i] + 1] += 1
     order = np.argsort(node[:n], kind="mergesort")
-    return _Evidence(
-        hidden,
-        alone,
-        np.cumsum(first_at),
-        life[:n][order],
-        factor[:n][order],
-        begins,
-        ends,
-        publishes,
-    )
+    return alone, np.cumsum(first_at), life[:n][order], factor[:n][order], begins, ends, publishes
 
 
 @inner_kernel
@@ -426,7 +424,7 @@ def _ratios(regions: Regions, region: int, expected: FloatArray, size: float) ->
 @kernel
 def _weighed(
     masses: _Masses, evidence: _Evidence, node_of: Int32Array, silence: FloatArray
-) -> _Masses:
+) -> _MassArrays:
     """Return the masses after a step, by life before it; `silence`: of each owner, see above."""
     room = 0
     for i in range(len(masses.mass)):
@@ -459,4 +457,4 @@ def _weighed(
         owner[n], life[n] = masses.owner[i], c
         state[n], mass[n] = masses.state[i], masses.mass[i] * factor
         n += 1
-    return _Masses(owner[:n].copy(), life[:n].copy(), state[:n].copy(), mass[:n].copy())
+    return owner[:n].copy(), life[:n].copy(), state[:n].copy(), mass[:n].copy()
