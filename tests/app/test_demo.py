@@ -40,11 +40,11 @@ async def test_positions_go_in_and_regions_come_out_and_nothing_is_unaccounted_f
     broker: str, name: str
 ) -> None:
     plan = replace(SMALL, broker=broker)  # type: ignore[arg-type]
-    scene, looks = await watch(plan, n_published=200)
+    scene, looks = await watch(plan, n_published=100)
     last = looks[-1]
     assert scene.broker.startswith(name)
     assert ("for demos only" in scene.broker) == (broker == "embedded")
-    assert last.n_published >= 200
+    assert last.n_published >= 100
     assert last.n_held == 0
     assert [look.n_unaccounted for look in looks] == [0] * len(looks)
     assert '"lat"' in scene.device.last

@@ -379,7 +379,8 @@ class Gateway:
         silent_s = self.flow.silence.lasted_s(time.monotonic(), flows_s=patience_s)
         patience_s += self.flow.core.delay_s
         if self._settings.region.mode == "session":
-            patience_s += self._settings.session.settle_s
+            session = self._settings.session
+            patience_s += session.settle_s + session.beat_s
         if silent_s <= patience_s:
             return []
         return [f"output: positions arrive, and none has been published for {silent_s:.0f} s"]
