@@ -51,9 +51,8 @@ class RecentMessages:
         self._now: set[bytes] = set()
         self._before: set[bytes] = set()
 
-    @property
-    def n_remembered(self) -> int:
-        """Number of messages that it would recognize."""
+    def __len__(self) -> int:
+        """Return the number of messages that it would recognize."""
         return len(self._now) + len(self._before)
 
     def repeats(self, delivery: Delivery) -> bool:

@@ -185,7 +185,7 @@ def test_what_is_remembered_of_messages_is_bounded() -> None:
     for i in range(2 * MOST_RECENT + 1):
         recent.repeats(Delivery("t", b"%d" % i, 1))
     assert not recent.repeats(Delivery("t", b"0", 1))
-    assert recent.n_remembered <= 2 * MOST_RECENT
+    assert len(recent) <= 2 * MOST_RECENT
 
 
 def test_a_second_report_within_the_window_replaces_the_first_or_is_superseded(rig: Rig) -> None:
