@@ -57,8 +57,8 @@ class Outcome(IntEnum):
     SUPPRESSED__OFF_GRAPH = 40
     """Farther from every node than the snapping limit."""
     SUPPRESSED__SUPERSEDED = 41
-    """A newer position of the device arrived in the same tick, or a newer part of its record in
-    the same window."""
+    """A newer position of the device arrived before this one was published, or a newer part of its
+    record in the same window."""
     SUPPRESSED__TOO_FEW_DEVICES = 42
     """The connected component holds fewer than k devices."""
     SUPPRESSED__REGION_TOO_LARGE = 43

@@ -57,6 +57,11 @@ class Pace:
         return max(self._least_epoch_s, self._interval_s)
 
     @property
+    def longest_epoch_s(self) -> float:
+        """The longest epoch that there can be, seconds."""
+        return max(self._least_epoch_s, STEPS_S[-1] if self._follows else 0.0)
+
+    @property
     def ttl_s(self) -> float:
         """Seconds without a report after which a device is absent; above `epoch_s`."""
         return max(self._least_ttl_s, self.epoch_s + _MISSED * self._interval_s)

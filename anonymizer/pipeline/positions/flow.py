@@ -155,7 +155,8 @@ class PositionFlow:
         self.audit = LightAudit(self._n_watched)
         self.ages = PseudonymAges()
         session = settings.region.mode == "session"
-        self.age_limit_s = settings.session.epoch_s if session else settings.pseudonym.rotate_s
+        epoch_s = self.core.operator.pace.longest_epoch_s
+        self.age_limit_s = epoch_s if session else settings.pseudonym.rotate_s
         self._encoder = ReleaseEncoder(
             zoned.network, topic=settings.output.topic, form=settings.output.form
         )

@@ -30,12 +30,13 @@ def test_epoch_and_time_to_live_follow_the_interval_of_the_devices(
     pace = Pace(ttl_s=120, epoch_s=60, follows=True)
     drive(pace, every_s, seconds=2000)
     assert (pace.interval_s, pace.epoch_s, pace.ttl_s) == (interval_s, epoch_s, ttl_s)
+    assert pace.epoch_s <= pace.longest_epoch_s == 300
 
 
 def test_without_following_nothing_changes() -> None:
     pace = Pace(ttl_s=120, epoch_s=60)
     drive(pace, 300)
-    assert (pace.epoch_s, pace.ttl_s) == (60, 120)
+    assert (pace.epoch_s, pace.ttl_s, pace.longest_epoch_s) == (60, 120, 60)
 
 
 def test_the_longest_interval_is_assumed_while_most_devices_have_reported_once() -> None:
