@@ -40,13 +40,15 @@ def test_no_topic_is_kept_for_longer_than_the_limit_after_its_last_use(
 ) -> None:
     found: list[str] = []
     cache, at_s, used_at_s = counting(found), 0.0, dict[str, float]()
+    late_s = 0.0
     for topic, wait_s in steps:
-        # `forget` is called often, as on every tick.
+        # `forget` is called often, as on every tick. Two generations may each end a tick late.
+        late_s = max(late_s, wait_s / 10)
         for i in range(1, 11):
             cache.forget(at_s=at_s + wait_s * i / 10, kept_s=12.0)
         at_s += wait_s
         kept = {*cache, *cache._older}
-        assert all(at_s - used_at_s[each] < 12.0 + wait_s / 10 for each in kept)
+        assert all(at_s - used_at_s[each] <= 12.0 + 2 * late_s for each in kept)
         assert cache[topic] == topic.upper()
         used_at_s[topic] = at_s
 

@@ -65,7 +65,8 @@ def test_roads_and_regions_are_drawn_and_the_numbers_live(viewer: Viewer) -> Non
     said = [chart.get_attribute("aria-label") or "" for chart in charts]
     titles = ["Positions", "Latency", "Junctions a region", "Hidden among", "Not published"]
     assert [label.partition(":")[0] for label in said] == titles
-    assert re.search(r"in [1-9]\d*/s, out [1-9]\d*/s", said[0])
+    # Groups publish on a beat, so nothing may go out for some seconds.
+    assert re.search(r"in [1-9][\d.]*/s, out [\d.]+/s", said[0])
     assert " ms" in said[1]
     before = viewer.frame()
     viewer.after(2)

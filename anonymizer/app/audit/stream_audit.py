@@ -183,7 +183,7 @@ def _reports(trace: Trace, network: RoadNetwork, settings: Settings) -> Reports:
 
 def _piece_of(network: RoadNetwork, settings: Settings) -> IntArray | None:
     """Return the public pieces that regions are made of, as in `Case`."""
-    if settings.region.mode != "session":
+    if settings.region.mode == "bfs":
         return None
     return public_levels(network, settings).at.astype(np.int64)
 
