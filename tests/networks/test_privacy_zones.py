@@ -128,7 +128,10 @@ def test_a_stand_in_is_any_node_of_the_zone_and_stays_until_the_device_leaves() 
     assert set(first.tolist()) == set(INSIDE.tolist())
     assert (stand_ins.at(slot, inside) == first).all()
     assert (stand_ins.at(slot, outside.astype(np.int32)) < 0).all()
-    assert (stand_ins.at(slot, inside) != first).any()
+    again = stand_ins.at(slot, inside)
+    assert (again != first).any()
+    stand_ins.forget(np.arange(1000, dtype=np.int32))
+    assert (stand_ins.at(slot, inside) != again).any(), "another device, another stand-in"
 
 
 def test_zones_that_do_not_touch_have_stand_ins_of_their_own() -> None:

@@ -170,7 +170,7 @@ def last_sensed(
     The readings are clamped and rounded as in the gateway; more precise ones would only mislead
     the adversary. O((n + records) * attributes), and about 20 µs a tick.
     """
-    state = ReadingsState(attributes, ttl_s=ttl_s)
+    state = ReadingsState(attributes)
     slot = device.astype(np.int32)
     who = device_of[observed.pseudonym_of].astype(np.int32)
     n_ticks = len(observed.time)
@@ -183,5 +183,6 @@ def last_sensed(
         row += start
         state.advance(slot[row], attribute, value[row, attribute], ts[row])
         records = by_tick[first[t] : first[t + 1]]
-        sensed[records] = state.current(who[records], now=observed.time[t] - TIME_SLACK_S)
+        since = observed.time[t] - TIME_SLACK_S - ttl_s
+        sensed[records] = state.current(who[records], since=since)
     return sensed

@@ -195,7 +195,7 @@ def lowest_shared_level(
     present
         Nodes of all devices present, shape (devices,).
     first_member_of, place
-        Node of each member in compressed sparse rows.
+        Node of each member in compressed sparse rows; all members are present.
     company
         How many devices must share the atoms. If no level has so many, it is the highest one.
 
@@ -211,7 +211,7 @@ def lowest_shared_level(
     n_levels, sizes = len(levels.at), np.diff(first_member_of)
     shared_by = np.empty((n_levels, len(sizes)))
     for i, at in enumerate(levels.at):
-        n_in = np.bincount(at[present], minlength=len(at))
+        n_in = np.bincount(at[present])
         shared_by[i] = np.add.reduceat(n_in[at[place]], first_member_of[:-1]) / sizes
     in_area = shared_by[np.maximum(np.arange(n_levels), min(AREA_LEVEL, n_levels - 1))]
     enough = (shared_by >= company.place_devices) & (in_area >= company.area_devices)

@@ -78,14 +78,11 @@ class ReadingsState:
     ----------
     attributes
         The declared readings; the index of an attribute is its position in this sequence.
-    ttl_s
-        An older value counts as missing.
     """
 
-    def __init__(self, attributes: Sequence[ReadingAttribute], *, ttl_s: float) -> None:
+    def __init__(self, attributes: Sequence[ReadingAttribute]) -> None:
         self.attributes = tuple(attributes)
         self.index_of = {attribute.name: i for i, attribute in enumerate(attributes)}
-        self._ttl_s = ttl_s
         self._bounds = bounds(attributes)
         self._value_of = np.zeros((0, len(attributes)))
         self._heard_at = np.zeros((0, len(attributes)))
@@ -109,9 +106,12 @@ class ReadingsState:
             self._make_room(int(slot.max()) + 1)
         return _advance(*self._bounds, self._value_of, self._heard_at, slot, attribute, value, ts)
 
-    def current(self, member: Int32Array, *, now: float) -> FloatArray:
-        """Return the values of members (slots), NaN if missing, shape (members, attributes)."""
-        return _current(self._value_of, self._heard_at, member, now - self._ttl_s)
+    def current(self, member: Int32Array, *, since: float) -> FloatArray:
+        """Return the values of members (slots), shape (members, attributes).
+
+        NaN if there is none, or if it is older than `since` (unix seconds).
+        """
+        return _current(self._value_of, self._heard_at, member, since)
 
     def forget(self, slot: Int32Array) -> None:
         """Clear freed slots, so that the next device in a slot inherits nothing."""

@@ -1,5 +1,7 @@
 """Cloaking regions made of atoms: the atoms of all members of a group, joined by connectors."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from anonymizer.algorithms.kernels import copy_items, kernel, sort_in_place
@@ -66,7 +68,23 @@ def cover(
     )
 
 
-def lower_to_fit(
+class Fitted(NamedTuple):
+    """Regions that fit a cap, if some level makes them fit.
+
+    Attributes
+    ----------
+    level_of
+        Level whose atoms each region is made of, shape (groups,).
+    first_node_of, node
+        As returned by `cover`.
+    """
+
+    level_of: IntArray
+    first_node_of: IntArray
+    node: Int32Array
+
+
+def cover_to_fit(
     network: RoadNetwork,
     levels: Levels,
     first_member_of: IntArray,
@@ -74,19 +92,18 @@ def lower_to_fit(
     level_of: IntArray,
     *,
     max_nodes: int,
-) -> IntArray:
-    """Return the levels, lowered where a region would need more nodes than `max_nodes`.
+) -> Fitted:
+    """Return the region of each group, at a lower level where it would need too many nodes.
 
-    The parameters are those of `cover`. The lowest level may still not fit.
+    The parameters are those of `cover`. Even the lowest level may need more than `max_nodes`; the
+    region is then empty.
     """
-    level_of = level_of.copy()
-    while (level_of > 0).any():
-        rows, _ = cover(network, levels, first_member_of, place, level_of, max_nodes=max_nodes)
+    while True:
+        rows, node = cover(network, levels, first_member_of, place, level_of, max_nodes=max_nodes)
         too_large = (np.diff(rows) == 0) & (level_of > 0)
         if not too_large.any():
-            break
-        level_of[too_large] -= 1
-    return level_of
+            return Fitted(level_of, rows, node)
+        level_of = level_of - too_large
 
 
 # Marks carry the number of the group that set them and are never cleared. The entries for node v

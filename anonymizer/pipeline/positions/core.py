@@ -104,7 +104,7 @@ class FlowCore:
         rng: np.random.Generator | None = None,
     ) -> None:
         self.network = zoned.network
-        self.readings = GroupReadings(settings.readings, ttl_s=settings.presence.ttl_s)
+        self.readings = GroupReadings(settings.readings)
         self.operator = cloaking_operator(settings, zoned.network)
         self._trips = TripGuard(settings.trips, ledger)
         self._accounts = Accounts(ledger)
@@ -153,11 +153,14 @@ class FlowCore:
         event_s = now - self._trips.delay_s
         stand_in = None if self._zones is None else self._zones.stand_ins(located)
         result = self.operator.tick(slot, ts, located.node, now=event_s, stand_in=stand_in)
-        values = self.readings.summarize(result.release, now=now)
+        since = now - self.operator.pace.ttl_s
+        values = self.readings.summarize(result.release, since=since)
         carried = self._accounts.book(result, slot, tag)
         present = self.operator.density.is_known
         freed = self._trips.freed(result.freed, now=now, present=present)
         self.readings.forget(freed)
+        if self._zones is not None:
+            self._zones.forget(freed)
         return TickRelease(
             release=result.release,
             values=values,
@@ -190,6 +193,10 @@ class ZonePlaces:
         zone = np.full(len(slot), NO_ZONE, np.int32)
         zone[inside] = self._zone_of[self._nodes.locate(lat[inside], lon[inside])]
         return self._stand_ins.at(slot, zone)
+
+    def forget(self, slot: Int32Array) -> None:
+        """Clear freed slots."""
+        self._stand_ins.forget(slot)
 
 
 def coordinate_locator(zoned: ZonedNetwork, *, snap_limit_m: float) -> Locate:

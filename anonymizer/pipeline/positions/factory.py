@@ -11,7 +11,11 @@ from anonymizer.algorithms.positions.cloaks import (
 )
 from anonymizer.algorithms.positions.operator import CloakingOperator
 from anonymizer.algorithms.positions.pace import Pace
-from anonymizer.algorithms.positions.spanning_forest import road_metres, spanning_forest
+from anonymizer.algorithms.positions.spanning_forest import (
+    SpanningForest,
+    road_metres,
+    spanning_forest,
+)
 from anonymizer.algorithms.positions.verification import Transcripts
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.settings import Settings
@@ -41,10 +45,14 @@ def cloaking_operator(settings: Settings, network: RoadNetwork) -> CloakingOpera
 
 def public_levels(network: RoadNetwork, settings: Settings) -> Levels:
     """Return the atoms that regions are made of, which anybody can compute."""
+    return _levels(network, spanning_forest(network), settings)
+
+
+def _levels(network: RoadNetwork, forest: SpanningForest, settings: Settings) -> Levels:
     region = settings.region
     return cut_into_levels(
         network,
-        spanning_forest(network),
+        forest,
         min_nodes=region.min_nodes,
         metres_at=road_metres(network),
         min_metres=region.min_road_m,
@@ -56,26 +64,29 @@ def _cloak(settings: Settings, network: RoadNetwork, pace: Pace) -> Cloak:
     rotate_s = settings.pseudonym.rotate_s
     if region.mode == "bfs":
         return BfsCloak(rule, max_nodes=region.max_nodes, rotate_s=rotate_s)
+    forest = spanning_forest(network)
+    levels = _levels(network, forest, settings)
+    company = Company(region.place_devices, region.area_devices)
     if region.mode == "snapshot":
         return SnapshotCloak(
             network,
-            spanning_forest(network),
-            public_levels(network, settings),
+            forest,
+            levels,
             rule,
             max_nodes=region.max_nodes,
             rotate_s=rotate_s,
             k_extra=region.k_extra,
-            company=Company(region.place_devices, region.area_devices),
+            company=company,
         )
     session = settings.session
     return SessionCloak(
         network,
-        public_levels(network, settings),
+        levels,
         rule=rule,
         epochs=Epochs(session.cells, session.settle_s),
         pace=pace,
         max_nodes=region.max_nodes,
         k_extra=region.k_extra,
         beat_s=session.beat_s,
-        company=Company(region.place_devices, region.area_devices),
+        company=company,
     )

@@ -5,7 +5,6 @@ subtracts what never changes is left with the members that move, so fixed device
 density map and a promise of their own.
 """
 
-import math
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import NamedTuple
@@ -14,7 +13,7 @@ import msgspec
 import numpy as np
 
 from anonymizer.algorithms.positions.protection import ZonedNetwork
-from anonymizer.algorithms.positions.readings import ReadingAttribute
+from anonymizer.algorithms.positions.readings import ReadingAttribute, rounded
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import Release
@@ -295,7 +294,5 @@ class _Public:
 def published(value: float, attribute: ReadingAttribute) -> float:
     """Return a finite reading within its declared range and on its steps."""
     inside = min(max(value, attribute.lo), attribute.hi)
-    if attribute.step is not None:
-        n_steps = math.floor((inside - attribute.lo) / attribute.step + 0.5)
-        inside = min(attribute.hi, attribute.lo + attribute.step * n_steps)
-    return round(inside, attribute.decimals)
+    on_step = rounded(inside, attribute.lo, attribute.hi, attribute.step or 0.0)
+    return round(float(on_step), attribute.decimals)

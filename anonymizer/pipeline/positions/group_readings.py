@@ -38,8 +38,8 @@ class GroupReadings:
         so far, shape (attributes,).
     """
 
-    def __init__(self, declared: Sequence[ReadingSettings], *, ttl_s: float) -> None:
-        self._state = ReadingsState([each.attribute for each in declared], ttl_s=ttl_s)
+    def __init__(self, declared: Sequence[ReadingSettings]) -> None:
+        self._state = ReadingsState([each.attribute for each in declared])
         self.names = tuple(self._state.index_of)
         self.n_clamped: IntArray = np.zeros(len(declared), np.int64)
         self.n_left_out: IntArray = np.zeros(len(declared), np.int64)
@@ -76,11 +76,14 @@ class GroupReadings:
                 slot[row], attribute[accepted], value[accepted], ts[row]
             )
 
-    def summarize(self, release: Release, *, now: float) -> GroupValues | None:
-        """Return the published readings of a release; None if no attribute is declared."""
+    def summarize(self, release: Release, *, since: float) -> GroupValues | None:
+        """Return the published readings of a release; None if no attribute is declared.
+
+        A value that is older than `since` (unix seconds) counts as missing.
+        """
         if not self.names:
             return None
-        value = self._state.current(release.member, now=now)
+        value = self._state.current(release.member, since=since)
         summaries = summarize(
             value, release.first_member_of, release.k, attributes=self._state.attributes
         )

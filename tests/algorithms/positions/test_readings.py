@@ -78,9 +78,9 @@ def test_the_newest_value_counts_whatever_the_order_and_the_batching(
 ) -> None:
     shuffled = list(drawn)
     rnd.shuffle(shuffled)
-    state = ReadingsState([SPEED, BATTERY], ttl_s=2.0)
+    state = ReadingsState([SPEED, BATTERY])
     n_clamped = advanced(state, shuffled[:cut]) + advanced(state, shuffled[cut:])
-    current = state.current(slots(0, 1, 2, 3, 2), now=float(now))
+    current = state.current(slots(0, 1, 2, 3, 2), since=now - 2.0)
     expected = [[naive_current(a, s, drawn, now - 2.0) for a in range(2)] for s in (0, 1, 2, 3, 2)]
     np.testing.assert_array_equal(current, expected)
     assert n_clamped.tolist() == [
@@ -90,28 +90,28 @@ def test_the_newest_value_counts_whatever_the_order_and_the_batching(
 
 
 def test_the_next_device_in_a_freed_slot_inherits_nothing() -> None:
-    state = ReadingsState([SPEED], ttl_s=60.0)
+    state = ReadingsState([SPEED])
     advanced(state, [(0, 0, 7.0, 100.0), (1, 0, 8.0, 100.0)])
     state.forget(slots(0, 1_000_000))
-    assert state.current(slots(0, 1), now=101.0)[:, 0].tolist() == [
+    assert state.current(slots(0, 1), since=41.0)[:, 0].tolist() == [
         pytest.approx(math.nan, nan_ok=True),
         8.0,
     ]
     advanced(state, [(0, 0, 3.0, 50.0)])  # older than the last reading of the previous device
-    assert state.current(slots(0), now=101.0)[0, 0] == 3.0
+    assert state.current(slots(0), since=41.0)[0, 0] == 3.0
 
 
 def test_a_slot_without_readings_has_no_value() -> None:
-    state = ReadingsState([SPEED], ttl_s=60.0)
-    assert np.isnan(state.current(slots(5), now=0.0)).all()
+    state = ReadingsState([SPEED])
+    assert np.isnan(state.current(slots(5), since=-60.0)).all()
     assert state.index_of == {"speed_mps": 0}
 
 
 def test_rounding_never_leaves_the_declared_range() -> None:
     uneven = ReadingAttribute("x", -1.0, 50.0, step=4.0, statistics=("mean",))
-    state = ReadingsState([uneven], ttl_s=60.0)
+    state = ReadingsState([uneven])
     advanced(state, [(0, 0, 50.0, 0.0), (1, 0, 49.5, 0.0), (2, 0, -1.0, 0.0), (3, 0, 1.5, 0.0)])
-    current = state.current(slots(0, 1, 2, 3), now=0.0)
+    current = state.current(slots(0, 1, 2, 3), since=-60.0)
     assert current[:, 0].tolist() == [50.0, 50.0, -1.0, 3.0]
     (published,) = summarized([([50.0, 50.0], 2)], uneven)[0].published()
     assert published == {"x": {"mean": 50.0}}
@@ -252,9 +252,9 @@ def test_decimals_keep_twelve_digits_of_the_range(lo: float, hi: float, decimals
 
 
 def test_without_declared_readings_nothing_is_published() -> None:
-    state = ReadingsState([], ttl_s=60.0)
+    state = ReadingsState([])
     advanced(state, [])
-    value = state.current(slots(0, 1, 2), now=0.0)
+    value = state.current(slots(0, 1, 2), since=-60.0)
     summaries = summarize(value, np.array([0, 3]), np.array([2], np.int32), attributes=())
     assert summaries.published() == [{}]
     assert summaries.own_values(value, np.array([0, 3])) == {}

@@ -267,8 +267,8 @@ def test_a_public_reading_is_rounded_like_a_cloaked_one(
     value: float, step: float | None, range_of: tuple[float, float]
 ) -> None:
     attribute = ReadingAttribute("no2", *range_of, step=step)
-    state = ReadingsState([attribute], ttl_s=10.0)
+    state = ReadingsState([attribute])
     one = np.zeros(1, np.int64)
     state.advance(one.astype(np.int32), one, np.array([value]), np.zeros(1))
-    [[kept]] = state.current(one.astype(np.int32), now=0.0)
+    [[kept]] = state.current(one.astype(np.int32), since=-10.0)
     assert published(value, attribute) == round(float(kept), attribute.decimals)

@@ -30,7 +30,7 @@ from anonymizer.algorithms.positions.atoms import Company, Levels, lowest_shared
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.device_partition import partition
 from anonymizer.algorithms.positions.pace import Pace
-from anonymizer.algorithms.positions.regions import cover, lower_to_fit
+from anonymizer.algorithms.positions.regions import cover, cover_to_fit
 from anonymizer.algorithms.positions.spanning_forest import compact_parts, planar_coordinates
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
@@ -251,7 +251,7 @@ class SessionCloak:
         self._k_extra = k_extra
 
     def cloak(self, density: DensityMap, slot: Int32Array, *, now: float) -> Cloaked:
-        """Publish the groups of the reporting devices, and the groups that are formed now."""
+        """Publish the groups whose beat it is, and the groups that are formed now."""
         self._make_room(len(density.node_of))
         outcome = np.full(len(slot), Outcome.HELD, np.uint8)
         self._place_of[slot] = density.node_of[slot]
@@ -376,14 +376,10 @@ class SessionCloak:
         """
         present = density.node_of[density.node_of >= 0]
         level = lowest_shared_level(self._levels, present, first, place, self._company)
-        return lower_to_fit(
-            self._network,
-            self._levels,
-            first,
-            place,
-            level,
-            max_nodes=max(1, self._max_nodes // 2),
-        )
+        cap = max(1, self._max_nodes // 2)
+        return cover_to_fit(
+            self._network, self._levels, first, place, level, max_nodes=cap
+        ).level_of
 
     def _keep(self, chosen: BoolArray) -> None:
         self._group_of[self._groups.member] = _UNGROUPED

@@ -26,7 +26,7 @@ from anonymizer.algorithms.positions.grouping import (
     Groups,
     form_groups,
 )
-from anonymizer.algorithms.positions.regions import cover, lower_to_fit
+from anonymizer.algorithms.positions.regions import cover_to_fit
 from anonymizer.algorithms.positions.spanning_forest import SpanningForest
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.network import RoadNetwork
@@ -112,25 +112,25 @@ class SnapshotCloak(MemorylessCloak):
         """Return all groups with their members; a region above the cap is empty."""
         present = np.flatnonzero(density.node_of >= 0).astype(np.int32)
         group_of = groups.group_at[density.node_of[present]]
-        present, group_of = present[group_of >= 0], group_of[group_of >= 0]
+        grouped, group_of = present[group_of >= 0], group_of[group_of >= 0]
         first_member_of = starts_of(np.bincount(group_of, minlength=len(groups.k)))
-        member = present[np.argsort(group_of, kind="stable")]
+        member = grouped[np.argsort(group_of, kind="stable")]
         place = density.node_of[member]
         level = lowest_shared_level(
             self._levels,
-            density.node_of[density.node_of >= 0],
+            density.node_of[present],
             first_member_of,
             place,
             self._company,
         )
-        made_of = (self._network, self._levels, first_member_of, place)
-        level = lower_to_fit(*made_of, level, max_nodes=self._max_nodes)
-        first_node_of, node = cover(*made_of, level, max_nodes=self._max_nodes)
+        regions = cover_to_fit(
+            self._network, self._levels, first_member_of, place, level, max_nodes=self._max_nodes
+        )
         return Release(
             k=(groups.k - self._k_extra).astype(np.int32),
-            first_node_of=first_node_of,
-            node=node,
+            first_node_of=regions.first_node_of,
+            node=regions.node,
             first_member_of=first_member_of,
             member=member,
-            version=np.full(len(present), int(now // self._rotate_s)),
+            version=np.full(len(member), int(now // self._rotate_s)),
         )

@@ -48,6 +48,10 @@ class StandIns:
         self._zone_of_slot[slot] = zone
         return np.where(zone != NO_ZONE, self._node_of_slot[slot], np.int32(_NOWHERE))
 
+    def forget(self, slot: Int32Array) -> None:
+        """Clear freed slots, so that the next device in a slot gets a stand-in of its own."""
+        self._zone_of_slot[slot[slot < len(self._zone_of_slot)]] = NO_ZONE
+
     def _draw(self, zone: Int32Array) -> Int32Array:
         first, end = self._first_node_of[zone], self._first_node_of[zone + 1]
         drawn: IntArray = self._rng.integers(first, end)
