@@ -33,6 +33,7 @@ class Extra(NamedTuple):
 
 EXTRAS: Mapping[str, Extra] = {
     "demo": Extra("demos without Mosquitto", ("amqtt",)),
+    "h3": Extra("H3 cells", ("h3",)),
     "learn": Extra("decision trees, K-Means and estimators", ("sklearn", "threadpoolctl")),
     "mcp": Extra("tools for language models", ("mcp", "mcp_types")),
     "osm": Extra("networks from OpenStreetMap", ("osmium",)),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, UInt8Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,6 +21,9 @@ class Release:
         Members of group g: `member[first_member_of[g]:first_member_of[g + 1]]`, device slots.
     version
         Version of each member's pseudonym, shape (members,): a new version is a new pseudonym.
+    until
+        Unix seconds until which the region of each group holds, shape (groups,): by then the group
+        publishes again, or has ended. None: for as long as its members count as present.
     """
 
     k: Int32Array
@@ -29,6 +32,7 @@ class Release:
     first_member_of: IntArray
     member: Int32Array
     version: IntArray
+    until: FloatArray | None = None
 
     @property
     def n_groups(self) -> int:
@@ -46,6 +50,7 @@ class Release:
             first_member_of=starts_of(n_members[chosen]),
             member=self.member[of_chosen],
             version=self.version[of_chosen],
+            until=None if self.until is None else self.until[chosen],
         )
 
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from anonymizer.algorithms.positions.readings import SAFE_STATISTICS, ReadingAttribute
+from anonymizer.settings.analysts import CurrentSettings, PublicNetworkSettings, ShapeSettings
 from anonymizer.settings.base import (
     AddressRange,
     AtLeastOne,
@@ -399,6 +400,9 @@ class Settings(Group):
     """May be empty if there are streams; then no network is needed either."""
     fixed: FixedSettings = FixedSettings()
     output: OutputSettings = OutputSettings()
+    shapes: ShapeSettings = ShapeSettings()
+    current: CurrentSettings = CurrentSettings()
+    public_network: PublicNetworkSettings = PublicNetworkSettings()
     tick: TickSettings = TickSettings()
     presence: PresenceSettings = PresenceSettings()
     limits: LimitSettings = LimitSettings()

@@ -17,7 +17,7 @@ from anonymizer.algorithms.positions.protection import (
     StandIns,
     ZonedNetwork,
 )
-from anonymizer.domain.arrays import Int32Array, UInt8Array
+from anonymizer.domain.arrays import FloatArray, Int32Array, UInt8Array
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.positions.factory import cloaking_operator, density_rule
@@ -51,6 +51,8 @@ class TickRelease:
         protected trip ends.
     published_s
         The time to publish: `event_s` rounded down to `output.time_step_s`.
+    until_s
+        Unix seconds until which the region of each group holds, shape (groups,); by `event_s`.
     slot, outcome
         Device and outcome of each located position of the tick, shape (n,).
     carried
@@ -63,6 +65,7 @@ class TickRelease:
     values: GroupValues | None
     event_s: float
     published_s: float
+    until_s: FloatArray
     slot: Int32Array
     outcome: UInt8Array
     carried: Carried
@@ -166,11 +169,16 @@ class FlowCore:
             values=values,
             event_s=event_s,
             published_s=round_time(event_s, self._time_step_s),
+            until_s=self._until(result.release, event_s),
             slot=slot,
             outcome=result.outcome,
             carried=carried,
             freed=freed,
         )
+
+    def _until(self, release: Release, event_s: float) -> FloatArray:
+        present = np.full(release.n_groups, event_s + self.operator.pace.ttl_s)
+        return present if release.until is None else np.minimum(present, release.until)
 
     def close(self) -> None:
         """Settle the positions that are held; after the last tick."""
@@ -214,6 +222,11 @@ def row_locator(zoned: ZonedNetwork, node_of_row: Int32Array) -> Locate:
     """Return a function for positions whose tags are rows of an array of nodes."""
     node_of_row = zoned.keep_out(node_of_row)
     return lambda positions: node_of_row[positions.tag.astype(np.int64)]
+
+
+def round_up(ts: FloatArray, step_s: float) -> FloatArray:
+    """Return times rounded up to a multiple of a step, same shape; 0 leaves them unchanged."""
+    return np.ceil(ts / step_s) * step_s if step_s else ts
 
 
 def round_time(ts: float, step_s: float) -> float:

@@ -1,21 +1,48 @@
 """Encoding of releases as JSON messages, one per group or one per device."""
 
-from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 
-from anonymizer.domain.arrays import IntArray
+from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.group_readings import GroupValues
+from anonymizer.pipeline.positions.region_shapes import NO_SHAPE, Shape, Shapes
 
 Pseudonyms: TypeAlias = Callable[[Sequence[int], Sequence[int]], list[str]]
 
+FORM_VERSION = 1
+"""Of the messages about regions. Fields may be added to a version, never changed or removed."""
+_GROUP_ID_BYTES = 9
 
-class GroupMessage(msgspec.Struct, frozen=True, gc=False):
+
+class _Stamp(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """What a message says to be counted and placed; a line of a release file lacks it."""
+
+    v: int | msgspec.UnsetType = msgspec.UNSET
+    """Version of the form of the message."""
+    network: str | msgspec.UnsetType = msgspec.UNSET
+    """Version of the network whose nodes the region names."""
+    group: str | msgspec.UnsetType = msgspec.UNSET
+    """Name of the group, which follows from the pseudonyms of its members alone."""
+    until: float | msgspec.UnsetType = msgspec.UNSET
+    """Unix seconds until which this is where the members are, unless a newer message names them."""
+    geometry: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    """GeoJSON MultiLineString: the roads between two nodes of the region."""
+    cells: Sequence[str] | msgspec.UnsetType = msgspec.UNSET
+    """H3 cells that hold a node of the region."""
+    bbox: tuple[float, float, float, float] | msgspec.UnsetType = msgspec.UNSET
+    """West, south, east and north of the region, in degrees."""
+
+
+class GroupMessage(_Stamp, frozen=True, gc=False):
     """A group: all devices that publish one region at one time."""
 
     time: float
@@ -28,7 +55,7 @@ class GroupMessage(msgspec.Struct, frozen=True, gc=False):
     """Attribute -> own value of each pseudonym, for attributes with `per_pseudonym`."""
 
 
-class DeviceMessage(msgspec.Struct, frozen=True, gc=False):
+class DeviceMessage(_Stamp, frozen=True, gc=False):
     """One member of a group; also a line of a release file."""
 
     pseudonym: str
@@ -39,6 +66,33 @@ class DeviceMessage(msgspec.Struct, frozen=True, gc=False):
     """Statistics over the whole group."""
     values: dict[str, float | None] | msgspec.UnsetType = msgspec.UNSET
     """Attribute -> the pseudonym's own value, for attributes with `per_pseudonym`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What the messages of a live service have and the lines of a file lack.
+
+    Attributes
+    ----------
+    network
+        Version of the network.
+    shapes
+        What messages say of the place of a region, besides its nodes.
+    """
+
+    network: str
+    shapes: Shapes
+
+
+class _Row(NamedTuple):
+    """One group of a release; its members are `first` to `last`, exclusive."""
+
+    k: int
+    region: list[int | str]
+    first: int
+    last: int
+    until: float
+    shape: Shape
 
 
 class ReleaseEncoder:
@@ -52,14 +106,22 @@ class ReleaseEncoder:
         Topic of the messages.
     form
         `group` or `device`: one message per group, or one per member.
+    contract
+        None: the messages are lines of a file.
     """
 
     def __init__(
-        self, network: RoadNetwork, *, topic: str, form: Literal["group", "device"]
+        self,
+        network: RoadNetwork,
+        *,
+        topic: str,
+        form: Literal["group", "device"],
+        contract: Contract | None = None,
     ) -> None:
         self._node_id = network.node_id
         self._topic = topic
         self._form = form
+        self._contract = contract
         self._json = msgspec.json.Encoder()
 
     def encode(
@@ -69,6 +131,7 @@ class ReleaseEncoder:
         time: float,
         pseudonyms: Pseudonyms,
         values: GroupValues | None = None,
+        until: FloatArray | None = None,
     ) -> tuple[list[Outgoing], IntArray]:
         """Return the messages, and the message that contains each member of the release.
 
@@ -82,11 +145,15 @@ class ReleaseEncoder:
             Returns pseudonyms, given slots and versions of pseudonyms.
         values
             Published readings of the members; None: none.
+        until
+            Unix seconds until which the region of each group holds, shape (groups,); a live
+            service states it.
         """
         names = pseudonyms(release.member.tolist(), release.version.tolist())
         n_members = np.diff(release.first_member_of)
         encoder = self._groups if self._form == "group" else self._devices
-        payloads = encoder(release, round(time, 3), names, values)
+        rows = list(self._rows(release, np.zeros(release.n_groups) if until is None else until))
+        payloads = encoder(rows, round(time, 3), names, values)
         message_of = (
             np.repeat(np.arange(release.n_groups), n_members)
             if self._form == "group"
@@ -98,12 +165,13 @@ class ReleaseEncoder:
         return [Outgoing(self._topic, payloads[i]) for i in order], place_of[message_of]
 
     def _groups(
-        self, release: Release, time: float, names: list[str], values: GroupValues | None
+        self, rows: Sequence[_Row], time: float, names: list[str], values: GroupValues | None
     ) -> list[bytes]:
         payloads = []
-        for g, (k, region, first, last) in enumerate(self._rows(release)):
-            order = sorted(range(first, last), key=names.__getitem__)
-            message = GroupMessage(time, k, region, [names[i] for i in order])
+        for g, row in enumerate(rows):
+            order = sorted(range(row.first, row.last), key=names.__getitem__)
+            members = [names[i] for i in order]
+            message = GroupMessage(time, row.k, row.region, members, **self._stamp(row, members))
             if values is not None:
                 message = msgspec.structs.replace(
                     message,
@@ -119,12 +187,13 @@ class ReleaseEncoder:
         return payloads
 
     def _devices(
-        self, release: Release, time: float, names: list[str], values: GroupValues | None
+        self, rows: Sequence[_Row], time: float, names: list[str], values: GroupValues | None
     ) -> list[bytes]:
         payloads = []
-        for g, (k, region, first, last) in enumerate(self._rows(release)):
-            for i in range(first, last):
-                message = DeviceMessage(names[i], time, region, k)
+        for g, row in enumerate(rows):
+            stamp = self._stamp(row, sorted(names[row.first : row.last]))
+            for i in range(row.first, row.last):
+                message = DeviceMessage(names[i], time, row.region, row.k, **stamp)
                 if values is not None:
                     message = msgspec.structs.replace(
                         message,
@@ -134,10 +203,34 @@ class ReleaseEncoder:
                 payloads.append(self._json.encode(message))
         return payloads
 
-    def _rows(self, release: Release) -> list[tuple[int, list[int | str], int, int]]:
+    def _stamp(self, row: _Row, members: Sequence[str]) -> dict[str, Any]:
+        """Return the fields of a group that only messages of a live service have."""
+        if self._contract is None:
+            return {}
+        return {
+            "v": FORM_VERSION,
+            "network": self._contract.network,
+            "group": group_id(members),
+            "until": round(row.until, 3),
+            "geometry": row.shape.geometry,
+            "cells": row.shape.cells,
+            "bbox": row.shape.bbox,
+        }
+
+    def _rows(self, release: Release, until: FloatArray) -> Iterator[_Row]:
         node = self._node_id[release.node].tolist()
         starts, members = release.first_node_of.tolist(), release.first_member_of.tolist()
-        return [
-            (k, node[starts[g] : starts[g + 1]], members[g], members[g + 1])
-            for g, k in enumerate(release.k.tolist())
-        ]
+        for g, (k, until_s) in enumerate(zip(release.k.tolist(), until.tolist(), strict=True)):
+            nodes = slice(starts[g], starts[g + 1])
+            shape = self._contract.shapes.of(release.node[nodes]) if self._contract else NO_SHAPE
+            yield _Row(k, node[nodes], members[g], members[g + 1], until_s, shape)
+
+
+def group_id(members: Sequence[str]) -> str:
+    """Return the name of a group: a hash of the sorted pseudonyms of its members.
+
+    Anybody can compute it from a message about the group, so it tells nothing more. Messages with
+    the same name are about the same pseudonyms.
+    """
+    digest = blake2b("\n".join(members).encode(), digest_size=_GROUP_ID_BYTES)
+    return urlsafe_b64encode(digest.digest()).decode()

@@ -15,15 +15,17 @@ import numpy as np
 from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.algorithms.positions.readings import ReadingAttribute, rounded
 from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.admission import admit, dated
-from anonymizer.pipeline.positions.core import FlowCore, round_time
+from anonymizer.pipeline.positions.core import FlowCore, round_time, round_up
 from anonymizer.pipeline.positions.decoding import Decoded
-from anonymizer.pipeline.positions.encoding import ReleaseEncoder
+from anonymizer.pipeline.positions.encoding import Contract, ReleaseEncoder
+from anonymizer.pipeline.positions.region_shapes import shapes_of
 from anonymizer.pipeline.positions.tick_accounts import Carried
 from anonymizer.settings import Settings, TripSettings
 
@@ -196,8 +198,15 @@ class _Cloaked:
         self._presence = settings.presence
         self._time_step_s = settings.output.time_step_s
         self._ledger = ledger
+        shapes = settings.shapes
         self._encoder = ReleaseEncoder(
-            zoned.network, topic=settings.fixed.topic, form=settings.output.form
+            zoned.network,
+            topic=settings.fixed.topic,
+            form=settings.output.form,
+            contract=Contract(
+                network_version(zoned.network),
+                shapes_of(zoned.network, shapes.fixed, h3_resolution=shapes.h3_resolution),
+            ),
         )
 
     def adopt(self, settings: Settings) -> None:
@@ -220,6 +229,7 @@ class _Cloaked:
             time=round_time(tick.event_s + wall_ahead_s, self._time_step_s),
             pseudonyms=self.devices.pseudonyms,
             values=tick.values,
+            until=round_up(tick.until_s + wall_ahead_s, self._time_step_s),
         )
         self.devices.free(tick.freed)
         return part_of(messages, message_of_member, tick.release, tick.carried)

@@ -15,16 +15,17 @@ import numpy as np
 from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.fixes import Places
+from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.admission import admit
-from anonymizer.pipeline.positions.core import FlowCore, round_time
+from anonymizer.pipeline.positions.core import FlowCore, round_time, round_up
 from anonymizer.pipeline.positions.decoding import DecodedTick, Decoder
 from anonymizer.pipeline.positions.device_zones import DeviceZones
-from anonymizer.pipeline.positions.encoding import ReleaseEncoder
+from anonymizer.pipeline.positions.encoding import Contract, ReleaseEncoder
 from anonymizer.pipeline.positions.fixed import FixedFlow, joined, part_of
 from anonymizer.pipeline.positions.flow_stats import (
     FlowStats,
@@ -33,6 +34,7 @@ from anonymizer.pipeline.positions.flow_stats import (
     Silence,
 )
 from anonymizer.pipeline.positions.inbox import Arrivals
+from anonymizer.pipeline.positions.region_shapes import shapes_of
 from anonymizer.pipeline.positions.topics import TopicRouter, Treatment
 from anonymizer.pipeline.positions.trip_guard import Positions
 from anonymizer.settings import Settings
@@ -157,8 +159,15 @@ class PositionFlow:
         session = settings.region.mode == "session"
         epoch_s = self.core.operator.pace.longest_epoch_s
         self.age_limit_s = epoch_s if session else settings.pseudonym.rotate_s
+        shapes = settings.shapes
         self._encoder = ReleaseEncoder(
-            zoned.network, topic=settings.output.topic, form=settings.output.form
+            zoned.network,
+            topic=settings.output.topic,
+            form=settings.output.form,
+            contract=Contract(
+                network_version(zoned.network),
+                shapes_of(zoned.network, shapes.regions, h3_resolution=shapes.h3_resolution),
+            ),
         )
         self._view = self._look()
 
@@ -272,6 +281,7 @@ class PositionFlow:
             time=round_time(tick.event_s + wall_ahead_s, self._time_step_s),
             pseudonyms=self._devices.pseudonyms,
             values=tick.values,
+            until=round_up(tick.until_s + wall_ahead_s, self._time_step_s),
         )
         self._devices.free(tick.freed)
         if self.device_zones is not None:

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.pipeline.positions.encoding import ReleaseEncoder
+from anonymizer.pipeline.positions.encoding import Contract, ReleaseEncoder, group_id
+from anonymizer.pipeline.positions.region_shapes import shapes_of
 from tests.algorithms.positions.releases import release_of
 from tests.naive import Group
 from tests.pipeline.positions.support import NETWORK
@@ -90,3 +91,33 @@ def test_every_member_is_told_the_message_that_names_it(
     messages, message_of = encode(groups, form)
     for name, i in zip(named(slots, slots), message_of, strict=True):
         assert name in messages[i].get("pseudonyms", [messages[i].get("pseudonym")])
+
+
+CONTRACT = Contract("0123456789abcdef", shapes_of(NETWORK, "bbox", h3_resolution=9))
+
+
+def live(groups: Sequence[Group], form: Literal["group", "device"]) -> list[dict[str, Any]]:
+    encoder = ReleaseEncoder(NETWORK, topic="out", form=form, contract=CONTRACT)
+    until = np.array([60.0, 61.0][: len(groups)])
+    messages, _ = encoder.encode(release_of(groups), time=30.0, pseudonyms=named, until=until)
+    return [json.loads(message.payload) for message in messages]
+
+
+def test_a_live_message_says_how_to_count_and_place_its_group() -> None:
+    [small, large] = live(GROUPS, "group")
+    assert small["v"] == 1
+    assert small["network"] == "0123456789abcdef"
+    assert (small["until"], large["until"]) == (61.0, 60.0)
+    assert len(large["bbox"]) == 4
+    assert "geometry" not in large
+
+
+@pytest.mark.parametrize("form", ["group", "device"])
+def test_the_name_of_a_group_follows_from_its_pseudonyms_alone(
+    form: Literal["group", "device"],
+) -> None:
+    elsewhere = [GROUPS[0]._replace(region=[1, 2, 3], k=2)]
+    names = group_id(sorted(named([4, 0], [0, 0])))
+    assert {message["group"] for message in live(elsewhere, form)} == {names}
+    assert {m["group"] for m in live(GROUPS, form) if len(m["region"]) == 2} == {names}
+    assert len({message["group"] for message in live(GROUPS, form)}) == 2

@@ -86,7 +86,10 @@ def test_a_cloaked_device_is_neither_named_nor_placed() -> None:
     rig.put(*(sensed(f"sensors/{name}", no2=1) for name in "abcde"))
     [message] = rig.tick().messages
     body = json.loads(message.payload)
-    assert set(body) == {"time", "k", "region", "pseudonyms", "readings"}
+    assert set(body) == {
+        *("time", "k", "region", "pseudonyms", "readings"),
+        *("v", "network", "group", "until"),
+    }
     assert not set(body["pseudonyms"]) & set(PLACES)
 
 

@@ -32,8 +32,12 @@ def test_no_device_id_and_no_coordinate_leaves(form: str) -> None:
     for message in output.messages:
         assert b"secret" not in message.payload
         body = json.loads(message.payload)
-        assert set(body) <= {"time", "k", "region", "pseudonyms", "pseudonym"}
-        numbers = [body["time"], body["k"], *body["region"]]
+        assert set(body) <= {
+            *("time", "k", "region", "pseudonyms", "pseudonym"),
+            *("v", "network", "group", "until"),
+        }
+        assert body["until"] > NOW
+        numbers = [body["time"], body["k"], body["v"], *body["region"]]
         assert all(number == NOW or isinstance(number, int) for number in numbers)
     assert "secret" not in repr(output)
 

@@ -7,7 +7,7 @@ who knows the algorithm: the region reveals its root.
 import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule, grow_regions
-from anonymizer.algorithms.positions.cloaks.protocol import MemorylessCloak
+from anonymizer.algorithms.positions.cloaks.protocol import MemorylessCloak, rotation_after
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.outcomes import Outcome
@@ -62,6 +62,7 @@ class BfsCloak(MemorylessCloak):
             first_member_of=starts_of(np.bincount(root_of[kept], minlength=len(root))[grown]),
             member=slot[kept][np.argsort(root_of[kept], kind="stable")],
             version=np.full(int(kept.sum()), int(now // self._rotate_s)),
+            until=np.full(len(sizes), rotation_after(now, self._rotate_s)),
         )
         outcome = regions.outcome[root_of]
         outcome[kept] = Outcome.PUBLISHED

@@ -82,3 +82,8 @@ class MemorylessCloak:
 
     def set_rule(self, rule: DensityRule, *, k_extra: int) -> None:
         """Do nothing: the rule is fixed."""
+
+
+def rotation_after(now: float, rotate_s: float) -> float:
+    """Return when the pseudonyms of a memoryless cloak change next, unix seconds."""
+    return (now // rotate_s + 1) * rotate_s

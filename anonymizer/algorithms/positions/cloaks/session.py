@@ -410,6 +410,7 @@ class SessionCloak:
             first_member_of=groups.first_member_of,
             member=groups.member,
             version=np.repeat(groups.serial, np.diff(groups.first_member_of)),
+            until=np.minimum(groups.ends_at, groups.due_at) if self._beat_s else groups.ends_at,
         )
 
     def _make_room(self, n_slots: int) -> None:

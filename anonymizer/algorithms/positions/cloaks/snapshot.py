@@ -19,7 +19,7 @@ import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.atoms import Company, Levels, lowest_shared_level
-from anonymizer.algorithms.positions.cloaks.protocol import MemorylessCloak
+from anonymizer.algorithms.positions.cloaks.protocol import MemorylessCloak, rotation_after
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.grouping import (
     TOO_FEW,
@@ -133,4 +133,5 @@ class SnapshotCloak(MemorylessCloak):
             first_member_of=first_member_of,
             member=member,
             version=np.full(len(member), int(now // self._rotate_s)),
+            until=np.full(len(groups.k), rotation_after(now, self._rotate_s)),
         )
