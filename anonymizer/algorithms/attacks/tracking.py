@@ -5,15 +5,10 @@ a motion model learned from other devices. A forward filter keeps the probabilit
 the target: the life that it is in, or none, and a state of the motion model (Hoh and Gruteser
 follow paths through unnamed positions in this way [1]_, Wiedersheim et al. through pseudonyms that
 change [2]_; Shokri et al. measure location privacy as the error of such an inference [3]_). What is
-a life, and what its regions say, is in `lives`.
+a life, and what its regions say, is in `lives`; how likely a step is in each state, in `evidence`.
 
-The same filter runs for the crowd, whose masses are expected numbers of devices in place of
-probabilities (a probability hypothesis density [4]_). They give the likelihood. The devices in a
-piece are taken to be Poisson with the mean that the crowd predicts, given that each piece of a
-region holds at least one and the whole region as many as the life has. If the mean becomes E where
-it was mu, the target is E / mu times as likely to be there, under that life. So a region that the
-crowd predicted says nothing new, and successive regions do not count the same evidence twice, as
-multiplying the densities of successive regions would.
+An adversary who also knows what was released later, or where the device was later, looks back: a
+smoother goes through the same states once more, from the last step to the first.
 
 References
 ----------
@@ -22,31 +17,29 @@ References
    simple pseudonym change is not enough", WONS 2010.
 .. [3] R. Shokri, G. Theodorakopoulos, J.-Y. Le Boudec, J.-P. Hubaux, "Quantifying location
    privacy", IEEE Symposium on Security and Privacy, 2011.
-.. [4] R. Mahler, "Multitarget Bayes filtering via first-order multitarget moments", IEEE
-   Transactions on Aerospace and Electronic Systems 39(4), 2003.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.lives import Lives, Regions
+from anonymizer.algorithms.attacks.evidence import SLIP, Evidence, evidence_of, weighed
+from anonymizer.algorithms.attacks.lives import Lives
+from anonymizer.algorithms.attacks.masses import (
+    FREE,
+    NEGLECTED,
+    Masses,
+    moved_back,
+    moved_on,
+    only,
+)
 from anonymizer.algorithms.attacks.motion import Motion
-from anonymizer.algorithms.kernels import inner_kernel, kernel
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 
-FREE = -1
-"""In no life: whoever is free may begin one at the next step."""
-NEGLECTED = 1e-6
-"""States of a target with less probability are dropped, and those of the crowd with fewer expected
-devices."""
-SLIP = 1e-3
-"""Probability that a region lacks a device of its life, and share of devices that appear anywhere
-in a step: no published region can contradict the whole belief."""
-TINY = 1e-9
-"""Devices in a piece that the crowd does not expect at all."""
-_HALVINGS = 30
+_AT_ONCE = 5
+"""Targets that are smoothed together: the masses of all their steps are kept."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -85,52 +78,6 @@ class Schedule(NamedTuple):
     silence: float = 0.0
 
 
-class _Masses(NamedTuple):
-    """Masses by rising owner and life; a state may be listed several times.
-
-    Attributes
-    ----------
-    owner
-        Number of the target; 0 for all masses of the crowd.
-    life, state, mass
-        Life or `FREE`, state of the motion model, and probability or number of devices.
-    """
-
-    owner: Int32Array
-    life: Int32Array
-    state: Int32Array
-    mass: FloatArray
-
-
-_MassArrays: TypeAlias = tuple[Int32Array, Int32Array, Int32Array, FloatArray]
-"""`_Masses` as kernels return them."""
-
-
-class _Evidence(NamedTuple):
-    """What a step says about masses, as factors of them.
-
-    Attributes
-    ----------
-    hidden
-        Factor of a free mass that is not published.
-    free
-        Factor of a free mass that is published by a life of this step alone, shape (nodes,).
-    first_at, life, factor
-        Factors of masses in longer lives, in compressed sparse rows by node.
-    begins, ends, publishes
-        Which lives begin or end in this step or have a record in it, shape (lives,).
-    """
-
-    hidden: float
-    free: FloatArray
-    first_at: IntArray
-    life: Int32Array
-    factor: FloatArray
-    begins: BoolArray
-    ends: BoolArray
-    publishes: BoolArray
-
-
 def track(
     lives: Lives,
     motion: Motion,
@@ -140,7 +87,7 @@ def track(
     at: IntArray,
     schedule: Schedule | None = None,
 ) -> Tracks:
-    """Track devices from their known positions at step 0.
+    """Track devices from their known positions at step 0, by what was released until each step.
 
     Parameters
     ----------
@@ -161,18 +108,8 @@ def track(
     n_targets = len(start)
     belief = np.zeros((n_targets, len(at), len(motion.leave)))
     neglected = np.zeros(n_targets)
-    crowd = _Masses(
-        np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0)
-    )
-    targets = _Masses(
-        np.arange(n_targets, dtype=np.int32),
-        np.full(n_targets, FREE, np.int32),
-        motion.first_state_of[start].astype(np.int32),
-        np.ones(n_targets),
-    )
-    silence = np.ones(n_targets)
-    unpublished = np.maximum(n_present - lives.n_alive, 0.0)
-    for t in range(lives.n_steps):
+    targets, silence = _known(motion, start), np.ones(n_targets)
+    for t, evidence in enumerate(evidence_of(lives, motion, n_present)):
         if schedule is None:
             moves, model = np.ones(n_targets, bool), motion
         else:
@@ -180,281 +117,134 @@ def track(
             moves, model = np.ascontiguousarray(schedule.reports[t]), schedule.motion
             silence = np.where(schedule.reports[t], max(schedule.silence, SLIP), 1.0)
         if t > 0:
-            targets = _Masses(*_moved(model, targets, moves))
-        if len(lives.size):
-            if t > 0:
-                crowd = _Masses(*_moved(motion, crowd, np.ones(1, bool)))
-            crowd = _with_births(crowd, motion, float(n_present[t]))
-            free = float(crowd.mass[crowd.life == FREE].sum())
-            hidden = min(max(SLIP, float(unpublished[t]) / free), 1.0)
-            evidence = _Evidence(hidden, *_read(lives, t, crowd, motion.node_of, len(motion.leave)))
-            crowd = _sorted(_Masses(*_weighed(crowd, evidence, motion.node_of, np.ones(1))))
-            crowd = _only(crowd, crowd.mass > NEGLECTED)
-            targets = _sorted(_Masses(*_weighed(targets, evidence, motion.node_of, silence)))
-        total = np.bincount(targets.owner, targets.mass, n_targets)
-        share = targets.mass / total[targets.owner]
-        kept = share > NEGLECTED
-        neglected += np.bincount(targets.owner, np.where(kept, 0.0, share), n_targets)
-        targets = _only(targets._replace(mass=share), kept)
+            targets = Masses(*moved_on(model, targets, moves))
+        step = _step(targets, evidence, motion, silence)
+        targets = step.after
+        neglected += step.neglected
         for k in np.flatnonzero(at == t).tolist():
             np.add.at(belief[:, k], (targets.owner, motion.node_of[targets.state]), targets.mass)
+        if t >= at.max(initial=0):
+            break
     return Tracks(belief / belief.sum(axis=2, keepdims=True), neglected)
 
 
-def _with_births(crowd: _Masses, motion: Motion, n_present: float) -> _Masses:
-    """Add the devices that the crowd lacks, wherever devices usually are."""
-    births = max(n_present - float(crowd.mass.sum()), SLIP * n_present)
-    n = len(motion.leave)
-    return _Masses(
-        np.concatenate([np.zeros(n, np.int32), crowd.owner]),
-        np.concatenate([np.full(n, FREE, np.int32), crowd.life]),
-        np.concatenate([motion.first_state_of[:-1].astype(np.int32), crowd.state]),
-        np.concatenate([births * motion.density, crowd.mass]),
-    )
-
-
-def _sorted(masses: _Masses) -> _Masses:
-    key = masses.owner.astype(np.int64) << 32 | (masses.life + 1)
-    return _only(masses, np.argsort(key, kind="stable"))
-
-
-def _only(masses: _Masses, chosen: BoolArray | IntArray) -> _Masses:
-    owner, life, state, mass = masses
-    return _Masses(owner[chosen], life[chosen], state[chosen], mass[chosen])
-
-
-class _Work(NamedTuple):
-    """Masses by state, all zero between two uses, and the states that have any."""
-
-    now: FloatArray
-    now_listed: Int32Array
-    moved: FloatArray
-    moved_listed: Int32Array
-    after: FloatArray
-    after_listed: Int32Array
-
-
-@kernel
-def _moved(motion: Motion, masses: _Masses, moves: BoolArray) -> _MassArrays:
-    """Return the masses a step later, each state once; `moves` says whose do, shape (owners,)."""
-    n_states = len(motion.node_of)
-    work = _Work(
-        np.zeros(n_states),
-        np.empty(n_states, np.int32),
-        np.zeros(n_states),
-        np.empty(n_states, np.int32),
-        np.zeros(n_states),
-        np.empty(n_states, np.int32),
-    )
-    owner, life = np.empty(n_states, np.int32), np.empty(n_states, np.int32)
-    state, mass = np.empty(n_states, np.int32), np.empty(n_states)
-    n, i = 0, 0
-    while i < len(masses.mass):
-        a, c, first = masses.owner[i], masses.life[i], i
-        while i < len(masses.mass) and masses.owner[i] == a and masses.life[i] == c:
-            i += 1
-        n_after = _move(motion, work, masses, first, i, 1.0 if moves[a] else 0.0)
-        if n + n_after > len(mass):
-            # A run has at most as many states as there are, so that doubling suffices.
-            owner, life = np.concatenate((owner, owner)), np.concatenate((life, life))
-            state, mass = np.concatenate((state, state)), np.concatenate((mass, mass))
-        for j in range(n_after):
-            s = work.after_listed[j]
-            owner[n], life[n], state[n], mass[n] = a, c, s, work.after[s]
-            work.after[s] = 0.0
-            n += 1
-    return owner[:n].copy(), life[:n].copy(), state[:n].copy(), mass[:n].copy()
-
-
-@inner_kernel
-def _add(by_state: FloatArray, listed: Int32Array, n: int, state: int, mass: float) -> int:
-    """Add a mass to a state, and the state to the list if it is new; return the list's length."""
-    if mass <= 0.0:
-        return n
-    if by_state[state] == 0.0:
-        listed[n] = state
-        n += 1
-    by_state[state] += mass
-    return n
-
-
-@inner_kernel
-def _move(motion: Motion, work: _Work, masses: _Masses, first: int, end: int, share: float) -> int:
-    """Move a share of some masses; put all into `work.after`, return how many states it has."""
-    n_now, n_after = 0, 0
-    for i in range(first, end):
-        s = masses.state[i]
-        goes = share * masses.mass[i] * motion.leave[motion.node_of[s]]
-        n_after = _add(work.after, work.after_listed, n_after, s, masses.mass[i] - goes)
-        n_now = _add(work.now, work.now_listed, n_now, s, goes)
-    for stop in motion.stop:
-        n_moved = 0
-        for i in range(n_now):
-            s = work.now_listed[i]
-            goes = work.now[s]
-            work.now[s] = 0.0
-            if goes < NEGLECTED / 100:
-                continue
-            v = motion.node_of[s]
-            arc, turns = motion.first_arc_of[v], motion.first_turn_of[s]
-            for j in range(motion.first_arc_of[v + 1] - arc):
-                n_moved = _add(
-                    work.moved,
-                    work.moved_listed,
-                    n_moved,
-                    motion.next_state_of[arc + j],
-                    goes * motion.turn[turns + j],
-                )
-        n_now = 0
-        for i in range(n_moved):
-            s = work.moved_listed[i]
-            stays = work.moved[s] * stop
-            n_after = _add(work.after, work.after_listed, n_after, s, stays)
-            n_now = _add(work.now, work.now_listed, n_now, s, work.moved[s] - stays)
-            work.moved[s] = 0.0
-    return n_after
-
-
-@kernel
-def _read(
-    lives: Lives, t: int, crowd: _Masses, node_of: Int32Array, n_nodes: int
-) -> tuple[FloatArray, IntArray, Int32Array, FloatArray, BoolArray, BoolArray, BoolArray]:
-    """Return the fields of `_Evidence` after `hidden`, given what the crowd predicts."""
-    regions = lives.regions
-    begins, ends = lives.first_step_of == t, lives.last_step_of == t
-    publishes = np.zeros(len(begins), np.bool_)
-    expected, own, alone = np.zeros(n_nodes), np.zeros(n_nodes), np.zeros(n_nodes)
-    _count(expected, crowd, node_of, FREE, 1.0)
-    records = range(lives.first_record_of[t], lives.first_record_of[t + 1])
-    n_entries = 0
-    for r in records:
-        nodes = _nodes(regions, lives.region_of[r])
-        n_entries += nodes[1] - nodes[0]
-    node, life = np.empty(n_entries, np.int32), np.empty(n_entries, np.int32)
-    factor, n = np.empty(n_entries), 0
-    for r in records:
-        c, region = lives.life_of[r], lives.region_of[r]
-        publishes[c] = True
-        if begins[c]:
-            ratio = _ratios(regions, region, expected, lives.size[c])
-        else:
-            _count(own, crowd, node_of, c, 1.0)
-            ratio = _ratios(regions, region, own, lives.size[c])
-            _count(own, crowd, node_of, c, 0.0)
-        first, end = _nodes(regions, region)
-        if begins[c] and ends[c]:
-            for j in range(first, end):
-                alone[regions.node[j]] += ratio[j - first]
-        else:
-            node[n : n + end - first] = regions.node[first:end]
-            life[n : n + end - first] = c
-            factor[n : n + end - first] = ratio
-            n += end - first
-    first_at = np.zeros(n_nodes + 1, np.int64)
-    for i in range(n):
-        first_at[node[i] + 1] += 1
-    order = np.argsort(node[:n], kind="mergesort")
-    return alone, np.cumsum(first_at), life[:n][order], factor[:n][order], begins, ends, publishes
-
-
-@inner_kernel
-def _nodes(regions: Regions, region: int) -> tuple[int, int]:
-    """Return the first entry of a region in `Regions.node`, and the one after the last."""
-    first = regions.first_piece_of[region]
-    end = regions.first_piece_of[region + 1]
-    return regions.first_node_of[first], regions.first_node_of[end]
-
-
-@kernel
-def _count(
-    by_node: FloatArray, crowd: _Masses, node_of: Int32Array, life: int, scale: float
-) -> None:
-    """Add the masses of a life to those of their nodes; with scale 0, set them to 0."""
-    first = np.searchsorted(crowd.life, life)
-    end = np.searchsorted(crowd.life, life, "right")
-    for i in range(first, end):
-        v = node_of[crowd.state[i]]
-        by_node[v] = scale * (by_node[v] + crowd.mass[i])
-
-
-@kernel
-def _ratios(regions: Regions, region: int, expected: FloatArray, size: float) -> FloatArray:
-    """Return how many times the expected devices at each node of a region there are, given it.
+def smooth(
+    lives: Lives,
+    motion: Motion,
+    *,
+    n_present: IntArray,
+    start: IntArray,
+    at: IntArray,
+    end: IntArray | None = None,
+) -> Tracks:
+    """Track devices from their known positions at step 0, by all that was released.
 
     Parameters
     ----------
-    expected
-        Devices expected at each node without it, shape (nodes,).
-    size
-        Devices in the region. Each piece holds at least one if there are enough; otherwise all
-        pieces have an equal share.
-
-    Returns
-    -------
-    ratio
-        In the order of `Regions.node`.
+    n_present, start, at
+        As in `track`.
+    end
+        Known node of each target at the last step, shape (targets,). None: it is not known. A node
+        at which the filter does not expect the target at all is ignored.
 
     Notes
     -----
-    With the expectations scaled by x and at least one device in each piece, piece p holds
-    x mean[p] / (1 - exp(-x mean[p])): x is such that these add up to `size`. O(nodes).
+    The forward-backward algorithm [1]_ over the states of the filter; `neglected` is that of the
+    filter. The crowd is not smoothed: what a step says is what it said at that time. O(twice the
+    time of `track`), and the memory for the states of `_AT_ONCE` targets at all steps.
+
+    References
+    ----------
+    .. [1] L. R. Rabiner, "A tutorial on hidden Markov models and selected applications in speech
+       recognition", Proceedings of the IEEE 77(2), 1989.
     """
-    piece = regions.first_piece_of[region]
-    n_pieces = regions.first_piece_of[region + 1] - piece
-    mean = np.full(n_pieces, TINY)
-    for p in range(n_pieces):
-        for j in range(regions.first_node_of[piece + p], regions.first_node_of[piece + p + 1]):
-            mean[p] += expected[regions.node[j]]
-    if size <= n_pieces:
-        ratio = size / n_pieces / mean
-    elif n_pieces == 1:
-        ratio = size / mean
+    steps = list(evidence_of(lives, motion, n_present))
+    found = []
+    for first in range(0, len(start), _AT_ONCE):
+        some = slice(first, first + _AT_ONCE)
+        known_end = None if end is None else end[some]
+        found.append(_smooth(steps, motion, start=start[some], at=at, end=known_end))
+    return Tracks(
+        np.concatenate([np.zeros((0, len(at), len(motion.leave))), *(f.belief for f in found)]),
+        np.concatenate([np.zeros(0), *(f.neglected for f in found)]),
+    )
+
+
+class _Step(NamedTuple):
+    """Masses of the targets at one step.
+
+    Attributes
+    ----------
+    before, after
+        Without and with what the step says; `after` sums to 1 for each target.
+    source
+        Mass before of which each mass after comes, shape of `after`.
+    neglected
+        Probability of the states that were dropped, shape (targets,).
+    """
+
+    before: Masses
+    after: Masses
+    source: IntArray
+    neglected: FloatArray
+
+
+def _known(motion: Motion, start: IntArray) -> Masses:
+    n = len(start)
+    return Masses(
+        np.arange(n, dtype=np.int32),
+        np.full(n, FREE, np.int32),
+        motion.first_state_of[start].astype(np.int32),
+        np.ones(n),
+    )
+
+
+def _step(before: Masses, evidence: Evidence | None, motion: Motion, silence: FloatArray) -> _Step:
+    if evidence is None:
+        after, source = before, np.arange(len(before.mass))
     else:
-        low, high = 0.0, size / mean.sum()
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            if (middle * mean / -np.expm1(-middle * mean)).sum() < size:
-                low = middle
-            else:
-                high = middle
-        ratio = high / -np.expm1(-high * mean)
-    return np.repeat(ratio, np.diff(regions.first_node_of[piece : piece + n_pieces + 1]))
+        after, source = weighed(before, evidence, motion.node_of, silence)
+    n_targets = len(silence)
+    share = after.mass / np.bincount(after.owner, after.mass, n_targets)[after.owner]
+    kept = share > NEGLECTED
+    dropped = np.where(kept, 0.0, share)
+    neglected = np.bincount(after.owner, dropped, n_targets).astype(np.float64)
+    return _Step(before, only(after._replace(mass=share), kept), source[kept], neglected)
 
 
-@kernel
-def _weighed(
-    masses: _Masses, evidence: _Evidence, node_of: Int32Array, silence: FloatArray
-) -> _MassArrays:
-    """Return the masses after a step, by life before it; `silence`: of each owner, see above."""
-    room = 0
-    for i in range(len(masses.mass)):
-        v = node_of[masses.state[i]]
-        is_free = masses.life[i] == FREE
-        room += 1 + (evidence.first_at[v + 1] - evidence.first_at[v] if is_free else 0)
-    owner, life = np.empty(room, np.int32), np.empty(room, np.int32)
-    state, mass = np.empty(room, np.int32), np.empty(room)
-    n = 0
-    for i in range(len(masses.mass)):
-        c, v = masses.life[i], node_of[masses.state[i]]
-        here = range(evidence.first_at[v], evidence.first_at[v + 1])
-        silent = silence[masses.owner[i]]
-        if c == FREE:
-            for e in here:
-                if evidence.begins[evidence.life[e]]:
-                    owner[n], life[n] = masses.owner[i], evidence.life[e]
-                    state[n], mass[n] = masses.state[i], masses.mass[i] * evidence.factor[e]
-                    n += 1
-            factor = max(SLIP, silent * evidence.hidden) + evidence.free[v]
-        elif evidence.publishes[c]:
-            factor = SLIP
-            for e in here:
-                if evidence.life[e] == c:
-                    factor = evidence.factor[e]
-            if evidence.ends[c]:
-                c = FREE
-        else:
-            factor = silent
-        owner[n], life[n] = masses.owner[i], c
-        state[n], mass[n] = masses.state[i], masses.mass[i] * factor
-        n += 1
-    return owner[:n].copy(), life[:n].copy(), state[:n].copy(), mass[:n].copy()
+def _smooth(
+    evidence: Sequence[Evidence | None],
+    motion: Motion,
+    *,
+    start: IntArray,
+    at: IntArray,
+    end: IntArray | None,
+) -> Tracks:
+    n_targets, always = len(start), np.ones(len(start), bool)
+    steps: list[_Step] = []
+    for each in evidence:
+        moved = (
+            Masses(*moved_on(motion, steps[-1].after, always)) if steps else _known(motion, start)
+        )
+        steps.append(_step(moved, each, motion, np.ones(n_targets)))
+    belief = np.zeros((n_targets, len(at), len(motion.leave)))
+    mass = steps[-1].after.mass if end is None else _ending(steps[-1].after, motion, end)
+    for t in range(len(steps) - 1, -1, -1):
+        before, after, source, _ = steps[t]
+        mass = mass / np.bincount(after.owner, mass, n_targets)[after.owner]
+        for k in np.flatnonzero(at == t).tolist():
+            np.add.at(belief[:, k], (after.owner, motion.node_of[after.state]), mass)
+        if t > 0:
+            # All that comes of a mass has the same future as it, so that the parts add up.
+            known = np.bincount(source, mass, len(before.mass)).astype(np.float64)
+            mass = moved_back(motion, steps[t - 1].after, before, known)
+    neglected = np.sum([step.neglected for step in steps], axis=0)
+    return Tracks(belief / belief.sum(axis=2, keepdims=True), neglected)
+
+
+def _ending(masses: Masses, motion: Motion, end: IntArray) -> FloatArray:
+    """Return the masses of the targets that are at their known ends."""
+    there = np.where(motion.node_of[masses.state] == end[masses.owner], masses.mass, 0.0)
+    found = np.bincount(masses.owner, there, len(end)) > 0
+    ending: FloatArray = np.where(found[masses.owner], there, masses.mass)
+    return ending

@@ -124,31 +124,17 @@ def audit_release(
     for five minutes each.
     """
     progress("following the devices")
-    observed = released.observed
-    reports = _reports(trace, network, settings)
-    truth = follow_devices(
-        observed,
-        **reports._asdict(),
-        n_devices=trace.n_devices,
-        ttl_s=settings.presence.ttl_s,
+    case = case_of(
+        trace,
+        released,
+        network,
+        settings,
         device_of=device_of,
-    )
-    rng = np.random.default_rng(seed)
-    drawn = rng.permutation(observed.n_pseudonyms)[: sample or None]
-    case = Case(
-        observed=observed,
-        truth=truth,
-        network=network,
-        class_of=indistinguishable_classes(observed),
-        sampled=np.sort(drawn),
-        piece_of=_piece_of(network, settings),
-        density_steps=settings.adka.density_steps,
         tick_s=tick_s,
-        reports=reports,
+        sample=sample,
         seed=seed,
-        values=_values(trace, released, settings, device_of),
-        zones=discs_of(zone.shape for zone in settings.zones) if network.has_coordinates else (),
     )
+    observed = case.observed
     findings: list[Finding] = []
     for step, needs_map, attack in ATTACKS:
         if case.has_map or not needs_map:
@@ -165,10 +151,48 @@ def audit_release(
         n_pseudonyms=observed.n_pseudonyms,
         n_devices=trace.n_devices,
         n_ticks=len(observed.time),
-        n_sampled=len(drawn),
+        n_sampled=len(case.sampled),
         regions=_region_statistics(observed, network),
         findings=marked,
         left_out=_left_out(released, case),
+    )
+
+
+def case_of(
+    trace: Trace,
+    released: Released,
+    network: RoadNetwork,
+    settings: Settings,
+    *,
+    device_of: IntArray | None,
+    tick_s: float,
+    sample: int = 0,
+    seed: int = 0,
+) -> Case:
+    """Return what the attacks need; the arguments are those of `audit_release`."""
+    observed = released.observed
+    reports = _reports(trace, network, settings)
+    truth = follow_devices(
+        observed,
+        **reports._asdict(),
+        n_devices=trace.n_devices,
+        ttl_s=settings.presence.ttl_s,
+        device_of=device_of,
+    )
+    drawn = np.random.default_rng(seed).permutation(observed.n_pseudonyms)[: sample or None]
+    return Case(
+        observed=observed,
+        truth=truth,
+        network=network,
+        class_of=indistinguishable_classes(observed),
+        sampled=np.sort(drawn),
+        piece_of=_piece_of(network, settings),
+        density_steps=settings.adka.density_steps,
+        tick_s=tick_s,
+        reports=reports,
+        seed=seed,
+        values=_values(trace, released, settings, device_of),
+        zones=discs_of(zone.shape for zone in settings.zones) if network.has_coordinates else (),
     )
 
 

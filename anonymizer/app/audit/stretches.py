@@ -17,7 +17,7 @@ class Stretch(NamedTuple):
     Attributes
     ----------
     steps_s
-        Unix seconds of the steps, from that of the known positions to the last of `at`.
+        Unix seconds of the steps, from that of the known positions to the last of `at` or later.
     at
         Steps at which the belief is measured.
     place
@@ -46,6 +46,7 @@ def stretches(
     n_starts: int,
     n_targets: int,
     rng: np.random.Generator,
+    ahead_s: float = 0.0,
 ) -> list[Stretch]:
     """Return random stretches of the release, and random targets.
 
@@ -55,6 +56,8 @@ def stretches(
         From `horizons`. If there is none, there is no stretch.
     n_starts, n_targets
         Most stretches, and most targets of each; at most half of the devices are targets.
+    ahead_s
+        How long the stretches go on after the last of `minutes`, as far as the release does.
     """
     if not minutes:
         return []
@@ -65,7 +68,9 @@ def stretches(
     at = np.round(60.0 * np.array(minutes) / step_s).astype(np.int64)
     found = []
     for start in starts.tolist():
-        steps_s = time[start] + step_s * np.arange(at[-1] + 1)
+        left_s = time[-1] - time[start] + TIME_SLACK_S
+        n_steps = int(min(60.0 * minutes[-1] + ahead_s, left_s) / step_s)
+        steps_s = time[start] + step_s * np.arange(max(n_steps, at[-1]) + 1)
         place = truth.place[tick_at(observed, steps_s)]
         present = np.flatnonzero((place[np.append(at, 0)] >= 0).all(axis=0))
         found.append(Stretch(steps_s, at, place, rng.permutation(present)[:n_targets]))

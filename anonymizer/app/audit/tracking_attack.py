@@ -16,7 +16,7 @@ from anonymizer.algorithms.attacks.lives import (
 )
 from anonymizer.algorithms.attacks.observed import Observed, tangent_plane
 from anonymizer.algorithms.attacks.reachability import Roads, new_spread, spread_from
-from anonymizer.algorithms.attacks.tracking import track
+from anonymizer.algorithms.attacks.tracking import smooth, track
 from anonymizer.algorithms.attacks.truth import Truth
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.app.audit.case import Case, of_any
@@ -38,6 +38,8 @@ N_COUNTED_TICKS = 60
 MOST_TIMES_NONE = {"regions": 2.0, "pieces": 2.0, "followed": 2.5}
 """The bar of each adversary: how many times as much it may believe as without a release."""
 ADVERSARIES = ("none", "raw", "regions", "pieces", "followed")
+HINDSIGHT_S = 60.0
+"""Adversaries who look back know the release until so long after the last horizon."""
 
 
 def tracking(case: Case) -> list[Finding]:
@@ -78,6 +80,7 @@ def tracking_figures(
     interval_s: float = 1.0,
     n_starts: int = N_STARTS,
     n_targets: int = N_TARGETS,
+    nodes_per_cell: float = NODES_PER_CELL,
     seed: int = 0,
 ) -> dict[str, Figure]:
     """Return what each adversary believes of the true place 1, 3 and 5 minutes later.
@@ -97,13 +100,22 @@ def tracking_figures(
     n_starts, n_targets
         Random ticks at which the positions of so many random devices each are known. At most half
         of the devices are targets; the motion model is learned from the others.
+    nodes_per_cell
+        Nodes in a cell of the raw positions, on average.
 
     Returns
     -------
     figures
         `belief_A_Mmin`: mean probability that adversary A gives to the nodes within `NEAR_M` of
         the true place after M minutes; `top_A_Mmin`: share of targets whose most probable node
-        is within it. None if the release is too short.
+        is within it. `belief_smoothed_A_Mmin`: the same for an adversary who knows the release
+        until `HINDSIGHT_S` after the last horizon, as far as there is one. None if the release is
+        too short.
+
+    Notes
+    -----
+    Looking back takes twice as long as tracking and is done for three adversaries, so that the
+    attack takes about three times as long with it.
     """
     step_s = max(interval_s, SHORTEST_STEP_S)
     class_of = indistinguishable_classes(observed) if class_of is None else class_of
@@ -116,29 +128,31 @@ def tracking_figures(
         n_starts=n_starts,
         n_targets=n_targets,
         rng=np.random.default_rng(seed),
+        ahead_s=HINDSIGHT_S,
     )
     motion = motion_of_others(observed, truth, network, chosen, step_s=step_s)
-    read = _readings(observed, network, class_of, piece_of)
+    read = _readings(observed, network, class_of, piece_of, nodes_per_cell)
     near: dict[str, list[FloatArray]] = {name: [] for name in read}
     top: dict[str, list[FloatArray]] = {name: [] for name in read}
+    hindsight: dict[str, list[FloatArray]] = {name: [] for name in MOST_TIMES_NONE}
     neglected = [0.0]
     for stretch in chosen:
         close = _close_to(network, stretch.place[stretch.at][:, stretch.targets].T)
         for name, lives_in in read.items():
-            found = track(
-                lives_in(stretch),
-                motion,
-                n_present=(stretch.place >= 0).sum(axis=1),
-                start=stretch.place[0, stretch.targets].astype(np.int64),
-                at=stretch.at,
-            )
+            lives, n_present = lives_in(stretch), (stretch.place >= 0).sum(axis=1)
+            start = stretch.place[0, stretch.targets].astype(np.int64)
+            found = track(lives, motion, n_present=n_present, start=start, at=stretch.at)
             near[name].append((found.belief * close).sum(axis=2))
             guess = found.belief.argmax(axis=2)[:, :, None]
             top[name].append(np.take_along_axis(close, guess, axis=2)[:, :, 0].astype(np.float64))
             neglected += found.neglected.tolist()
+            if name in hindsight:
+                found = smooth(lives, motion, n_present=n_present, start=start, at=stretch.at)
+                hindsight[name].append((found.belief * close).sum(axis=2))
     return {
         **_by_minute("belief", near, minutes),
         **_by_minute("top", top, minutes),
+        **_by_minute("belief_smoothed", hindsight, minutes),
         "neglected_max": max(neglected),
         "n_tracks": sum(len(stretch.targets) for stretch in chosen),
         **_pieces(observed, truth, piece_of),
@@ -146,10 +160,14 @@ def tracking_figures(
 
 
 def _readings(
-    observed: Observed, network: RoadNetwork, class_of: IntArray, piece_of: IntArray | None
+    observed: Observed,
+    network: RoadNetwork,
+    class_of: IntArray,
+    piece_of: IntArray | None,
+    nodes_per_cell: float,
 ) -> dict[str, Callable[[Stretch], Lives]]:
     """Return what each adversary reads in a stretch of the release."""
-    whole, cell_of = read_regions(observed), _cells(network)
+    whole, cell_of = read_regions(observed), _cells(network, nodes_per_cell)
     pieces = whole if piece_of is None else read_regions(observed, piece_of)
 
     def read(regions: Regions, *, follow: bool) -> Callable[[Stretch], Lives]:
@@ -182,7 +200,7 @@ def _by_minute(
     what: str, found: Mapping[str, list[FloatArray]], minutes: tuple[int, ...]
 ) -> dict[str, Figure]:
     figures: dict[str, Figure] = {}
-    for name in ADVERSARIES:
+    for name in ADVERSARIES if what != "belief_smoothed" else MOST_TIMES_NONE:
         shares = np.concatenate([np.zeros((0, len(minutes))), *found.get(name, [])])
         for minute in HORIZONS_MIN:
             column = shares[:, minutes.index(minute)] if minute in minutes else np.zeros(0)
@@ -190,13 +208,13 @@ def _by_minute(
     return figures
 
 
-def _cells(network: RoadNetwork) -> IntArray:
+def _cells(network: RoadNetwork, nodes_per_cell: float) -> IntArray:
     """Return the cell of each node in a square grid; without coordinates each is one of its own."""
     if not network.has_coordinates:
         return np.arange(network.n_nodes)
     x_m, y_m = tangent_plane(network)
     area = max(float(np.ptp(x_m)), 1.0) * max(float(np.ptp(y_m)), 1.0)
-    side_m = float(np.sqrt(area * NODES_PER_CELL / network.n_nodes))
+    side_m = float(np.sqrt(area * nodes_per_cell / network.n_nodes))
     column, row = np.floor(x_m / side_m), np.floor(y_m / side_m)
     cells = np.unique(np.stack((column, row)), axis=1, return_inverse=True)[1]
     return cells.astype(np.int64)

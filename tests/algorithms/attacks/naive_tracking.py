@@ -1,4 +1,4 @@
-"""Naive twin of the tracking attack: one dictionary of masses, and plain sums."""
+"""Naive twins of the tracking attack: dictionaries of masses, and plain sums."""
 
 import math
 from collections import defaultdict
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from anonymizer.algorithms.attacks.evidence import SLIP, TINY
 from anonymizer.algorithms.attacks.lives import Lives
 from anonymizer.algorithms.attacks.motion import Motion
-from anonymizer.algorithms.attacks.tracking import SLIP, TINY
 
 Piece: TypeAlias = frozenset[int]
 Masses: TypeAlias = dict[tuple[int, int], float]
@@ -76,26 +76,79 @@ def naive_track(
 ) -> list[dict[int, float]]:
     """Return the belief by node at each step."""
     node_of = motion.node_of.tolist()
+    target: Masses = {(FREE, int(motion.first_state_of[start])): 1.0}
+    beliefs = []
+    for t, factor in enumerate(naive_evidence(lives, motion, n_present)):
+        if t > 0:
+            target = moved_on(motion, target)
+        target = scaled(weighed(target, lives, factor, node_of, t))
+        beliefs.append(by_node(target, node_of))
+    return beliefs
+
+
+def naive_smooth(
+    lives: Sequence[NaiveLife],
+    motion: Motion,
+    *,
+    n_present: Sequence[int],
+    start: int,
+    end: int | None = None,
+) -> list[dict[int, float]]:
+    """Return the belief by node at each step, given all steps and the node at the last one.
+
+    How likely the future of a state is: a device that is certainly there goes on step by step.
+    """
+    node_of = motion.node_of.tolist()
+    steps = naive_evidence(lives, motion, n_present)
+    target: Masses = {(FREE, int(motion.first_state_of[start])): 1.0}
+    filtered = [scaled(weighed(target, lives, steps[0], node_of, 0))]
+    for t, factor in enumerate(steps[1:], 1):
+        target = moved_on(motion, filtered[-1])
+        filtered.append(scaled(weighed(target, lives, factor, node_of, t)))
+    future = {key: float(end is None or node_of[key[1]] == end) for key in filtered[-1]}
+    if not any(future.values()):
+        future = dict.fromkeys(future, 1.0)
+    beliefs = []
+    for t in range(len(steps) - 1, -1, -1):
+        if t < len(steps) - 1:
+            later, future = future, {}
+            for key in filtered[t]:
+                after = weighed(moved_on(motion, {key: 1.0}), lives, steps[t + 1], node_of, t + 1)
+                future[key] = sum(mass * later.get(other, 0.0) for other, mass in after.items())
+        now = {key: mass * future[key] for key, mass in filtered[t].items()}
+        beliefs.append(by_node(scaled(now), node_of))
+    return beliefs[::-1]
+
+
+def scaled(masses: Masses) -> Masses:
+    total = sum(masses.values())
+    return {key: mass / total for key, mass in masses.items()}
+
+
+def by_node(masses: Masses, node_of: list[int]) -> dict[int, float]:
+    belief: defaultdict[int, float] = defaultdict(float)
+    for (_, s), mass in masses.items():
+        belief[node_of[s]] += mass
+    return dict(belief)
+
+
+def naive_evidence(
+    lives: Sequence[NaiveLife], motion: Motion, n_present: Sequence[int]
+) -> list[dict[tuple[int, int], float]]:
+    """Return the factors of each step, given the crowd."""
+    node_of = motion.node_of.tolist()
     origin = [int(s) for s in motion.first_state_of[:-1]]
     crowd: Masses = {}
-    target: Masses = {(FREE, origin[start]): 1.0}
-    beliefs = []
+    found = []
     for t, present in enumerate(n_present):
         if t > 0:
-            crowd, target = moved_on(motion, crowd), moved_on(motion, target)
+            crowd = moved_on(motion, crowd)
         births = max(present - sum(crowd.values()), SLIP * present)
         for s, share in zip(origin, motion.density, strict=True):
             crowd[FREE, s] = crowd.get((FREE, s), 0.0) + births * share
-        factor = factors(lives, crowd, node_of, t, present)
-        crowd = weighed(crowd, lives, factor, node_of, t)
-        target = weighed(target, lives, factor, node_of, t)
-        total = sum(target.values())
-        target = {key: mass / total for key, mass in target.items()}
-        belief: defaultdict[int, float] = defaultdict(float)
-        for (_, s), mass in target.items():
-            belief[node_of[s]] += mass
-        beliefs.append(dict(belief))
-    return beliefs
+        found.append(factors(lives, crowd, node_of, t, present))
+        crowd = weighed(crowd, lives, found[-1], node_of, t)
+    return found
 
 
 def factors(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anonymizer.algorithms.attacks.evidence import SLIP
 from anonymizer.algorithms.attacks.indistinguishability import indistinguishable_classes
 from anonymizer.algorithms.attacks.lives import (
     Lives,
@@ -19,12 +20,12 @@ from anonymizer.algorithms.attacks.lives import (
     rounded_lives,
 )
 from anonymizer.algorithms.attacks.motion import MOST_MOVES, Motion, learn_motion
-from anonymizer.algorithms.attacks.tracking import SLIP, Schedule, track
+from anonymizer.algorithms.attacks.tracking import Schedule, smooth, track
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.networks import load_network
 from tests.algorithms.attacks.made import GRID, Line, observed_of, random_release
 from tests.algorithms.attacks.naive import graph_of
-from tests.algorithms.attacks.naive_tracking import naive_lives, naive_track
+from tests.algorithms.attacks.naive_tracking import naive_lives, naive_smooth, naive_track
 
 PATH = load_network("grid:1x5")
 seeds = st.integers(0, 10_000)
@@ -49,6 +50,19 @@ class Chase:
         n_present = np.full(self.n_steps, 6)
         at, start = np.arange(self.n_steps), np.array([self.start])
         tracks = track(self.lives, self.motion, n_present=n_present, start=start, at=at)
+        belief: FloatArray = tracks.belief[0]
+        return belief
+
+    def in_hindsight(self, end: int | None = None) -> FloatArray:
+        """Return the belief at each step, given all steps and perhaps the last node."""
+        tracks = smooth(
+            self.lives,
+            self.motion,
+            n_present=np.full(self.n_steps, 6),
+            start=np.array([self.start]),
+            at=np.arange(self.n_steps),
+            end=None if end is None else np.array([end]),
+        )
         belief: FloatArray = tracks.belief[0]
         return belief
 
@@ -82,6 +96,36 @@ def test_beliefs_equal_those_of_the_naive_twin(seed: int, kind: str) -> None:
         expected = [twin[t].get(v, 0.0) for v in range(GRID.n_nodes)]
         # States are dropped below one in a million.
         assert belief == pytest.approx(expected, abs=1e-3)
+
+
+@settings(deadline=None, max_examples=60)
+@given(seeds, kinds, st.booleans())
+def test_beliefs_in_hindsight_equal_those_of_the_naive_twin(
+    seed: int,
+    kind: str,
+    ends: bool,  # noqa: FBT001
+) -> None:
+    case = chase(seed, kind)
+    # A place that is likely: where the filter drops everything, the twins may differ.
+    end = int(case.beliefs()[-1].argmax()) if ends else None
+    twin = naive_smooth(
+        naive_lives(case.lives),
+        case.motion,
+        n_present=[6] * case.n_steps,
+        start=case.start,
+        end=end,
+    )
+    for t, belief in enumerate(case.in_hindsight(end)):
+        expected = [twin[t].get(v, 0.0) for v in range(GRID.n_nodes)]
+        assert belief == pytest.approx(expected, abs=2e-3)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seeds, kinds)
+def test_at_the_last_step_there_is_no_hindsight(seed: int, kind: str) -> None:
+    case = chase(seed, kind)
+    assert case.in_hindsight()[-1] == pytest.approx(case.beliefs()[-1], abs=1e-9)
+    assert case.in_hindsight().sum(axis=1) == pytest.approx(1)
 
 
 @settings(deadline=None, max_examples=60)
@@ -234,6 +278,58 @@ def test_who_knows_when_the_target_reports_knows_when_it_moves() -> None:
     # A group that publishes on a beat says nothing by being silent.
     beat = find(schedule=Schedule(reports, motion, silence=1.0)).belief[0]
     assert beat[1] == pytest.approx([0, 0, 1, 0, 0])
+
+
+def in_hindsight(lives: Lives, start: int, end: int | None = None) -> FloatArray:
+    """Return the belief at each step, of a target that leaves each node half of the time."""
+    tracks = smooth(
+        lives,
+        certain(0.5),
+        n_present=np.full(lives.n_steps, 2),
+        start=np.array([start]),
+        at=np.arange(lives.n_steps),
+        end=None if end is None else np.array([end]),
+    )
+    belief: FloatArray = tracks.belief[0]
+    return belief
+
+
+def test_between_two_known_positions_a_device_is_on_the_way() -> None:
+    # Two steps from 2 to 4 lead over 3. From 0 to 1 it moves in the first or in the second one.
+    assert in_hindsight(no_lives(3), 2, 4)[1] == pytest.approx([0, 0, 0, 1, 0])
+    assert in_hindsight(no_lives(3), 0, 1) == pytest.approx(
+        np.array([[1, 0, 0, 0, 0], [0.5, 0.5, 0, 0, 0], [0, 1, 0, 0, 0]])
+    )
+
+
+def test_an_end_that_cannot_be_is_ignored() -> None:
+    lives = no_lives(2)
+    assert in_hindsight(lives, 0, 4) == pytest.approx(in_hindsight(lives, 0))
+
+
+def test_a_later_region_says_where_a_device_was_before() -> None:
+    # At first both devices may be anywhere; then both are at 4, one of them from 2 over 3.
+    lines: list[Line] = [(p, t, (0, 1, 2, 3, 4), 2) for p in range(2) for t in range(2)]
+    lines += [(p, 2, (4,), 2) for p in range(2)]
+    lives = lives_of(lines, follow=False)
+    assert believed(lives, 2, n_present=2, at=1)[3] < 0.3
+    assert in_hindsight(lives, 2)[1, 3] > 1 - 10 * SLIP
+
+
+def test_without_a_later_release_hindsight_is_no_better() -> None:
+    assert in_hindsight(no_lives(4), 1)[2] == pytest.approx(
+        believed(no_lives(4), 1, n_present=2, at=2)
+    )
+
+
+def test_targets_are_smoothed_one_by_one() -> None:
+    lines: list[Line] = [(p, t, (0, 1, 2), 2) for p in range(2) for t in range(3)]
+    lives = lives_of(lines, follow=True)
+    start = np.arange(12) % 5
+    tracks = smooth(lives, certain(0.5), n_present=np.full(3, 2), start=start, at=np.array([1]))
+    for target in range(12):
+        alone = in_hindsight(lives, int(start[target]))[1]
+        assert tracks.belief[target, 0] == pytest.approx(alone)
 
 
 def moves(*nodes: int) -> Int32Array:

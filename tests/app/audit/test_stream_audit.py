@@ -339,11 +339,14 @@ def test_tracking_finds_devices_that_are_published_where_they_are(
     found = the(audit_of(paper, tmp_path, world=world, mode="bfs"), "tracking").figures
     assert found["belief_followed_1min"] == pytest.approx(1, abs=0.01)
     assert found["top_followed_1min"] == 1
+    assert found["belief_smoothed_followed_1min"] == pytest.approx(1, abs=0.01)
+    assert found["belief_smoothed_regions_1min"] >= found["belief_regions_1min"] - 0.01  # type: ignore[operator]
     assert found["belief_none_1min"] is not None
     assert found["belief_none_1min"] < 0.5
     # The release is shorter than three minutes, and its regions are not made of public pieces.
     assert found["belief_none_3min"] is None
-    assert found["belief_pieces_1min"] is None
+    assert found["belief_pieces_1min"] is found["belief_smoothed_pieces_1min"] is None
+    assert found["belief_smoothed_followed_3min"] is None
     assert found["pieces_held_share"] is None
 
 
