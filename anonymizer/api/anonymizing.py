@@ -220,6 +220,8 @@ def audit_table(
     entropy_l: float = 1.0,
     t: float | None = None,
     bands: Mapping[str, Sequence[float]] | None = None,
+    keep: Names = (),
+    measures: Names = (),
 ) -> TableAuditReport:
     """Check a release of a table against its original, and attack it.
 
@@ -237,6 +239,8 @@ def audit_table(
         attack must find nothing between sources, with l of 2 or more nothing sensitive.
     qi, sa, id, sources, hierarchies, orders, domains, categories, labels, missing, as_published
         As for `anonymize`.
+    keep, measures
+        Likewise; a column of the release that is named nowhere fails the audit.
 
     Returns
     -------
@@ -272,6 +276,7 @@ def audit_table(
         labels=labels,
         missing=missing,
         as_published=as_published,
+        keep=keep,
     )
     promise = make_promise(
         k=k,
@@ -289,12 +294,14 @@ def audit_table(
     if auditor_map is None:
         raise InputError("auditor_map: is needed to audit a table")
     return table_audit.audit_table(
-        as_table(original, declared.columns, name="original"),
+        as_table(original, [*declared.columns, *_names(measures)], name="original"),
         as_table(release, name="release"),
         declared,
         promise,
         auditor_map=as_table(auditor_map, ["in_row", "out_row"], name="auditor_map"),
         bands=bands or {},
+        labels=labels,
+        measures=_names(measures),
     )
 
 

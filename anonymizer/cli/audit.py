@@ -16,6 +16,7 @@ from anonymizer.cli.columns import (
     Domains,
     Hierarchies,
     Id,
+    Kept,
     Labels,
     Many,
     Markers,
@@ -184,6 +185,11 @@ def table(
         typer.Option("--t", min=0, help="Largest distance of its distribution from the table's."),
     ] = None,
     bands: Bands = None,
+    keep: Kept = None,
+    measure: Annotated[
+        Many,
+        typer.Option(metavar="COLUMN", help="Column whose mean over each class was published."),
+    ] = None,
     json_out: Annotated[
         Path | None, typer.Option("--json", help="File for the report as JSON; -: print it.")
     ] = None,
@@ -191,7 +197,8 @@ def table(
     """Check a release of a table against its original and attack it; exit 1 if it fails.
 
     The criteria given (-k, -d, ...) are required; everything else is reported. With -d 2, the
-    linkability attack must find nothing between sources; with -l 2, nothing sensitive.
+    linkability attack must find nothing between sources; with -l 2, nothing sensitive. A column
+    that is neither named here nor made by `anonymize` fails.
 
     [bold]Example[/bold]
 
@@ -203,6 +210,7 @@ def table(
     from anonymizer.app.audit.table_audit import audit_table
     from anonymizer.files.tables import read_table
 
+    forms = label_forms(label)
     declared = declared_columns(
         qi=qi,
         sa=sa,
@@ -212,8 +220,9 @@ def table(
         order=order,
         domain=domain,
         category=category,
-        times=times_of(label_forms(label)),
+        times=times_of(forms),
         missing=missing,
+        keep=keep,
         missing_is_a_value=as_published,
     )
     promise = make_promise(
@@ -228,9 +237,16 @@ def table(
     )
     console = Console(stderr=True)
     with console.status("auditing"):
-        read = read_table(original, declared.columns)
+        read = read_table(original, [*declared.columns, *(measure or ())])
         report = audit_table(
-            read, release, declared, promise, auditor_map=auditor_map, bands=bands_of(bands)
+            read,
+            release,
+            declared,
+            promise,
+            auditor_map=auditor_map,
+            bands=bands_of(bands),
+            labels=forms,
+            measures=measure or (),
         )
     as_json = report.model_dump_json(indent=2) + "\n"
     printed = json_out == Path("-")

@@ -1,6 +1,7 @@
 """Tables of records: declared attributes, and codes in place of their values."""
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
@@ -45,6 +46,9 @@ class Attribute:
         itself, or the place of a category in the order of its taxonomy.
     label
         Category of each code; empty if the attribute is numeric.
+    exact
+        The number of each code, the missing marker left out, where some number is no float;
+        `position` is then its distance from the first. Empty: the positions are the numbers.
     missing
         Code of the missing marker, which is the last; `NO_CODE` if every record has a value. The
         marker is not a value: it never counts towards diversity.
@@ -57,11 +61,16 @@ class Attribute:
     label: tuple[str, ...] = ()
     missing: int = NO_CODE
     hierarchy: Hierarchy | None = None
+    exact: tuple[Decimal, ...] = ()
 
     @property
     def numeric(self) -> bool:
         """Whether the values are numbers."""
         return not self.label
+
+    def number(self, code: int) -> float | Decimal:
+        """Return the number that a code stands for, to its last digit."""
+        return self.exact[code] if self.exact else float(self.position[code])
 
     @property
     def size(self) -> int:

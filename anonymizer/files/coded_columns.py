@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -12,6 +14,7 @@ from anonymizer.algorithms.records.attributes import (
     categories,
     numbers,
     places_of,
+    rising,
 )
 from anonymizer.algorithms.records.generalized_values import MISSING, number
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array
@@ -19,8 +22,8 @@ from anonymizer.domain.records import Attribute
 from anonymizer.errors import InputError
 from anonymizer.files.tables import Table
 
-_TOLERANCE = 1e-9
-"""Largest distance of a number from its place, as a share of the largest number of the domain."""
+_SAFE_DIGITS = 15
+"""A decimal of so many digits is read back from the float nearest to it."""
 MINUTES_OF_DAY = Interval(0, 1439, 1)
 """The domain of a time of day."""
 _DATE = r"(?:\d{4}[-/]\d{1,2}[-/]\d{1,2}[T ]+)?"
@@ -84,7 +87,7 @@ def texts(table: Table, name: str) -> pl.Series:
         cells = [None if x is None or np.isnan(x) else number(x) for x in column]
         return pl.Series(name, cells, pl.String)
     known = (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null)
-    if not (column.dtype.is_integer() or column.dtype in known):
+    if not (column.dtype.is_integer() or column.dtype.is_decimal() or column.dtype in known):
         raise InputError(
             f"{table.path}: column {name}: must hold text or numbers, not {column.dtype}"
         )
@@ -97,8 +100,12 @@ def is_missing(column: pl.Series, markers: Sequence[str]) -> BoolArray:
     return missing
 
 
-def _numbers(table: Table, name: str, rules: ColumnRules) -> FloatArray | None:
-    """Return a column as numbers, NaN where a value is missing; None: it holds categories."""
+_Numbers: TypeAlias = FloatArray | list[Decimal | None]
+"""The numbers of a column, NaN or None where one is missing; decimals if some are no floats."""
+
+
+def _numbers(table: Table, name: str, rules: ColumnRules) -> _Numbers | None:
+    """Return a column as numbers; None: it holds categories."""
     leaves = [branch[0] for branch in rules.branches if not _marks(branch[0], rules)]
     by_order = rules.order is not None or rules.as_category
     if by_order or (leaves and not _read_as_numbers(pl.Series(leaves))):
@@ -106,29 +113,56 @@ def _numbers(table: Table, name: str, rules: ColumnRules) -> FloatArray | None:
             raise InputError(f"{table.path}: column {name}: has categories, and a range declared")
         return None
     column = table.frame[name]
-    if column.dtype.is_integer() or column.dtype.is_float():
+    if column.dtype.is_float():
         values = column.cast(pl.Float64).fill_null(np.nan).to_numpy(writable=True)
         values[np.isin(values, [float(m) for m in rules.markers if _is_number(m)])] = np.nan
         _refuse(table, name, np.isinf(values), "is not finite")
     else:
+        declared_so = column.dtype.is_integer() or column.dtype.is_decimal()
         column = texts(table, name)
         missing = is_missing(column, rules.markers)
         column = column.set(pl.Series(missing), None)
-        if rules.interval is None and not leaves and not _read_as_numbers(column.drop_nulls()):
+        read = declared_so or _read_as_numbers(column.drop_nulls())
+        if rules.interval is None and not leaves and not read:
             return None
         values = column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
         _refuse(table, name, ~missing & ~np.isfinite(values), "is not a number")
+        if not _are_floats(column):
+            return [None if cell is None else Decimal(cell) for cell in column]
     if rules.interval is None and not leaves and np.isnan(values).all():
         return None
     return values
 
 
-def _code_numbers(table: Table, name: str, rules: ColumnRules, values: FloatArray) -> Coded:
-    missing = np.isnan(values)
+def _are_floats(column: pl.Series) -> bool:
+    """Return whether the float nearest to each number is written like it."""
+    plain = ~column.str.contains("[eE]")
+    few = column.str.count_matches("[0-9]") <= _SAFE_DIGITS
+    unsure = column.filter(~(plain & few)).unique()
+    return all(Decimal(cell) == Decimal(repr(float(cell))) for cell in unsure if cell is not None)
+
+
+def _code_numbers(table: Table, name: str, rules: ColumnRules, values: _Numbers) -> Coded:
+    branches = tuple(branch for branch in rules.branches if not _marks(branch[0], rules))
+    if isinstance(values, list):
+        missing = np.array([value is None for value in values])
+        code, position, exact = _places_of_decimals(rules, branches, values)
+    else:
+        missing, exact = np.isnan(values), []
+        code, position = _places(rules, branches, values[~missing], np.where(missing, 0.0, values))
     if rules.markers_are_values:
         _refuse(table, name, missing, "is missing, and no number can stand for that")
-    there = values[~missing]
-    branches = tuple(branch for branch in rules.branches if not _marks(branch[0], rules))
+    _refuse(table, name, (code < 0) & ~missing, "lies outside its domain, or between two steps")
+    has_missing = bool(missing.any())
+    attribute = numbers(name, position, branches=branches, missing=has_missing, exact=exact)
+    code[missing] = attribute.missing
+    return Coded(attribute, code)
+
+
+def _places(
+    rules: ColumnRules, branches: Sequence[Branch], there: FloatArray, values: FloatArray
+) -> tuple[Int32Array, FloatArray]:
+    """Return the code of each value, -1 where it has no place, and the places."""
     if branches:
         position = np.unique([float(branch[0]) for branch in branches])
         if rules.interval is not None:
@@ -136,11 +170,32 @@ def _code_numbers(table: Table, name: str, rules: ColumnRules, values: FloatArra
     else:
         interval = rules.interval or Interval(float(there.min()), float(there.max()))
         position = places_of(interval, there[(there >= interval.lo) & (there <= interval.hi)])
-    code, far = _nearest(position, np.where(missing, 0.0, values))
-    _refuse(table, name, far & ~missing, "lies outside its domain")
-    attribute = numbers(name, position, branches=branches, missing=bool(missing.any()))
-    code[missing] = attribute.missing
-    return Coded(attribute, code)
+    if not len(position):
+        return np.full(len(values), -1, np.int32), position
+    code = np.minimum(np.searchsorted(position, values), len(position) - 1).astype(np.int32)
+    return np.where(position[code] == values, code, np.int32(-1)), position
+
+
+def _places_of_decimals(
+    rules: ColumnRules, branches: Sequence[Branch], values: Sequence[Decimal | None]
+) -> tuple[Int32Array, FloatArray, list[Decimal]]:
+    """Return the code of each value, -1 where it has no place, and the places twice."""
+    there = {value for value in values if value is not None}
+    at = rules.interval
+    if branches:
+        there = {Decimal(branch[0]) for branch in branches}
+    if at is not None:
+        there = {value for value in there if at.lo <= float(value) <= at.hi}
+        lo, hi = Decimal(repr(at.lo)), Decimal(repr(at.hi))
+        if at.step is not None and not branches:
+            step = Decimal(repr(at.step))
+            there = {lo + i * step for i in range(round((at.hi - at.lo) / at.step) + 1)}
+        elif not branches:
+            there |= {lo, hi}
+    exact = sorted(there)
+    code_of = {value: code for code, value in enumerate(exact)}
+    code = [-1 if value is None else code_of.get(value, -1) for value in values]
+    return np.array(code, np.int32), rising(exact), exact
 
 
 def _code_categories(table: Table, name: str, rules: ColumnRules) -> Coded:
@@ -161,16 +216,6 @@ def _code_categories(table: Table, name: str, rules: ColumnRules) -> Coded:
     code = column.replace_strict(code_of, default=-1, return_dtype=pl.Int32).to_numpy()
     _refuse(table, name, code < 0, "lies outside its domain")
     return Coded(attribute, code)
-
-
-def _nearest(position: FloatArray, values: FloatArray) -> tuple[Int32Array, BoolArray]:
-    """Return the code of the place nearest to each value, and whether the value is off it."""
-    if not len(position):
-        return np.zeros(len(values), np.int32), np.ones(len(values), bool)
-    middle = (position[1:] + position[:-1]) / 2
-    code = np.searchsorted(middle, values).astype(np.int32)
-    tolerance = _TOLERANCE * max(1.0, float(np.abs(position).max()))
-    return code, np.abs(position[code] - values) > tolerance
 
 
 def _refuse(table: Table, name: str, faulty: BoolArray, why: str) -> None:

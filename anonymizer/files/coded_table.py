@@ -199,6 +199,13 @@ def _persons(table: Table, declared: Declared) -> tuple[Int32Array, IntArray]:
     return (named.rank("dense") - 1).cast(pl.Int32).to_numpy(), row
 
 
+def cells_of(table: Table, declared: Declared, name: str) -> pl.Series:
+    """Return a declared column as text, null where a value is missing; times as minutes."""
+    is_time = name in declared.times
+    column = texts(with_minutes(table, [name], declared.markers) if is_time else table, name)
+    return column.set(pl.Series(is_missing(column, () if is_time else declared.markers)), None)
+
+
 def _code(table: Table, declared: Declared, name: str) -> Coded:
     is_time = name in declared.times
     rules = ColumnRules(

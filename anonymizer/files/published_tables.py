@@ -24,23 +24,29 @@ class Release:
 
     Attributes
     ----------
-    columns
-        Names of all of them.
+    table
+        The file, with all its columns.
     class_of
         Class of each row, numbered from 0 in the order of the file, shape (rows,).
-    labels
-        The different labels of each quasi-identifier.
+    labels, label_texts
+        The different labels of each quasi-identifier, as codes and as they are written.
     label_of
         Index of the label of each row, shape (rows, quasi-identifiers).
     sensitive
         Code of each sensitive value, shape (rows, sensitive attributes).
     """
 
-    columns: tuple[str, ...]
+    table: Table
     class_of: Int32Array
     labels: tuple[Labels, ...]
+    label_texts: tuple[Sequence[str | None], ...]
     label_of: Int32Array
     sensitive: Int32Array
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        return tuple(self.table.frame.columns)
 
     @property
     def n(self) -> int:
@@ -96,10 +102,11 @@ def read_published(
         raise InputError(f"{table.path}: column {CLASS_COLUMN}, row {row}: is empty")
     read = [_labels(table, attribute) for attribute in schema.qis]
     return Release(
-        columns=tuple(table.frame.columns),
-        class_of=_numbered(number)[1],
-        labels=tuple(labels for labels, _ in read),
-        label_of=_stacked([of for _, of in read], len(table)),
+        table=table,
+        class_of=numbered(number)[1],
+        labels=tuple(labels for labels, _, _ in read),
+        label_texts=tuple(written for _, written, _ in read),
+        label_of=_stacked([of for _, _, of in read], len(table)),
         sensitive=_stacked([_values(table, a, markers) for a in schema.sensitive], len(table)),
     )
 
@@ -135,10 +142,10 @@ def _row_numbers(table: Table, name: str) -> IntArray:
     return numbers.fill_null(-1).to_numpy()
 
 
-def _labels(table: Table, attribute: Attribute) -> tuple[Labels, Int32Array]:
-    """Return the different labels of a column, and the index of each row's label."""
+def _labels(table: Table, attribute: Attribute) -> tuple[Labels, Sequence[str | None], Int32Array]:
+    """Return the different labels of a column, as written too, and the index of each row's."""
     column = texts(table, attribute.name)
-    different, of = _numbered(column)
+    different, of = numbered(column)
     reader = ValueReader(attribute)
     runs = []
     for number, label in enumerate(different):
@@ -151,7 +158,7 @@ def _labels(table: Table, attribute: Attribute) -> tuple[Labels, Int32Array]:
     sizes = np.array([len(each) for each in runs], np.int64)
     ends = np.array([run for each in runs for run in each], np.int64).reshape(-1, 2)
     first_of = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    return Labels(first_of, ends[:, 0].copy(), ends[:, 1].copy()), of
+    return Labels(first_of, ends[:, 0].copy(), ends[:, 1].copy()), different, of
 
 
 def _values(table: Table, attribute: Attribute, markers: Sequence[str]) -> Int32Array:
@@ -159,7 +166,7 @@ def _values(table: Table, attribute: Attribute, markers: Sequence[str]) -> Int32
     column = texts(table, attribute.name)
     if "?" in attribute.label or attribute.missing >= 0:
         column = column.set(pl.Series(is_missing(column, markers)), "?")
-    different, of = _numbered(column)
+    different, of = numbered(column)
     reader = ValueReader(attribute)
     code = np.empty(len(different), np.int32)
     for number, text in enumerate(different):
@@ -172,7 +179,7 @@ def _values(table: Table, attribute: Attribute, markers: Sequence[str]) -> Int32
     return code[of]
 
 
-def _numbered(column: pl.Series) -> tuple[list[str | None], Int32Array]:
+def numbered(column: pl.Series) -> tuple[list[str | None], Int32Array]:
     """Return the different cells in order of appearance, and the index of each row's cell."""
     different = column.unique(maintain_order=True)
     number = pl.DataFrame({"cell": different, "number": np.arange(len(different), dtype=np.int32)})

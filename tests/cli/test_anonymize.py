@@ -249,6 +249,8 @@ def test_kaca_publishes_its_own_labels_and_the_audit_reads_them(
         "--auditor-map",
         auditor_map,
         *columns,
+        "--measure",
+        "toll_money",
         "-k",
         "5",
     ]

@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from anonymizer.domain.records import Schema
 from anonymizer.errors import InputError
 from anonymizer.files.published_tables import Release, read_published, read_row_map
+from anonymizer.files.tables import Table
 from tests.algorithms.records.made import SCHEMA, categories
 
 AGE, WORK, _ = SCHEMA.qis
@@ -103,7 +105,9 @@ def test_a_map_that_does_not_fit_is_refused(tmp_path: Path, text: str, message: 
 def test_sensitive_values_of_a_class_are_seen_as_a_set(classes: list[int]) -> None:
     codes = np.arange(len(classes), dtype=np.int32)[:, None] % 3
     of = np.unique(classes, return_inverse=True)[1].astype(np.int32)
-    release = Release((), of, (), np.zeros((len(of), 0), np.int32), codes)
+    release = Release(
+        Table(Path("t"), pl.DataFrame()), of, (), (), np.zeros((len(of), 0), np.int32), codes
+    )
     (labels,) = release.seen().sensitive
     for c in range(of.max() + 1):
         code = np.arange(3, dtype=np.int32)

@@ -5,6 +5,7 @@ Bands of a sensitive number make its distinct values countable: 14.1 and 14.2 ar
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TypeAlias
 
 import numpy as np
@@ -20,6 +21,8 @@ ROOT = "*"
 """Label of a root that the hierarchy itself does not name."""
 MOST_STEPS = 2**20
 """Greatest number of codes of whole numbers or of a declared step."""
+_EXACT_TENS = 22
+"""Greatest power of ten that is a float."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -94,12 +97,19 @@ def categories(
 
 
 def numbers(
-    name: str, position: FloatArray, *, branches: Iterable[Branch] = (), missing: bool = False
+    name: str,
+    position: FloatArray,
+    *,
+    branches: Iterable[Branch] = (),
+    missing: bool = False,
+    exact: Sequence[Decimal] = (),
 ) -> Attribute:
     """Return a numeric attribute whose values lie at `position`, rising.
 
     Parameters
     ----------
+    exact
+        The values themselves, rising, where some are no floats; see `rising`.
     branches
         The branches of the hierarchy, whose leaves are numbers, at least one for each position.
     missing
@@ -110,23 +120,37 @@ def numbers(
     ValueError
         If a position has no branch, or the numbers below a node are not consecutive.
     """
-    branch_of = {float(b[0]): b for b in branches}
+    values = [*exact] or [Decimal(repr(x)) for x in position.tolist()] if branches else []
+    branch_of = {Decimal(b[0]): b for b in branches}
     leaves = []
     if branch_of:
-        if any(x not in branch_of for x in position.tolist()):
+        if any(x not in branch_of for x in values):
             raise ValueError("the hierarchy lacks a number of the domain")
-        leaves = [branch_of[x] for x in position.tolist()]
+        leaves = [branch_of[x] for x in values]
         if _gathered(leaves, None) != [leaf[0] for leaf in leaves]:
             raise ValueError("the numbers below a node of the hierarchy do not follow each other")
         leaves += [(MISSING, leaves[0][-1])] if missing else []
     step = float(position[-1] - position[-2]) if len(position) > 1 else 1.0
-    beyond = [float(position[-1]) + step if len(position) else 0.0] if missing else []
+    last = float(position[-1]) if len(position) else -step
+    beyond = [max(last + step, float(np.nextafter(last, np.inf)))] if missing else []
     return Attribute(
         name=name,
         position=np.concatenate([position, beyond]),
         missing=len(position) if missing else NO_CODE,
         hierarchy=hierarchy_of(leaves) if leaves else None,
+        exact=tuple(exact),
     )
+
+
+def rising(values: Sequence[Decimal]) -> FloatArray:
+    """Return positions for rising numbers: their distance from the first, as floats that rise."""
+    position = np.array([float(value - values[0]) for value in values])
+    for i in np.flatnonzero(np.diff(position) <= 0).tolist():
+        at = i + 1
+        while at < len(position) and position[at] <= position[at - 1]:
+            position[at] = np.nextafter(position[at - 1], np.inf)
+            at += 1
+    return position
 
 
 def places_of(interval: Interval, values: FloatArray) -> FloatArray:
@@ -148,8 +172,18 @@ def places_of(interval: Interval, values: FloatArray) -> FloatArray:
         step = 1.0
     if step is None:
         return np.unique(np.concatenate([ends, values]))
-    # Twelve digits: 0.3, not 0.30000000000000004.
-    return np.array([float(f"{lo + i * step:.12g}") for i in range(round((hi - lo) / step) + 1)])
+    return steps_of(lo, step, round((hi - lo) / step) + 1)
+
+
+def steps_of(lo: float, step: float, n: int) -> FloatArray:
+    """Return n numbers from `lo`, each the float nearest to the decimal: 0.3, not 3 * 0.1."""
+    first, each = Decimal(repr(lo)), Decimal(repr(step))
+    scale = max(0, *(-int(x.as_tuple().exponent) for x in (first, each)))
+    start, by = int(first.scaleb(scale)), int(each.scaleb(scale))
+    if scale <= _EXACT_TENS and max(abs(start), abs(start + n * by)) < 2**53:
+        # The quotient of two exact floats is the float nearest to it.
+        return (start + by * np.arange(n)) / 10.0**scale
+    return np.array([float(first + i * each) for i in range(n)])
 
 
 def hierarchy_of(branches: Sequence[Branch]) -> Hierarchy:
@@ -263,12 +297,20 @@ def in_bands(attribute: Attribute, edges: Sequence[float]) -> tuple[Attribute, I
     ValueError
         As for `banded`.
     """
-    bands, band = banded_attribute(attribute.name, edges), banded(attribute.position, edges)
+    bands, band = banded_attribute(attribute.name, edges), banded(_values_of(attribute), edges)
     if attribute.missing == NO_CODE:
         return bands, band
     band[attribute.missing] = bands.size
     position = np.append(bands.position, float(bands.size))
     return Attribute(attribute.name, position, missing=bands.size), band
+
+
+def _values_of(attribute: Attribute) -> FloatArray:
+    """Return the number of each code; that of the missing marker is any."""
+    if not attribute.exact:
+        return attribute.position
+    values = [float(value) for value in attribute.exact]
+    return np.array(values + values[-1:] * (attribute.size - len(values)))
 
 
 def _checked(edges: Sequence[float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

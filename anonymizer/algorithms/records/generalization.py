@@ -77,8 +77,9 @@ class Generalized:
         if self._by_node(qi):
             return Node(_lowest(qi, real)[1], missing)
         if qi.numeric:
-            lo, hi = float(qi.position[real[0]]), float(qi.position[real[-1]])
-            return Range((whole(lo), whole(hi)), missing)
+            ends = [qi.number(code) for code in real[[0, -1]].tolist()]
+            lo, hi = (whole(end) if isinstance(end, float) else end for end in ends)
+            return Range((lo, hi), missing)
         return Values(tuple(qi.label[code] for code in codes.tolist()))
 
     def joinable_value(self, c: int, j: int, style: LabelStyle = PLAIN) -> JoinableValue:
@@ -100,8 +101,10 @@ class Generalized:
             hours = hours_of_day(place, per_day=style.per_day, midnight=style.midnight).tolist()
             return Hours(covering_hours(hours) if hours else None, missing)
         if qi.numeric:
-            ends = qi.position[real].tolist()
-            return Range((ends[0], ends[-1]) if ends else None, missing)
+            if not len(real):
+                return Range(None, missing)
+            lo, hi = (qi.number(code) for code in real[[0, -1]].tolist())
+            return Range((lo, hi), missing)
         names = sorted(qi.label[code] for code in real)
         if style.form is Form.PREFIX:
             prefix = common_prefix(names)

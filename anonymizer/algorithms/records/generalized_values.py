@@ -7,6 +7,7 @@ else. `published_values` reads them back and shares no code with this module.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
 from typing import Any, Self, TypeAlias
@@ -18,13 +19,15 @@ from anonymizer.domain.arrays import FloatArray, IntArray
 MISSING = "?"
 """Text of the missing marker; among categories the marker has a label of its own."""
 _HOURS = 24
+Number: TypeAlias = float | Decimal
+"""A `Decimal` where no float is exactly this number."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Range:
     """The least and the greatest number of a class; None where no member has one."""
 
-    ends: tuple[float, float] | None
+    ends: tuple[Number, Number] | None
     missing: bool = False
 
     def join(self, other: Self) -> Self:
@@ -36,7 +39,7 @@ class Range:
     @property
     def spread(self) -> float:
         """The distance between its ends."""
-        return self.ends[1] - self.ends[0] if self.ends else 0.0
+        return float(self.ends[1]) - float(self.ends[0]) if self.ends else 0.0
 
     @property
     def order_key(self) -> tuple[Any, ...]:
@@ -303,8 +306,11 @@ def text(value: Value, language: Language = Language.ZH, periods: Sequence[Perio
     return _set_of([plain, MISSING]) if missing else plain
 
 
-def number(value: float) -> str:
+def number(value: Number) -> str:
     """Return the shortest decimal that reads as `value`, without an exponent."""
+    if isinstance(value, Decimal):
+        plain = format(value, "f") if value else "0"
+        return plain.rstrip("0").rstrip(".") if "." in plain else plain
     return np.format_float_positional(value + 0.0, trim="-")
 
 

@@ -8,6 +8,7 @@ import math
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,8 +30,6 @@ _EVERYWHERE = ("全部区域", "all areas")
 _UNKNOWN = (("未知区域", "unknown area"), ("未知时段", "unknown time"))
 """Words for no category, and for no time."""
 _MINUTES = 1440.0
-_CLOSE = 1e-9
-"""How far a number may lie from a position, as a share of the domain's greatest number."""
 
 
 class ValueReader:
@@ -72,7 +71,7 @@ class ValueReader:
         self._code_of = {label: code for code, label in enumerate(attribute.label)}
         n_real = attribute.size if self._missing == NO_CODE else self._missing
         self._place = attribute.position[:n_real]
-        self._close = _CLOSE * max(1.0, float(np.abs(self._place).max(initial=0.0)))
+        self._exact = attribute.exact
         self._by_name = sorted((label, c) for c, label in enumerate(attribute.label[:n_real]))
         self._names = [label for label, _ in self._by_name]
         self._runs_of_node = _runs_of_nodes(attribute, n_real)
@@ -140,9 +139,10 @@ class ValueReader:
 
     def _of_numbers(self, part: str) -> list[Run]:
         ends = _RANGE.fullmatch(part)
+        read = Decimal if self._exact else float
         try:
-            lo, hi = (float(ends[1]), float(ends[2])) if ends else (float(part), float(part))
-        except ValueError:
+            lo, hi = (read(ends[1]), read(ends[2])) if ends else (read(part), read(part))
+        except (ValueError, InvalidOperation):
             raise ValueError("is no label") from None
         if not len(self._place) or not (math.isfinite(lo) and math.isfinite(hi)):
             raise ValueError("is no label")
@@ -151,9 +151,9 @@ class ValueReader:
             raise ValueError("lies outside its domain")
         return found
 
-    def _of_range(self, lo: float, hi: float) -> list[Run]:
-        first = int(np.searchsorted(self._place, lo - self._close))
-        last = int(np.searchsorted(self._place, hi + self._close, side="right")) - 1
+    def _of_range(self, lo: float | Decimal, hi: float | Decimal) -> list[Run]:
+        places = self._exact or self._place
+        first, last = bisect_left(places, lo), bisect_right(places, hi) - 1
         return [(first, last)] if first <= last else []
 
     def _of_area(self, part: str) -> list[Run]:

@@ -187,7 +187,7 @@ def _values(position: FloatArray, qi: Attribute) -> list[str | float | None]:
     """Return the values at positions, None for the missing marker."""
     missing = is_missing(position, qi).tolist()
     if qi.numeric:  # twelve digits: the mean of two values without rounding errors
-        found: list[str | float] = [whole(float(f"{x:.12g}")) for x in position.tolist()]
+        found: list[str | float] = [whole(float(f"{x:.15g}")) for x in position.tolist()]
     else:
         found = [qi.label[code] for code in np.searchsorted(qi.position, position).tolist()]
     return [None if none else value for none, value in zip(missing, found, strict=True)]

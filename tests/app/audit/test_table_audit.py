@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -105,7 +106,8 @@ def test_what_was_published_under_a_promise_is_found_to_keep_it(
     assert report.suppressed_share == pytest.approx(2 / 90)
     required = {f.attack for f in report.findings if f.required}
     assert required == {
-        *("identifiers", "labels", "truth", "k", "d", "share", "spread", "l", "entropy l", "t"),
+        *("identifiers", "class numbers", "columns", "labels", "truth"),
+        *("k", "d", "share", "spread", "l", "entropy l", "t"),
         *("linkability (values)", "linkability (labels)", "homogeneity"),
     }
 
@@ -113,7 +115,8 @@ def test_what_was_published_under_a_promise_is_found_to_keep_it(
 def test_what_is_not_asked_for_is_reported_and_fails_nothing(release: Release) -> None:
     report = release.audit(Promise(k=1, d=0, l=0))
     assert failures(report) == []
-    assert {f.attack for f in report.findings if f.required} == {"identifiers", "labels", "truth"}
+    sound = {"identifiers", "class numbers", "columns", "labels", "truth"}
+    assert {f.attack for f in report.findings if f.required} == sound
     assert finding(report, "k").figures["persons_min"] == 3
 
 
@@ -194,8 +197,123 @@ def test_a_published_row_of_nobody_is_found_and_counts_for_nobody(release: Relea
     release.spoil(release.out, publish)
     release.spoil(release.map, lambda rows: rows[-1].update(out_row="88"))
     report = release.audit()
-    assert failures(report) == [("identifiers", None)]
+    assert failures(report) == [("identifiers", None), ("class numbers", None)]
     assert finding(report, "identifiers").figures["n_rows"] == 1
+
+
+LAST = "999"
+MUTATIONS: dict[str, Callable[[Rows], object]] = {
+    "an exact identifier under another name": lambda rows: [
+        row.update(ref=f"person-{i}") for i, row in enumerate(rows)
+    ],
+    "an exact age under another name": lambda rows: [row.update(years="31") for row in rows],
+    "an identifier as the class number": lambda rows: [
+        row.update(class_id=f"9{row['class_id']}") for row in rows
+    ],
+    "classes in another order": lambda rows: rows.reverse(),
+    "two classes under one number": lambda rows: [
+        row.update(class_id="0") for row in rows if row["class_id"] == "1"
+    ],
+    "a row in another class": lambda rows: rows[0].update(class_id=rows[-1]["class_id"]),
+    "a class of its own": lambda rows: rows[-1].update(class_id=LAST),
+    "a single age": lambda rows: _in_class(rows, age="[21-21]"),
+    "an upper end one below": lambda rows: _in_class(rows, age=_moved(rows, hi=-1)),
+    "a lower end one above": lambda rows: _in_class(rows, age=_moved(rows, lo=1)),
+    "ends that were swapped": lambda rows: _in_class(rows, age="[28-20]"),
+    "a missing value left out": lambda rows: [
+        row.update(age=row["age"].removeprefix("{").removesuffix("|?}")) for row in rows
+    ],
+    "one label of a class widened": lambda rows: rows[0].update(age="{[20-28]|?}"),
+    "the labels of another class": lambda rows: _in_class(rows, job=rows[-1]["job"], age="[20-20]"),
+    "a city too few": lambda rows: [row.update(city="{West}") for row in rows],
+    "an exact job": lambda rows: [row.update(job="{a}") for row in rows],
+    "another illness": lambda rows: rows[0].update(
+        illness="flu" if rows[0]["illness"] == "cold" else "cold"
+    ),
+    "two rows exchanged": lambda rows: _exchange(rows),  # noqa: PLW0108  defined below
+    "a row less": lambda rows: rows.pop(),
+    "a row twice": lambda rows: rows.append(dict(rows[-1])),
+    "an identifier within a label": lambda rows: _in_class(rows, job="{a|b|c|d|?|person-3}"),
+    "no label": lambda rows: rows[0].update(age=""),
+}
+
+
+def _in_class(rows: Rows, **cells: str) -> None:
+    for row in rows:
+        if row["class_id"] == "0":
+            row.update(cells)
+
+
+def _moved(rows: Rows, *, lo: int = 0, hi: int = 0) -> str:
+    found = re.search(r"\[(\d+)-(\d+)\]", rows[0]["age"])
+    assert found is not None
+    moved = f"[{int(found[1]) + lo}-{int(found[2]) + hi}]"
+    return rows[0]["age"].replace(found[0], moved)
+
+
+def _exchange(rows: Rows) -> None:
+    """Exchange the first row with one of another illness in another class."""
+    other = next(
+        row
+        for row in rows
+        if row["class_id"] != rows[0]["class_id"] and row["illness"] != rows[0]["illness"]
+    )
+    first = dict(rows[0])
+    rows[0].update(other | {"class_id": first["class_id"]})
+    other.update(first | {"class_id": other["class_id"]})
+
+
+@pytest.mark.parametrize("change", MUTATIONS.values(), ids=MUTATIONS)
+def test_every_mutation_of_a_release_is_caught(
+    release: Release, change: Callable[[Rows], object]
+) -> None:
+    before = release.out.read_text()
+    release.spoil(release.out, change)
+    assert release.out.read_text() != before
+    try:
+        report = release.audit()
+    except InputError:
+        return  # it cannot be a release of this table
+    assert not report.holds
+
+
+def test_a_kept_column_is_declared_and_as_in_the_original(tmp_path: Path) -> None:
+    rows = Table(tmp_path / "t.csv", _people().with_columns(pl.lit("north").alias("ward")))
+    declared = replace(DECLARED, keep=["ward"])
+    made = anonymize(rows, declared, Plan(model="kld", method="hilbert", promise=ASKED))
+    out, row_map = made.publication.frame, made.publication.row_map()
+
+    def audit(frame: pl.DataFrame, declared: Declared) -> list[tuple[str, str | None]]:
+        shown, who = Table(tmp_path / "out.csv", frame), Table(tmp_path / "map.csv", row_map)
+        return failures(audit_table(rows, shown, declared, ASKED, auditor_map=who, bands={}))
+
+    assert audit(out, declared) == []
+    assert audit(out, DECLARED) == [("columns", None)]
+    spoilt = out.with_columns(pl.lit("south").alias("ward"))
+    assert audit(spoilt, declared) == [("truth", "ward")]
+
+
+@pytest.mark.parametrize("spoilt", [None, "count", "mean_pay"])
+def test_the_statistics_of_a_class_are_computed_again(tmp_path: Path, spoilt: str | None) -> None:
+    rng = np.random.default_rng(3)
+    frame = pl.DataFrame({"age": rng.integers(20, 60, 60), "pay": rng.integers(1, 900, 60)})
+    rows = Table(tmp_path / "t.csv", frame)
+    declared = Declared(qis=["age"])
+    plan = Plan(model="kaca", method="fast", promise=Promise(k=4, d=1), measures=["pay"])
+    made = anonymize(rows, declared, plan)
+    shown = made.publication.frame
+    if spoilt is not None:
+        shown = shown.with_columns(pl.col(spoilt) + 1)
+    report = audit_table(
+        rows,
+        Table(tmp_path / "out.csv", shown),
+        declared,
+        Promise(k=4, d=0),
+        auditor_map=Table(tmp_path / "map.csv", made.publication.row_map()),
+        bands={},
+        measures=["pay"],
+    )
+    assert failures(report) == ([] if spoilt is None else [("columns", None)])
 
 
 def test_without_an_identifier_rows_are_counted(release: Release) -> None:
