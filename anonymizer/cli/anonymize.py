@@ -67,7 +67,8 @@ def anonymize(
     method: Annotated[
         str | None,
         typer.Option(
-            help="Of kd and kld: best, hilbert (as in the paper) or mondrian. "
+            help="Of kd and kld: best, hilbert (as in the paper), mondrian, and for kld printed "
+            "(the paper's Algorithm 3 as its listing is drawn up). "
             "Of kaca: fast or kmeans (as published). Of cells: tree.",
             show_default="the first; hilbert if the time budget is too short for best",
         ),

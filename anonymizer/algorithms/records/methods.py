@@ -179,6 +179,12 @@ def _hilbert(task: Task) -> "Int32Array":
     return sweep(task.problem, _order(task))
 
 
+def _printed(task: Task) -> "Int32Array":
+    from anonymizer.algorithms.records.bucket_sweep import bucket_sweep  # noqa: PLC0415
+
+    return bucket_sweep(task.problem, _order(task), n_sensitive=len(task.schema.sensitive))
+
+
 def _order(task: Task) -> "IntArray":
     from anonymizer.algorithms.records.ordering import hilbert_order  # noqa: PLC0415
 
@@ -236,7 +242,7 @@ _CLUSTERS: Mapping[str, Method] = {"fast": _fast, "kmeans": _kmeans}
 
 MODELS: Mapping[str, Model] = {
     "kd": Model(d=2, l=1, methods=_CLASSES),
-    "kld": Model(d=2, l=2, needs_sensitive=True, methods=_CLASSES),
+    "kld": Model(d=2, l=2, needs_sensitive=True, methods={**_CLASSES, "printed": _printed}),
     "kaca": Model(d=1, l=1, has_labels=True, methods=_CLUSTERS),
     "cells": Model(d=1, l=1, methods={"tree": _tree}),
 }
