@@ -37,6 +37,7 @@ EXTRAS: Mapping[str, Extra] = {
     "learn": Extra("decision trees, K-Means and estimators", ("sklearn", "threadpoolctl")),
     "mcp": Extra("tools for language models", ("mcp", "mcp_types")),
     "osm": Extra("networks from OpenStreetMap", ("osmium",)),
+    "owntracks": Extra("encrypted messages of OwnTracks", ("nacl",)),
     "plots": Extra("plots", ("matplotlib",)),
     "sumo": Extra("networks from SUMO", ("sumolib", "pyproj")),
     "tables": Extra("csv and parquet files", ("polars",)),

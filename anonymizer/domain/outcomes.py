@@ -52,6 +52,10 @@ class Outcome(IntEnum):
     """Retained by the broker and without a time, so that nobody knows how old it is."""
     INVALID__OUT_OF_DOMAIN = 23
     """A value outside the declared domain of its attribute."""
+    INVALID__NOT_SELECTED = 24
+    """Of another kind than the ones that `where` selects."""
+    INVALID__ENCRYPTED = 25
+    """Encrypted, and no key of the input opens it."""
 
     # Readable, but not safe (or not possible) to publish.
     SUPPRESSED__OFF_GRAPH = 40

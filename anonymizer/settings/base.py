@@ -1,5 +1,6 @@
 """Base class of all tables of the settings file, and the types that several tables share."""
 
+import re
 from ipaddress import ip_network
 from typing import Annotated, Literal
 
@@ -37,6 +38,37 @@ def _is_range(text: str) -> str:
     except ValueError:
         raise ValueError("must be an IP address or a network, such as 10.0.0.0/24") from None
     return text
+
+
+_FIELD = re.compile(r"\{[a-z][a-z0-9_]*\}")
+_SHARED = ("$share", "$queue")
+
+
+def is_field(level: str) -> bool:
+    """Return whether a level of a topic filter stands for a part of an id, such as `{device}`."""
+    return _FIELD.fullmatch(level) is not None
+
+
+def check_filter(topic: str, field: str) -> None:
+    """Check the topic filter of an input; `field` is the usual name of a level of the id.
+
+    Raises
+    ------
+    ValueError
+        If it is not a filter, or is a shared subscription.
+    """
+    levels = topic.split("/")
+    if levels[0] in _SHARED:
+        # Two releases of the same devices together promise less than each of them.
+        raise ValueError(
+            "topic: a shared subscription would give a part of the messages of each device to each"
+            " gateway of the group, and each would hide its devices among a part of the others;"
+            f" leave {levels[0]}/... out, and let one gateway read the topic"
+        )
+    for i, level in enumerate(levels):
+        whole = level == "+" or is_field(level) or (level == "#" and i == len(levels) - 1)
+        if not whole and re.search(r"[+#{}\x00]", level):
+            raise ValueError(f"topic: level {i + 1} is neither plain, +, {{{field}}} nor a final #")
 
 
 AddressRange = Annotated[str, AfterValidator(_is_range)]

@@ -1,22 +1,42 @@
 """Settings of the inputs of positions: mobile devices, and devices that stand still."""
 
-import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import field_validator, model_validator
 
-from anonymizer.codecs import CODECS
-from anonymizer.settings.base import Group, OutputTopic, Positive, Qos
+from anonymizer import plugins
+from anonymizer.codecs import CODECS, Codec, any_json, guard, owntracks, placeless
+from anonymizer.settings.base import (
+    Group,
+    OutputTopic,
+    Positive,
+    Qos,
+    check_filter,
+    is_field,
+)
+from anonymizer.settings.payloads import PayloadSettings
+
+ANY_JSON = "json"
+"""The codec whose format is declared in the settings."""
 
 
 class InputSettings(Group):
     """One subscription for raw positions."""
 
     topic: str = "positions/{device}"
-    """Topic filter. `{device}` stands for the level that names the device (several are joined by
-    `/`); `+` and a final `#` match anything."""
+    """Topic filter. `{device}` stands for the level that names the device; `+` and a final `#`
+    match anything. Several such levels, `owntracks/{user}/{device}`, together are the id, joined by
+    `/`: what only `+` matches does not tell devices apart."""
     codec: str = "native"
+    """Format of the payloads: a name of the manual's list, `json` for any JSON (see `payload`), or
+    the name of an installed plug-in (entry point `anonymizer.codecs`)."""
+    payload: PayloadSettings | None = None
+    """Where a position is in the payloads, for `codec = "json"`."""
+    key_file: Path | None = None
+    """A file of the secrets with which OwnTracks encrypts, one on each line; each is tried. Not
+    set: encrypted messages are refused."""
     qos: Qos = 0
     device_from: Literal["topic", "payload"] = "topic"
     """Where the device id is taken from. A broker's ACL can enforce a topic; nothing can enforce
@@ -35,22 +55,66 @@ class InputSettings(Group):
     @field_validator("codec")
     @classmethod
     def _codec_is_known(cls, codec: str) -> str:
-        if codec not in CODECS:
-            raise ValueError(f"must be one of {', '.join(sorted(CODECS))}")
+        known = {*CODECS, ANY_JSON, *plugins.plugin_names(plugins.CODECS)}
+        if codec not in known:
+            raise ValueError(f"must be one of {', '.join(sorted(known))}")
         return codec
 
     @model_validator(mode="after")
     def _topic_is_a_filter(self) -> Self:
-        levels = self.topic.split("/")
-        for i, level in enumerate(levels):
-            whole = level in {"+", "{device}"} or (level == "#" and i == len(levels) - 1)
-            if not whole and re.search(r"[+#{}\x00]", level):
-                raise ValueError(f"topic: level {i + 1} is neither plain, +, {{device}} nor last #")
         if not self.topic:
             raise ValueError("topic: must not be empty")
-        if (self.device_from == "topic") != ("{device}" in levels):
+        check_filter(self.topic, "device")
+        names_device = any(map(is_field, self.topic.split("/")))
+        if (self.device_from == "topic") != names_device:
             raise ValueError('topic: {device} is needed, unless device_from = "payload"')
         return self
+
+    @model_validator(mode="after")
+    def _the_format_is_declared(self) -> Self:
+        if self.key_file is not None and self.codec != "owntracks":
+            raise ValueError('key_file: is for codec = "owntracks"')
+        if self.codec != ANY_JSON:
+            if self.payload is not None:
+                raise ValueError(f'payload: is for codec = "{ANY_JSON}"')
+            return self
+        if self.payload is None:
+            raise ValueError(f'payload: codec = "{ANY_JSON}" needs at least payload.lat and lon')
+        if (self.payload.lat is None) != (self.payload.lon is None):
+            raise ValueError("payload: lat and lon must be given together")
+        if self.payload.lat is None and self.registry is None:
+            raise ValueError("payload: lat and lon are needed, unless there is a registry")
+        if (self.device_from == "payload") != (self.payload.device is not None):
+            raise ValueError('payload: device is for device_from = "payload", which needs it')
+        try:
+            any_json.codec_of(self.payload.paths)
+        except ValueError as error:
+            raise ValueError(f"payload: {error}") from None
+        return self
+
+    def make_codec(self, secrets: Sequence[bytes] = ()) -> Codec:
+        """Return the codec, compiled for these settings.
+
+        Parameters
+        ----------
+        secrets
+            Those of the key file.
+
+        Raises
+        ------
+        SettingsError
+            If the codec is a plug-in that cannot be loaded, or needs an extra that is not
+            installed.
+        """
+        if self.payload is not None:
+            return any_json.codec_of(self.payload.paths)
+        if secrets:
+            codec = owntracks.decrypting(secrets)
+        elif self.codec in CODECS:
+            codec = CODECS[self.codec]
+        else:
+            codec = guard.guarded(plugins.load_plugin(plugins.CODECS, self.codec))
+        return codec if self.registry is None else placeless.or_placeless(self.codec, codec)
 
     @model_validator(mode="after")
     def _mobile_devices_are_cloaked_where_they_are(self) -> Self:

@@ -1,6 +1,5 @@
 """Settings of streams of records: sources, attributes, windows and promise."""
 
-import re
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -10,7 +9,16 @@ from pydantic import AfterValidator, Field, model_validator
 from anonymizer.algorithms.records.methods import AUTO, MODELS
 from anonymizer.algorithms.windows import WindowRule
 from anonymizer.domain.promises import Promise, bounded_shares, check_cells_promise
-from anonymizer.settings.base import AtLeastOne, Group, Name, NotNegative, Positive, Qos, Share
+from anonymizer.settings.base import (
+    AtLeastOne,
+    Group,
+    Name,
+    NotNegative,
+    Positive,
+    Qos,
+    Share,
+    check_filter,
+)
 from anonymizer.settings.stream_attributes import AttributeSettings
 
 MethodName = Literal["hilbert", "best", "auto", "kmeans", "fast", "tree"]
@@ -22,7 +30,8 @@ class SourceSettings(Group):
     name: Name
     topic: str = "records/{source}/{vehicle}"
     """Topic filter. `{source}` is the name of this source; `{vehicle}` is the level with the
-    vehicle's identifier (several are joined by `/`); `+` and a final `#` match anything."""
+    vehicle's identifier; `+` and a final `#` match anything. Further such levels, `{depot}`, are
+    parts of the identifier too: all are joined by `/`."""
     qos: Qos = 1
     time: Annotated[str, Field(min_length=1, max_length=64)] = "ts"
     """Name of the payload's time field: unix seconds, or ISO 8601 text."""
@@ -34,14 +43,8 @@ class SourceSettings(Group):
 
     @model_validator(mode="after")
     def _topic_is_a_filter(self) -> Self:
-        levels = self.filter_topic.split("/")
-        for i, level in enumerate(levels):
-            whole = level in {"+", "{vehicle}"} or (level == "#" and i == len(levels) - 1)
-            if not whole and re.search(r"[+#{}\x00]", level):
-                raise ValueError(
-                    f"topic: level {i + 1} is neither plain, +, {{vehicle}} nor a final #"
-                )
-        if "{vehicle}" not in levels:
+        check_filter(self.filter_topic, "vehicle")
+        if "{vehicle}" not in self.filter_topic.split("/"):
             raise ValueError("topic: {vehicle} is required")
         return self
 

@@ -17,6 +17,7 @@ from anonymizer.settings import (
     StreamSettings,
     ZoneSettings,
 )
+from anonymizer.settings.inputs import ANY_JSON
 from anonymizer.settings.model import ReadingSettings
 from tests.brokers import Certificates
 from tests.cli.support import anonymizer
@@ -155,5 +156,5 @@ def test_the_stream_of_the_example_can_be_declared_and_states_the_defaults() -> 
 
 
 def test_the_example_names_every_codec() -> None:
-    comment = EXAMPLE.read_text().split('codec = "native"', 1)[1].split("qos", 1)[0]
-    assert set(re.findall(r"\w+", comment)) == set(CODECS)
+    comment = EXAMPLE.read_text().split('codec = "native"', 1)[1].split("payload", 1)[0]
+    assert set(re.findall(r"\w+", comment)) == {*CODECS, ANY_JSON}

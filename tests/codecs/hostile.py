@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from anonymizer.codecs import CODECS
+from anonymizer.codecs import CODECS, Codec
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -16,8 +16,8 @@ HOSTILE: list[Any] = [
 ]  # fmt: skip
 
 
-def assert_sound(codec: str, payload: bytes) -> None:
-    found = CODECS[codec](payload)
+def assert_sound(codec: str | Codec, payload: bytes) -> None:
+    found = CODECS[codec](payload) if isinstance(codec, str) else codec(payload)
     assert len(found) >= 1
     for one in found:
         if isinstance(one, Fix):

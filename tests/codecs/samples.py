@@ -12,6 +12,7 @@ NO_DEVICE = Outcome.INVALID__NO_DEVICE
 NO_FIX = Outcome.INVALID__NO_FIX
 NOT_A_POSITION = Outcome.INVALID__NOT_A_POSITION
 NULL_ISLAND = Outcome.INVALID__NULL_ISLAND
+ENCRYPTED = Outcome.INVALID__ENCRYPTED
 OUT_OF_RANGE = Outcome.INVALID__OUT_OF_RANGE
 SCHEMA = Outcome.INVALID__SCHEMA
 
@@ -85,7 +86,7 @@ def _owntracks() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("transition", {**at, "_type": "transition", "event": "enter"}, [NOT_A_POSITION]),
         ("waypoint", {**at, "_type": "waypoint", "rad": 5}, [NOT_A_POSITION]),
         ("will", {"_type": "lwt", "tst": 1}, [NOT_A_POSITION]),
-        ("encrypted", {"_type": "encrypted", "data": "x"}, [NOT_A_POSITION]),
+        ("encrypted", {"_type": "encrypted", "data": "x"}, [ENCRYPTED]),
         ("other lat", {"_type": "cmd", "lat": "north"}, [NOT_A_POSITION]),
         ("half a location", {"_type": "location", "lat": 51.5}, [SCHEMA]),
         ("text", {**at, "lat": "51.5"}, [SCHEMA]),

@@ -59,6 +59,8 @@ def test_settings_that_do_not_fit_are_refused_without_their_value(
         ("{device}/a#", 2),
         ("{Device}/x", 1),
         ("{device}/\x00", 2),
+        ("{user/{device}", 1),
+        ("{}/{device}", 1),
     ],
 )
 def test_an_input_s_topic_is_a_filter(topic: str, level: int) -> None:
@@ -92,6 +94,15 @@ def test_only_devices_that_are_said_to_stand_still_can_be_public_or_registered(
 ) -> None:
     with pytest.raises(ValidationError, match=said):
         Settings.model_validate({"inputs": [given]})
+
+
+@pytest.mark.parametrize("mode", ["session", "snapshot"])
+def test_a_message_for_each_device_is_published_with_acknowledgements(mode: str) -> None:
+    tables = {"region": {"mode": mode}, "output": {"form": "device"}}
+    with pytest.raises(ValidationError, match='form = "device" needs qos = 1'):
+        Settings.model_validate(tables)
+    Settings.model_validate(tables | {"output": {"form": "device", "qos": 1}})
+    Settings.model_validate(tables | {"region": {"mode": "bfs"}})
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import structlog
 
-from anonymizer.app.gateway.preflight import read_registries
+from anonymizer.app.gateway.preflight import read_registries, read_secrets
 from anonymizer.app.gateway.zones_link import ZonesLink
 from anonymizer.app.live_map.frames import Viewer, map_routes, origin_of
 from anonymizer.app.live_map.screen import AnalystLink, AnalystView
@@ -109,6 +109,7 @@ class Gateway:
             secret=secrets.token_bytes(32),
             monotonic=time.monotonic,
             registries=read_registries(settings),
+            payload_secrets=read_secrets(settings),
         )
         is_for_auditors = demo or settings.http.raw_view
         self.screen = AnalystView(

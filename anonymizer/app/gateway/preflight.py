@@ -1,9 +1,10 @@
 """Preflight check: whether the settings would start, as far as possible without a broker."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from anonymizer.codecs.owntracks import KEY_BYTES
 from anonymizer.domain.fixes import Places
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError, SettingsError, TransportError
@@ -50,6 +51,7 @@ def check_files(settings: Settings) -> Checked:
         raise SettingsError(str(error)) from None
     _check_token(settings)
     read_registries(settings)
+    _check_codecs(settings)
     streams = _declared(settings) if settings.streams else []
     if streams and not settings.store.path.absolute().parent.is_dir():
         raise SettingsError(f"store.path: {settings.store.path}: there is no such folder")
@@ -73,6 +75,36 @@ def read_registries(settings: Settings) -> Mapping[Path, Places]:
         }
     except InputError as error:
         raise SettingsError(f"inputs: registry: {error}") from None
+
+
+def read_secrets(settings: Settings) -> Mapping[Path, Sequence[bytes]]:
+    """Return the secrets of encrypted payloads, by the key file of their input.
+
+    Raises
+    ------
+    SettingsError
+        If a file cannot be used.
+    """
+    found = {}
+    for path in {each.key_file for each in settings.inputs} - {None}:
+        assert path is not None  # noqa: S101  for type checkers
+        _readable("inputs: key_file", path)
+        secrets = [line.strip() for line in path.read_bytes().splitlines() if line.strip()]
+        if not secrets:
+            raise SettingsError(f"inputs: key_file: {path}: is empty")
+        if max(map(len, secrets)) > KEY_BYTES:
+            raise SettingsError(f"inputs: key_file: {path}: has a line of over {KEY_BYTES} bytes")
+        found[path] = secrets
+    return found
+
+
+def _check_codecs(settings: Settings) -> None:
+    secrets = read_secrets(settings)
+    for each in settings.inputs:
+        try:
+            each.make_codec(secrets[each.key_file] if each.key_file else ())
+        except SettingsError as error:
+            raise SettingsError(f"inputs: codec: {error}") from None
 
 
 def _check_token(settings: Settings) -> None:

@@ -116,6 +116,8 @@ class PositionFlow:
         Seconds by a clock that never goes back, for latencies.
     registries
         The places that each registry of the inputs lists, by its path.
+    payload_secrets
+        The secrets of encrypted payloads, by the key file of the inputs.
     """
 
     def __init__(
@@ -127,6 +129,7 @@ class PositionFlow:
         secret: bytes,
         monotonic: Callable[[], float],
         registries: Mapping[Path, Places] = MappingProxyType({}),
+        payload_secrets: Mapping[Path, Sequence[bytes]] = MappingProxyType({}),
     ) -> None:
         self.stats = FlowStats()
         self.silence = Silence()
@@ -142,7 +145,7 @@ class PositionFlow:
         self._time_step_s = settings.output.time_step_s
         self._monotonic = monotonic
         self._last_tick_s = -np.inf
-        self._router = TopicRouter(settings.inputs, registries)
+        self._router = TopicRouter(settings.inputs, registries, payload_secrets)
         self._decoder = Decoder(
             self._router,
             settings.limits,

@@ -6,11 +6,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from anonymizer.codecs import CODECS, Codec
-from anonymizer.codecs.placeless import or_placeless
+from anonymizer.codecs import Codec
 from anonymizer.domain.fixes import Places
 from anonymizer.pipeline.route_cache import RouteCache
 from anonymizer.settings import InputSettings
+from anonymizer.settings.base import is_field
 
 
 class Treatment(IntEnum):
@@ -50,7 +50,7 @@ class Route(NamedTuple):
 
 def subscription(topic: str) -> str:
     """Return the MQTT topic filter of an input's topic: `{device}` matches any one level."""
-    return "/".join("+" if level == "{device}" else level for level in topic.split("/"))
+    return "/".join("+" if is_field(level) else level for level in topic.split("/"))
 
 
 def shared_topics(inputs: Sequence[InputSettings]) -> Callable[[str], bool] | None:
@@ -77,14 +77,19 @@ class TopicRouter:
         All inputs.
     registries
         The places that each registry of the inputs lists, by its path.
+    secrets
+        Those in each key file of the inputs, by its path.
     """
 
     def __init__(
         self,
         inputs: Sequence[InputSettings],
         registries: Mapping[Path, Places] = MappingProxyType({}),
+        secrets: Mapping[Path, Sequence[bytes]] = MappingProxyType({}),
     ) -> None:
-        self._inputs = [(i.topic.split("/"), i.device_from, _route(i, registries)) for i in inputs]
+        self._inputs = [
+            (i.topic.split("/"), i.device_from, _route(i, registries, secrets)) for i in inputs
+        ]
         self._routes = RouteCache(self.find)
 
     def route(self, topic: str) -> Route | None:
@@ -103,19 +108,20 @@ class TopicRouter:
                 continue
             if device_from == "payload":
                 return route
-            named = [
-                level for part, level in zip(pattern, levels, strict=False) if part == "{device}"
-            ]
+            named = [level for part, level in zip(pattern, levels, strict=False) if is_field(part)]
             # If one of several levels is empty, two devices could get the same id.
             return route._replace(device="/".join(named) if all(named) else "")
         return None
 
 
-def _route(settings: InputSettings, registries: Mapping[Path, Places]) -> Route:
+def _route(
+    settings: InputSettings,
+    registries: Mapping[Path, Places],
+    secrets: Mapping[Path, Sequence[bytes]],
+) -> Route:
     """Return the route of an input's topics, but for the device."""
-    codec, places = CODECS[settings.codec], None
-    if settings.registry is not None:
-        codec, places = or_placeless(settings.codec, codec), registries.get(settings.registry, {})
+    codec = settings.make_codec(secrets.get(settings.key_file, ()) if settings.key_file else ())
+    places = None if settings.registry is None else registries.get(settings.registry, {})
     return Route(codec, None, Treatment.of(settings), places)
 
 
@@ -124,5 +130,5 @@ def _matches(pattern: list[str], levels: list[str]) -> bool:
         pattern = pattern[:-1]
         levels = levels[: len(pattern)]
     return len(pattern) == len(levels) and all(
-        part in {"+", "{device}", level} for part, level in zip(pattern, levels, strict=True)
+        part in {"+", level} or is_field(part) for part, level in zip(pattern, levels, strict=True)
     )

@@ -7,13 +7,12 @@ from typing import NamedTuple
 
 from anonymizer.pipeline.route_cache import RouteCache
 from anonymizer.settings import SourceSettings, StreamSettings
+from anonymizer.settings.base import is_field
 
 KEY_BYTES = 16
 _MOST_KEPT_S = 120.0
 """A topic, which contains the id of a vehicle, is forgotten this long after its last message, or
 after the length of the shortest window if that is less."""
-_VEHICLE = "{vehicle}"
-_PARTS = {_VEHICLE: "([^/]*)", "+": "[^/]*"}
 
 
 class Route(NamedTuple):
@@ -34,7 +33,7 @@ class Route(NamedTuple):
 
 def topic_filter(source: SourceSettings) -> str:
     """Return the MQTT topic filter of a source."""
-    return "/".join("+" if level == _VEHICLE else level for level in source.filter_topic.split("/"))
+    return "/".join("+" if is_field(level) else level for level in source.filter_topic.split("/"))
 
 
 class RecordRouter:
@@ -90,5 +89,11 @@ class RecordRouter:
 def _pattern(source: SourceSettings) -> re.Pattern[str]:
     levels = source.filter_topic.split("/")
     several = levels[-1] == "#"
-    parts = [_PARTS.get(level, re.escape(level)) for level in levels[: len(levels) - several]]
+    parts = map(_expression, levels[: len(levels) - several])
     return re.compile("/".join(parts) + ("(?:/.*)?" if several else ""), re.DOTALL)
+
+
+def _expression(level: str) -> str:
+    if is_field(level):
+        return "([^/]*)"
+    return "[^/]*" if level == "+" else re.escape(level)

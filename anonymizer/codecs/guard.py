@@ -1,0 +1,48 @@
+"""Guard around a codec of another distribution: whatever it does, the gateway goes on."""
+
+from collections.abc import Callable, Sequence
+from math import isfinite, isnan
+from typing import Any
+
+from anonymizer.codecs._fields import Codec
+from anonymizer.domain.fixes import Fix, checked_fix
+from anonymizer.domain.outcomes import Outcome
+
+
+def guarded(codec: Callable[[bytes], Any]) -> Codec:
+    """Return a codec that keeps the contract of codecs even if `codec` does not.
+
+    What it raises makes the message malformed; what it returns is checked like a payload.
+    """
+
+    def decode(payload: bytes) -> Sequence[Fix | Outcome]:
+        if not payload:
+            return [Outcome.INVALID__EMPTY]
+        try:
+            found = [_sound(each) for each in codec(payload)]
+        except Exception:  # noqa: BLE001  code of others, which may raise anything on hostile bytes
+            return [Outcome.INVALID__MALFORMED]
+        return found or [Outcome.INVALID__EMPTY]
+
+    return decode
+
+
+def _sound(found: Any) -> Fix | Outcome:  # noqa: ANN401  whatever a plug-in returns
+    if isinstance(found, Outcome):
+        return found if found.label[0] == "invalid" else Outcome.INVALID__SCHEMA
+    if not isinstance(found, Fix):
+        return Outcome.INVALID__SCHEMA
+    ts = None if found.ts is None else float(found.ts)
+    if ts is not None and not isfinite(ts):
+        return Outcome.INVALID__SCHEMA
+    if found.device == "":
+        return Outcome.INVALID__NO_DEVICE
+    device = None if found.device is None else str(found.device)
+    readings = {
+        str(name): float(value)
+        for name, value in (found.readings or {}).items()
+        if isfinite(float(value))
+    }
+    if isnan(found.lat) and isnan(found.lon):  # only `placeless` codecs have none
+        return Outcome.INVALID__NO_FIX
+    return checked_fix(float(found.lat), float(found.lon), ts, device, readings or None)

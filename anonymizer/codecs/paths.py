@@ -1,0 +1,249 @@
+"""Paths into JSON: chosen values of an object, read by a decoder that is compiled once."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+from msgspec.json import Decoder
+
+from anonymizer.codecs._fields import Stated, read, read_part
+from anonymizer.domain.outcomes import Outcome
+
+Scalar: TypeAlias = str | bool | int | float
+Conditions: TypeAlias = Mapping["JsonPath", Sequence[Scalar]]
+"""The values that a field may have for a message to be selected, by the path of the field."""
+
+_WHOLE_MESSAGE = "$"
+_INDEX = re.compile(r"[0-9]{1,6}")
+
+
+class JsonPath(NamedTuple):
+    """The way to a value: keys of objects, and indices of arrays from 0.
+
+    `of_message` tells paths from the whole message from those inside one of its positions.
+    """
+
+    parts: tuple[str | int, ...]
+    of_message: bool = False
+
+    @classmethod
+    def of(cls, stated: str | Sequence[str | int]) -> "JsonPath":
+        """Return the path that settings state.
+
+        `gps.latitude` and `coordinates.1` are texts; `["gps.latitude"]` is a list, for keys that
+        have dots or are digits. `$` in front means the whole message.
+
+        Raises
+        ------
+        ValueError
+            If a part is empty, or there is none.
+        """
+        if isinstance(stated, str):
+            parts: list[str | int] = [
+                int(part) if _INDEX.fullmatch(part) else part for part in stated.split(".")
+            ]
+        else:
+            parts = list(stated)
+        of_message = bool(parts) and parts[0] == _WHOLE_MESSAGE
+        parts = parts[of_message:]
+        if not parts or any(part == "" or (type(part) is int and part < 0) for part in parts):
+            raise ValueError("must be keys separated by dots, such as gps.latitude")
+        return cls(tuple(parts), of_message)
+
+    def __str__(self) -> str:
+        """Return the path as text."""
+        return ".".join(map(str, ("$",) * self.of_message + self.parts))
+
+
+class PathReader:
+    """Reads the values at some paths of a JSON value.
+
+    Parameters
+    ----------
+    wanted
+        Each path, and the type of its value for msgspec. Except for `Raw`, a value may be null.
+        None in place of a path: the value is always missing.
+
+    Raises
+    ------
+    ValueError
+        If a path leads through the value of another one, two paths to one value differ in its
+        type, or a part of the message would have to be an object and an array at once.
+    """
+
+    def __init__(self, wanted: Sequence[tuple[JsonPath | None, Any]]) -> None:
+        tree: dict[str | int, Any] = {}
+        for slot, (path, kind) in enumerate(wanted):
+            if path is not None:
+                _plant(tree, path, slot, kind)
+        self._blank: list[Any] = [UNSET] * len(wanted)
+        self._root = _node(tree)
+        self._decoder: Decoder[Any] = Decoder(self._root.kind)
+
+    def read(self, payload: bytes) -> list[Any] | Outcome:
+        """Return the values of a whole payload, or why there are none. Never raises.
+
+        A value is UNSET if it is missing, and None if it or something above it is null.
+        """
+        return self._values(read(self._decoder, payload), self._blank)
+
+    def read_part(self, part: Raw, *, known: list[Any] | None = None) -> list[Any] | Outcome:
+        """Do the same for a part of a payload that has been read.
+
+        `known` are the values in place of missing ones, which are not changed.
+        """
+        return self._values(read_part(self._decoder, part), known or self._blank)
+
+    def _values(self, root: Any, blank: list[Any]) -> list[Any] | Outcome:  # noqa: ANN401  of a type made here
+        if isinstance(root, Outcome):
+            return root
+        values = blank.copy()
+        wrong = self._root.fill(root, values)
+        return values if wrong is None else wrong
+
+
+class _Leaf(NamedTuple):
+    """A wanted value, and the slots that take it."""
+
+    kind: Any
+    slots: list[int]
+
+    def fill(self, value: Any, values: list[Any]) -> Outcome | None:  # noqa: ANN401  any JSON
+        for slot in self.slots:
+            values[slot] = value
+        return None
+
+
+class _Object(NamedTuple):
+    """An object on the way to wanted values, as a struct with the fields that lead on."""
+
+    kind: Any
+    slots: list[int]
+    leaves: Sequence[tuple[str, int]]
+    children: Sequence[tuple[str, "_Node"]]
+
+    def fill(self, value: Any, values: list[Any]) -> Outcome | None:  # noqa: ANN401  a struct
+        for field, slot in self.leaves:  # inlined, because most payloads have nothing else
+            part = getattr(value, field)
+            if part is not UNSET:
+                values[slot] = part
+        for field, child in self.children:
+            part = getattr(value, field)
+            if part is UNSET:
+                continue
+            if part is None:
+                for slot in child.slots:
+                    values[slot] = None
+            elif (wrong := child.fill(part, values)) is not None:
+                return wrong
+        return None
+
+
+class _Array(NamedTuple):
+    """An array on the way to wanted values; its parts are decoded one by one."""
+
+    kind: Any
+    slots: list[int]
+    children: Sequence[tuple[int, Decoder[Any], "_Node"]]
+
+    def fill(self, value: Any, values: list[Any]) -> Outcome | None:  # noqa: ANN401  list of Raw
+        for index, decoder, child in self.children:
+            if index >= len(value):
+                continue
+            part = read_part(decoder, value[index])
+            if isinstance(part, Outcome):
+                return part
+            if part is None:
+                for slot in child.slots:
+                    values[slot] = None
+            elif (wrong := child.fill(part, values)) is not None:
+                return wrong
+        return None
+
+
+_Node: TypeAlias = _Leaf | _Object | _Array
+
+
+def _plant(tree: dict[str | int, Any], path: JsonPath, slot: int, kind: Any) -> None:  # noqa: ANN401  a type
+    """Add a wanted value to the tree of all paths."""
+    for part in path.parts[:-1]:
+        tree = tree.setdefault(part, {})
+        if isinstance(tree, _Leaf):
+            raise ValueError(f"{path} leads through a value that is used itself")  # noqa: TRY004  see above
+    leaf = tree.setdefault(path.parts[-1], _Leaf(kind, []))
+    if not isinstance(leaf, _Leaf):
+        raise ValueError(f"{path} is on the way to other values")  # noqa: TRY004  likewise
+    if leaf.kind != kind:
+        raise ValueError(f"{path} is used for values of different types")
+    leaf.slots.append(slot)
+
+
+def _node(tree: Mapping[str | int, Any] | _Leaf) -> _Node:
+    if isinstance(tree, _Leaf):
+        return tree
+    children = [(key, _node(below)) for key, below in tree.items()]
+    slots = [slot for _, child in children for slot in child.slots]
+    if all(isinstance(key, int) for key, _ in children):
+        elements = [(int(key), Decoder(_or_null(child.kind)), child) for key, child in children]
+        return _Array(list[Raw], slots, elements)
+    if any(isinstance(key, int) for key, _ in children):
+        raise ValueError("a part of the message cannot be an object and an array")
+    names = {f"f{i}": str(key) for i, (key, _) in enumerate(children)}
+    kind = msgspec.defstruct(
+        "Part",
+        [
+            (name, _or_null(child.kind) | UnsetType, UNSET)
+            for name, (_, child) in zip(names, children, strict=True)
+        ],
+        bases=(Stated,),
+        rename=names,
+        gc=False,
+    )
+    fields = [(name, child) for name, (_, child) in zip(names, children, strict=True)]
+    leaves = [
+        (name, slot) for name, child in fields if isinstance(child, _Leaf) for slot in child.slots
+    ]
+    return _Object(kind, slots, leaves, [each for each in fields if not isinstance(each[1], _Leaf)])
+
+
+def _or_null(kind: Any) -> Any:  # noqa: ANN401  a type
+    return kind if kind in {Raw, Any} else kind | None
+
+
+class Selector:
+    """Whether a message is one of those that conditions select.
+
+    Parameters
+    ----------
+    where
+        All of these must hold. A missing field has no value.
+    """
+
+    def __init__(self, where: Conditions) -> None:
+        self._reader = PathReader([(path, Any) for path in where])
+        self._allowed = [{_key(value) for value in values} for values in where.values()]
+
+    def refuses(self, payload: bytes) -> Outcome | None:
+        """Return why a whole payload is not selected; None if it is. Never raises."""
+        return self._refuses(self._reader.read(payload))
+
+    def refuses_part(self, part: Raw) -> Outcome | None:
+        """Do the same for a part of a payload that has been read."""
+        return self._refuses(self._reader.read_part(part))
+
+    def _refuses(self, values: Sequence[Any] | Outcome) -> Outcome | None:
+        if isinstance(values, Outcome):
+            # Where the way to a field is another one, the message is of another kind.
+            other = values is Outcome.INVALID__SCHEMA
+            return Outcome.INVALID__NOT_SELECTED if other else values
+        for value, allowed in zip(values, self._allowed, strict=True):
+            if not isinstance(value, Scalar) or _key(value) not in allowed:
+                return Outcome.INVALID__NOT_SELECTED
+        return None
+
+
+def _key(value: Scalar) -> tuple[bool, Scalar]:
+    """Return what tells values apart: true is not 1, but 1.0 is."""
+    return isinstance(value, bool), value

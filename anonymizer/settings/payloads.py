@@ -1,0 +1,121 @@
+"""Settings of payloads of any shape: paths into JSON, and the messages that count."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+)
+
+from anonymizer.codecs.any_json import PositionPaths
+from anonymizer.codecs.paths import Conditions, JsonPath
+from anonymizer.settings.base import FieldName, Group
+
+_MOST_LEVELS = 32
+
+
+def _is_path(stated: str | tuple[str | int, ...]) -> str | tuple[str | int, ...]:
+    if len(JsonPath.of(stated).parts) > _MOST_LEVELS:
+        raise ValueError(f"must have at most {_MOST_LEVELS} parts")
+    return stated
+
+
+PayloadPath: TypeAlias = Annotated[
+    Annotated[str, Field(min_length=1, max_length=1024)] | tuple[StrictStr | StrictInt, ...],
+    AfterValidator(_is_path),
+]
+"""A path into a JSON payload; see `JsonPath`."""
+_Value: TypeAlias = StrictBool | StrictInt | StrictFloat | StrictStr
+
+
+def _by_path(stated: Any) -> Any:  # noqa: ANN401  whatever is in the file
+    """Return conditions by path: TOML reads `gps.fix = 3` as a table in a table."""
+    if not isinstance(stated, Mapping):
+        return stated
+    flat: dict[str, Any] = {}
+    for key, value in stated.items():
+        below = _by_path(value)
+        if isinstance(value, Mapping):
+            flat |= {f"{key}.{rest}": each for rest, each in below.items()}
+        else:
+            flat[key] = value
+    return flat
+
+
+def _are_paths(where: dict[str, Any]) -> dict[str, Any]:
+    for path in where:
+        _is_path(path)
+    return where
+
+
+Where: TypeAlias = Annotated[
+    dict[str, _Value | Annotated[tuple[_Value, ...], Field(min_length=1)]],
+    BeforeValidator(_by_path),
+    AfterValidator(_are_paths),
+]
+"""Values of fields, by their paths: `{ "_type" = "location", "gps.fix" = [2, 3] }`."""
+
+
+def conditions(where: Where) -> Conditions:
+    """Return conditions as the codecs take them."""
+    return {
+        JsonPath.of(path): values if isinstance(values, tuple) else (values,)
+        for path, values in where.items()
+    }
+
+
+class PayloadSettings(Group):
+    """Where a position is in the payloads of an input with `codec = "json"`.
+
+    A path is text with dots, `gps.latitude`, in which a number is a place in an array,
+    `coordinates.1`; or a list, `["gps.latitude"]`, for keys that contain dots.
+    """
+
+    lat: PayloadPath | None = None
+    """Path of the latitude, WGS84 degrees. It may be left out only where `registry` says where
+    devices stand."""
+    lon: PayloadPath | None = None
+    """Path of the longitude."""
+    time: PayloadPath | None = None
+    """Path of the time of the position. None: the time of its arrival."""
+    time_unit: Literal["s", "ms", "iso8601"] = "s"
+    """`s` and `ms`: seconds or milliseconds since 1970. `iso8601`: text; without an offset it is
+    UTC."""
+    device: PayloadPath | None = None
+    """Path of the device id, for `device_from = "payload"`."""
+    readings: dict[FieldName, PayloadPath] = Field(default={})
+    """Paths of numbers, by the names that `[[readings]]` declares."""
+    positions: PayloadPath | None = None
+    """Path of an array of positions in the message. The other paths then begin in each of them,
+    or in the message if they begin with `$.`. None: the payload is a position, or an array of
+    them."""
+    where: Where = Field(default={})
+    """Only messages with these values count, by path: `{ "_type" = "location", "fix" = [2, 3] }`.
+    The others are counted as `not_selected`."""
+    text_numbers: bool = False
+    """Whether a number may also be written as text, `"60.17"`."""
+
+    @property
+    def paths(self) -> PositionPaths:
+        """The paths as the codec takes them."""
+
+        def path(stated: PayloadPath | None) -> JsonPath | None:
+            return None if stated is None else JsonPath.of(stated)
+
+        return PositionPaths(
+            lat=path(self.lat),
+            lon=path(self.lon),
+            time=path(self.time),
+            time_unit=self.time_unit,
+            device=path(self.device),
+            readings={name: JsonPath.of(stated) for name, stated in self.readings.items()},
+            positions=path(self.positions),
+            where=conditions(self.where),
+            text_numbers=self.text_numbers,
+        )

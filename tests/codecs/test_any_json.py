@@ -1,0 +1,253 @@
+"""Positions in JSON of any shape, by the paths in the settings."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from anonymizer.codecs import Codec
+from anonymizer.codecs.paths import JsonPath, PathReader
+from anonymizer.domain.fixes import Fix
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.settings import InputSettings
+from tests.codecs.hostile import HOSTILE, assert_sound, paths, with_part
+from tests.codecs.samples import (
+    EMPTY,
+    MALFORMED,
+    NO_DEVICE,
+    NO_FIX,
+    NULL_ISLAND,
+    OUT_OF_RANGE,
+    SCHEMA,
+)
+from tests.codecs.test_hostile import ANY_JSON, NESTED
+
+NOT_SELECTED = Outcome.INVALID__NOT_SELECTED
+
+
+def codec_of(payload: Mapping[str, Any], **more: Any) -> Codec:  # noqa: ANN401  settings
+    device = {"topic": "x", "device_from": "payload"} if "device" in payload else {}
+    table = {"codec": "json", "payload": dict(payload)} | device | more
+    return InputSettings.model_validate(table).make_codec()
+
+
+FLAT = {"lat": "lat", "lon": "lng", "time": "t", "device": "id"}
+NESTED_GPS = {
+    "lat": "gps.latitude",
+    "lon": "gps.longitude",
+    "time": "at",
+    "time_unit": "ms",
+    "readings": {"speed_mps": "gps.speed", "battery_percent": "status.battery.percent"},
+    "where": {"_type": "location", "gps": {"fix": [2, 3]}},
+}
+TEXTS = {"lat": "lat", "lon": "lon", "time": "time", "text_numbers": True, "readings": {"a": "a"}}
+ISO = {"lat": "lat", "lon": "lon", "time": "when", "time_unit": "iso8601"}
+GEOJSON = {
+    "positions": "features",
+    "lat": "geometry.coordinates.1",
+    "lon": "geometry.coordinates.0",
+    "time": "properties.t",
+    "where": {"geometry.type": "Point"},
+}
+BATCH = {
+    "positions": "data.points",
+    "lat": "0",
+    "lon": "1",
+    "time": "2",
+    "device": "$.imei",
+    "where": {"$.kind": "track"},
+}
+DOTTED = {"lat": ["geo.lat"], "lon": ["geo.lon"]}
+SHAPES: dict[str, Mapping[str, Any]] = {
+    "flat": FLAT,
+    "nested": NESTED_GPS,
+    "texts": TEXTS,
+    "iso": ISO,
+    "geojson": GEOJSON,
+    "batch": BATCH,
+    "dotted": DOTTED,
+}
+
+GPS = {
+    "_type": "location",
+    "gps": {"latitude": 1.5, "longitude": -2, "fix": 3, "speed": 4},
+    "at": 9500,
+    "status": {"battery": {"percent": 80}},
+}
+POINT = {
+    "geometry": {"type": "Point", "coordinates": [-2, 1.5, 100]},
+    "properties": {"t": 9.5},
+}
+TRACK = {"imei": "a", "kind": "track", "data": {"points": [[1.5, -2, 9], [2.5, -2, None]]}}
+READINGS = {"speed_mps": 4.0, "battery_percent": 80.0}
+SAMPLES: list[tuple[str, Any, list[Fix | Outcome]]] = [
+    ("flat", {"lat": 1.5, "lng": -2, "t": 9.5, "id": "a"}, [Fix(1.5, -2.0, 9.5, "a")]),
+    ("flat", {"lat": 1.5, "lng": -2, "id": 7}, [Fix(1.5, -2.0, None, "7")]),
+    ("flat", {"lat": 1.5, "lng": -2, "id": None, "t": None}, [Fix(1.5, -2.0)]),
+    ("flat", {"lat": 1.5, "lng": -2, "id": ""}, [NO_DEVICE]),
+    ("flat", {"lat": None, "lng": -2}, [NO_FIX]),
+    ("flat", {"lng": -2}, [SCHEMA]),
+    ("flat", {"lat": "1.5", "lng": -2}, [SCHEMA]),
+    ("flat", {"lat": True, "lng": -2}, [SCHEMA]),
+    ("flat", {"lat": 91, "lng": -2}, [OUT_OF_RANGE]),
+    ("flat", {"lat": 0, "lng": 0}, [NULL_ISLAND]),
+    ("flat", [{"lat": 1.5, "lng": -2}, {"lng": 1}, 7], [Fix(1.5, -2.0), SCHEMA, SCHEMA]),
+    ("flat", [], [EMPTY]),
+    ("nested", GPS, [Fix(1.5, -2.0, 9.5, readings=READINGS)]),
+    ("nested", GPS | {"_type": "lwt"}, [NOT_SELECTED]),
+    ("nested", GPS | {"_type": ["location"]}, [NOT_SELECTED]),
+    ("nested", GPS | {"gps": GPS["gps"] | {"fix": 1}}, [NOT_SELECTED]),  # type: ignore[operator]
+    ("nested", GPS | {"gps": GPS["gps"] | {"fix": "3"}}, [NOT_SELECTED]),  # type: ignore[operator]
+    ("nested", {"_type": "location", "gps": "none"}, [NOT_SELECTED]),
+    ("nested", {"_type": "lwt", "gps": "none"}, [NOT_SELECTED]),
+    ("nested", {}, [NOT_SELECTED]),
+    ("nested", GPS | {"status": None}, [Fix(1.5, -2.0, 9.5, readings={"speed_mps": 4.0})]),
+    ("nested", GPS | {"status": {"battery": {"percent": "full"}}}, [
+        Fix(1.5, -2.0, 9.5, readings={"speed_mps": 4.0}),
+    ]),
+    ("nested", GPS | {"status": {"battery": 80}}, [SCHEMA]),
+    ("texts", {"lat": "1.5", "lon": "-2", "time": "9.5"}, [Fix(1.5, -2.0, 9.5)]),
+    ("texts", {"lat": 1.5, "lon": "-2e0", "a": "3"}, [Fix(1.5, -2.0, readings={"a": 3.0})]),
+    ("texts", {"lat": "1.5", "lon": "-2", "a": "1e999"}, [Fix(1.5, -2.0)]),
+    ("texts", {"lat": "1,5", "lon": "-2"}, [SCHEMA]),
+    ("texts", {"lat": " 1.5", "lon": "-2"}, [SCHEMA]),
+    ("texts", {"lat": "nan", "lon": "-2"}, [SCHEMA]),
+    ("texts", {"lat": "1_0", "lon": "-2"}, [SCHEMA]),
+    ("texts", {"lat": "1.5", "lon": "-2", "time": "now"}, [SCHEMA]),
+    ("texts", {"lat": "1.5", "lon": "-2", "time": "1e999"}, [SCHEMA]),
+    ("iso", {"lat": 1.5, "lon": -2, "when": "1970-01-01T00:00:09.5Z"}, [Fix(1.5, -2.0, 9.5)]),
+    ("iso", {"lat": 1.5, "lon": -2, "when": "1970-01-01T00:00:09"}, [Fix(1.5, -2.0, 9.0)]),
+    ("iso", {"lat": 1.5, "lon": -2, "when": "1970-01-01T02:00:09+02:00"}, [Fix(1.5, -2.0, 9.0)]),
+    ("iso", {"lat": 1.5, "lon": -2, "when": "yesterday"}, [SCHEMA]),
+    ("iso", {"lat": 1.5, "lon": -2, "when": 9}, [SCHEMA]),
+    ("geojson", {"features": [POINT, POINT | {"geometry": {"type": "Polygon"}}]}, [
+        Fix(1.5, -2.0, 9.5), NOT_SELECTED,
+    ]),
+    ("geojson", {"features": [{"geometry": {"type": "Point", "coordinates": [1]}}]}, [SCHEMA]),
+    ("geojson", {"features": [{"geometry": {"type": "Point", "coordinates": ["1", 2]}}]}, [SCHEMA]),
+    ("geojson", {"features": [{"geometry": {"type": "Point", "coordinates": None}}]}, [NO_FIX]),
+    ("geojson", {"features": []}, [EMPTY]),
+    ("geojson", {"features": None}, [NO_FIX]),
+    ("geojson", {}, [SCHEMA]),
+    ("geojson", [POINT], [SCHEMA]),
+    ("batch", TRACK, [Fix(1.5, -2.0, 9.0, "a"), Fix(2.5, -2.0, None, "a")]),
+    ("batch", TRACK | {"kind": "status"}, [NOT_SELECTED]),
+    ("batch", TRACK | {"imei": ""}, [NO_DEVICE, NO_DEVICE]),
+    ("batch", TRACK | {"data": {"points": [[None, 1], {"lat": 1}, [1]]}}, [NO_FIX, SCHEMA, SCHEMA]),
+    ("dotted", {"geo.lat": 1.5, "geo.lon": -2}, [Fix(1.5, -2.0)]),
+    ("dotted", {"geo": {"lat": 1.5, "lon": -2}}, [SCHEMA]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "message", "expected"), SAMPLES)
+def test_a_position_is_where_the_settings_say(
+    shape: str, message: object, expected: list[Fix | Outcome]
+) -> None:
+    assert codec_of(SHAPES[shape])(json.dumps(message).encode()) == expected
+
+
+CODECS = {name: codec_of(shape) for name, shape in SHAPES.items()}
+
+
+@settings(deadline=None, max_examples=100)
+@given(payload=st.binary(max_size=60))
+def test_no_bytes_make_it_raise(payload: bytes) -> None:
+    for codec in CODECS.values():
+        assert_sound(codec, payload)
+
+
+@settings(deadline=None, max_examples=300)
+@given(data=st.data(), sample=st.sampled_from(SAMPLES), part=st.sampled_from(HOSTILE) | ANY_JSON)
+def test_no_hostile_part_makes_it_raise(data: st.DataObject, sample: Any, part: object) -> None:  # noqa: ANN401  drawn
+    shape, message, _ = sample
+    path = data.draw(st.sampled_from(list(paths(message))))
+    payload = json.dumps(with_part(message, path, part)).encode()
+    for codec in CODECS.values():
+        assert_sound(codec, payload)
+    assert_sound(CODECS[shape], payload[: data.draw(st.integers(0, len(payload)))])
+
+
+@pytest.mark.parametrize("monster", NESTED.values(), ids=NESTED)
+def test_a_monster_anywhere_in_a_message_makes_it_not_raise(monster: bytes) -> None:
+    for shape, message, _ in SAMPLES:
+        for path in paths(message):
+            marked = json.dumps(with_part(message, path, "MONSTER")).encode()
+            assert_sound(CODECS[shape], marked.replace(b'"MONSTER"', monster))
+
+
+def test_text_that_is_not_utf8_is_refused_even_where_it_would_be_ignored() -> None:
+    for payload in (
+        b'{"lat":1,"lng":2,"x":"\xff"}',
+        b'[{"lat":1,"lng":2,"x":"\xff"}]',
+        b'{"features":[{"x":"\xff"}]}',
+    ):
+        assert {*CODECS["flat"](payload), *CODECS["geojson"](payload)} <= {MALFORMED, SCHEMA}
+
+
+def test_readings_alone_are_a_message_where_a_registry_says_where_devices_stand() -> None:
+    more = {"kind": "fixed", "registry": "air.csv"}
+    codec = codec_of({"readings": {"no2": "values.no2"}, "time": "t"}, **more)
+    [fix] = codec(b'{"values":{"no2":12},"t":5}')
+    assert isinstance(fix, Fix)
+    assert (fix.ts, fix.readings, fix.lat == fix.lat) == (5.0, {"no2": 12.0}, False)
+    assert codec(b'{"values":{}}') == [NO_FIX]
+    assert codec(b"") == [EMPTY]
+
+
+@pytest.mark.parametrize(
+    ("payload", "said"),
+    [
+        ({}, "lat and lon are needed"),
+        ({"lat": "a"}, "lat and lon must be given together"),
+        ({"lat": "", "lon": "b"}, "lat"),
+        ({"lat": "a..b", "lon": "b"}, "keys separated by dots"),
+        ({"lat": [], "lon": "b"}, "keys separated by dots"),
+        ({"lat": [-1], "lon": "b"}, "keys separated by dots"),
+        ({"lat": "$", "lon": "b"}, "keys separated by dots"),
+        ({"lat": "a", "lon": "a.b"}, "a.b leads through a value"),
+        ({"lat": "a.b", "lon": "a"}, "a is on the way to other values"),
+        ({"lat": "a", "lon": "b", "time": "a", "time_unit": "iso8601"}, "different types"),
+        ({"lat": "a.0", "lon": "a.b"}, "cannot be an object and an array"),
+        ({"lat": "a", "lon": "b", "time_unit": "us"}, "time_unit"),
+        ({"lat": "a", "lon": "b", "where": {"c": []}}, "where"),
+        ({"lat": "a", "lon": "b", "where": {"c..d": 1}}, "keys separated by dots"),
+        ({"lat": ".".join("a" * 99), "lon": "b"}, "at most 32 parts"),
+    ],
+)
+def test_paths_that_fit_nothing_are_refused_in_the_settings(
+    payload: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ValidationError, match=said):
+        codec_of(payload)
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"codec": "json"}, "needs at least payload.lat and lon"),
+        ({"payload": {"lat": "a", "lon": "b"}}, 'payload: is for codec = "json"'),
+        ({"codec": "json", "payload": {**FLAT}}, 'device is for device_from = "payload"'),
+        ({"codec": "json", "device_from": "payload", "topic": "x",
+          "payload": {"lat": "a", "lon": "b"}}, "which needs it"),
+    ],
+)  # fmt: skip
+def test_the_format_is_declared_where_it_is_used(table: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        InputSettings.model_validate(table)
+
+
+def test_one_value_can_be_read_twice() -> None:
+    path = JsonPath.of("a.b")
+    reader = PathReader([(path, float), (path, float), (None, str)])
+    values = reader.read(b'{"a":{"b":1}}')
+    assert not isinstance(values, Outcome)
+    assert values[:2] == [1.0, 1.0]
+
+
+def test_a_path_is_shown_as_it_is_stated() -> None:
+    for text in ("a.b.0", "$.a"):
+        assert str(JsonPath.of(text)) == text
