@@ -220,6 +220,11 @@ class PresenceSettings(Group):
     30 seconds, so that slow fleets are grouped too: the epoch up to the interval of nine in ten
     devices (at most 300 s), the time to live to the epoch and 1.5 intervals. None: yes, unless
     one of these two keys is set (`session`)."""
+    parked_s: Positive | None = None
+    """A device that has stayed near one node for this long is parked, and shares groups with parked
+    devices alone: a region without the nodes that never change is where the others are
+    (`session`). It doubles the regions of vehicles where nine in ten are parked, and few vehicles
+    among parked ones wait for company. None: parked devices are company for all."""
     max_devices: Annotated[int, Field(ge=1, le=50_000_000)] = 1_000_000
     """Most devices present at once; positions of further devices are suppressed as overload."""
     max_ahead_s: NotNegative = 5.0

@@ -37,6 +37,9 @@ class DensityMap:
         Node of each slot, `ABSENT` if it is not on the graph, shape (slots,).
     version_of
         Unix seconds of the newest position of each slot, -inf for none, shape (slots,).
+    rest_node_of, rest_since
+        Node near which each slot has stayed, and unix seconds since when, shape (slots,). A slot
+        stays near a node while it is there or at a neighbour: receivers are not exact.
     n_at
         Distinct devices at each node, shape (nodes,).
     n_near
@@ -48,6 +51,8 @@ class DensityMap:
     network: RoadNetwork
     node_of: Int32Array
     version_of: FloatArray
+    rest_node_of: Int32Array
+    rest_since: FloatArray
     n_at: Int32Array
     n_near: Int32Array
     n_in: Int32Array
@@ -59,6 +64,8 @@ class DensityMap:
             network=network,
             node_of=np.full(_FIRST_SLOTS, ABSENT, np.int32),
             version_of=np.full(_FIRST_SLOTS, -np.inf),
+            rest_node_of=np.full(_FIRST_SLOTS, ABSENT, np.int32),
+            rest_since=np.full(_FIRST_SLOTS, np.inf),
             n_at=np.zeros(network.n_nodes, np.int32),
             n_near=np.zeros(network.n_nodes, np.int32),
             n_in=np.zeros(network.n_components, np.int32),
@@ -73,6 +80,23 @@ class DensityMap:
     def is_known(self) -> BoolArray:
         """Which slots belong to devices that have reported and have not expired."""
         return self.version_of > -np.inf
+
+    def is_parked(self, *, since: float) -> BoolArray:
+        """Return which slots have stayed near one node since a time, shape (slots,)."""
+        return (self.rest_since <= since) & (self.node_of >= 0)
+
+    def near_only(self, chosen: BoolArray) -> Int32Array:
+        """Return the density at each node, counting only the chosen slots, shape (nodes,).
+
+        O(slots + nodes + arcs).
+        """
+        node, network = self.node_of[chosen & (self.node_of >= 0)], self.network
+        n_at = np.bincount(node, minlength=network.n_nodes)
+        tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
+        around = np.bincount(
+            tail, weights=n_at[network.neighbour_of], minlength=network.n_nodes
+        )
+        return (n_at + around).astype(np.int32)
 
     def advance(self, slot: Int32Array, ts: FloatArray, node: Int32Array) -> UInt8Array:
         """Process a batch of positions; return the outcome of each.
@@ -107,6 +131,15 @@ class DensityMap:
         outcome = _classify(self.version_of, newest_of, slot, ts)
         winner = np.flatnonzero(outcome == Outcome.HELD)
         self.version_of[slot[winner]] = ts[winner]
+        _rest(
+            self.network.first_arc_of,
+            self.network.neighbour_of,
+            self.rest_node_of,
+            self.rest_since,
+            slot[winner],
+            ts[winner],
+            node[winner],
+        )
         self._move(slot[winner], node[winner])
         return outcome
 
@@ -129,6 +162,7 @@ class DensityMap:
             stale &= ~kept
         slot = np.flatnonzero(stale).astype(np.int32)
         self.version_of[slot] = -np.inf
+        self.rest_node_of[slot], self.rest_since[slot] = ABSENT, np.inf
         self._move(slot, np.full(len(slot), ABSENT, np.int32))
         return slot
 
@@ -152,6 +186,9 @@ class DensityMap:
             more = max(n_slots, 2 * have) - have
             self.node_of = np.concatenate([self.node_of, np.full(more, ABSENT, np.int32)])
             self.version_of = np.concatenate([self.version_of, np.full(more, -np.inf)])
+            absent = np.full(more, ABSENT, np.int32)
+            self.rest_node_of = np.concatenate([self.rest_node_of, absent])
+            self.rest_since = np.concatenate([self.rest_since, np.full(more, np.inf)])
 
 
 @kernel
@@ -188,6 +225,27 @@ def _classify(
         else:
             outcome[i] = _SUPERSEDED
     return outcome
+
+
+@kernel
+def _rest(
+    first_arc_of: Int32Array,
+    neighbour_of: Int32Array,
+    rest_node_of: Int32Array,
+    rest_since: FloatArray,
+    slot: Int32Array,
+    ts: FloatArray,
+    node: Int32Array,
+) -> None:
+    """Begin a new rest for each distinct slot that is no longer near its node of rest."""
+    for i in range(len(slot)):
+        s, v = slot[i], rest_node_of[slot[i]]
+        near = v >= 0 and node[i] == v
+        if v >= 0 and not near:
+            for arc in range(first_arc_of[v], first_arc_of[v + 1]):
+                near |= neighbour_of[arc] == node[i]
+        if not near:
+            rest_node_of[s], rest_since[s] = node[i], ts[i] if node[i] >= 0 else np.inf
 
 
 @kernel

@@ -89,4 +89,5 @@ def _cloak(settings: Settings, network: RoadNetwork, pace: Pace) -> Cloak:
         k_extra=region.k_extra,
         beat_s=session.beat_s,
         company=company,
+        parked_s=settings.presence.parked_s,
     )

@@ -53,6 +53,34 @@ def test_after_every_batch_the_counts_equal_a_fresh_count_of_the_newest_position
         assert_counts_are_fresh(density, presence)
 
 
+@given(st.lists(steps, max_size=12), st.integers(0, 6))
+def test_a_device_is_parked_while_it_stays_near_one_node(
+    sequence: list[list[Position] | float], since: int
+) -> None:
+    density, presence = DensityMap.empty(NETWORK), Presence()
+    rest: dict[int, Position] = {}
+    for step in sequence:
+        before = dict(presence.newest)
+        if isinstance(step, list):
+            advance(density, step)
+            presence.advance(step)
+        else:
+            density.expire(step)
+            for device in presence.expire(step):
+                del rest[device]
+        for device, newest in presence.newest.items():
+            at = rest[device].node if device in rest else ABSENT
+            stays = at in GRAPH and newest.node in {at, *GRAPH[at]}
+            if newest != before.get(device) and not stays:
+                rest[device] = newest
+    parked = {d for d, first in rest.items() if first.node >= 0 and first.ts <= since}
+    assert set(np.flatnonzero(density.is_parked(since=since)).tolist()) == parked
+    chosen = density.is_parked(since=since)
+    at_node = {v: devices & parked for v, devices in presence.devices_at().items()}
+    near = naive.density(GRAPH, at_node)
+    assert density.near_only(chosen).tolist() == list(near.values())
+
+
 @composite
 def batch_and_shuffle(draw: st.DrawFn) -> tuple[list[Position], list[Position]]:
     batch = draw(batches)

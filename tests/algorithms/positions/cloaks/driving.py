@@ -50,6 +50,7 @@ def session_cloak(
     k_extra: int = 0,
     beat_s: float = 0.0,
     company: Company = Company(),  # noqa: B008  immutable
+    parked_s: float | None = None,
 ) -> SessionCloak:
     return SessionCloak(
         network,
@@ -61,6 +62,7 @@ def session_cloak(
         k_extra=k_extra,
         beat_s=beat_s,
         company=company,
+        parked_s=parked_s,
     )
 
 
