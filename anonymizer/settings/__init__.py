@@ -1,5 +1,6 @@
 """Settings: everything an operator may set, and the file and environment it is read from."""
 
+from anonymizer.settings.analysts import CurrentSettings, PublicNetworkSettings, ShapeSettings
 from anonymizer.settings.inputs import FixedSettings, InputSettings
 from anonymizer.settings.model import (
     AdkaSettings,
@@ -37,6 +38,7 @@ __all__ = [
     "AdkaSettings",
     "AttributeSettings",
     "BrokerSettings",
+    "CurrentSettings",
     "DeviceZoneSettings",
     "FixedSettings",
     "HttpSettings",
@@ -48,10 +50,12 @@ __all__ = [
     "PresenceSettings",
     "PromiseSettings",
     "PseudonymSettings",
+    "PublicNetworkSettings",
     "ReadingSettings",
     "RegionSettings",
     "SessionSettings",
     "Settings",
+    "ShapeSettings",
     "SourceSettings",
     "StoreSettings",
     "StreamSettings",

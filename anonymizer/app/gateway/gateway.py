@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING
 import msgspec
 import structlog
 
+from anonymizer.app.gateway.analyst_topics import CurrentTopic, NetworkTopic
 from anonymizer.app.gateway.preflight import read_registries, read_secrets
 from anonymizer.app.gateway.zones_link import ZonesLink
 from anonymizer.app.live_map.frames import Viewer, map_routes, origin_of
-from anonymizer.app.live_map.screen import AnalystLink, AnalystView
+from anonymizer.app.live_map.screen import AnalystLink, AnalystView, See
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.network_version import network_version
 from anonymizer.networks.privacy_zones import with_zones
+from anonymizer.networks.publication import geojson
 from anonymizer.observe.link_metrics import LinkCollector
 from anonymizer.observe.metrics import FlowCollector, new_registry
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.clock import SteadyClock
 from anonymizer.pipeline.ports import Delivery, Outgoing
+from anonymizer.pipeline.positions.current_groups import CurrentGroups
 from anonymizer.pipeline.positions.flow import PositionFlow
 from anonymizer.pipeline.positions.inbox import Inbox
 from anonymizer.pipeline.positions.public_counts import (
@@ -146,6 +150,21 @@ class Gateway:
             announce=True,
             close_timeout_s=_GOODBYE_S,
         )
+        self._network_topic = (
+            NetworkTopic(settings.public_network, network, self._link)
+            if settings.public_network.enabled and settings.inputs
+            else None
+        )
+        self._current = (
+            CurrentGroups(
+                topic=settings.current.topic,
+                network=network_version(network),
+                part_bytes=settings.current.part_bytes,
+                grace_s=2 * settings.tick.interval_s,
+            )
+            if settings.current.every_s
+            else None
+        )
         self._drops = BrokerDrops(settings.broker, key=key) if settings.broker.drops_topic else None
         zones = self.flow.device_zones
         self._zones = ZonesLink(settings, zones, key=key) if zones is not None else None
@@ -199,6 +218,10 @@ class Gateway:
         settings, routes = self._settings, []
         if settings.http.map and settings.inputs:
             routes.append(map_routes(self._viewer, network, settings.http, demo=demo))
+        if settings.public_network.enabled and settings.inputs:
+            from anonymizer.web.network_file import network_router  # noqa: PLC0415  see above
+
+            routes.append(network_router(lambda: geojson(network), token=read_token(settings.http)))
         if streams:
             from anonymizer.app.gateway.api import api_routes  # noqa: PLC0415  see above
 
@@ -252,9 +275,14 @@ class Gateway:
                     group.create_task(self._drops.run(), name="broker drops")
                 rejected = group.create_task(self._report_rejected(), name="rejected")
                 viewer = group.create_task(self._viewer.run(), name="viewer")
+                topics = self._analyst_topics(group)
                 await self._flow_until(stop, group)
                 rejected.cancel()
                 viewer.cancel()
+                for topic in topics:
+                    topic.cancel()
+                if self._current:
+                    await self._current_topic(self._current).close()
                 self._public.turn(self._figures())
                 self._public.flush()
                 await self._publish_rejected()
@@ -266,6 +294,23 @@ class Gateway:
                 if self._drops:
                     await self._drops.close()
         self._log.info("stopped", received=self.ledger.n_received, **self._counts())
+
+    def _analyst_topics(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
+        """Start the tasks of the retained topics for analysts."""
+        found = []
+        if self._network_topic:
+            found.append(group.create_task(self._network_topic.run(), name="network topic"))
+        if self._current:
+            current = self._current_topic(self._current)
+            found.append(group.create_task(current.run(), name="current topic"))
+        return found
+
+    def _current_topic(self, groups: CurrentGroups) -> CurrentTopic:
+        return CurrentTopic(self._settings.current, groups, self._link, now=self._published_now)
+
+    def _published_now(self) -> float:
+        """Return the time of a message that would be published now."""
+        return self._clock.now() + self._clock.wall_ahead_s() - self.flow.core.delay_s
 
     async def _flow_until(self, stop: asyncio.Event, group: asyncio.TaskGroup) -> None:
         drain = asyncio.Event()
@@ -288,7 +333,7 @@ class Gateway:
                 publish_stage(
                     self.flow,
                     self._ticks,
-                    AnalystLink(self._link, self.screen, topic=self._settings.output.topic),
+                    AnalystLink(self._link, *self._observers(), topic=self._settings.output.topic),
                     qos=self._settings.output.qos,
                     timeout_s=tick.drain_s,
                 ),
@@ -309,6 +354,10 @@ class Gateway:
             await asyncio.wait(stages)
             self._log.warning("drain deadline passed")
         abandon(self.flow, self.inbox, self._ticks, self._clock)
+
+    def _observers(self) -> list[See]:
+        """Return what sees the published messages."""
+        return [self.screen.see, *([self._current.see] if self._current else [])]
 
     async def _report_rejected(self) -> None:
         while True:
@@ -344,6 +393,8 @@ class Gateway:
     def _on_state(self, connected: bool, reason: str) -> None:  # noqa: FBT001  the link's callback
         if connected:
             self._log.info("broker connected")
+            if self._network_topic:
+                self._network_topic.connected()
         elif self._phase is not _Phase.LEAVING:
             self._log.warning("no broker", reason=reason)
 

@@ -183,12 +183,15 @@ class AnalystView:
         return [nodes[start:end] for start, end in pairwise(bounds)]
 
 
-class AnalystLink:
-    """A link that passes messages published to one topic on to an analyst's view."""
+See: TypeAlias = Callable[[Sequence[Outgoing]], None]
 
-    def __init__(self, link: Link, screen: AnalystView, *, topic: str) -> None:
+
+class AnalystLink:
+    """A link that shows the messages published to one topic, as a subscriber would see them."""
+
+    def __init__(self, link: Link, *see: See, topic: str) -> None:
         self._link = link
-        self._screen = screen
+        self._see = see
         self._topic = topic
 
     @property
@@ -201,11 +204,13 @@ class AnalystLink:
     ) -> Sequence[bool]:
         """Publish a batch; show the messages that were published."""
         delivered = await self._link.publish(messages, qos=qos, timeout_s=timeout_s)
-        self._screen.see(
+        shown = [
             message
             for message, out in zip(messages, delivered, strict=True)
             if out and message.topic == self._topic
-        )
+        ]
+        for see in self._see:
+            see(shown)
         return delivered
 
     def acknowledge(self, receipts: Iterable[int]) -> None:

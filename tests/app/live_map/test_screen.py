@@ -153,7 +153,7 @@ def test_a_frame_is_bounded_in_nodes_too_and_says_how_many_regions_there_are() -
 async def test_only_what_the_broker_took_is_shown() -> None:
     screen, _ = a_screen()
     link = MemoryLink(MemoryBroker(), client_id="gateway", deliver=lambda _: None)
-    shown = AnalystLink(link, screen, topic="cloaked/positions")
+    shown = AnalystLink(link, screen.see, topic="cloaked/positions")
     running = asyncio.create_task(link.run())
     await link.until_connected()
     assert shown.connected

@@ -1,0 +1,252 @@
+"""Publication of a road network: GeoJSON and GeoParquet of its nodes and roads, and their parts.
+
+Regions name nodes of the network; with these files a reader can draw them.
+
+References
+----------
+.. [1] RFC 7946, "The GeoJSON Format", 2016.
+.. [2] "GeoParquet Specification 1.1.0", Open Geospatial Consortium, 2024.
+"""
+
+import json
+import struct
+from collections.abc import Iterator, Sequence
+from io import BytesIO
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.network_version import network_version
+from anonymizer.errors import InputError
+from anonymizer.extras import extra
+
+_DIGITS = 7
+"""Decimals of a coordinate, 1 cm."""
+_POINT, _LINE = 1, 2
+"""Types of geometries in well-known binary."""
+
+
+class NetworkAbout(msgspec.Struct, frozen=True):
+    """Description of a published network, as retained on the topic of the network."""
+
+    v: int
+    network: str
+    """Version of the network; every message about a region names it."""
+    n_nodes: int
+    n_roads: int
+    bbox: tuple[float, float, float, float]
+    """West, south, east and north, in degrees."""
+    parts: int
+    """Number of parts on the topics behind this one."""
+
+    def encoded(self) -> bytes:
+        """Return the description as JSON."""
+        return msgspec.json.encode(self)
+
+
+class Roads(NamedTuple):
+    """Each road once, from `u` to `v`; shape (roads,) each.
+
+    Attributes
+    ----------
+    u, v
+        Nodes at both ends.
+    length_m, speed_mps
+        Length and free-flow speed.
+    forward, backward
+        Whether it may be driven from `u` to `v`, and from `v` to `u`.
+    """
+
+    u: IntArray
+    v: IntArray
+    length_m: FloatArray
+    speed_mps: FloatArray
+    forward: BoolArray
+    backward: BoolArray
+
+
+def roads_of(network: RoadNetwork) -> Roads:
+    """Return the roads of a network, from the smaller node to the larger, in adjacency order."""
+    tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
+    head = network.neighbour_of.astype(np.int64)
+    opposite = np.empty(len(tail), np.int64)
+    opposite[np.lexsort((head, tail))] = np.lexsort((tail, head))
+    there = np.flatnonzero(tail < head)
+    return Roads(
+        tail[there],
+        head[there],
+        network.length_m[there],
+        network.speed_mps[there],
+        network.drivable[there],
+        network.drivable[opposite[there]],
+    )
+
+
+def features(network: RoadNetwork) -> Iterator[bytes]:
+    """Yield a GeoJSON feature for each node and then for each road.
+
+    Raises
+    ------
+    InputError
+        If the network has no coordinates.
+    """
+    _check(network)
+    names = network.node_id.tolist()
+    place = _places(network)
+    encode = msgspec.json.Encoder().encode
+    for v, name in enumerate(names):
+        yield encode(
+            {
+                "type": "Feature",
+                "id": name,
+                "geometry": {"type": "Point", "coordinates": place[v]},
+                "properties": {"kind": "node", "node": name},
+            }
+        )
+    columns: list[list[Any]] = [column.tolist() for column in roads_of(network)]
+    for u, v, length_m, speed_mps, forward, backward in zip(*columns, strict=True):
+        yield encode(
+            {
+                "type": "Feature",
+                "geometry": {"type": "LineString", "coordinates": [place[u], place[v]]},
+                "properties": {
+                    "kind": "road",
+                    "u": names[u],
+                    "v": names[v],
+                    "length_m": round(length_m, 2),
+                    "speed_mps": round(speed_mps, 2),
+                    "forward": forward,
+                    "backward": backward,
+                },
+            }
+        )
+
+
+def geojson(network: RoadNetwork) -> bytes:
+    """Return the whole network as one GeoJSON FeatureCollection that names its version."""
+    return _collection(list(features(network)), {"network": network_version(network)})
+
+
+def parts(network: RoadNetwork, *, most_bytes: int) -> tuple[NetworkAbout, list[bytes]]:
+    """Return the description of a network, and FeatureCollections of limited size that make it up.
+
+    Parameters
+    ----------
+    most_bytes
+        Largest size of a part, at least 4096.
+
+    Raises
+    ------
+    InputError
+        If the network has no coordinates, or the name of a node is too long for a part.
+    """
+    version = network_version(network)
+    head = {"network": version, "part": network.n_nodes + network.n_roads}
+    room = most_bytes - len(_collection([], head)) - 1
+    groups: list[list[bytes]] = [[]]
+    used = 0
+    for feature in features(network):
+        if len(feature) + 1 > room:
+            raise InputError("the name of a node is too long for a part of the published network")
+        if used + len(feature) + 1 > room:
+            groups.append([])
+            used = 0
+        groups[-1].append(feature)
+        used += len(feature) + 1
+    about = NetworkAbout(
+        v=1,
+        network=version,
+        n_nodes=network.n_nodes,
+        n_roads=network.n_roads,
+        bbox=_box(network),
+        parts=len(groups),
+    )
+    return about, [
+        _collection(group, {"network": version, "part": i}) for i, group in enumerate(groups)
+    ]
+
+
+def geoparquet(network: RoadNetwork) -> bytes:
+    """Return the whole network as GeoParquet: a row for each node, and then for each road.
+
+    Columns: `kind` (node or road), `node`, `u`, `v` (names as text), `length_m`, `speed_mps`,
+    `forward`, `backward` and `geometry` (well-known binary); those that do not apply are null. The
+    metadata of the file has the version under `network`.
+
+    Raises
+    ------
+    InputError
+        If the network has no coordinates.
+    MissingExtraError
+        If the extra `tables` is not installed.
+    """
+    _check(network)
+    with extra("tables"):
+        import polars as pl  # noqa: PLC0415  an extra
+
+    names = network.node_id.astype(np.str_)
+    roads = roads_of(network)
+    place = _places(network)
+    nodes_frame = pl.DataFrame(
+        {
+            "kind": ["node"] * network.n_nodes,
+            "node": names.tolist(),
+            "geometry": [_wkb_point(at) for at in place],
+        }
+    )
+    ends = zip(roads.u.tolist(), roads.v.tolist(), strict=True)
+    roads_frame = pl.DataFrame(
+        {
+            "kind": ["road"] * network.n_roads,
+            "u": names[roads.u].tolist(),
+            "v": names[roads.v].tolist(),
+            "length_m": roads.length_m.round(2),
+            "speed_mps": roads.speed_mps.round(2),
+            "forward": roads.forward,
+            "backward": roads.backward,
+            "geometry": [_wkb_line(place[u], place[v]) for u, v in ends],
+        }
+    )
+    frame = pl.concat([nodes_frame, roads_frame], how="diagonal")
+    column = {
+        "encoding": "WKB",
+        "geometry_types": ["Point", "LineString"],
+        "bbox": list(_box(network)),
+    }
+    geo = {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": column}}
+    out = BytesIO()
+    frame.write_parquet(out, metadata={"geo": json.dumps(geo), "network": network_version(network)})
+    return out.getvalue()
+
+
+def _check(network: RoadNetwork) -> None:
+    if not network.has_coordinates:
+        raise InputError("the network has no coordinates, so there is nothing to draw")
+
+
+def _places(network: RoadNetwork) -> list[list[float]]:
+    """Return longitude and latitude of each node."""
+    places: list[list[float]] = np.column_stack([network.lon, network.lat]).round(_DIGITS).tolist()
+    return places
+
+
+def _box(network: RoadNetwork) -> tuple[float, float, float, float]:
+    corners = (network.lon.min(), network.lat.min(), network.lon.max(), network.lat.max())
+    west, south, east, north = (round(float(corner), _DIGITS) for corner in corners)
+    return west, south, east, north
+
+
+def _collection(found: Sequence[bytes], head: dict[str, Any]) -> bytes:
+    fields = msgspec.json.encode({"type": "FeatureCollection", **head})
+    return fields[:-1] + b',"features":[' + b",".join(found) + b"]}"
+
+
+def _wkb_point(at: Sequence[float]) -> bytes:
+    return struct.pack("<BIdd", 1, _POINT, *at)
+
+
+def _wkb_line(start: Sequence[float], end: Sequence[float]) -> bytes:
+    return struct.pack("<BIIdddd", 1, _LINE, 2, *start, *end)

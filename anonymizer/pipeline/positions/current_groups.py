@@ -1,0 +1,134 @@
+"""Current groups: what has been published and still holds, for subscribers that come later.
+
+It contains published messages and nothing else, so it cannot tell more than they do.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from anonymizer.pipeline.ports import Outgoing
+
+FORM_VERSION = 1
+
+
+class _Message(msgspec.Struct, frozen=True):
+    """A message about a group, or about one device."""
+
+    group: str
+    until: float
+    pseudonyms: tuple[str, ...] = ()
+    pseudonym: str = ""
+
+
+class _Kept(msgspec.Struct, eq=False):
+    """A published message, and the pseudonyms that no newer message names."""
+
+    until: float
+    payload: bytes
+    names: set[str]
+
+
+class CurrentGroups:
+    """The newest published message about each pseudonym.
+
+    Parameters
+    ----------
+    topic
+        Parts are published on this topic with `/0`, `/1`, ... behind it.
+    network
+        Version of the network.
+    part_bytes
+        Largest size of a part, unless a single message needs more.
+    grace_s
+        How long a message is kept beyond its `until`: the next one may be on its way.
+    """
+
+    def __init__(self, *, topic: str, network: str, part_bytes: int, grace_s: float) -> None:
+        self._topic = topic
+        self._network = network
+        self._part_bytes = part_bytes
+        self._grace_s = grace_s
+        self._kept: dict[tuple[str, str], _Kept] = {}
+        self._holder_of: dict[str, tuple[str, str]] = {}
+        self._n_parts = 0
+        self._decode = msgspec.json.Decoder(_Message).decode
+
+    def see(self, messages: Iterable[Outgoing]) -> None:
+        """Take in published messages, in their order."""
+        for message in messages:
+            body = self._decode(message.payload)
+            key = (body.group, body.pseudonym)
+            names = set(body.pseudonyms) or {body.pseudonym}
+            for name in names:
+                self._leave(name, key)
+                self._holder_of[name] = key
+            self._kept.pop(key, None)  # the newest message comes last
+            self._kept[key] = _Kept(body.until, message.payload, names)
+
+    def _leave(self, name: str, key: tuple[str, str]) -> None:
+        """Take a pseudonym out of the message that names it, unless that is to be replaced."""
+        holder = self._holder_of.get(name)
+        if holder is None or holder == key:
+            return
+        kept = self._kept[holder]
+        kept.names.discard(name)
+        if not kept.names:
+            del self._kept[holder]
+
+    def messages(self, *, now: float) -> list[Outgoing]:
+        """Return the retained messages that state what holds at this time.
+
+        Parameters
+        ----------
+        now
+            Unix seconds, by the clock of the published times.
+
+        Returns
+        -------
+        messages
+            At least one part; an empty message for each part of the previous call that is no
+            longer needed, which makes the broker forget it.
+        """
+        for key in [k for k, kept in self._kept.items() if kept.until + self._grace_s < now]:
+            for name in self._kept.pop(key).names:
+                del self._holder_of[name]
+        parts = list(self._parts())
+        found = [
+            Outgoing(f"{self._topic}/{i}", self._body(part, i, len(parts), now), retain=True)
+            for i, part in enumerate(parts)
+        ]
+        stale = range(len(parts), self._n_parts)
+        self._n_parts = len(parts)
+        return found + [Outgoing(f"{self._topic}/{i}", b"", retain=True) for i in stale]
+
+    def close(self, *, now: float) -> list[Outgoing]:
+        """Return the retained messages that state that no group is left."""
+        self._kept.clear()
+        self._holder_of.clear()
+        return self.messages(now=now)
+
+    def _parts(self) -> Iterator[list[bytes]]:
+        room = self._part_bytes - len(self._body([], 0, 10**6, 1e10))
+        part: list[bytes] = []
+        used = 0
+        # In the order of publication: of two messages that name a pseudonym the later one counts.
+        for kept in self._kept.values():
+            if part and used + len(kept.payload) + 1 > room:
+                yield part
+                part, used = [], 0
+            part.append(kept.payload)
+            used += len(kept.payload) + 1
+        yield part
+
+    def _body(self, part: list[bytes], number: int, n_parts: int, now: float) -> bytes:
+        head = msgspec.json.encode(
+            {
+                "v": FORM_VERSION,
+                "time": round(now, 3),
+                "network": self._network,
+                "part": number,
+                "of": n_parts,
+            }
+        )
+        return head[:-1] + b',"groups":[' + b",".join(part) + b"]}"

@@ -1,0 +1,104 @@
+"""Retained topics for analysts, on a Mosquitto: the network, and the groups that live now."""
+
+import json
+from typing import Any
+
+import httpx
+
+from anonymizer.domain.network_version import network_version
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.networks.publication import geojson
+from anonymizer.transport.local_brokers import LocalBroker
+from tests.app.gateway.test_gateway import NETWORK, gateway_for, running, say, settled
+from tests.end_to_end import Witness, client, send, witness
+
+VERSION = network_version(NETWORK)
+TRAMS = [say(f"tram-{i}", 5) for i in range(12)]
+
+
+def late(watching: Witness, topic: str) -> list[dict[str, Any]]:
+    """Return what a late subscriber was sent on a topic and below it."""
+    assert all(m.retained for m in watching.seen if m.topic.startswith(topic))
+    return [json.loads(m.payload) for m in watching.seen if m.topic.startswith(topic)]
+
+
+async def test_a_late_subscriber_gets_the_network_that_regions_name(broker: LocalBroker) -> None:
+    gateway = gateway_for(broker, public_network={"part_bytes": 20_000})
+    async with running(gateway), witness(broker.url, "early") as early:
+        await early.until(lambda: bool(early.on("anonymizer/network")))
+        async with client(broker.url, "publisher") as publisher:
+            await send(publisher, TRAMS)
+        await early.until(lambda: bool(early.on("cloaked/positions")))
+        async with witness(broker.url, "late") as watching:
+            await watching.until(lambda: bool(watching.on("anonymizer/network")))
+            [about] = watching.on("anonymizer/network")
+            await watching.until(
+                lambda: len(late(watching, "anonymizer/network/parts/")) == about["parts"]
+            )
+            parts = late(watching, "anonymizer/network/parts/")
+    assert about["network"] == VERSION
+    assert early.on("cloaked/positions")[0]["network"] == VERSION
+    assert len(parts) > 1
+    parts.sort(key=lambda part: int(part["part"]))
+    together = [feature for part in parts for feature in part["features"]]
+    assert together == json.loads(geojson(NETWORK))["features"]
+
+
+async def test_the_network_is_published_again_when_the_broker_has_lost_it(
+    broker: LocalBroker,
+) -> None:
+    gateway = gateway_for(broker)
+    async with running(gateway):
+        async with witness(broker.url) as watching:
+            await watching.until(lambda: bool(watching.on("anonymizer/network")))
+        await broker.stop()
+        await broker.start()
+        async with witness(broker.url) as watching:
+            await watching.until(lambda: bool(watching.on("anonymizer/network")))
+
+
+async def test_the_network_is_one_file_over_http(broker: LocalBroker) -> None:
+    gateway = gateway_for(broker)
+    assert gateway.http is not None
+    async with running(gateway), httpx.AsyncClient(base_url=gateway.http.url) as http:
+        answer = await http.get("/api/network")
+        again = await http.get("/api/network", headers={"If-None-Match": answer.headers["ETag"]})
+    assert answer.headers["content-type"] == "application/geo+json"
+    assert answer.content == geojson(NETWORK)
+    assert again.status_code == 304
+
+
+async def test_the_network_can_stay_private(broker: LocalBroker) -> None:
+    gateway = gateway_for(broker, public_network={"enabled": False})
+    assert gateway.http is not None
+    async with (
+        running(gateway),
+        witness(broker.url) as watching,
+        client(broker.url, "publisher") as publisher,
+        httpx.AsyncClient(base_url=gateway.http.url) as http,
+    ):
+        await send(publisher, TRAMS)
+        await watching.until(lambda: bool(watching.on("cloaked/positions")))
+        assert (await http.get("/api/network")).status_code == 404
+        assert not late(watching, "anonymizer/network")
+
+
+async def test_a_late_subscriber_counts_the_groups_that_live(broker: LocalBroker) -> None:
+    gateway = gateway_for(broker, current={"every_s": 0.05})
+    async with running(gateway), client(broker.url, "publisher") as publisher:
+        await send(publisher, TRAMS)
+        await settled(gateway, len(TRAMS))
+        async with witness(broker.url, "early") as early:
+
+            def n_counted() -> int:
+                said = [g for body in early.on("cloaked/current/0") for g in body["groups"]]
+                return len({name for group in said for name in group["pseudonyms"]})
+
+            n_published = gateway.ledger.n(Outcome.PUBLISHED)
+            assert n_published
+            await early.until(lambda: n_counted() == n_published)
+    async with witness(broker.url, "late") as watching:
+        await watching.until(lambda: bool(watching.on("cloaked/current/0")))
+        [body] = watching.on("cloaked/current/0")
+    assert body["groups"] == []
+    assert body["network"] == VERSION
