@@ -303,7 +303,7 @@ class ReleaseWriter:
         messages, _ = self._encoder.encode(
             tick.release, time=tick.published_s, pseudonyms=self._names, values=tick.values
         )
-        lines = [message.payload for message in messages]
+        lines = [message.payload.rstrip() for message in messages]  # the spaces are for brokers
         # Without a pseudonym: it would say, to whoever gets its key, whom the release is silent on.
         nobody = DeviceMessage("", round(tick.published_s, 3), (), 0)
         lines += [msgspec.json.encode(nobody)] * int(np.isin(tick.outcome, _SUPPRESSED).sum())

@@ -84,12 +84,12 @@ class Link(Protocol):
 
     async def publish(
         self, messages: Sequence[Outgoing], *, qos: int, timeout_s: float
-    ) -> Sequence[bool]:
+    ) -> Sequence[bool | None]:
         """Publish a batch; return for each message whether it was published.
 
-        QoS 0: it was handed to the connection. QoS 1: the broker acknowledged it. False means that
-        the connection is down, or that the acknowledgement did not arrive in time; the broker may
-        still have received it.
+        QoS 0: it was handed to the connection. QoS 1: the broker acknowledged it. False: the broker
+        does not have it, because there is no connection or because it refused the message. None:
+        the connection was lost or the time ran out, and the broker may have it.
         """
 
     def acknowledge(self, receipts: Iterable[int]) -> None:

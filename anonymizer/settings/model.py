@@ -193,7 +193,9 @@ class OutputSettings(Group):
     the settings (`trips.delay_s`, `session.settle_s`, `beat_s`), the gateway is not ready."""
     qos: Qos = 0
     form: Literal["group", "device"] = "group"
-    """`group`: one message for all devices that share a region; `device`: one for each."""
+    """`group`: one message for all devices that share a region; `device`: one for each. `device`
+    needs `qos = 1` (except in region mode `bfs`): at QoS 0 nobody knows which messages of a group
+    a lost connection has delivered."""
     time_step_s: NotNegative = 0.0
     """Published times are rounded down to a multiple of this, so that several releases may have
     the same time. 0: no rounding."""
@@ -438,6 +440,16 @@ class Settings(Group):
             raise ValueError(
                 "broker: session_expiry_s needs the same client id at every start; without streams"
                 " set random_client_id = false, and a client_id that cannot be guessed"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _groups_are_delivered_whole(self) -> Self:
+        output = self.output
+        if output.form == "device" and not output.qos and self.region.mode != "bfs":
+            raise ValueError(
+                'output: form = "device" needs qos = 1: at QoS 0 nobody knows which messages of a'
+                " group a lost connection has delivered, and k pseudonyms must share all of them"
             )
         return self
 

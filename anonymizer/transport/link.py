@@ -109,10 +109,10 @@ class BrokerLink(ABC):
 
     async def publish(
         self, messages: Sequence[Outgoing], *, qos: int, timeout_s: float
-    ) -> Sequence[bool]:
+    ) -> Sequence[bool | None]:
         """Publish a batch; return for each message whether the broker accepted it.
 
-        A refused message is never sent later; the caller decides what to do with it.
+        None: it is not known. No message is sent later; the caller decides what to do with it.
 
         Raises
         ------

@@ -209,7 +209,7 @@ class MemoryLink:
         *,
         qos: int,
         timeout_s: float,  # noqa: ARG002  this broker answers at once
-    ) -> Sequence[bool]:
+    ) -> Sequence[bool | None]:
         """Publish a batch: all of it if connected, else none."""
         if self.connected:
             self._broker.take(messages, qos=qos)

@@ -54,7 +54,7 @@ class _InFlight(NamedTuple):
     """A message at QoS 1 that waits for the broker's acknowledgement."""
 
     sent_s: float
-    accepted: asyncio.Future[bool]
+    accepted: asyncio.Future[bool | None]
 
 
 class Control(Protocol):
@@ -170,7 +170,7 @@ class Session:
             self._check.cancel()
         self._mid_of.clear()
         for mid in list(self._in_flight):
-            self._settle(mid, accepted=False)
+            self._settle(mid, accepted=None)
         self.wire.abort()
 
     # Called by the link.
@@ -186,13 +186,13 @@ class Session:
 
     async def publish(
         self, messages: Sequence[Outgoing], *, qos: int, timeout_s: float
-    ) -> list[bool]:
+    ) -> list[bool | None]:
         """Publish a batch; see `anonymizer.pipeline.ports.Link.publish`.
 
         Waits while the peer reads slowly, so that the buffered data stays within a few hundred
         KiB plus one message.
         """
-        results: list[bool | asyncio.Future[bool]] = []
+        results: list[bool | asyncio.Future[bool | None] | None] = []
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 for i, message in enumerate(messages, start=1):
@@ -201,8 +201,11 @@ class Session:
                         await asyncio.sleep(0)
                 if waiting := [r for r in results if isinstance(r, asyncio.Future)]:
                     await asyncio.wait(waiting)
-        sent = [r if isinstance(r, bool) else r.done() and r.result() for r in results]
-        return sent + [False] * (len(messages) - len(sent))
+        results += [None] * (len(messages) - len(results))
+        return [
+            (r.result() if r.done() else None) if isinstance(r, asyncio.Future) else r
+            for r in results
+        ]
 
     def acknowledge(self, receipts: Iterable[int]) -> None:
         """Acknowledge deliveries of this connection, each once; other receipts are ignored."""
@@ -224,34 +227,38 @@ class Session:
 
     # Internals.
 
-    async def _send(self, message: Outgoing, *, qos: int) -> bool | asyncio.Future[bool]:
+    async def _send(
+        self, message: Outgoing, *, qos: int
+    ) -> bool | asyncio.Future[bool | None] | None:
         await self.wire.writable()
         if not qos:
             return self._write(message, mid=0)
         await self._window.acquire()
         mid = next(mid for mid in self._mids if mid not in self._in_flight)
         try:
-            if self._write(message, mid=mid):
-                accepted: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-                self._in_flight[mid] = _InFlight(self._clock_s, accepted)
-                self._read_or_wait()
-                return accepted
-            return False
+            written = self._write(message, mid=mid)
+            if not written:
+                return written
+            accepted: asyncio.Future[bool | None] = asyncio.get_running_loop().create_future()
+            self._in_flight[mid] = _InFlight(self._clock_s, accepted)
+            self._read_or_wait()
+            return accepted
         finally:
             if mid not in self._in_flight:
                 self._window.release()  # after a loss this wakes the next waiting message
 
-    def _write(self, message: Outgoing, *, mid: int) -> bool:
+    def _write(self, message: Outgoing, *, mid: int) -> bool | None:
+        """Write a message; return False if it is too large, None if the connection is lost."""
         packet = encode_publish(message, mid=mid, version5=self._version5)
         if self.lost.is_set():
-            return False
+            return None
         if len(packet) > self._max_outgoing_bytes:  # it would cost the connection
             self._counts.n_too_large += 1
             return False
         self.wire.write(packet)
         return True
 
-    def _settle(self, mid: int, *, accepted: bool) -> None:
+    def _settle(self, mid: int, *, accepted: bool | None) -> None:
         message = self._in_flight.pop(mid, None)
         if message is not None:
             message.accepted.set_result(accepted)

@@ -72,12 +72,12 @@ class Deployed:
 
     async def publish(
         self, user: str, messages: Sequence[tuple[str, bytes]], *, at_once: int = 1
-    ) -> list[bool]:
+    ) -> list[bool | None]:
         """Publish with the gateway's own client; return which of them the broker took."""
         link = MqttLink(self.settings(user), client_id=f"{user}-out", deliver=lambda _: None)
         async with asyncio.TaskGroup() as group:
             group.create_task(link.run(), name="link")
-            taken: list[bool] = []
+            taken: list[bool | None] = []
             for i in range(0, len(messages), at_once):
                 # Some versions of Mosquitto throw a forger out: it has to come back each time.
                 await link.until_connected()

@@ -157,7 +157,7 @@ async def test_a_device_keeps_to_one_connection_so_its_reports_stay_in_order() -
     class WatchedLink(MemoryLink):
         async def publish(
             self, messages: Sequence[Outgoing], *, qos: int, timeout_s: float
-        ) -> Sequence[bool]:
+        ) -> Sequence[bool | None]:
             for message in messages:
                 used[message.topic].add(self.client_id)
             return await super().publish(messages, qos=qos, timeout_s=timeout_s)

@@ -26,8 +26,8 @@ async def test_a_thousand_lost_acknowledgements_end_the_connection_and_not_the_o
     inbox = Inbox()
     async with served(inbox=inbox, keepalive_s=1) as (link, server):
         lost = [Outgoing("t", b"")] * 1000
-        assert await link.publish(lost, qos=1, timeout_s=0.1) == [False] * 1000
-        assert await link.publish(lost[:1], qos=1, timeout_s=0.1) == [False]  # no permit is left
+        assert await link.publish(lost, qos=1, timeout_s=0.1) == [None] * 1000
+        assert await link.publish(lost[:1], qos=1, timeout_s=0.1) == [None]  # no permit is left
         await inbox.until(lambda: link.counts.n_connections == 2)
         assert link.counts.lost[Loss.UNACKNOWLEDGED] == 1
         for _ in range(1000):
@@ -40,7 +40,7 @@ async def test_a_thousand_lost_acknowledgements_end_the_connection_and_not_the_o
 async def test_a_batch_that_ends_in_time_gives_its_permits_back_as_the_answers_come() -> None:
     async with served(b"\x21\x00\x04") as (link, server):  # Receive Maximum 4
         batch = [Outgoing("t", b"%d" % i) for i in range(6)]
-        assert await link.publish(batch, qos=1, timeout_s=0.05) == [False] * 6
+        assert await link.publish(batch, qos=1, timeout_s=0.05) == [None] * 6
         assert await server.answer(4) == [b"0", b"1", b"2", b"3"]
         publishing = asyncio.create_task(link.publish(batch[:4], qos=1, timeout_s=DEADLINE_S))
         # All four are in flight at once, before the first of them is answered.

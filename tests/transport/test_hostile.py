@@ -181,7 +181,7 @@ async def test_all_unanswered_and_queued_messages_fail_at_once_if_the_connection
         assert server.writer is not None
         server.writer.write(b"\xf0\x00")
         async with asyncio.timeout(DEADLINE_S):
-            assert await publishing == [True, False, False, False, False]
+            assert await publishing == [True, None, None, None, None]
 
 
 async def test_a_message_above_the_limit_of_the_broker_fails_without_affecting_others() -> None:
@@ -195,7 +195,7 @@ async def test_a_message_above_the_limit_of_the_broker_fails_without_affecting_o
 async def test_an_answer_after_the_timeout_frees_the_place_of_its_message() -> None:
     async with served(b"\x21\x00\x01") as (link, server):  # Receive Maximum 1
         one = [Outgoing("t", b"")]
-        assert await link.publish(one, qos=1, timeout_s=0.05) == [False]
+        assert await link.publish(one, qos=1, timeout_s=0.05) == [None]
         assert server.writer is not None
         server.writer.write(b"\x40\x02\xff\xff")  # for an unknown message: it frees no place
         publishing = asyncio.create_task(link.publish(one, qos=1, timeout_s=DEADLINE_S))

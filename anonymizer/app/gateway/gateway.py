@@ -336,6 +336,7 @@ class Gateway:
                     AnalystLink(self._link, *self._observers(), topic=self._settings.output.topic),
                     qos=self._settings.output.qos,
                     timeout_s=tick.drain_s,
+                    whole=self._settings.output.form == "device",
                 ),
                 name="publish",
             ),

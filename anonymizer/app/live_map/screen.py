@@ -201,7 +201,7 @@ class AnalystLink:
 
     async def publish(
         self, messages: Sequence[Outgoing], *, qos: int, timeout_s: float
-    ) -> Sequence[bool]:
+    ) -> Sequence[bool | None]:
         """Publish a batch; show the messages that were published."""
         delivered = await self._link.publish(messages, qos=qos, timeout_s=timeout_s)
         shown = [

@@ -191,6 +191,7 @@ class ReleaseEncoder:
     ) -> list[bytes]:
         payloads = []
         for g, row in enumerate(rows):
+            of_group = []
             stamp = self._stamp(row, sorted(names[row.first : row.last]))
             for i in range(row.first, row.last):
                 message = DeviceMessage(names[i], time, row.region, row.k, **stamp)
@@ -200,7 +201,10 @@ class ReleaseEncoder:
                         readings=values.groups[g] or msgspec.UNSET,
                         values={name: own[i] for name, own in values.own.items()} or msgspec.UNSET,
                     )
-                payloads.append(self._json.encode(message))
+                of_group.append(self._json.encode(message))
+            # Equally long: a broker that limits packets refuses all of a group, or none.
+            length = max(map(len, of_group), default=0)
+            payloads += [payload.ljust(length) for payload in of_group]
         return payloads
 
     def _stamp(self, row: _Row, members: Sequence[str]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Stages of the positions flow: tick and publish, with one bounded queue between them.
 
 Drain: `stop` is set; the tick stage empties the inbox once more and closes the queue, and the
-publish stage finishes the queue. Cancel: `abandon` settles all unfinished outputs as undelivered.
+publish stage finishes the queue. Cancel: `abandon` settles all unfinished outputs as undelivered,
+but for messages that the broker has accepted.
 Failure: the exception reaches the owning TaskGroup.
 
 A tick runs in a thread, so the loop goes on receiving, answering the broker and serving HTTP
@@ -11,6 +12,7 @@ however long a tick takes. While it is late, the inbox keeps the newest messages
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from anonymizer.pipeline.clock import SteadyClock
@@ -23,6 +25,8 @@ Ticks: TypeAlias = "asyncio.Queue[TickOutput | None]"
 
 QUEUED_TICKS = 2
 """Size of the queue: a slow publisher slows the tick stage down."""
+_RETRY_S = 0.1
+"""Pause before the rest of an interrupted output is sent again, while the flow drains."""
 
 
 async def tick_stage(
@@ -84,20 +88,99 @@ async def _tick_in_thread(
 
 
 async def publish_stage(
-    flow: PositionFlow, ticks: Ticks, link: Link, *, qos: int, timeout_s: float
+    flow: PositionFlow,
+    ticks: Ticks,
+    link: Link,
+    *,
+    qos: int,
+    timeout_s: float,
+    whole: bool = False,
 ) -> None:
-    """Publish each output, account for it, acknowledge its input; end when the queue closes."""
-    loop = asyncio.get_running_loop()
-    while (output := await ticks.get()) is not None:
+    """Publish each output, account for it, acknowledge its input; end when the queue closes.
+
+    Parameters
+    ----------
+    whole
+        Whether the messages of an output belong together. If the connection is lost in the middle
+        of them, the broker gets the others as soon as it is back, and nothing newer before.
+        Needs QoS 1.
+    """
+    publisher = _Publisher(flow, link, qos=qos, timeout_s=timeout_s, whole=whole)
+    try:
+        while (output := await ticks.get()) is not None:
+            await publisher.publish(output)
+        while True:
+            if await publisher.finish():
+                return
+            await asyncio.sleep(_RETRY_S)
+    finally:
+        # Also if cancelled: unpublished positions count as undelivered, never as lost.
+        publisher.give_up()
+
+
+@dataclass(slots=True)
+class _Sending:
+    """An output on its way: the messages that the broker has, and those that it may have."""
+
+    output: TickOutput
+    delivered: list[bool]
+    unknown: list[int]
+    seconds: float = 0.0
+
+
+class _Publisher:
+    """Publishes one output after the other; see `publish_stage`."""
+
+    def __init__(
+        self, flow: PositionFlow, link: Link, *, qos: int, timeout_s: float, whole: bool
+    ) -> None:
+        self._flow = flow
+        self._link = link
+        self._qos = qos
+        self._timeout_s = timeout_s
+        self._whole = whole
+        self._sending: _Sending | None = None
+
+    async def publish(self, output: TickOutput) -> None:
+        """Publish an output, or nothing of it if the one before it cannot be finished yet."""
+        if await self.finish():
+            n = len(output.messages)
+            self._sending = _Sending(output, [False] * n, list(range(n)))
+            await self._send(self._sending)
+        else:
+            self._flow.settle(output, [], seconds=0.0)
+            self._link.acknowledge(output.receipts)
+
+    async def finish(self) -> bool:
+        """Send the rest of an interrupted output; return whether nothing is left of it."""
+        if self._sending is not None and self._link.connected:
+            await self._send(self._sending)
+        return self._sending is None
+
+    def give_up(self) -> None:
+        """Account for an output that is not finished."""
+        if self._sending is not None:
+            self._settle(self._sending)
+
+    async def _send(self, sending: _Sending) -> None:
+        loop = asyncio.get_running_loop()
         began = loop.time()
-        delivered: list[bool] = []
-        try:
-            if output.messages:
-                delivered = list(await link.publish(output.messages, qos=qos, timeout_s=timeout_s))
-        finally:
-            # Also if cancelled: unpublished positions count as undelivered, never as lost.
-            flow.settle(output, delivered, seconds=loop.time() - began)
-        link.acknowledge(output.receipts)
+        messages = [sending.output.messages[i] for i in sending.unknown]
+        taken: Sequence[bool | None] = ()
+        if messages:
+            taken = await self._link.publish(messages, qos=self._qos, timeout_s=self._timeout_s)
+        answers = list(zip(sending.unknown, taken, strict=True))
+        for i, answer in answers:
+            sending.delivered[i] = bool(answer)
+        sending.unknown = [i for i, answer in answers if answer is None]
+        sending.seconds += loop.time() - began
+        if not (self._whole and sending.unknown):
+            self._settle(sending)
+            self._link.acknowledge(sending.output.receipts)
+
+    def _settle(self, sending: _Sending) -> None:
+        self._sending = None
+        self._flow.settle(sending.output, sending.delivered, seconds=sending.seconds)
 
 
 def abandon(flow: PositionFlow, inbox: Inbox, ticks: Ticks, clock: SteadyClock) -> None:

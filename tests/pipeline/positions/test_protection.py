@@ -93,7 +93,9 @@ def reading(device: str, node: int, speed: float) -> Delivery:
 
 @pytest.mark.parametrize("form", ["group", "device"])
 def test_readings_are_told_of_at_least_k_together_and_clamped(form: str) -> None:
-    rig = Rig(output={"form": form}, readings=[SPEED | {"statistics": ["count", "mean", "max"]}])
+    rig = Rig(
+        output={"form": form, "qos": 1}, readings=[SPEED | {"statistics": ["count", "mean", "max"]}]
+    )
     messages = rig.publish(reading("a", 12, 10), reading("b", 12, 20), reading("c", 12, 500))
     for message in messages:
         assert message["readings"] == {"speed_mps": {"count": 3, "mean": 23, "max": 40}}
@@ -109,7 +111,7 @@ def test_of_fewer_than_k_readings_nothing_is_told() -> None:
 
 
 def test_own_values_stand_beside_their_pseudonyms_only_where_declared() -> None:
-    rig = Rig(readings=[SPEED | {"per_pseudonym": True}], output={"form": "device"})
+    rig = Rig(readings=[SPEED | {"per_pseudonym": True}], output={"form": "device", "qos": 1})
     said = {"a": 10.0, "b": 20.0}
     messages = rig.publish(*(reading(device, 12, speed) for device, speed in said.items()))
     names = rig.flow._devices.pseudonyms([0, 1], [int(NOW // 300)] * 2)
@@ -118,6 +120,16 @@ def test_own_values_stand_beside_their_pseudonyms_only_where_declared() -> None:
     grouped = Rig(readings=[SPEED | {"per_pseudonym": True}])
     [message] = grouped.publish(*(reading(device, 12, speed) for device, speed in said.items()))
     assert dict(zip(message["pseudonyms"], message["values"]["speed_mps"], strict=True)) == own
+
+
+def test_the_messages_of_a_group_are_equally_long_whatever_the_values() -> None:
+    """A broker that limits packets then takes all of them, or none."""
+    speed = SPEED | {"per_pseudonym": True, "step": 0}
+    rig = Rig(readings=[speed], output={"form": "device", "qos": 1})
+    rig.put(reading("a", 12, 10), reading("b", 12, 0.123456), reading("c", 12, 20))
+    output = rig.tick()
+    assert len({len(message.payload) for message in output.messages}) == 1
+    rig.settle(output, [True] * 3)
 
 
 def test_no_readings_travel_with_held_positions() -> None:

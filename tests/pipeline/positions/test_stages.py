@@ -42,7 +42,7 @@ class SlowLink:
 
     async def publish(
         self, messages: Sequence[Outgoing], *, qos: int, timeout_s: float
-    ) -> Sequence[bool]:
+    ) -> Sequence[bool | None]:
         assert (qos, timeout_s) == (1, DEADLINE_S)
         self.asked.set()
         await self.answer.wait()
@@ -246,6 +246,78 @@ async def test_a_tick_that_fails_ends_the_publisher_too() -> None:
         await run()
     assert caught.group_contains(AttributeError)
     assert tasks[1].cancelled()
+
+
+class ScriptedLink(SlowLink):
+    """A link that answers with one script after the other, and is down where there is None."""
+
+    def __init__(self, *scripts: Sequence[bool | None] | None) -> None:
+        super().__init__()
+        self._scripts = list(scripts)
+
+    @property
+    def connected(self) -> bool:  # type: ignore[override]
+        if self._scripts and self._scripts[0] is None:
+            self._scripts.pop(0)
+            return False
+        return True
+
+    async def publish(
+        self, messages: Sequence[Outgoing], *, qos: int, timeout_s: float
+    ) -> Sequence[bool | None]:
+        assert (qos, timeout_s) == (1, DEADLINE_S)
+        self.published += messages
+        script = self._scripts.pop(0) if self._scripts else None
+        return [True] * len(messages) if script is None else script
+
+
+async def publish_pairs(link: ScriptedLink, n: int) -> tuple[Rig, list[list[Outgoing]]]:
+    """Publish the outputs of so many ticks with two messages each; return these."""
+    rig = Rig(output={"form": "device", "qos": 1})
+    ticks: Ticks = asyncio.Queue()
+    sent = []
+    for i in range(n):
+        rig.put(*pair(i))
+        output = rig.tick()
+        sent.append(output.messages)
+        ticks.put_nowait(output)
+    ticks.put_nowait(None)
+    async with asyncio.timeout(DEADLINE_S):
+        await publish_stage(rig.flow, ticks, link, qos=1, timeout_s=DEADLINE_S, whole=True)
+    rig.check()
+    assert rig.flow.n_held == 0
+    return rig, sent
+
+
+async def test_the_rest_of_an_interrupted_output_goes_out_before_anything_newer() -> None:
+    link = ScriptedLink([True, None], None, [None])
+    rig, (first, _, _, last) = await publish_pairs(link, 4)
+    # The second output finds no connection, the third a broker that is lost again at once.
+    assert link.published == [*first, first[1], first[1], *last]
+    assert rig.outcomes() == {"PUBLISHED": 4, "SUPPRESSED__UNDELIVERED": 4}
+    assert link.acknowledged == [3, 4, 5, 6, 1, 2, 7, 8]
+
+
+async def test_a_drain_finishes_the_output_that_was_interrupted() -> None:
+    link = ScriptedLink([None, True], None, [None])
+    rig, [only] = await publish_pairs(link, 1)
+    assert link.published == [*only, only[0], only[0]]
+    assert rig.outcomes() == {"PUBLISHED": 2}
+
+
+async def test_what_the_broker_refused_is_not_sent_again() -> None:
+    link = ScriptedLink([False, False], [None, False], [False])
+    rig, (first, second) = await publish_pairs(link, 2)
+    assert link.published == [*first, *second, second[0]]
+    assert rig.outcomes() == {"SUPPRESSED__UNDELIVERED": 4}
+
+
+async def test_a_cancelled_publisher_counts_what_the_broker_has_of_an_interrupted_output() -> None:
+    link = ScriptedLink([True, None], *[None] * 1000)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await publish_pairs(link, 1)
+    assert link.acknowledged == []
 
 
 async def test_while_a_tick_is_late_the_newest_position_of_each_device_wins() -> None:
