@@ -14,6 +14,7 @@ That hides who bears a pseudonym. Three rules hide where somebody is:
   their size until it ends. Regions made of smaller atoms would be a map of occupied atoms.
 - A group publishes on a beat of its own, whether its members report or not. The time of a release
   therefore does not tell when a member reported, and few releases leave few traces of a drive.
+  Groups that are formed together take turns, so that no tick has to publish them all.
 - A group covers what its members reported last, and nothing else depends on who reported.
 
 Epochs are not aligned: the network is divided into cells with phases of their own, and a group
@@ -176,9 +177,6 @@ class SessionCloak:
         A group whose region would need more nodes is suppressed and ends for all its members.
     k_extra
         Members beyond k, to allow for devices that the adversary controls.
-    parked_s
-        Devices that have stayed near one node for this long when a group is formed are company
-        for each other alone. None: for all.
     beat_s
         How often a group publishes. 0: at every tick in which a member reports.
     company
@@ -205,10 +203,8 @@ class SessionCloak:
         k_extra: int = 0,
         beat_s: float = 0.0,
         company: Company = Company(),  # noqa: B008  immutable
-        parked_s: float | None = None,
     ) -> None:
         self._network = network
-        self._parked_s = parked_s
         self._levels = levels
         self._is_large = levels.is_large
         self._beat_s = beat_s
@@ -256,7 +252,7 @@ class SessionCloak:
         self._k_extra = k_extra
 
     def cloak(self, density: DensityMap, slot: Int32Array, *, now: float) -> Cloaked:
-        """Publish the groups whose beat it is, and the groups that are formed now."""
+        """Publish the groups whose beat it is; without a beat also the groups formed now."""
         self._make_room(len(density.node_of))
         outcome = np.full(len(slot), Outcome.HELD, np.uint8)
         self._place_of[slot] = density.node_of[slot]
@@ -300,7 +296,7 @@ class SessionCloak:
             self._groups.due_at[due] += beats * self._beat_s
         else:
             due[group_of[group_of != _UNGROUPED]] = True
-        due[n_old:] = True
+            due[n_old:] = True
         return due
 
     def _end_and_form(self, density: DensityMap, now: float) -> int:
@@ -350,25 +346,20 @@ class SessionCloak:
         `cell_of` is the cell whose epoch each node follows, shape (nodes,).
         """
         node = density.node_of[slot]
-        part, near = self._network.component_of[node], density.n_near[node]
-        if self._parked_s is not None:
-            parked = density.is_parked(since=now - self._parked_s)
-            # Those that are parked and those that move are like separate components.
-            part = 2 * part + parked[slot]
-            near = np.where(
-                parked[slot], density.near_only(parked)[node], density.near_only(~parked)[node]
-            )
-        k = self._rule.k_for(near)
-        member, first = partition(self._point_of[node], k + np.int32(self._k_extra), part)
+        k = self._rule.k_for(density.n_near[node])
+        member, first = partition(
+            self._point_of[node], k + np.int32(self._k_extra), self._network.component_of[node]
+        )
         sizes = np.diff(first)
         k_of_group = np.maximum.reduceat(k[member], first[:-1])
         n_cells = self._epochs.n_cells
         group_and_cell = np.repeat(np.arange(len(sizes)), sizes) * n_cells + cell_of[node[member]]
         n_in_cell = np.bincount(group_and_cell, minlength=len(sizes) * n_cells).reshape(-1, n_cells)
+        ends_at = cell_ends_at[n_in_cell.argmax(axis=1)]
         new = _Groups(
             k_of_group,
-            cell_ends_at[n_in_cell.argmax(axis=1)],
-            np.full(len(sizes), now),
+            ends_at,
+            now + self._turns_s(ends_at - now),
             self._levels_for(density, node[member], first),
             self._next_serial + np.arange(len(sizes)),
             first,
@@ -377,6 +368,17 @@ class SessionCloak:
         self._next_serial += len(sizes)
         self._groups = self._groups.joined(new.only(sizes >= k_of_group + self._k_extra))
         self._index()
+
+    def _turns_s(self, lifetime_s: FloatArray) -> FloatArray:
+        """Return the seconds until each new group publishes first, shape (groups,).
+
+        With a beat they take turns until the next cell forms groups, so that every tick publishes
+        about as many. Turns depend on nothing but the order of the groups and their lifetimes.
+        """
+        n = len(lifetime_s)
+        spread_s = min(self._beat_s, self._pace.epoch_s / self._epochs.n_cells)
+        turns_s: FloatArray = np.minimum(spread_s, lifetime_s / 2) * np.arange(n) / max(n, 1)
+        return turns_s
 
     def _levels_for(self, density: DensityMap, place: Int32Array, first: IntArray) -> IntArray:
         """Return the level of the atoms of each new group.
