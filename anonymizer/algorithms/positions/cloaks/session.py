@@ -177,6 +177,9 @@ class SessionCloak:
         A group whose region would need more nodes is suppressed and ends for all its members.
     k_extra
         Members beyond k, to allow for devices that the adversary controls.
+    parked_s
+        Devices that have stayed near one node for this long when a group is formed are company
+        for each other alone. None: for all.
     beat_s
         How often a group publishes. 0: at every tick in which a member reports.
     company
@@ -203,8 +206,10 @@ class SessionCloak:
         k_extra: int = 0,
         beat_s: float = 0.0,
         company: Company = Company(),  # noqa: B008  immutable
+        parked_s: float | None = None,
     ) -> None:
         self._network = network
+        self._parked_s = parked_s
         self._levels = levels
         self._is_large = levels.is_large
         self._beat_s = beat_s
@@ -346,10 +351,16 @@ class SessionCloak:
         `cell_of` is the cell whose epoch each node follows, shape (nodes,).
         """
         node = density.node_of[slot]
-        k = self._rule.k_for(density.n_near[node])
-        member, first = partition(
-            self._point_of[node], k + np.int32(self._k_extra), self._network.component_of[node]
-        )
+        part, near = self._network.component_of[node], density.n_near[node]
+        if self._parked_s is not None:
+            parked = density.is_parked(since=now - self._parked_s)
+            # Those that are parked and those that move are like separate components.
+            part = 2 * part + parked[slot]
+            near = np.where(
+                parked[slot], density.near_only(parked)[node], density.near_only(~parked)[node]
+            )
+        k = self._rule.k_for(near)
+        member, first = partition(self._point_of[node], k + np.int32(self._k_extra), part)
         sizes = np.diff(first)
         k_of_group = np.maximum.reduceat(k[member], first[:-1])
         n_cells = self._epochs.n_cells

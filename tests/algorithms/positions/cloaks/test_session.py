@@ -586,3 +586,39 @@ def test_a_member_that_leaves_the_graph_within_a_tick_is_covered_where_it_was_la
         "SUPPRESSED__SUPERSEDED", "SUPPRESSED__SUPERSEDED", "SUPPRESSED__OFF_GRAPH", "PUBLISHED",
     ]  # fmt: skip
     assert {12, 24} <= set(result.release.node.tolist())
+
+
+def groups_among_parked(parked_s: float | None) -> list[set[int]]:
+    """Return the groups of ten devices, of which the even ones stand still for 70 seconds."""
+    cloak = session_cloak(
+        WIDE, min_nodes=4, pace=Pace(ttl_s=120.0, epoch_s=60.0), parked_s=parked_s
+    )
+    drive = Drive(WIDE, cloak)
+    for now in range(0, 71, 5):
+        # Each beside the next one; the odd ones drive two nodes in each tick.
+        drive.tick(
+            {d: 12 * d + (0 if d % 2 == 0 else now // 5 * 2 % 12) for d in range(10)}, now=now
+        )
+    return [set(shared.members) for shared in drive.released if shared.now == 70]
+
+
+def test_parked_devices_are_no_company_for_those_that_move() -> None:
+    groups = groups_among_parked(60.0)
+    assert set().union(*groups) == set(range(10))
+    for group in groups:
+        assert len({device % 2 for device in group}) == 1
+
+
+@pytest.mark.parametrize("parked_s", [None, 71.0])
+def test_without_a_limit_or_before_it_parked_devices_are_company(parked_s: float | None) -> None:
+    groups = groups_among_parked(parked_s)
+    assert any(len({device % 2 for device in group}) == 2 for group in groups)
+
+
+def test_a_single_vehicle_among_parked_ones_waits_for_company() -> None:
+    drive = Drive(WIDE, session_cloak(WIDE, min_nodes=4, parked_s=30.0))
+    for now in range(0, 131, 5):
+        drive.tick({0: now // 5 * 2 % 12} | {d: 12 * d for d in range(1, 8)}, now=now)
+    last = [shared for shared in drive.released if shared.now == 130]
+    assert set().union(*(shared.members for shared in last)) == set(range(1, 8))
+    assert drive.outcomes[0] == Outcome.HELD.name
