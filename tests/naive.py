@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import networkx as nx
@@ -13,6 +14,9 @@ from anonymizer.domain.outcomes import Outcome
 
 # Only a directed graph keeps the order of neighbours for both ends of a road.
 Graph: TypeAlias = "nx.DiGraph[int]"
+
+Place: TypeAlias = tuple[float, float]
+"""Latitude and longitude."""
 
 
 class Position(NamedTuple):
@@ -49,14 +53,62 @@ def haversine_m(lat_a: float, lon_a: float, lat_b: float, lon_b: float) -> float
     return 2 * EARTH_RADIUS_M * math.asin(min(1.0, math.sqrt(h)))
 
 
-def nearest_node(network: RoadNetwork, lat: float, lon: float) -> tuple[int, float]:
-    """Return the nearest node, the first of several, and its distance in metres."""
-    distances = [
-        haversine_m(lat, lon, node_lat, node_lon)
-        for node_lat, node_lon in zip(network.lat.tolist(), network.lon.tolist(), strict=True)
-    ]
-    nearest = min(range(len(distances)), key=distances.__getitem__)
-    return nearest, distances[nearest]
+def located(network: RoadNetwork, lat: float, lon: float) -> tuple[int, float]:
+    """Return the node at the nearer end of the nearest road, and the metres to that road."""
+    metres, node = min(_distances(network, lat, lon))
+    return node, metres
+
+
+def may_be_located_at(network: RoadNetwork, lat: float, lon: float) -> set[int]:
+    """Return all nodes that are right if a micrometre may be neglected."""
+    whole = sorted(_distances(network, lat, lon, tolerance_m=1e-6))
+    return {node for metres, node in whole if metres <= whole[0][0] + 1e-6}
+
+
+def _distances(
+    network: RoadNetwork, lat: float, lon: float, *, tolerance_m: float = 0.0
+) -> Iterator[tuple[float, int]]:
+    """Yield the distance to each piece of each road and the node to which it belongs."""
+    lines = network.lines()
+    bounds = lines.first_point_of.tolist()
+    points = list(zip(lines.lat.tolist(), lines.lon.tolist(), strict=True))
+    for road, (tail, head) in enumerate(zip(lines.tail.tolist(), lines.head.tolist(), strict=True)):
+        corners = points[bounds[road] : bounds[road + 1]]
+        lengths = [haversine_m(*a, *b) for a, b in pairwise(corners)]
+        before_m, half_m = 0.0, sum(lengths) / 2
+        for (a, b), length_m in zip(pairwise(corners), lengths, strict=True):
+            along_m, metres = _along(a, b, length_m, (lat, lon))
+            if before_m + along_m <= half_m + tolerance_m:
+                yield metres, tail
+            if before_m + along_m > half_m - tolerance_m:
+                yield metres, head
+            before_m += length_m
+    for node in range(network.n_nodes):
+        if network.first_arc_of[node] == network.first_arc_of[node + 1]:
+            yield haversine_m(lat, lon, float(network.lat[node]), float(network.lon[node])), node
+
+
+def _along(a: Place, b: Place, length_m: float, p: Place) -> tuple[float, float]:
+    """Return where on the arc from a to b the point nearest to p is, and how far p is from it."""
+    to_a = haversine_m(*a, *p) / EARTH_RADIUS_M
+    turn = _bearing(a, p) - _bearing(a, b)
+    along_m = EARTH_RADIUS_M * math.atan2(math.sin(to_a) * math.cos(turn), math.cos(to_a))
+    if along_m <= 0 or length_m == 0:
+        return 0.0, to_a * EARTH_RADIUS_M
+    if along_m >= length_m:
+        return length_m, haversine_m(*b, *p)
+    return along_m, EARTH_RADIUS_M * math.asin(abs(math.sin(to_a) * math.sin(turn)))
+
+
+def _bearing(a: Place, b: Place) -> float:
+    """Return the direction in which the great circle from a to b begins, radians from north."""
+    phi_a, phi_b = math.radians(a[0]), math.radians(b[0])
+    # Half angles keep what the difference of two products would lose.
+    dlon = math.radians(b[1] - a[1])
+    north = math.sin(phi_b - phi_a) + 2 * math.sin(phi_a) * math.cos(phi_b) * (
+        math.sin(dlon / 2) ** 2
+    )
+    return math.atan2(math.sin(dlon) * math.cos(phi_b), north)
 
 
 class Presence:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
@@ -43,17 +42,29 @@ def leaks(texts: Iterable[str], truths: Sequence[Truth]) -> list[str]:
 
 
 def nearest_nodes(network: RoadNetwork, truths: Sequence[Truth]) -> list[Any]:
-    """Return the name of the node nearest to each position, by the angle between all pairs."""
-
-    def directions(lat_deg: NDArray[np.float64], lon_deg: NDArray[np.float64]) -> Any:  # noqa: ANN401  an array
-        lat, lon = np.radians(lat_deg), np.radians(lon_deg)
-        return np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)])
-
-    nodes = directions(network.lat, network.lon)
+    """Return the name of the nearer end of the road nearest to each position, in a plane."""
+    lines = network.lines()
+    shrink = np.array([1.0, np.cos(np.radians(network.lat.mean()))])
+    points = np.stack((lines.lat, lines.lon), axis=1) * shrink
+    begins = np.ones(len(points), np.bool_)
+    begins[lines.first_point_of[1:] - 1] = False
+    at = np.flatnonzero(begins)
+    a, step = points[at], points[at + 1] - points[at]
+    road = np.repeat(np.arange(len(lines.tail)), np.diff(lines.first_point_of) - 1)
+    length = np.hypot(*step.T)
+    total = np.bincount(road, weights=length)
+    before = np.cumsum(length) - length - (np.cumsum(total) - total)[road]
     nearest: list[Any] = []
-    for part in range(0, len(truths), 1000):
-        lat, lon = np.array([(t.lat, t.lon) for t in truths[part : part + 1000]]).T
-        nearest += network.node_id[(directions(lat, lon).T @ nodes).argmax(axis=1)].tolist()
+    for part in range(0, len(truths), 50):
+        p = np.array([(t.lat, t.lon) for t in truths[part : part + 50]]) * shrink
+        q = p[:, None] - a
+        share = np.clip((q * step).sum(axis=2) / np.maximum(length**2, 1e-30), 0, 1)
+        gap = q - share[:, :, None] * step
+        piece = (gap**2).sum(axis=2).argmin(axis=1)
+        along = before[piece] + share[np.arange(len(p)), piece] * length[piece]
+        first = along <= total[road[piece]] / 2
+        node = np.where(first, lines.tail[road[piece]], lines.head[road[piece]])
+        nearest += network.node_id[node].tolist()
     return nearest
 
 

@@ -139,7 +139,7 @@ def cloak(
     CloakedTrace(40 of 40 positions published in 1 ticks)
     """
     chosen = _with_mode(settings, region)
-    roads = _network(network)
+    roads = _network(network, chosen)
     out, auditor_map = BytesIO(), BytesIO()
     summary = cloak_trace(
         _trace(trace, [each.name for each in chosen.readings]),
@@ -226,7 +226,7 @@ def audit_stream(
         auditor_map = release.auditor_map if auditor_map is None else auditor_map
         release = release.frame
     progress("reading the network and the release")
-    roads = _network(network)
+    roads = _network(network, chosen)
     released = _released(release, roads)
     progress("reading the trace")
     recorded = _trace(
@@ -252,8 +252,10 @@ def audit_stream(
     )
 
 
-def _network(network: Network) -> RoadNetwork:
-    return network if isinstance(network, RoadNetwork) else load_network(network)
+def _network(network: Network, settings: Settings) -> RoadNetwork:
+    if isinstance(network, RoadNetwork):
+        return network
+    return load_network(network, max_spacing_m=settings.network.max_spacing_m)
 
 
 def _with_mode(settings: Settings | None, mode: Mode | None) -> Settings:

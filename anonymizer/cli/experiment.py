@@ -76,7 +76,7 @@ def adka(
 
     settings = settings_of(config)
     _make(out)
-    roads = load_network(network)
+    roads = load_network(network, max_spacing_m=settings.network.max_spacing_m)
     experiment = run_experiment(
         roads,
         settings,

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anonymizer.errors import SettingsError
+from anonymizer.errors import InputError, SettingsError
 from anonymizer.extras import require
 
 if TYPE_CHECKING:
+    from anonymizer.domain.network import RoadNetwork
     from anonymizer.settings import Settings
 
 ConfigFile = Annotated[
@@ -56,14 +57,26 @@ def serve(config: ConfigFile = None) -> None:
         asyncio.run(serve_until_told(settings, lambda: settings_of(config)))
 
 
-def check(config: ConfigFile = None) -> None:
+def check(
+    config: ConfigFile = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            help="Recorded positions (csv or parquet with device_id, ts, lat, lon): tell how many "
+            "of them are off the graph."
+        ),
+    ] = None,
+) -> None:
     """Check a settings file: exit 0 if it is valid, or exit 2 and name the file and the key.
 
-    Reads the network and every file that the settings name; connects to nothing.
+    Reads the network and every file that the settings name; connects to nothing. Tells where the
+    network is, and what it covers.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
 
         anonymizer check --config gateway.toml
+
+        anonymizer check --config gateway.toml --trace yesterday.parquet
     """
     settings = settings_of(config)
     from anonymizer.app.gateway.preflight import check_files
@@ -74,6 +87,38 @@ def check(config: ConfigFile = None) -> None:
     names = ", ".join(stream.settings.name for stream in streams)
     found = found * bool(settings.inputs) + [f"streams of records: {names}"] * bool(streams)
     typer.echo(f"{config or 'the default settings'}: fine; {'; '.join(found)}")
+    if settings.inputs:
+        for line in _coverage_lines(network, settings, trace):
+            typer.echo(line)
+
+
+def _coverage_lines(
+    network: "RoadNetwork", settings: "Settings", trace: Path | None
+) -> Iterator[str]:
+    from anonymizer.app.gateway.coverage import coverage, trace_coverage
+
+    limit_m = settings.network.snap_limit_m
+    area = coverage(network, limit_m=limit_m)
+    parts = "1 part" if area.n_components == 1 else f"{area.n_components:,} parts"
+    latitudes = f"{area.south:.4f} to {area.north:.4f}"
+    longitudes = f"{area.west:.4f} to {area.east:.4f}"
+    yield f"area: latitude {latitudes}, longitude {longitudes}"
+    yield f"roads: {parts}, of which the largest has {area.largest_share:.1%} of the nodes"
+    yield f"covered: {area.near_share:.0%} of that area is within {limit_m:g} m of a road"
+    if trace is None:
+        return
+    require("tables")
+    from anonymizer.files.traces import read_trace
+
+    recorded = read_trace(trace)
+    try:
+        found = trace_coverage(recorded, network, limit_m=limit_m)
+    except InputError as error:
+        raise InputError(f"{trace}: {error}") from None
+    yield (
+        f"{trace}: {found.off_graph_share:.2%} of {found.n_positions:,} positions are off the "
+        f"graph; {found.outside_share:.2%} are outside the area of the network"
+    )
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The road network as compressed sparse rows: the arrays that every kernel works on."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,45 @@ from numpy.typing import NDArray
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 NodeNames: TypeAlias = NDArray[np.int64] | NDArray[np.str_]
+
+
+class Lines(NamedTuple):
+    """Drawn lines of roads, from end to end.
+
+    Attributes
+    ----------
+    tail, head
+        Nodes at the beginning and at the end of each line, shape (lines,), int32.
+    first_point_of
+        Points of each line in compressed sparse rows, shape (lines + 1,); at least two a line.
+    lat, lon
+        WGS84 degrees of the points, shape (points,).
+    """
+
+    tail: Int32Array
+    head: Int32Array
+    first_point_of: IntArray
+    lat: FloatArray
+    lon: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shapes:
+    """Corners of roads between their ends.
+
+    Attributes
+    ----------
+    first_corner_of
+        Corners of each arc in compressed sparse rows, shape (arcs + 1,), in the order from the tail
+        to the head. They are stored once for each road, with the arc whose tail is the smaller
+        node.
+    lat, lon
+        WGS84 degrees, shape (corners,).
+    """
+
+    first_corner_of: IntArray
+    lat: FloatArray
+    lon: FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +80,12 @@ class RoadNetwork:
     component_of
         Connected component of each node, shape (n,), int32. Components are numbered by size,
         0 being the largest; ties are broken by the smallest node index.
+    shapes
+        Corners of the roads; None: all are straight.
+
+    Notes
+    -----
+    About 32 bytes a node, 25 bytes an arc and 16 bytes a corner: 95 to 140 bytes a node in all.
     """
 
     node_id: NodeNames
@@ -52,6 +97,7 @@ class RoadNetwork:
     speed_mps: FloatArray
     drivable: BoolArray
     component_of: Int32Array
+    shapes: Shapes | None = None
 
     @property
     def n_nodes(self) -> int:
@@ -72,6 +118,31 @@ class RoadNetwork:
     def has_coordinates(self) -> bool:
         """Whether positions can be located on this network."""
         return not bool(np.isnan(self.lat).any())
+
+    def lines(self) -> Lines:
+        """Return the drawn line of each road, once, from its smaller node to its larger."""
+        tail = np.repeat(np.arange(self.n_nodes, dtype=np.int32), np.diff(self.first_arc_of))
+        arc = np.flatnonzero(tail < self.neighbour_of)
+        tail, head = tail[arc], self.neighbour_of[arc]
+        n_corners = np.zeros(len(arc), np.int64)
+        if self.shapes is not None:
+            n_corners = np.diff(self.shapes.first_corner_of)[arc]
+        first_point_of = np.concatenate(([0], np.cumsum(n_corners + 2)))
+        inner = np.ones(int(first_point_of[-1]), np.bool_)
+        first, last = first_point_of[:-1], first_point_of[1:] - 1
+        inner[first] = inner[last] = False
+
+        def column(of_node: FloatArray, of_corner: FloatArray | None) -> FloatArray:
+            points = np.empty(len(inner))
+            points[first], points[last] = of_node[tail], of_node[head]
+            if of_corner is not None:
+                points[inner] = of_corner
+            return points
+
+        shapes = self.shapes
+        lat = column(self.lat, None if shapes is None else shapes.lat)
+        lon = column(self.lon, None if shapes is None else shapes.lon)
+        return Lines(tail, head, first_point_of, lat, lon)
 
 
 class NodeIndex:

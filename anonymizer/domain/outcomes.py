@@ -59,7 +59,7 @@ class Outcome(IntEnum):
 
     # Readable, but not safe (or not possible) to publish.
     SUPPRESSED__OFF_GRAPH = 40
-    """Farther from every node than the snapping limit."""
+    """Farther from every road than the snapping limit."""
     SUPPRESSED__SUPERSEDED = 41
     """A newer position of the device arrived before this one was published, or a newer part of its
     record in the same window."""

@@ -11,8 +11,15 @@ from scipy.sparse.csgraph import connected_components
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.fixes import on_earth
-from anonymizer.domain.network import NodeIndex, NodeNames, RoadNetwork
+from anonymizer.domain.network import NodeIndex, NodeNames, RoadNetwork, Shapes
 from anonymizer.errors import InputError
+from anonymizer.networks.drawn_roads import (
+    Arcs,
+    Corners,
+    Nodes,
+    corners_of_arcs,
+    with_nodes_between,
+)
 from anonymizer.unfolding import check_texts
 
 MIN_LENGTH_M = 0.01
@@ -72,6 +79,8 @@ def from_arrays(
     speed_mps: FloatArray,
     forward: BoolArray,
     backward: BoolArray,
+    corners: Corners | None = None,
+    max_spacing_m: float = 0.0,
 ) -> RoadNetwork:
     """Build a network from roads; neighbours are in the order in which roads first name them.
 
@@ -90,6 +99,11 @@ def from_arrays(
         Free-flow speed, shape (m,).
     forward, backward
         Whether the road may be driven from u to v and from v to u, shape (m,).
+    corners
+        Of each road between its ends, from u to v. None: the source draws no roads, and no node is
+        added to them.
+    max_spacing_m
+        Drawn roads that are longer get nodes in between; 0: none (see `with_nodes_between`).
 
     Raises
     ------
@@ -110,6 +124,10 @@ def from_arrays(
         length_m=np.repeat(length_m, 2),
         speed_mps=np.repeat(speed_mps, 2),
         drivable=_interleaved(forward, backward),
+        road_of=np.repeat(np.arange(len(u)), 2),
+        along=np.tile([True, False], len(u)),
+        corners=corners,
+        max_spacing_m=max_spacing_m,
     )
 
 
@@ -123,31 +141,44 @@ def from_arcs(
     length_m: FloatArray,
     speed_mps: FloatArray,
     drivable: BoolArray,
+    road_of: IntArray | None = None,
+    along: BoolArray | None = None,
+    corners: Corners | None = None,
+    max_spacing_m: float = 0.0,
 ) -> RoadNetwork:
     """Build a network from arcs; neighbours are in the order in which arcs first name them.
 
     As `from_arrays`, for sources with an adjacency order of their own: each road must be listed
-    as an arc from both of its ends.
+    as an arc from both of its ends. Where there are `corners`, `road_of` is the drawn road of each
+    arc, and `along` whether the arc has the direction in which it is drawn.
     """
-    n_nodes = len(node_id)
-    _check_nodes(node_id, lat, lon)
-    length_m = _complete_lengths(length_m, lat, lon, tail, head)
+    nodes = Nodes(node_id, lat, lon)
+    _check_nodes(nodes)
+    if road_of is None or along is None or np.isnan(lat).any():
+        corners = None
+        road_of, along = np.zeros(len(tail), np.int64), np.ones(len(tail), np.bool_)
+    arcs = Arcs(tail, head, length_m, speed_mps, drivable, road_of, along)
+    if corners is not None:
+        nodes, arcs, corners = with_nodes_between(nodes, arcs, corners, max_spacing_m=max_spacing_m)
+    arcs = arcs._replace(length_m=_complete_lengths(nodes, arcs))
     if not (np.isfinite(speed_mps) & (speed_mps > 0)).all():
         raise InputError("a road has no speed above 0")
-    kept = _simple_arcs(n_nodes, tail, head, length_m, drivable)
+    n_nodes = len(nodes.node_id)
+    kept = _simple_arcs(n_nodes, arcs.tail, arcs.head, arcs.length_m, arcs.drivable)
     first_arc_of = np.zeros(n_nodes + 1, dtype=np.int32)
-    first_arc_of[1:] = np.cumsum(np.bincount(tail[kept], minlength=n_nodes))
-    neighbour_of = head[kept].astype(np.int32)
+    first_arc_of[1:] = np.cumsum(np.bincount(arcs.tail[kept], minlength=n_nodes))
+    neighbour_of = arcs.head[kept].astype(np.int32)
     return RoadNetwork(
-        node_id=node_id,
-        lat=lat,
-        lon=lon,
+        node_id=nodes.node_id,
+        lat=nodes.lat,
+        lon=nodes.lon,
         first_arc_of=first_arc_of,
         neighbour_of=neighbour_of,
-        length_m=length_m[kept],
-        speed_mps=speed_mps[kept],
-        drivable=drivable[kept],
+        length_m=arcs.length_m[kept],
+        speed_mps=arcs.speed_mps[kept],
+        drivable=arcs.drivable[kept],
         component_of=_components_by_size(first_arc_of, neighbour_of),
+        shapes=None if corners is None else Shapes(*corners_of_arcs(corners, arcs, kept)),
     )
 
 
@@ -155,7 +186,8 @@ def _interleaved(first: NDArray[Kind], second: NDArray[Kind]) -> NDArray[Kind]:
     return np.stack((first, second), axis=1).ravel()
 
 
-def _check_nodes(node_id: NodeNames, lat: FloatArray, lon: FloatArray) -> None:
+def _check_nodes(nodes: Nodes) -> None:
+    node_id, lat, lon = nodes
     if len(np.unique(node_id)) < len(node_id):
         raise InputError("two nodes have the same id")
     if np.isnan(lat).all() and np.isnan(lon).all():
@@ -168,13 +200,12 @@ def _check_nodes(node_id: NodeNames, lat: FloatArray, lon: FloatArray) -> None:
         )
 
 
-def _complete_lengths(
-    length_m: FloatArray, lat: FloatArray, lon: FloatArray, tail: IntArray, head: IntArray
-) -> FloatArray:
+def _complete_lengths(nodes: Nodes, arcs: Arcs) -> FloatArray:
+    length_m = arcs.length_m
     unknown = np.isnan(length_m)
     if unknown.any():
-        a, b = tail[unknown], head[unknown]
-        straight_m = haversine_m(lat[a], lon[a], lat[b], lon[b])
+        a, b = arcs.tail[unknown], arcs.head[unknown]
+        straight_m = haversine_m(nodes.lat[a], nodes.lon[a], nodes.lat[b], nodes.lon[b])
         length_m = length_m.copy()
         length_m[unknown] = np.where(np.isnan(straight_m), UNKNOWN_LENGTH_M, straight_m)
     if not (np.isfinite(length_m) & (length_m >= 0)).all():

@@ -8,34 +8,35 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.extras import extra
 from anonymizer.networks.cities import city
+from anonymizer.networks.drawn_roads import MAX_SPACING_M
 from anonymizer.networks.graphs import AnyGraph, from_graph, is_graph, load_graphml
 from anonymizer.networks.grids import grid
 from anonymizer.unfolding import check_unfolding
 
 
-def _osm(path: Path) -> RoadNetwork:
+def _osm(path: Path, *, max_spacing_m: float) -> RoadNetwork:
     with extra("osm"):
         from anonymizer.networks.osm import load_osm  # noqa: PLC0415  an extra
 
-    return load_osm(path)
+    return load_osm(path, max_spacing_m=max_spacing_m)
 
 
-def _sumo(path: Path) -> RoadNetwork:
+def _sumo(path: Path, *, max_spacing_m: float) -> RoadNetwork:
     with extra("sumo"):
         from anonymizer.networks.sumo import load_sumo  # noqa: PLC0415  an extra
 
-    return load_sumo(path)
+    return load_sumo(path, max_spacing_m=max_spacing_m)
 
 
-def _tables(edges: Path, nodes: Path | None) -> RoadNetwork:
+def _tables(edges: Path, nodes: Path | None, *, max_spacing_m: float) -> RoadNetwork:
     with extra("tables"):
         from anonymizer.networks.node_edge_tables import load_tables  # noqa: PLC0415  an extra
 
-    return load_tables(edges, nodes)
+    return load_tables(edges, nodes, max_spacing_m=max_spacing_m)
 
 
 _GENERATED: dict[str, Callable[[str], RoadNetwork]] = {"grid:": grid, "city:": city}
-_FILES: dict[str, Callable[[Path], RoadNetwork]] = {
+_FILES: dict[str, Callable[..., RoadNetwork]] = {
     ".graphml": load_graphml,
     ".graphml.gz": load_graphml,
     ".osm": _osm,
@@ -53,8 +54,15 @@ _KNOWN = (
 )
 
 
-def load_network(source: "str | PathLike[str] | AnyGraph") -> RoadNetwork:
+def load_network(
+    source: "str | PathLike[str] | AnyGraph", *, max_spacing_m: float = MAX_SPACING_M
+) -> RoadNetwork:
     """Load the road network of a source, whose prefix or ending names its format.
+
+    Roads that the source draws and that are longer than `max_spacing_m` get nodes in between (0:
+    none; see `with_nodes_between`). Generated networks, and sources without shapes of roads, stay
+    as they are. A gateway, its analysts and its auditors must use the same spacing, because regions
+    name nodes.
 
     | source | network |
     |---|---|
@@ -87,7 +95,10 @@ def load_network(source: "str | PathLike[str] | AnyGraph") -> RoadNetwork:
         )
     name = fspath(source) if isinstance(source, str | PathLike) else "graph"
     try:
-        network = _load(name) if isinstance(source, str | PathLike) else from_graph(source)
+        if isinstance(source, str | PathLike):
+            network = _load(name, max_spacing_m)
+        else:
+            network = from_graph(source, max_spacing_m=max_spacing_m)
     except InputError as error:
         raise InputError(f"{name}: {error}") from error
     if network.n_roads == 0:
@@ -95,7 +106,7 @@ def load_network(source: "str | PathLike[str] | AnyGraph") -> RoadNetwork:
     return network
 
 
-def _load(source: str) -> RoadNetwork:
+def _load(source: str, max_spacing_m: float) -> RoadNetwork:
     for scheme, generate in _GENERATED.items():
         if source.startswith(scheme):
             return generate(source.removeprefix(scheme))
@@ -104,10 +115,10 @@ def _load(source: str) -> RoadNetwork:
             if not Path(source).is_file():
                 raise InputError("there is no such file")
             check_unfolding(Path(source))
-            return load(Path(source))
+            return load(Path(source), max_spacing_m=max_spacing_m)
     edges, nodes = _table(source, "edges"), _table(source, "nodes")
     if edges is not None:
-        return _tables(edges, nodes)
+        return _tables(edges, nodes, max_spacing_m=max_spacing_m)
     if nodes is not None:
         raise InputError("has a table of nodes, but no table of edges beside it")
     raise InputError(f"is no network that can be found; known are {_KNOWN}")

@@ -5,15 +5,22 @@ import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard, cast
 from xml.etree.ElementTree import ParseError
 
 import numpy as np
 
-from anonymizer.domain.arrays import FloatArray
+from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.networks.construction import from_arcs, node_ids
+from anonymizer.networks.drawn_roads import (
+    MAX_SPACING_M,
+    Corners,
+    Nodes,
+    corners_of_lines,
+    read_wkt,
+)
 from anonymizer.networks.speeds import KMH, free_flow_mps
 
 if TYPE_CHECKING:
@@ -29,7 +36,7 @@ def is_graph(value: object) -> TypeGuard[AnyGraph]:
     return nx is not None and isinstance(value, nx.Graph)
 
 
-def load_graphml(path: Path) -> RoadNetwork:
+def load_graphml(path: Path, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNetwork:
     """Load GraphML, plain or `.gz`, with typed keys or with all values as text (as OSMnx saves).
 
     Raises
@@ -51,16 +58,18 @@ def load_graphml(path: Path) -> RoadNetwork:
         zlib.error,
     ) as error:
         raise InputError("is not readable GraphML") from error
-    return from_graph(graph)
+    return from_graph(graph, max_spacing_m=max_spacing_m)
 
 
-def from_graph(graph: AnyGraph) -> RoadNetwork:
+def from_graph(graph: AnyGraph, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNetwork:
     """Build a network from a graph, in the node and adjacency order of the graph.
 
     Node attributes: `x` is the longitude, `y` the latitude; a graph may have neither. Edge
     attributes, each optional, typed or text: `length` in metres; `speed_kph`, or else `maxspeed`
     and `highway` (of lists, as OSMnx makes them, the lowest limit and the first class count);
-    `oneway`. The graph is not changed.
+    `oneway`; `geometry`, a line of longitude and latitude, as an object whose text is well-known
+    text or as that text. If any edge has one, the others are straight, and edges longer than
+    `max_spacing_m` get nodes in between (0: none). The graph is not changed.
 
     An edge of a directed graph is open in its own direction, and in the opposite direction only if
     there is an edge for it too or if `oneway` is false; neighbours are successors, then
@@ -71,35 +80,74 @@ def from_graph(graph: AnyGraph) -> RoadNetwork:
     InputError
         If an attribute has an unusable value, or as for `from_arrays`.
     """
-    nodes = list(graph)
-    index = {node: place for place, node in enumerate(nodes)}
-    arcs = [arc for node in nodes for arc in _arcs_out_of(graph, node)]
-    ends = np.array([(index[u], index[v]) for u, v, _, _ in arcs], dtype=np.int64).reshape(-1, 2)
+    names = list(graph)
+    index = {node: place for place, node in enumerate(names)}
+    arcs = [arc for node in names for arc in _arcs_out_of(graph, node)]
+    ends = np.array([(index[arc.tail], index[arc.head]) for arc in arcs], np.int64).reshape(-1, 2)
+    nodes = Nodes(
+        node_ids(names),
+        _numbers([graph.nodes[node] for node in names], "y"),
+        _numbers([graph.nodes[node] for node in names], "x"),
+    )
+    number: dict[int, int] = {}
+    road_of = np.array([number.setdefault(id(arc.road), len(number)) for arc in arcs], np.int64)
+    first = np.unique(road_of, return_index=True)[1]
+    along = np.zeros(len(arcs), np.bool_)
+    if graph.is_directed():
+        along[:] = [arc.ahead for arc in arcs]
+    else:
+        along[first] = True
+    drawn = np.flatnonzero(along)[np.argsort(road_of[along], kind="stable")]
     return from_arcs(
-        node_id=node_ids(nodes),
-        lat=_numbers([graph.nodes[node] for node in nodes], "y"),
-        lon=_numbers([graph.nodes[node] for node in nodes], "x"),
+        node_id=nodes.node_id,
+        lat=nodes.lat,
+        lon=nodes.lon,
         tail=ends[:, 0],
         head=ends[:, 1],
-        length_m=_numbers([road for _, _, road, _ in arcs], "length"),
-        speed_mps=np.array([_speed_mps(road) for _, _, road, _ in arcs], dtype=np.float64),
-        drivable=np.array([may for _, _, _, may in arcs], dtype=np.bool_),
+        length_m=_numbers([arc.road for arc in arcs], "length"),
+        speed_mps=np.array([_speed_mps(arc.road) for arc in arcs], dtype=np.float64),
+        drivable=np.array([arc.drivable for arc in arcs], dtype=np.bool_),
+        road_of=road_of,
+        along=along,
+        corners=_corners([arcs[i].road for i in drawn.tolist()], nodes, ends[drawn]),
+        max_spacing_m=max_spacing_m,
     )
 
 
-def _arcs_out_of(
-    graph: AnyGraph, node: object
-) -> Iterator[tuple[object, object, Attributes, bool]]:
-    """Yield tail, head, attributes of the edge and whether the arc may be driven."""
+class _Arc(NamedTuple):
+    """An arc with the attributes of its edge.
+
+    `ahead`: the edge itself, and not the way back along it.
+    """
+
+    tail: object
+    head: object
+    road: Attributes
+    ahead: bool
+    drivable: bool
+
+
+def _arcs_out_of(graph: AnyGraph, node: object) -> Iterator[_Arc]:
     if not graph.is_directed():
         for _, head, road in graph.edges(node, data=True):
-            yield node, head, road, True
+            yield _Arc(node, head, road, ahead=True, drivable=True)
+            if head == node:
+                yield _Arc(node, head, road, ahead=False, drivable=True)
         return
     directed = cast("nx.DiGraph[Any]", graph)
     for _, head, road in directed.out_edges(node, data=True):
-        yield node, head, road, True
+        yield _Arc(node, head, road, ahead=True, drivable=True)
     for head, _, road in directed.in_edges(node, data=True):
-        yield node, head, road, str(road.get("oneway")).lower() in {"false", "no", "0"}
+        both = str(road.get("oneway")).lower() in {"false", "no", "0"}
+        yield _Arc(node, head, road, ahead=False, drivable=both)
+
+
+def _corners(roads: Sequence[Attributes], nodes: Nodes, ends: IntArray) -> Corners | None:
+    """Return the corners of all roads; None if the graph draws none."""
+    lines = [str(road.get("geometry") or "") for road in roads]
+    if not any(lines):
+        return None
+    return corners_of_lines(*read_wkt(lines), nodes, ends)
 
 
 def _numbers(owners: Sequence[Attributes], name: str) -> FloatArray:

@@ -7,10 +7,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from anonymizer.domain.arrays import FloatArray
+from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import NodeNames, RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.networks.construction import from_arrays, index_of, text_ids
+from anonymizer.networks.drawn_roads import (
+    MAX_SPACING_M,
+    Corners,
+    Nodes,
+    corners_of_lines,
+    read_wkt,
+)
 from anonymizer.networks.speeds import BACKWARD_ONLY, FORWARD_ONLY, KMH, free_flow_mps
 from anonymizer.unfolding import UnfoldingError, check_frame, check_unfolding
 
@@ -24,18 +31,23 @@ _EDGES = {
     "highway": False,
     "maxspeed": False,
     "speed_kmh": False,
+    "geometry_wkt": False,
 }
 """The columns that are read, and whether they are required. Others are ignored."""
 
 
-def load_tables(edges_path: Path, nodes_path: Path | None) -> RoadNetwork:
+def load_tables(
+    edges_path: Path, nodes_path: Path | None, *, max_spacing_m: float = MAX_SPACING_M
+) -> RoadNetwork:
     """Load a network from its table of edges and, if there is one, its table of nodes.
 
     Nodes have `node_id`, `lat`, `lon`. Edges have `u`, `v` and may have `length_m`, `oneway` (as in
     OpenStreetMap, or boolean, in the direction u to v), `speed_kmh`, or else `maxspeed` and
-    `highway`. Every row is a road, whatever its class. Without `oneway`, every road is two-way.
-    Without a table of nodes, the nodes are those that edges name, sorted, and the network has no
-    coordinates. For missing lengths see `from_arrays`.
+    `highway`, and `geometry_wkt`, a LINESTRING of longitude and latitude. If any edge has one, the
+    others are straight, and roads longer than `max_spacing_m` get nodes in between (0: none). Every
+    row is a road, whatever its class. Without `oneway`, every road is two-way. Without a table of
+    nodes, the nodes are those that edges name, sorted, and the network has no coordinates. For
+    missing lengths see `from_arrays`.
 
     Raises
     ------
@@ -45,29 +57,40 @@ def load_tables(edges_path: Path, nodes_path: Path | None) -> RoadNetwork:
     """
     edges = _read(edges_path, _EDGES)
     u, v = _ids(edges["u"]), _ids(edges["v"])
-    node_id, lat, lon = _nodes(nodes_path, np.concatenate((u, v)))
+    nodes = _nodes(nodes_path, np.concatenate((u, v)))
+    u, v = index_of(nodes.node_id, u), index_of(nodes.node_id, v)
     forward, backward = _directions(edges["oneway"])
     return from_arrays(
-        node_id=node_id,
-        lat=lat,
-        lon=lon,
-        u=index_of(node_id, u),
-        v=index_of(node_id, v),
+        node_id=nodes.node_id,
+        lat=nodes.lat,
+        lon=nodes.lon,
+        u=u,
+        v=v,
         length_m=_numbers(edges["length_m"]),
         speed_mps=_speeds_mps(edges),
         forward=forward.to_numpy(),
         backward=backward.to_numpy(),
+        corners=_corners(edges["geometry_wkt"], nodes, np.stack((u, v), axis=1)),
+        max_spacing_m=max_spacing_m,
     )
 
 
-def _nodes(path: Path | None, named: NDArray[Any]) -> tuple[NodeNames, FloatArray, FloatArray]:
+def _corners(geometry: pl.Series, nodes: Nodes, ends: IntArray) -> Corners | None:
+    """Return the corners of all roads; None if the table draws none."""
+    if geometry.null_count() == len(geometry):
+        return None
+    lines = geometry.cast(pl.String).fill_null("").to_list()
+    return corners_of_lines(*read_wkt(lines), nodes, ends)
+
+
+def _nodes(path: Path | None, named: NDArray[Any]) -> Nodes:
     """Return ids, latitudes and longitudes of the table, else of the nodes that roads name."""
     if path is None:
         node_id = np.unique(named)
         nowhere = np.full(len(node_id), np.nan)
-        return node_id, nowhere, nowhere
+        return Nodes(node_id, nowhere, nowhere)
     nodes = _read(path, _NODES)
-    return _ids(nodes["node_id"]), _numbers(nodes["lat"]), _numbers(nodes["lon"])
+    return Nodes(_ids(nodes["node_id"]), _numbers(nodes["lat"]), _numbers(nodes["lon"]))
 
 
 def _read(path: Path, columns: dict[str, bool]) -> pl.DataFrame:

@@ -9,6 +9,7 @@ from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.networks.construction import from_arrays
+from anonymizer.networks.drawn_roads import MAX_SPACING_M, Corners, ranges
 from anonymizer.networks.speeds import CLASS_SPEED_KMH, directions, free_flow_mps
 
 
@@ -46,12 +47,13 @@ class _Runs:
             self.run.append(len(self.speed_mps) - 1)
 
 
-def load_osm(path: Path) -> RoadNetwork:
+def load_osm(path: Path, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNetwork:
     """Load an extract in any format that osmium recognizes by its name (pbf, XML, gz, bz2).
 
     Ways of the classes in `CLASS_SPEED_KMH` are kept, including `service`, except areas. Access and
     turn restrictions are ignored. The nodes of the network are those where ways meet, cross
-    themselves or end; lengths follow the geometry between them.
+    themselves or end, and nodes between them on roads longer than `max_spacing_m` (0: none).
+    Lengths follow the geometry.
 
     Raises
     ------
@@ -75,6 +77,8 @@ def load_osm(path: Path) -> RoadNetwork:
     node, first_use = np.unique(where[np.concatenate((start, stop))], return_index=True)
     place = np.concatenate((start, stop))[first_use]
     forward, backward = np.array(runs.directions, dtype=np.bool_).reshape(-1, 2)[run[start]].T
+    corner = ranges(start + 1, stop - start - 1)
+    n_before = np.concatenate(([0], np.cumsum(stop - start - 1)))
     return from_arrays(
         node_id=ref[node],
         lat=lat[place],
@@ -85,6 +89,8 @@ def load_osm(path: Path) -> RoadNetwork:
         speed_mps=np.array(runs.speed_mps)[run[start]],
         forward=forward,
         backward=backward,
+        corners=Corners(n_before, lat[corner], lon[corner]),
+        max_spacing_m=max_spacing_m,
     )
 
 

@@ -8,18 +8,25 @@ import numpy as np
 import sumolib.net
 from pyproj.exceptions import ProjError
 
-from anonymizer.domain.arrays import FloatArray
+from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.networks.construction import from_arrays, node_ids, text_ids
+from anonymizer.networks.drawn_roads import (
+    MAX_SPACING_M,
+    Corners,
+    Nodes,
+    corners_of_lines,
+    no_corners,
+)
 
 
-def load_sumo(path: Path) -> RoadNetwork:
+def load_sumo(path: Path, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNetwork:
     """Load a `.net.xml` or `.net.xml.gz`, without the edges inside junctions.
 
     A SUMO edge has one direction; two opposite edges become one two-way road. Junctions without an
-    edge for passenger cars are left out. A network without a geographic projection gets no
-    coordinates.
+    edge for passenger cars are left out. Edges that are longer than `max_spacing_m` get nodes in
+    between (0: none). A network without a geographic projection gets no coordinates.
 
     Raises
     ------
@@ -33,17 +40,19 @@ def load_sumo(path: Path) -> RoadNetwork:
     ).reshape(-1, 2)
     names, index = np.unique(ends, return_inverse=True)
     u, v = index.reshape(-1, 2).T
-    lat, lon = _lat_lon(net, names.tolist())
+    nodes = Nodes(node_ids(names.tolist()), *_lat_lon(net, _junctions(net, names.tolist())))
     return from_arrays(
-        node_id=node_ids(names.tolist()),
-        lat=lat,
-        lon=lon,
+        node_id=nodes.node_id,
+        lat=nodes.lat,
+        lon=nodes.lon,
         u=u,
         v=v,
         length_m=np.array([edge.getLength() for edge in edges], dtype=np.float64),
         speed_mps=np.array([edge.getSpeed() for edge in edges], dtype=np.float64),
         forward=np.ones(len(edges), dtype=np.bool_),
         backward=np.zeros(len(edges), dtype=np.bool_),
+        corners=_corners(net, edges, nodes, index.reshape(-1, 2)),
+        max_spacing_m=max_spacing_m,
     )
 
 
@@ -55,12 +64,29 @@ def _read(path: Path) -> sumolib.net.Net:
         raise InputError("is not a SUMO network") from error
 
 
-def _lat_lon(net: sumolib.net.Net, names: list[str]) -> tuple[FloatArray, FloatArray]:
+def _corners(
+    net: sumolib.net.Net, edges: list[sumolib.net.edge.Edge], nodes: Nodes, ends: IntArray
+) -> Corners:
+    shapes = [edge.getShape() for edge in edges]
+    points = np.array([point[:2] for shape in shapes for point in shape], dtype=np.float64)
+    n_before = np.cumsum([0] + [len(shape) for shape in shapes])
+    lat, lon = _lat_lon(net, points.reshape(-1, 2))
+    if np.isnan(lat).any():
+        return no_corners(len(edges))
+    return corners_of_lines(n_before, lat, lon, nodes, ends)
+
+
+def _junctions(net: sumolib.net.Net, names: list[str]) -> FloatArray:
+    """Return where junctions lie in the plane of the network, shape (n, 2)."""
     try:
         xy = np.array([net.getNode(name).getCoord() for name in names], dtype=np.float64)
     except TypeError as error:
         raise InputError("an edge begins or ends at no junction") from error
-    x, y = xy.reshape(-1, 2).T.copy()
+    return xy.reshape(-1, 2)
+
+
+def _lat_lon(net: sumolib.net.Net, xy: FloatArray) -> tuple[FloatArray, FloatArray]:
+    x, y = xy.T.copy()
     try:
         if not net.hasGeoProj():
             return np.full(len(x), np.nan), np.full(len(y), np.nan)

@@ -92,8 +92,12 @@ class NetworkSettings(Group):
     source: str = "city:10000"
     """A file (GraphML, OSM pbf or XML, SUMO .net.xml), a prefix PREFIX of PREFIX_nodes and
     PREFIX_edges (parquet or csv), `grid:ROWSxCOLUMNS` or `city:NODES`."""
-    snap_limit_m: Positive = 150.0
-    """A position farther than this from every node is off the graph and suppressed."""
+    snap_limit_m: Positive = 100.0
+    """A position farther than this from every road, in metres, is off the graph and suppressed."""
+    max_spacing_m: NotNegative = 100.0
+    """Roads that the source draws and that are longer, in metres, get nodes in between; 0: none. It
+    applies to OpenStreetMap, SUMO, and to GraphML and tables with shapes of roads. Analysts and
+    auditors must load the network with the same value, because regions name nodes."""
 
 
 class BrokerSettings(Group):

@@ -120,7 +120,7 @@ def assert_true(run: Run, trace: Trace, network: RoadNetwork, settings: Settings
     index_of = {int(name): v for v, name in enumerate(network.node_id.tolist())}
     node = [
         v if metres <= settings.network.snap_limit_m else -1
-        for v, metres in map(naive.nearest_node, [network] * trace.n_rows, trace.lat, trace.lon)
+        for v, metres in map(naive.located, [network] * trace.n_rows, trace.lat, trace.lon)
     ]
     for now in sorted(set(np.ceil(trace.ts).tolist())):
         rows = np.flatnonzero(np.ceil(trace.ts) == now).tolist()

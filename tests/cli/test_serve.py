@@ -9,6 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from anonymizer.codecs import CODECS
+from anonymizer.networks import load_network
 from anonymizer.settings import (
     InputSettings,
     PromiseSettings,
@@ -100,7 +101,44 @@ def test_good_files_of_every_kind_pass(certificates: Certificates, tmp_path: Pat
     )
     told = anonymizer("check", "-c", config)
     assert (told.returncode, told.stderr) == (0, "")
-    assert told.stdout == f"{config}: fine; a network of 25 nodes and 40 roads\n"
+    assert told.stdout.splitlines()[0] == f"{config}: fine; a network of 25 nodes and 40 roads"
+
+
+def test_check_tells_where_the_network_is_and_what_it_covers(tmp_path: Path) -> None:
+    (tmp_path / "gateway.toml").write_text('network.source = "grid:5x5"\nnetwork.snap_limit_m = 25')
+    grid = load_network("grid:5x5")
+    told = anonymizer("check", "-c", tmp_path / "gateway.toml")
+    assert told.returncode == 0
+    latitudes = f"{grid.lat.min():.4f} to {grid.lat.max():.4f}"
+    longitudes = f"{grid.lon.min():.4f} to {grid.lon.max():.4f}"
+    assert told.stdout.splitlines()[1:] == [
+        f"area: latitude {latitudes}, longitude {longitudes}",
+        "roads: 1 part, of which the largest has 100.0% of the nodes",
+        # Blocks are 100 m wide: a quarter of each is farther than 25 m from its four roads.
+        "covered: 75% of that area is within 25 m of a road",
+    ]
+
+
+def test_check_tells_which_share_of_a_trace_is_off_the_graph(tmp_path: Path) -> None:
+    config, trace = tmp_path / "gateway.toml", tmp_path / "trace.csv"
+    config.write_text('network.source = "grid:5x5"\nnetwork.snap_limit_m = 25')
+    grid = load_network("grid:5x5")
+    middle = grid.lat[:2].mean() - 0.00045, grid.lon[:2].mean()
+    places = [(grid.lat[7], grid.lon[7])] * 2 + [middle, (0.5, 0.5)]
+    rows = [f"a,{i},{lat},{lon}" for i, (lat, lon) in enumerate(places)]
+    trace.write_text("\n".join(["device_id,ts,lat,lon", *rows]))
+    told = anonymizer("check", "-c", config, "--trace", trace)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout.splitlines()[-1] == (
+        f"{trace}: 50.00% of 4 positions are off the graph; "
+        "25.00% are outside the area of the network"
+    )
+    trace.write_text("device_id,ts,node\na,1,0\n")
+    told = anonymizer("check", "-c", config, "--trace", trace)
+    assert told.returncode == 2
+    assert told.stderr == (
+        f"anonymizer: {trace}: the trace names nodes; a check needs lat and lon\n"
+    )
 
 
 def test_the_example_in_deploy_passes() -> None:

@@ -55,7 +55,7 @@ STREET = {"highway": "residential"}
 @pytest.mark.parametrize("name", ["a.osm", "a.osm.gz", "a.osm.bz2"])
 def test_ways_are_split_where_they_meet_and_keep_their_geometry(tmp_path: Path, name: str) -> None:
     path = write(tmp_path / name, ([1, 2, 3, 4], STREET), ([6, 5, 3], STREET))
-    network = load_network(path)
+    network = load_network(path, max_spacing_m=0)
     assert network.node_id.tolist() == [1, 3, 4, 6]
     assert set(roads(network)) == {(1, 3), (3, 1), (3, 4), (4, 3), (3, 6), (6, 3)}
     step_m = float(haversine_m(60, 24.001, 60, 24.002))
@@ -75,7 +75,8 @@ def test_the_binary_format_reads_like_the_text(tmp_path: Path) -> None:
 
 
 def test_a_way_is_split_where_it_crosses_itself(tmp_path: Path) -> None:
-    network = load_network(write(tmp_path / "a.osm", ([1, 2, 3, 4, 2, 5], STREET)))
+    way = ([1, 2, 3, 4, 2, 5], STREET)
+    network = load_network(write(tmp_path / "a.osm", way), max_spacing_m=0)
     assert set(roads(network)) == {(1, 2), (2, 1), (2, 5), (5, 2)}
 
 

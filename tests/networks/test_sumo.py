@@ -13,12 +13,19 @@ UTM_33 = "+proj=utm +zone=33 +ellps=WGS84 +datum=WGS84 +units=m +no_defs"
 CAR, TRAM = "passenger", "tram"
 
 
-def edge(name: str, start: str, end: str, allow: str = CAR, function: str = "") -> str:
+PLACES = {"a": (100, 200), "b": (300, 200), "c": (300, 500), "d": (0, 0)}
+
+
+def edge(
+    name: str, start: str, end: str, allow: str = CAR, *, function: str = "", bend: str = ""
+) -> str:
+    first, last = (",".join(map(str, PLACES.get(end, (0, 0)))) for end in (start, end))
+    shape = f"{first} {bend} {last}"
     attributes = f' function="{function}"' if function else f' from="{start}" to="{end}"'
     return (
         f'<edge id="{name}"{attributes} priority="1">'
         f'<lane id="{name}_0" index="0" allow="{allow}" speed="13.5" length="70.5"'
-        ' shape="0,0 1,1"/></edge>'
+        f' shape="{shape}"/></edge>'
     )
 
 
@@ -35,12 +42,7 @@ EDGES = (
     + edge("bc", "b", "c")
     + edge("cd", "c", "d", TRAM)
 )
-JUNCTIONS = (
-    junction("a", 100, 200)
-    + junction("b", 300, 200)
-    + junction("c", 300, 500)
-    + junction("d", 0, 0)
-)
+JUNCTIONS = "".join(junction(name, *place) for name, place in PLACES.items())
 
 
 def write(path: Path, body: str, projection: str = UTM_33) -> str:
@@ -55,7 +57,7 @@ def write(path: Path, body: str, projection: str = UTM_33) -> str:
 
 @pytest.mark.parametrize("name", ["a.net.xml", "a.net.xml.gz"])
 def test_edges_for_cars_become_roads_by_direction(tmp_path: Path, name: str) -> None:
-    network = load_network(write(tmp_path / name, EDGES + JUNCTIONS))
+    network = load_network(write(tmp_path / name, EDGES + JUNCTIONS), max_spacing_m=0)
     assert network.node_id.tolist() == ["a", "b", "c"]
     assert arcs(network) == [
         (0, 1, 70.5, True),
@@ -67,10 +69,25 @@ def test_edges_for_cars_become_roads_by_direction(tmp_path: Path, name: str) -> 
 
 
 def test_junctions_lie_where_the_projection_puts_them(tmp_path: Path) -> None:
-    network = load_network(write(tmp_path / "a.net.xml", EDGES + JUNCTIONS))
+    network = load_network(write(tmp_path / "a.net.xml", EDGES + JUNCTIONS), max_spacing_m=0)
     x, y = Proj(UTM_33)(network.lon, network.lat)
     np.testing.assert_allclose(x, [390_100, 390_300, 390_300], atol=1e-3)
     np.testing.assert_allclose(y, [5_810_200, 5_810_200, 5_810_500], atol=1e-3)
+
+
+def test_a_bent_edge_keeps_its_bend_and_gets_nodes_that_both_directions_share(
+    tmp_path: Path,
+) -> None:
+    # The two directions are drawn three metres apart; each is 200 + 300 m long.
+    there = edge("ac", "a", "c", bend="300,200")
+    back = edge("ca", "c", "a", bend="303,197")
+    network = load_network(write(tmp_path / "a.net.xml", there + back + JUNCTIONS))
+    assert network.node_id.tolist() == ["a", "c", "~1", "~2", "~3", "~4"]
+    assert network.n_roads == 5
+    assert network.drivable.all()
+    assert network.shapes is not None
+    corners = Proj(UTM_33)(network.shapes.lon, network.shapes.lat)
+    np.testing.assert_allclose(corners, [[390_300], [5_810_200]], atol=4)
 
 
 def test_a_network_without_a_projection_has_no_coordinates(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from anonymizer.errors import InputError, SettingsError, TransportError
 from anonymizer.extras import MissingExtraError, extras_of_method, require
 from anonymizer.files.device_registry import read_registry
 from anonymizer.networks import load_network
-from anonymizer.settings import Settings
+from anonymizer.settings import NetworkSettings, Settings
 from anonymizer.transport.connecting import read_access
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ def check_files(settings: Settings) -> Checked:
     streams = _declared(settings) if settings.streams else []
     if streams and not settings.store.path.absolute().parent.is_dir():
         raise SettingsError(f"store.path: {settings.store.path}: there is no such folder")
-    source = settings.network.source if settings.inputs else _NO_NETWORK
-    return Checked(_network(source), streams)
+    network = settings.network if settings.inputs else NetworkSettings(source=_NO_NETWORK)
+    return Checked(_network(network), streams)
 
 
 def read_registries(settings: Settings) -> Mapping[Path, Places]:
@@ -134,9 +134,10 @@ def _readable(key: str, path: Path) -> None:
         raise SettingsError(f"{key}: {path}: cannot be read: {error.strerror}") from None
 
 
-def _network(source: str) -> RoadNetwork:
+def _network(settings: NetworkSettings) -> RoadNetwork:
+    source = settings.source
     try:
-        network = load_network(source)
+        network = load_network(source, max_spacing_m=settings.max_spacing_m)
     except (InputError, MissingExtraError) as error:
         raise SettingsError(f"network.source: {error}") from None
     if not network.has_coordinates:
