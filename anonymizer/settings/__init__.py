@@ -1,6 +1,11 @@
 """Settings: everything an operator may set, and the file and environment it is read from."""
 
-from anonymizer.settings.analysts import CurrentSettings, PublicNetworkSettings, ShapeSettings
+from anonymizer.settings.analysts import (
+    CountSettings,
+    CurrentSettings,
+    PublicNetworkSettings,
+    ShapeSettings,
+)
 from anonymizer.settings.inputs import FixedSettings, InputSettings
 from anonymizer.settings.model import (
     AdkaSettings,
@@ -38,6 +43,7 @@ __all__ = [
     "AdkaSettings",
     "AttributeSettings",
     "BrokerSettings",
+    "CountSettings",
     "CurrentSettings",
     "DeviceZoneSettings",
     "FixedSettings",

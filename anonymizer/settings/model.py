@@ -12,7 +12,12 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from anonymizer.algorithms.positions.readings import SAFE_STATISTICS, ReadingAttribute
-from anonymizer.settings.analysts import CurrentSettings, PublicNetworkSettings, ShapeSettings
+from anonymizer.settings.analysts import (
+    CountSettings,
+    CurrentSettings,
+    PublicNetworkSettings,
+    ShapeSettings,
+)
 from anonymizer.settings.base import (
     AddressRange,
     AtLeastOne,
@@ -414,6 +419,7 @@ class Settings(Group):
     shapes: ShapeSettings = ShapeSettings()
     current: CurrentSettings = CurrentSettings()
     public_network: PublicNetworkSettings = PublicNetworkSettings()
+    counts: CountSettings = CountSettings()
     tick: TickSettings = TickSettings()
     presence: PresenceSettings = PresenceSettings()
     limits: LimitSettings = LimitSettings()

@@ -1,4 +1,4 @@
-"""Retained topics for analysts: the road network, and the groups that live now."""
+"""Retained topics for analysts: the network, the cells of the counts, the groups that live now."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,31 +6,35 @@ from collections.abc import Callable
 import structlog
 
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.network_version import network_version
 from anonymizer.errors import InputError
 from anonymizer.networks.publication import parts
 from anonymizer.pipeline.ports import Link, Outgoing
+from anonymizer.pipeline.positions.counting import cells_message
 from anonymizer.pipeline.positions.current_groups import CurrentGroups
-from anonymizer.settings import CurrentSettings, PublicNetworkSettings
+from anonymizer.settings import CurrentSettings, Settings
 
 _PARTS_AT_ONCE = 8
 _TIMEOUT_S = 30.0
 _CURRENT_TIMEOUT_S = 1.0
 
 
-class NetworkTopic:
-    """Publishes the network whenever the broker is connected: it may have lost what it retained.
+class NetworkTopics:
+    """Publishes what describes the network whenever the broker is connected.
+
+    The broker may have lost what it retained. Nothing is kept in memory in between.
 
     Parameters
     ----------
     settings
-        Topic, and size of a part.
+        The whole settings.
     network
         With coordinates.
     link
         Where to publish.
     """
 
-    def __init__(self, settings: PublicNetworkSettings, network: RoadNetwork, link: Link) -> None:
+    def __init__(self, settings: Settings, network: RoadNetwork, link: Link) -> None:
         self._settings = settings
         self._network = network
         self._link = link
@@ -55,13 +59,19 @@ class NetworkTopic:
                 self._log.warning("network not published", reason="the broker did not take it")
 
     def _messages(self) -> list[Outgoing]:
-        """Return the parts, and then the description that says how many there are."""
-        topic = self._settings.topic
-        about, found = parts(self._network, most_bytes=self._settings.part_bytes)
-        return [
-            *(Outgoing(f"{topic}/parts/{i}", part, retain=True) for i, part in enumerate(found)),
-            Outgoing(topic, about.encoded(), retain=True),
-        ]
+        """Return the cells of the counts and the parts of the network, and then what it is."""
+        settings, network, found = self._settings, self._network, []
+        if settings.counts.enabled:
+            version = network_version(network)
+            found.append(cells_message(settings.counts, network, version=version))
+        if settings.public_network.enabled:
+            topic = settings.public_network.topic
+            about, bodies = parts(network, most_bytes=settings.public_network.part_bytes)
+            found += [
+                Outgoing(f"{topic}/parts/{i}", body, retain=True) for i, body in enumerate(bodies)
+            ]
+            found.append(Outgoing(topic, about.encoded(), retain=True))
+        return found
 
     async def _publish(self, messages: list[Outgoing]) -> bool:
         for first in range(0, len(messages), _PARTS_AT_ONCE):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import structlog
 
-from anonymizer.app.gateway.analyst_topics import CurrentTopic, NetworkTopic
+from anonymizer.app.gateway.analyst_topics import CurrentTopic, NetworkTopics
 from anonymizer.app.gateway.preflight import read_registries, read_secrets
 from anonymizer.app.gateway.zones_link import ZonesLink
 from anonymizer.app.live_map.frames import Viewer, map_routes, origin_of
@@ -150,10 +150,8 @@ class Gateway:
             announce=True,
             close_timeout_s=_GOODBYE_S,
         )
-        self._network_topic = (
-            NetworkTopic(settings.public_network, network, self._link)
-            if settings.public_network.enabled and settings.inputs
-            else None
+        self._network_topics = (
+            NetworkTopics(settings, network, self._link) if settings.inputs else None
         )
         self._current = (
             CurrentGroups(
@@ -298,8 +296,8 @@ class Gateway:
     def _analyst_topics(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
         """Start the tasks of the retained topics for analysts."""
         found = []
-        if self._network_topic:
-            found.append(group.create_task(self._network_topic.run(), name="network topic"))
+        if self._network_topics:
+            found.append(group.create_task(self._network_topics.run(), name="network topics"))
         if self._current:
             current = self._current_topic(self._current)
             found.append(group.create_task(current.run(), name="current topic"))
@@ -394,8 +392,8 @@ class Gateway:
     def _on_state(self, connected: bool, reason: str) -> None:  # noqa: FBT001  the link's callback
         if connected:
             self._log.info("broker connected")
-            if self._network_topic:
-                self._network_topic.connected()
+            if self._network_topics:
+                self._network_topics.connected()
         elif self._phase is not _Phase.LEAVING:
             self._log.warning("no broker", reason=reason)
 

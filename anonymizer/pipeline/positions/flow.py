@@ -22,11 +22,18 @@ from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.admission import admit
-from anonymizer.pipeline.positions.core import FlowCore, round_time, round_up
+from anonymizer.pipeline.positions.core import (
+    FlowCore,
+    LocatedPositions,
+    TickRelease,
+    round_time,
+    round_up,
+)
+from anonymizer.pipeline.positions.counting import CountingFlow
 from anonymizer.pipeline.positions.decoding import DecodedTick, Decoder
 from anonymizer.pipeline.positions.device_zones import DeviceZones
 from anonymizer.pipeline.positions.encoding import Contract, ReleaseEncoder
-from anonymizer.pipeline.positions.fixed import FixedFlow, joined, part_of
+from anonymizer.pipeline.positions.fixed import FixedFlow, TickPart, joined, part_of
 from anonymizer.pipeline.positions.flow_stats import (
     FlowStats,
     LightAudit,
@@ -172,6 +179,11 @@ class PositionFlow:
                 shapes_of(zoned.network, shapes.regions, h3_resolution=shapes.h3_resolution),
             ),
         )
+        self._counting = (
+            CountingFlow(settings.counts, zoned.network, version=network_version(zoned.network))
+            if settings.counts.enabled
+            else None
+        )
         self._view = self._look()
 
     @property
@@ -286,6 +298,7 @@ class PositionFlow:
             values=tick.values,
             until=round_up(tick.until_s + wall_ahead_s, self._time_step_s),
         )
+        counts = self._counts(located, tick, wall_ahead_s)
         self._devices.free(tick.freed)
         if self.device_zones is not None:
             self.device_zones.forget(tick.freed)
@@ -294,7 +307,23 @@ class PositionFlow:
         self._measure(tick.release, event_s=tick.event_s)
         self._last_tick_s = now
         mobile = part_of(messages, message_of_member, tick.release, tick.carried)
-        return TickOutput(*joined([mobile, *fixed]), decoded.receipts)
+        return TickOutput(*joined([mobile, *fixed, *counts]), decoded.receipts)
+
+    def _counts(
+        self, located: LocatedPositions, tick: TickRelease, wall_ahead_s: float
+    ) -> list[TickPart]:
+        """Count the devices; return the message of an interval that has ended, if one has."""
+        if self._counting is None:
+            return []
+        messages = self._counting.tick(
+            located.positions.slot,
+            located.positions.ts,
+            located.node,
+            now=tick.event_s,
+            freed=tick.freed,
+            wall_ahead_s=wall_ahead_s,
+        )
+        return [TickPart(messages, np.zeros(0, np.int64), np.zeros(0), 0)] if messages else []
 
     def adopt(self, settings: Settings) -> None:
         """Apply other settings at the next tick, as far as they may change: see `settings.reload`.

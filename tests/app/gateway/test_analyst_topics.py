@@ -1,4 +1,4 @@
-"""Retained topics for analysts, on a Mosquitto: the network, and the groups that live now."""
+"""Topics for analysts, on a Mosquitto: the network, the groups that live now, safe counts."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks.publication import geojson
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.app.gateway.test_gateway import NETWORK, gateway_for, running, say, settled
-from tests.end_to_end import Witness, client, send, witness
+from tests.end_to_end import Witness, client, eventually, send, witness
 
 VERSION = network_version(NETWORK)
 TRAMS = [say(f"tram-{i}", 5) for i in range(12)]
@@ -102,3 +102,29 @@ async def test_a_late_subscriber_counts_the_groups_that_live(broker: LocalBroker
         [body] = watching.on("cloaked/current/0")
     assert body["groups"] == []
     assert body["network"] == VERSION
+
+
+async def test_counts_and_their_cells_are_published(broker: LocalBroker) -> None:
+    gateway = gateway_for(broker, counts={"enabled": True, "every_s": 0.5, "k": 3, "cells": 16})
+    async with (
+        running(gateway),
+        client(broker.url, "publisher") as publisher,
+        witness(broker.url) as watching,
+    ):
+
+        def counted() -> list[int]:
+            return [
+                each["devices"] for body in watching.on("cloaked/counts") for each in body["counts"]
+            ]
+
+        async def look() -> list[int]:
+            await send(publisher, TRAMS)
+            return counted()
+
+        await eventually(look, bool)
+        await watching.until(lambda: bool(watching.on("cloaked/counts/cells")))
+    assert set(counted()) <= {3, 6, 9, 12}
+    [body, *_] = watching.on("cloaked/counts")
+    assert body["network"] == VERSION
+    assert len(watching.on("cloaked/counts/cells")[0]["features"]) == 16
+    assert gateway.ledger.n_settled == gateway.ledger.n_received

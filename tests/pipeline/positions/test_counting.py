@@ -1,0 +1,150 @@
+"""Counting in the flow: the devices of an interval, each once, where it was seen last."""
+
+import json
+from collections import Counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from anonymizer.algorithms.geodesy import haversine_m
+from anonymizer.algorithms.positions.spanning_forest import compact_parts
+from anonymizer.networks import load_network
+from anonymizer.pipeline.positions.counting import CountingFlow, cells_message
+from anonymizer.settings import CountSettings
+
+NETWORK = load_network("grid:8x8")
+CELL = compact_parts(NETWORK, 16)
+
+
+class Seen(NamedTuple):
+    slot: int
+    ts: float
+    node: int
+
+
+def counting(**keys: Any) -> CountingFlow:  # noqa: ANN401  settings of any kind
+    settings = CountSettings.model_validate({"cells": 16, "k": 2, "every_s": 10.0} | keys)
+    return CountingFlow(settings, NETWORK, version="abc")
+
+
+def feed(
+    flow: CountingFlow, seen: list[Seen], *, now: float, freed: tuple[int, ...] = ()
+) -> list[dict[str, Any]]:
+    messages = flow.tick(
+        np.array([each.slot for each in seen], np.int32),
+        np.array([each.ts for each in seen], np.float64),
+        np.array([each.node for each in seen], np.int32),
+        now=now,
+        freed=np.array(freed, np.int32),
+    )
+    return [json.loads(message.payload) for message in messages]
+
+
+def test_an_interval_that_was_not_watched_whole_is_left_out() -> None:
+    flow = counting()
+    assert feed(flow, [Seen(0, 5, 0), Seen(1, 5, 0)], now=5) == []
+    assert feed(flow, [Seen(0, 11, 0), Seen(1, 11, 0)], now=11) == []
+    [body] = feed(flow, [], now=20)
+    assert (body["time"], body["interval_s"], body["k"], body["network"]) == (20, 10, 2, "abc")
+    assert [each["devices"] for each in body["counts"]] == [2]
+
+
+def test_devices_are_counted_with_where_they_came_from() -> None:
+    flow = counting()
+    left, right = 0, 63
+    feed(flow, [], now=5)
+    feed(flow, [Seen(slot, 12, left) for slot in range(4)], now=12)
+    [before] = feed(flow, [Seen(slot, 22, left) for slot in range(4)], now=22)
+    assert [(each["devices"], each["origins"]) for each in before["counts"]] == [(4, [])]
+    feed(flow, [Seen(slot, 26, right) for slot in (0, 1)], now=26)
+    [body] = feed(flow, [], now=30)
+    assert [each["devices"] for each in body["counts"]] == [2, 2]
+    for each in body["counts"]:
+        [origin] = each["origins"]
+        assert origin["devices"] == 2
+        assert origin["first"] <= CELL[left] <= origin["last"]
+    assert sorted(each["dwell_s"] for each in body["counts"]) == [0.0, 20.0]  # 4 s and 18 s
+
+
+def haversine(a: int, b: int) -> float:
+    lat, lon = NETWORK.lat, NETWORK.lon
+    return float(haversine_m(lat[a : a + 1], lon[a : a + 1], lat[b : b + 1], lon[b : b + 1])[0])
+
+
+def test_a_device_that_is_forgotten_is_not_counted() -> None:
+    flow = counting()
+    feed(flow, [], now=5)
+    feed(flow, [Seen(slot, 11, 0) for slot in range(3)], now=11, freed=())
+    feed(flow, [], now=12, freed=(0, 1))
+    [body] = feed(flow, [], now=20)
+    assert body["counts"] == []
+
+
+def test_a_position_in_no_place_is_not_counted() -> None:
+    flow = counting()
+    feed(flow, [], now=5)
+    feed(flow, [Seen(slot, 11, -1) for slot in range(3)], now=11)
+    [body] = feed(flow, [], now=20)
+    assert body["counts"] == []
+
+
+seen = st.builds(
+    Seen, st.integers(0, 5), st.integers(0, 39).map(float), st.integers(0, NETWORK.n_nodes - 1)
+)
+
+
+@hypothesis_settings(max_examples=60)
+@given(st.lists(seen, max_size=40), st.randoms(use_true_random=False))
+def test_counts_equal_those_of_the_naive_twin(said: list[Seen], shuffle: Any) -> None:  # noqa: ANN401  hypothesis's
+    """Each device once, at its newest place of the interval, whatever the order in a tick."""
+    flow = counting()
+    said = list({(each.slot, each.ts): each for each in said}.values())
+    feed(flow, [], now=0.0)
+    bodies = []
+    for second in range(41):
+        batch = [each for each in said if each.ts == second]
+        shuffle.shuffle(batch)
+        # A second's positions come with the tick of that second.
+        bodies += feed(flow, batch, now=float(second))
+    assert [body["time"] for body in bodies] == [20.0, 30.0, 40.0]
+    for body in bodies:
+        newest: dict[int, Seen] = {}
+        for each in sorted(said, key=lambda each: each.ts):
+            if body["time"] - 10 <= each.ts < body["time"]:
+                newest[each.slot] = each
+        n_in = Counter(int(CELL[each.node]) for each in newest.values())
+        for run in body["counts"]:
+            true = sum(n_in[cell] for cell in range(run["first"], run["last"] + 1))
+            assert run["devices"] == true // 2 * 2
+        total = sum(n_in.values())
+        covered = [cell for run in body["counts"] for cell in range(run["first"], run["last"] + 1)]
+        assert covered == (list(range(16)) if total >= 2 else [])
+
+
+def test_the_cells_are_boxes_around_their_nodes() -> None:
+    message = cells_message(CountSettings(cells=16), NETWORK, version="abc")
+    assert (message.topic, message.retain) == ("cloaked/counts/cells", True)
+    body = json.loads(message.payload)
+    assert body["network"] == "abc"
+    assert [each["id"] for each in body["features"]] == list(range(16))
+    for each in body["features"]:
+        ring = each["geometry"]["coordinates"][0]
+        nodes = np.flatnonzero(each["id"] == CELL)
+        assert each["properties"]["nodes"] == len(nodes)
+        for node in nodes:
+            lon, lat = float(NETWORK.lon[node]), float(NETWORK.lat[node])
+            assert min(p[0] for p in ring) - 1e-6 <= lon <= max(p[0] for p in ring) + 1e-6
+            assert min(p[1] for p in ring) - 1e-6 <= lat <= max(p[1] for p in ring) + 1e-6
+
+
+def test_speeds_are_those_between_positions() -> None:
+    flow = counting(speed_step_mps=0.5)
+    feed(flow, [], now=5)
+    feed(flow, [Seen(slot, 11, 0) for slot in range(2)], now=11)
+    feed(flow, [Seen(slot, 19, 1) for slot in range(2)], now=19)
+    [body] = feed(flow, [], now=20)
+    [run] = body["counts"]
+    assert run["speed_mps"] == round(haversine(0, 1) / 8 * 2) / 2
