@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
-from math import inf
+from math import inf, isfinite
 from typing import Annotated, TypeAlias, TypeVar
 
 import msgspec
@@ -37,6 +37,7 @@ MPS_PER_KMH = 1 / 3.6
 MPS_PER_KNOT = 1852 / 3600
 
 _MAX_NAME_CHARS = 64
+_NUMERAL = re.compile(r"[+-]?[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?")
 _NUMBER = Decoder(float)
 _NUMBERS = Decoder(dict[str, float])
 _PARTS = Decoder(dict[str, Raw])
@@ -156,6 +157,12 @@ def stated_fix(
         if not device:
             return Outcome.INVALID__NO_DEVICE
     return checked_fix(lat, lon, time, device, readings)
+
+
+def numeral(text: str) -> float | None:
+    """Return the finite number that a text is, or None; no space, no comma, no name of a number."""
+    value = float(text) if _NUMERAL.fullmatch(text) else inf
+    return value if isfinite(value) else None
 
 
 def number(part: Raw) -> float | None:

@@ -5,16 +5,15 @@ schema; null means that the device has no fix. A bad reading is left out. The pa
 or an array of objects of which each is a position.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite, nan
+from math import nan
 from typing import Any, Literal, TypeAlias
 
 from msgspec import UNSET, Raw
 from msgspec.json import Decoder
 
-from anonymizer.codecs._fields import Codec, DeviceId, Readings, read, read_part, unix_s
+from anonymizer.codecs._fields import Codec, DeviceId, Readings, numeral, read, read_part, unix_s
 from anonymizer.codecs.paths import Conditions, JsonPath, PathReader, Selector
 from anonymizer.domain.fixes import Fix, checked_fix
 from anonymizer.domain.outcomes import Outcome
@@ -22,7 +21,6 @@ from anonymizer.domain.outcomes import Outcome
 TimeUnit: TypeAlias = Literal["s", "ms", "iso8601"]
 
 _PER_SECOND: Mapping[TimeUnit, float] = {"s": 1.0, "ms": 1000.0}
-_NUMERAL = re.compile(r"[+-]?[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?")
 _PARTS = Decoder(list[Raw])
 
 
@@ -202,11 +200,7 @@ def _plain_number(value: Any) -> float | None:  # noqa: ANN401  as decoded: a nu
 
 
 def _text_number(value: Any) -> float | None:  # noqa: ANN401  as decoded: a number or text
-    if isinstance(value, str):
-        if not _NUMERAL.fullmatch(value):
-            return None
-        value = float(value)
-    return value if isfinite(value) else None
+    return numeral(value) if isinstance(value, str) else value
 
 
 def _time_reader(

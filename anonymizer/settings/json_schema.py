@@ -66,15 +66,18 @@ def comments_of(kind: type) -> dict[str, str]:
 
 def _groups(model: type[Group]) -> list[type[Group]]:
     """Return a table and all tables in it."""
-    inner = [group for field in model.model_fields.values() for group in _named(field.annotation)]
+    inner = [
+        group for field in model.model_fields.values() for group in groups_in(field.annotation)
+    ]
     return [model, *(deeper for group in inner for deeper in _groups(group))]
 
 
-def _named(annotation: Any) -> list[type[Group]]:  # noqa: ANN401  any type there is
+def groups_in(annotation: Any) -> list[type[Group]]:  # noqa: ANN401  any type there is
+    """Return the tables that a type is made of."""
     if inspect.isclass(annotation) and issubclass(annotation, Group):
         return [annotation]
     parts = getattr(annotation, "__args__", ())
-    return [group for part in parts for group in _named(part)]
+    return [group for part in parts for group in groups_in(part)]
 
 
 def _plain(part: Any) -> Any:  # noqa: ANN401  any JSON

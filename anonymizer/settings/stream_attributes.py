@@ -14,6 +14,7 @@ from anonymizer.settings.base import (
     NotNegative,
     Positive,
 )
+from anonymizer.settings.payloads import PayloadPath
 
 Number = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]
 
@@ -42,12 +43,14 @@ class PeriodSettings(Group):
 class AttributeSettings(Group):
     """One attribute of a record. Attributes that are not declared are dropped on arrival.
 
-    Either a number (`lo`, `hi`, `step`) or a category (`values` in their order, or a
-    `hierarchy`).
+    Either a number (`lo`, `hi`, `step`) or a category (`values` in their order, a `hierarchy`, or
+    `domain = "any"`).
     """
 
     name: FieldName
-    """Its name in the payload."""
+    """Its name, under which it is in the payload unless `path` says otherwise."""
+    path: PayloadPath | None = None
+    """Where it is in the payload: `vehicle.type`, or a list of keys. None: under `name`."""
     role: Literal["qi", "sensitive", "measure"] = "qi"
     """`qi`: an adversary may know it, so it is generalized. `sensitive`: an adversary must not
     learn it. `measure`: a number whose sum and mean over each class are published."""
@@ -61,6 +64,10 @@ class AttributeSettings(Group):
     values: tuple[NonEmpty, ...] = ()
     """Categories, in an order that puts similar ones next to each other. Any other value makes
     the part invalid."""
+    domain: Literal["declared", "any"] = "declared"
+    """`any`: every text of up to 64 characters is a category, so that a new one needs no restart. The
+    domain of a window is what occurs in it, in alphabetical order. Whatever a source states can then
+    be published in a class: only for sources that state no names of persons."""
     hierarchy: Path | None = None
     """A file of `;`-separated lines, leaf first, or a JSON file of trees by attribute.
     None: no hierarchy."""
@@ -100,6 +107,21 @@ class AttributeSettings(Group):
     def numeric(self) -> bool:
         """Whether values are numbers."""
         return self.lo is not None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether any text is a value."""
+        return self.domain == "any"
+
+    @model_validator(mode="after")
+    def _an_open_domain_has_nothing_declared(self) -> Self:
+        if not self.is_open:
+            return self
+        if self.numeric or self.values or self.hierarchy is not None:
+            raise ValueError('domain: "any" is for categories without values or hierarchy')
+        if self.lasting:  # its codes would have to mean the same in every window
+            raise ValueError('domain: "any" is not for a lasting attribute')
+        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -147,8 +169,8 @@ class AttributeSettings(Group):
                 raise ValueError("must have either lo and hi or values")
             if not self.lo < self.hi:
                 raise ValueError("lo must be below hi")
-        elif not self.values and self.hierarchy is None:
-            raise ValueError("the domain must be declared: lo and hi, values, or hierarchy")
+        elif not self.values and self.hierarchy is None and not self.is_open:
+            raise ValueError("the domain must be declared: lo and hi, values, hierarchy, or any")
         if len(set(self.values)) < len(self.values):
             raise ValueError("values must hold each category once")
         if self.shown_as in RESERVED:

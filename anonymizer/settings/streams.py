@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from anonymizer.algorithms.records.methods import AUTO, MODELS
 from anonymizer.algorithms.windows import WindowRule
+from anonymizer.codecs.paths import JsonPath
 from anonymizer.domain.promises import Promise, bounded_shares, check_cells_promise
 from anonymizer.settings.base import (
     AtLeastOne,
@@ -19,6 +20,7 @@ from anonymizer.settings.base import (
     Share,
     check_filter,
 )
+from anonymizer.settings.payloads import PayloadPath, Where
 from anonymizer.settings.stream_attributes import AttributeSettings
 
 MethodName = Literal["hilbert", "best", "auto", "kmeans", "fast", "tree"]
@@ -33,8 +35,15 @@ class SourceSettings(Group):
     vehicle's identifier; `+` and a final `#` match anything. Further such levels, `{depot}`, are
     parts of the identifier too: all are joined by `/`."""
     qos: Qos = 1
-    time: Annotated[str, Field(min_length=1, max_length=64)] = "ts"
-    """Name of the payload's time field: unix seconds, or ISO 8601 text."""
+    time: PayloadPath = "ts"
+    """Where the time is in the payload, `exit.at`: a number, or ISO 8601 text."""
+    time_unit: Literal["s", "ms"] = "s"
+    """Unit of a time that is a number: seconds or milliseconds since 1970."""
+    where: Where = Field(default={})
+    """Only messages with these values count, by path: `{ "vehicle.type" = ["truck", "bus"] }`. The
+    others are counted as `not_selected`."""
+    text_numbers: bool = False
+    """Whether a number may also be written as text, and a category as a whole number."""
     tells: Annotated[tuple[str, ...], Field(min_length=1)]
     """Names of the attributes in the payload; each attribute has one source."""
     needed: bool = False
@@ -225,16 +234,21 @@ class StreamSettings(Group):
         for i, source in enumerate(self.sources):
             if not set(source.tells) <= set(names):
                 raise ValueError(f"sources.{i}.tells: contains an attribute that is not declared")
-            if source.time in set(source.tells) - by_time:
-                raise ValueError(
-                    f"sources.{i}.tells: {source.time} is the time of a part, not an attribute"
-                )
+            for name in set(source.tells) - by_time:
+                if path_of.get(name) == JsonPath.of(source.time).parts:
+                    raise ValueError(
+                        f"sources.{i}.tells: {name} is the time of a part, not an attribute"
+                    )
         if set(carried) != set(names):
             raise ValueError("every attribute must have a source")
         if self.begin_s >= self.window_s:
             raise ValueError("offset_s must be below window_s")
         if self.max_open_windows < self.rule.least_open:
             raise ValueError(
+        path_of = {
+            a.name: (a.name,) if a.path is None else JsonPath.of(a.path).parts
+            for a in self.attributes
+        }
                 f"max_open_windows: must be at least {self.rule.least_open:.0f} for these window_s,"
                 " lateness_s and max_ahead_s, or windows would not close in time"
             )
@@ -303,6 +317,8 @@ class StoreSettings(Group):
     """Store of the records of streams, from arrival to publication."""
 
     path: Path = Path("anonymizer-records.sqlite")
+        if any(a.is_open and a.name == self.learned for a in self.attributes):
+            raise ValueError('target: must not have domain = "any"')
     """A file that only the service's user may read; created if it does not exist."""
     keep_published_s: NotNegative = 2_592_000.0
     """How long published classes are kept for queries."""

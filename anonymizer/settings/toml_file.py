@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from anonymizer.errors import SettingsError
+from anonymizer.settings.misspelt import meant
 from anonymizer.settings.model import Settings
 
 PREFIX = "ANONYMIZER__"
@@ -111,6 +112,8 @@ def validated(
         key = _shown(".".join(str(part) for part in first["loc"]))
         where = _source(key, source_of) or source
         message = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "extra_forbidden":
+            message += meant(first["loc"])
         more = error.error_count() - 1
         rest = f" (and {more} more)" if more else ""
         raise SettingsError(": ".join(filter(None, (str(where), key, message + rest)))) from None

@@ -16,6 +16,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from pydantic import BaseModel, Field
+from starlette.types import Receive, Scope, Send
 
 from anonymizer import __version__
 from anonymizer.errors import SettingsError
@@ -54,7 +55,7 @@ class HttpServer:
     Parameters
     ----------
     application
-        The application.
+        The application, until `show` is called with another one.
     settings
         Address, and the clients that are accepted.
     limits
@@ -69,7 +70,8 @@ class HttpServer:
     def __init__(
         self, application: FastAPI, settings: HttpSettings, *, limits: Limits = LIMITS
     ) -> None:
-        limited = RequestLimit(application, most=MAX_REQUESTS, exempt=PROBES)
+        self._application = application
+        limited = RequestLimit(self._answer, most=MAX_REQUESTS, exempt=PROBES)
         named = HostCheck(limited, names=(settings.host, *settings.allowed_hosts))
         self._socket = _listen(settings)
         self.url = url_of(settings.host, self._socket.getsockname()[1])
@@ -89,6 +91,13 @@ class HttpServer:
                 server_header=False,
             )
         )
+
+    def show(self, application: FastAPI) -> None:
+        """Answer requests with another application from now on."""
+        self._application = application
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._application(scope, receive, send)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:

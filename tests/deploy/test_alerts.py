@@ -225,6 +225,14 @@ CASES = [
         },
         False,
     ),
+    Case(  # what `where` leaves out is meant to be left out
+        "InvalidHigh",
+        {
+            'anonymizer_positions_total{outcome="invalid", reason="not_selected"}': "0+9x80",
+            "anonymizer_received_total": "0+10x80",
+        },
+        False,
+    ),
     Case("ClassesNotTaken", {"anonymizer_records_waiting_classes": "5+0x80"}, True),
     Case("ClassesNotTaken", {"anonymizer_records_waiting_classes": "5+0x58 0 5+0x20"}, False),
     Case("StoreGrowing", {"anonymizer_records_store_bytes": "11000000000+0x80"}, True),

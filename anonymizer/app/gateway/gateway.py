@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from enum import Enum, auto
@@ -12,6 +13,7 @@ import msgspec
 import structlog
 
 from anonymizer.app.gateway.analyst_topics import CurrentTopic, NetworkTopics
+from anonymizer.app.gateway.misfit import MisfitWatch
 from anonymizer.app.gateway.preflight import read_registries, read_secrets
 from anonymizer.app.gateway.zones_link import ZonesLink
 from anonymizer.app.live_map.frames import Viewer, map_routes, origin_of
@@ -48,6 +50,7 @@ from anonymizer.transport.broker_drops import BrokerDrops
 from anonymizer.transport.connecting import client_id_of
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
     from prometheus_client.registry import Collector, CollectorRegistry
 
     from anonymizer.app.gateway.recorder import Recorder
@@ -58,6 +61,8 @@ _STALLED_S = 10.0
 _LATE_INTERVALS = 2.0
 """A tick that begins so many intervals after the previous one is late."""
 _REJECTED_TIMEOUT_S = 1.0
+_MISFITS_S = 1.0
+"""Time between two looks at the counts for input that cannot be used."""
 _GOODBYE_S = 2.0
 
 
@@ -84,6 +89,9 @@ class Gateway:
         Views of other gateways on the same traffic, to be shown on this gateway's map.
     demo
         Whether the devices are simulated: then their true positions may be shown to anybody.
+    http
+        A server that serves already and is to answer for this gateway. None: it starts its own, if
+        the settings have one.
 
     Raises
     ------
@@ -99,6 +107,7 @@ class Gateway:
         *,
         other_views: Sequence[AnalystView] = (),
         demo: bool = False,
+        http: "HttpServer | None" = None,
     ) -> None:
         self._settings = settings
         self._log = structlog.get_logger()
@@ -167,9 +176,11 @@ class Gateway:
         zones = self.flow.device_zones
         self._zones = ZonesLink(settings, zones, key=key) if zones is not None else None
         self.registry = self._new_registry(self._figures)
-        self.http = (
-            self._http_server(network, streams, demo=demo) if settings.http.enabled else None
+        self._own_http = http is None
+        self._application = (
+            self._http_application(network, streams, demo=demo) if settings.http.enabled else None
         )
+        self.http = http or self._http_server()
 
     # What only some gateways need is imported where it is made: records and HTTP take longer to
     # load than all the rest.
@@ -207,10 +218,17 @@ class Gateway:
     def _figures(self) -> Figures:
         return exact_figures(self.flow, self.ledger, n_waiting=self.inbox.n_waiting)
 
-    def _http_server(
+    def _http_server(self) -> "HttpServer | None":
+        if self._application is None:
+            return None
+        from anonymizer.web import HttpServer  # noqa: PLC0415  see above
+
+        return HttpServer(self._application, self._settings.http)
+
+    def _http_application(
         self, network: RoadNetwork, streams: "Sequence[Stream]", *, demo: bool
-    ) -> "HttpServer":
-        from anonymizer.web import HttpServer, create_application  # noqa: PLC0415  see above
+    ) -> "FastAPI":
+        from anonymizer.web import create_application  # noqa: PLC0415  see above
         from anonymizer.web.auth import read_token  # noqa: PLC0415  see above
 
         settings, routes = self._settings, []
@@ -224,7 +242,7 @@ class Gateway:
             from anonymizer.app.gateway.api import api_routes  # noqa: PLC0415  see above
 
             routes.append(api_routes(settings, streams))
-        application = create_application(
+        return create_application(
             self._new_registry(lambda: self._public.shown),
             exact=self.registry,
             token=read_token(settings.http),
@@ -233,7 +251,6 @@ class Gateway:
             more=routes,
             tiles_from=origin_of(settings.http.tiles),
         )
-        return HttpServer(application, settings.http)
 
     def warm_up(self) -> None:
         """Compile the kernels before the first message, on an empty tick."""
@@ -260,8 +277,10 @@ class Gateway:
         Whatever the broker does, this returns at most a few seconds after `tick.drain_s`.
         """
         async with AsyncExitStack() as stack:
-            if self.http:
-                await stack.enter_async_context(self.http.serving())
+            if self.http and self._application:
+                if self._own_http:
+                    await stack.enter_async_context(self.http.serving())
+                self.http.show(self._application)
                 self._log.info("listening", url=self.http.url)
             async with asyncio.TaskGroup() as group:
                 receiving = group.create_task(self._receive(), name="link")
@@ -272,10 +291,12 @@ class Gateway:
                 if self._drops:
                     group.create_task(self._drops.run(), name="broker drops")
                 rejected = group.create_task(self._report_rejected(), name="rejected")
+                misfits = group.create_task(self._report_misfits(), name="misfits")
                 viewer = group.create_task(self._viewer.run(), name="viewer")
                 topics = self._analyst_topics(group)
                 await self._flow_until(stop, group)
                 rejected.cancel()
+                misfits.cancel()
                 viewer.cancel()
                 for topic in topics:
                     topic.cancel()
@@ -363,6 +384,19 @@ class Gateway:
             await asyncio.sleep(self._settings.output.rejected_every_s)
             self._public.turn(self._figures())
             await self._publish_rejected()
+
+    async def _report_misfits(self) -> None:
+        """Log once, with the likely cause, when nothing that arrives can be used."""
+        watches: defaultdict[str, MisfitWatch] = defaultdict(MisfitWatch)
+        while True:
+            ledgers = [("positions", self.ledger, self.flow.n_accepted)]
+            if self.records:
+                ledgers += self.records.ledgers
+            for flow, ledger, n_held in ledgers:
+                found = watches[flow].see(ledger.counts(), n_held=n_held, at_s=time.monotonic())
+                if found is not None:
+                    self._log.error("nothing that arrives can be used", flow=flow, **found.fields)
+            await asyncio.sleep(_MISFITS_S)
 
     async def _publish_rejected(self) -> None:
         """Publish how many positions were not published since the previous report, by reason.

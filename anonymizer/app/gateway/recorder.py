@@ -13,6 +13,7 @@ import structlog
 from anonymizer.algorithms.records.attributes import Branch
 from anonymizer.errors import InputError, SettingsError, StoreError
 from anonymizer.files.hierarchies import read_hierarchies, read_hierarchy
+from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery, LinkCounts
 from anonymizer.pipeline.records.anonymize_window import Closing, warm_up
 from anonymizer.pipeline.records.declaration import Stream, declare
@@ -145,10 +146,20 @@ class Recorder:
         except StoreError:
             return 0
 
+    @property
+    def ledgers(self) -> list[tuple[str, Ledger, int]]:
+        """Name, ledger and held parts of each stream, and of what belongs to none."""
+        of_streams = [
+            (f"stream {state.stream.settings.name}", state.accounts, state.n_held)
+            for state in self.flow.states
+        ]
+        return [*of_streams, ("records", self.flow.unmatched, 0)]
+
     def warm_up(self) -> None:
         """Compile the kernels before the first window, on an empty one."""
         for state in self.flow.states:
-            warm_up(state.stream, state.model)
+            some = dict.fromkeys(state.stream.open_columns, "0123456789")
+            warm_up(*state.in_window(some))
 
     async def until_connected(self) -> None:
         """Wait until the broker is connected."""

@@ -3,16 +3,25 @@
 import asyncio
 import signal
 from collections.abc import Callable
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
 import structlog
 
+from anonymizer.algorithms.kernels import is_compiled
+from anonymizer.algorithms.records import criteria
 from anonymizer.app.compilation import compile_kernels
+from anonymizer.app.gateway.daemon_thread import in_daemon_thread
 from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.app.gateway.preflight import check_files
 from anonymizer.errors import AnonymizerError, SettingsError
 from anonymizer.observe.logs import configure_logs
 from anonymizer.settings import Settings
 from anonymizer.settings.reload import change
+from anonymizer.transport.local_brokers import broker_if_none
+
+if TYPE_CHECKING:
+    from anonymizer.app.gateway.starting import Startup
 
 
 async def serve_until_told(settings: Settings, reread: Callable[[], Settings]) -> None:
@@ -33,6 +42,37 @@ async def serve_until_told(settings: Settings, reread: Callable[[], Settings]) -
     configure_logs(settings.log)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to reload
     log = structlog.get_logger()
+    try:
+        async with AsyncExitStack() as stack:
+            startup = None
+            if settings.http.enabled:
+                # FastAPI takes a third of a second to load, and a gateway may be without HTTP.
+                from anonymizer.app.gateway.starting import Startup  # noqa: PLC0415  see above
+
+                startup = Startup(settings.http)
+                await stack.enter_async_context(startup.server.serving())
+                log.info("starting", url=startup.server.url)
+            gateway = await in_daemon_thread(lambda: _prepared(settings, startup))
+            reload_at_signal(gateway, settings, reread)
+            await gateway.run(stop_at_signal())
+    except BaseExceptionGroup as group:
+        _raise_known(group)
+        raise
+
+
+def _prepared(settings: Settings, startup: "Startup | None") -> Gateway:
+    """Return the gateway, ready to run: files read, kernels compiled."""
+    log = structlog.get_logger()
+
+    def tell(doing: str) -> None:
+        if startup is not None:
+            startup.doing = doing
+
+    def compiling(done: int, n: int) -> None:
+        tell(f"compiles kernels, {done} of {n}")
+        log.info("compiling kernels", done=done, of=n)
+
+    tell("reads the network")
     network, streams = check_files(settings)
     if settings.inputs:
         log.info("network loaded", nodes=network.n_nodes, roads=network.n_roads)
@@ -41,16 +81,38 @@ async def serve_until_told(settings: Settings, reread: Callable[[], Settings]) -
             "region mode bfs hides devices from nobody who knows the algorithm",
             promise="every region holds k devices, nothing more",
         )
+    for stream in settings.streams:
+        if stream.unprotected:
+            log.warning(
+                "windows together may reveal the lasting attributes of vehicles",
+                stream=stream.name,
+                cumulative="report",
+            )
     if settings.inputs:
-        compile_kernels(lambda done, n: log.info("compiling kernels", done=done, of=n))
-    gateway = Gateway(settings, network, streams)
+        compile_kernels(compiling)
+    if settings.streams and not is_compiled(criteria.__name__):
+        log.info("compiling kernels", flow="records")
+    tell("warms up")
+    gateway = Gateway(settings, network, streams, http=startup.server if startup else None)
     gateway.warm_up()
-    reload_at_signal(gateway, settings, reread)
-    try:
-        await gateway.run(stop_at_signal())
-    except BaseExceptionGroup as group:
-        _raise_known(group)
-        raise
+    return gateway
+
+
+async def serve_with_broker(settings: Settings, reread: Callable[[], Settings]) -> None:
+    """Run a gateway as `serve_until_told`, and a broker for it if none answers at its address.
+
+    Raises
+    ------
+    SettingsError
+        As `serve_until_told`, or if a broker is missing that cannot be started here.
+    TransportError
+        If the broker does not start.
+    """
+    configure_logs(settings.log)
+    async with broker_if_none(settings.broker) as (name, broker):
+        if name:
+            structlog.get_logger().info("no broker answered, so one was started", broker=name)
+        await serve_until_told(settings.model_copy(update={"broker": broker}), reread)
 
 
 def _raise_known(group: BaseExceptionGroup[BaseException]) -> None:

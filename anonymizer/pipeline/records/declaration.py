@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,12 +15,14 @@ from anonymizer.algorithms.records.attributes import (
     places_of,
 )
 from anonymizer.algorithms.windows import WindowRule
-from anonymizer.codecs.record_parts import PartReader, ReportedValues
+from anonymizer.codecs.paths import JsonPath
+from anonymizer.codecs.record_parts import PartFormat, PartReader, ReportedValues
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import NO_CODE, Attribute, Schema
 from anonymizer.errors import SettingsError
-from anonymizer.settings import AttributeSettings, StreamSettings
+from anonymizer.settings import AttributeSettings, SourceSettings, StreamSettings
+from anonymizer.settings.payloads import conditions
 
 _HOUR_S = 3600.0
 MOST_CLASSES = 100
@@ -47,6 +49,8 @@ class Stream:
         Reader of each source.
     columns_of
         The columns that each source reports, in the order of its reader.
+    open_columns
+        The columns whose domain is what occurs in a window; until then it is empty.
     shape
         Digest that is equal for two declarations under which stored parts mean the same.
     """
@@ -60,6 +64,7 @@ class Stream:
     rule: WindowRule
     readers: tuple[PartReader, ...]
     columns_of: tuple[tuple[int, ...], ...]
+    open_columns: frozenset[int]
     shape: str
 
     @property
@@ -73,6 +78,34 @@ class Stream:
         for j, schema_code_of in enumerate(self.schema_code_of):
             converted[:, j] = schema_code_of[codes[:, j]]
         return converted
+
+    def in_window(self, values_of: Mapping[int, Sequence[str]]) -> "Stream":
+        """Return the stream with the values of its open columns in a window, each once."""
+        if not values_of:
+            return self
+
+        def known(column: int, attribute: Attribute) -> Attribute:
+            if column not in values_of:
+                return attribute
+            return _open_attribute(attribute, values_of[column])
+
+        schema, n_qis = self.schema, len(self.schema.qis)
+        qis = tuple(known(i, qi) for i, qi in enumerate(schema.qis))
+        sensitive = tuple(known(n_qis + j, a) for j, a in enumerate(self.sensitive))
+        in_schema = [
+            (attribute, np.arange(attribute.size, dtype=np.int32))
+            if n_qis + j in values_of
+            else (schema.sensitive[j], self.schema_code_of[j])
+            for j, attribute in enumerate(sensitive)
+        ]
+        return replace(
+            self,
+            schema=replace(
+                schema, qis=qis, sensitive=tuple(attribute for attribute, _ in in_schema)
+            ),
+            sensitive=sensitive,
+            schema_code_of=tuple(code_of for _, code_of in in_schema),
+        )
 
     @property
     def shown_as(self) -> dict[str, str]:
@@ -121,9 +154,10 @@ def declare(
         problem = f"target: {learned.name} has more than {MOST_CLASSES} values"
         raise _settings_error(settings, problem)
     column = {name: i for i, name in enumerate(name for role in by_role.values() for name in role)}
+    is_open = {a.name for a in settings.attributes if a.is_open}
     n_qis = len(by_role["qi"])
     columns_of = tuple(tuple(column[name] for name in s.tells) for s in settings.sources)
-    step_of = {a.name: (a.step, a.missing, a.time_of_day) for a in settings.attributes}
+    reported = {a.name: _reported(a, of[a.name]) for a in settings.attributes}
     qis_of = (tuple(c for c in columns if c < n_qis) for columns in columns_of)
     return Stream(
         settings=settings,
@@ -137,14 +171,7 @@ def declare(
         schema_code_of=tuple(code_of for _, code_of in in_schema),
         promise=settings.promise.promise,
         rule=settings.rule,
-        readers=tuple(
-            PartReader(
-                [ReportedValues(of[name], *step_of[name]) for name in source.tells],
-                time=source.time,
-                utc_offset_s=settings.utc_offset_h * _HOUR_S,
-            )
-            for source in settings.sources
-        ),
+        readers=tuple(_reader(settings, source, reported) for source in settings.sources),
         columns_of=columns_of,
         shape=_shape(settings, of),
     )
@@ -156,10 +183,46 @@ def _attribute(declared: AttributeSettings, branches: Sequence[Branch]) -> Attri
         places = places_of(interval, np.zeros(0))
         return numbers(declared.name, places, branches=branches, missing=True)
     order = declared.values or [branch[0] for branch in branches]
+        open_columns=frozenset(column[name] for name in is_open),
     return categories(declared.name, order, branches=branches, marker=declared.missing)
 
 
 def _in_schema(attribute: Attribute, bands: Sequence[float]) -> tuple[Attribute, Int32Array]:
+def _reported(declared: AttributeSettings, attribute: Attribute) -> ReportedValues:
+    return ReportedValues(
+        attribute,
+        declared.step,
+        declared.missing,
+        from_time=declared.time_of_day,
+        path=None if declared.path is None else JsonPath.of(declared.path),
+        is_open=declared.is_open,
+    )
+
+
+def _reader(
+    settings: StreamSettings, source: SourceSettings, reported: Mapping[str, ReportedValues]
+) -> PartReader:
+    try:
+        return PartReader(
+            [reported[name] for name in source.tells],
+            PartFormat(
+                time=JsonPath.of(source.time),
+                time_unit=source.time_unit,
+                utc_offset_s=settings.utc_offset_h * _HOUR_S,
+                where=conditions(source.where),
+                text_numbers=source.text_numbers,
+            ),
+        )
+    except ValueError as error:
+        raise _settings_error(settings, f"sources: {source.name}: {error}") from None
+
+
+def _open_attribute(attribute: Attribute, values: Sequence[str]) -> Attribute:
+    # A window without any value still needs a domain to measure distances by.
+    marker = attribute.label[attribute.missing]
+    return categories(attribute.name, values or [""], marker=marker)
+
+
     """Return a sensitive attribute as the schema has it, and its code there for each code."""
     if bands:
         return in_bands(attribute, bands)
@@ -169,7 +232,8 @@ def _in_schema(attribute: Attribute, bands: Sequence[float]) -> tuple[Attribute,
 def _check_feasible(
     settings: StreamSettings, attributes: Sequence[Attribute], least: int, name: str
 ) -> None:
-    """Refuse a promise of more values than the domain of an attribute has."""
+    """Refuse a promise of more values than the domain of an attribute has, unless it is open."""
+    is_open = {a.name for a in settings.attributes if a.is_open}
     for attribute in attributes:
         n_values = attribute.size - (attribute.missing != NO_CODE)
         if n_values < least:
@@ -181,6 +245,8 @@ def _check_feasible(
 
 def _settings_error(settings: StreamSettings, problem: str) -> SettingsError:
     return SettingsError(f"streams: {settings.name}: {problem}")
+        if attribute.name in is_open:
+            continue
 
 
 def _shape(settings: StreamSettings, of: Mapping[str, Attribute]) -> str:
@@ -195,3 +261,6 @@ def _shape(settings: StreamSettings, of: Mapping[str, Attribute]) -> str:
         ],
     ]
     return hashlib.blake2b(repr(meaning).encode(), digest_size=16).hexdigest()
+    is_open = {a.name for a in settings.attributes if a.is_open}
+            if name not in is_open
+            else (name, "any")

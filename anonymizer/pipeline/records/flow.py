@@ -179,9 +179,10 @@ class RecordFlow:
     ) -> Closing:
         """Anonymize a window, which is slow; changes no state, so it may run in any thread."""
         state = self.states[due.stream]
+        stream, model = state.in_window(due.joined.values_of)
         return anonymize(
-            state.stream,
-            state.model,
+            stream,
+            model,
             due.joined,
             memories,
             span=state.stream.rule.span(due.window),

@@ -1,16 +1,19 @@
 """The join: records of open windows, each made of the newest part from every source."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from struct import pack
 
 import numpy as np
 
+from anonymizer.codecs.record_parts import texts_of
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.records.store_port import PartRow
 from anonymizer.pipeline.records.topics import KEY_BYTES
+
+_CODE_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -31,6 +34,8 @@ class Joined:
         Number of parts that each record is made of, shape (n,).
     reported
         Whether each source reported a part of it, shape (n, sources).
+    values_of
+        The values of each open column, in the order of their codes.
     """
 
     cells: Int32Array
@@ -38,6 +43,7 @@ class Joined:
     person: Int32Array
     n_parts: IntArray
     reported: BoolArray
+    values_of: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -124,7 +130,12 @@ class OpenRecords:
         yield from self._of
 
     def take(
-        self, window: int, *, columns_of: Sequence[Sequence[int]], missing: Sequence[int]
+        self,
+        window: int,
+        *,
+        columns_of: Sequence[Sequence[int]],
+        missing: Sequence[int],
+        open_columns: Collection[int] = (),
     ) -> Joined:
         """Remove a window and return its records.
 
@@ -133,7 +144,9 @@ class OpenRecords:
         columns_of
             The columns that each source reports.
         missing
-            The missing marker of each column.
+            The missing marker of each column; of no meaning for open ones.
+        open_columns
+            The columns whose codes follow from the values that occur in the window.
         """
         records = self._of.pop(window, {})
         self._n_of.pop(window, None)
@@ -141,13 +154,23 @@ class OpenRecords:
         n = len(vehicle)
         cells = np.tile(np.array(missing, np.int32), (n, 1))
         reported = np.zeros((n, len(self._blank)), np.bool_)
+        texts: dict[int, list[str | None]] = {column: [None] * n for column in open_columns}
         for source, columns in enumerate(columns_of):
             parts = [records[v][source] for v in vehicle]
             reported[:, source] = [p is not None for p in parts]
-            codes = b"".join(p.cells for p in parts if p is not None)
+            width = _CODE_BYTES * len(columns)
+            codes = b"".join(p.cells[:width] for p in parts if p is not None)
             of_parts = np.frombuffer(codes, "<i4").reshape(-1, len(columns))
             for column, values in zip(columns, of_parts.T, strict=True):
                 cells[reported[:, source], column] = values
+            stated = [column for column in columns if column in texts]
+            for row, part in enumerate(parts) if stated else ():
+                own = [] if part is None else texts_of(part.cells, n_attributes=len(columns))
+                for column, text in zip(stated, own, strict=False):
+                    texts[column][row] = text
+        values_of = {}
+        for column, of_column in texts.items():
+            values_of[column], cells[:, column] = _coded(of_column)
         # A stable sort: by content, then by the key, which is a keyed digest.
         order = np.lexsort(cells.T[::-1])
         n_parts = reported.sum(axis=1)
@@ -160,7 +183,16 @@ class OpenRecords:
             numbered([key[:KEY_BYTES] for key in keys]),
             n_parts[order],
             reported[order],
+            values_of,
         )
+
+
+def _coded(texts: Sequence[str | None]) -> tuple[list[str], list[int]]:
+    """Return the distinct texts in order, and the code of each text; that of None comes last."""
+    values = sorted({text for text in texts if text is not None})
+    code_of: dict[str | None, int] = {text: code for code, text in enumerate(values)}
+    code_of[None] = len(values) or 1  # where there is no value, the domain has one that nobody has
+    return values, [code_of[text] for text in texts]
 
 
 def numbered(vehicles: Sequence[bytes]) -> Int32Array:

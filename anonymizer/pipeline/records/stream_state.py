@@ -1,5 +1,6 @@
 """The state of a running stream: its open windows, its accounts and its statistics."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -12,6 +13,7 @@ from anonymizer.pipeline.records.join import Joined, OpenRecords
 from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
 from anonymizer.pipeline.records.store_port import PartRow, Recalled, Store, Taken
 from anonymizer.pipeline.records.topics import Route
+from anonymizer.pipeline.records.window_model import WindowModel
 from anonymizer.settings import LimitSettings
 
 _SECOND_EDGES = tuple(0.001 * 2 ** (i / 2) for i in range(35))  # 1 ms to 2 min
@@ -128,12 +130,20 @@ class StreamState:
                 window,
                 columns_of=self.stream.columns_of,
                 missing=[a.missing for a in self.stream.attributes],
+                open_columns=self.stream.open_columns,
             )
             self.stats.n_windows += 1
             if joined.n:
                 self._n_closing += int(joined.n_parts.sum())
                 due.append((window, joined))
         return due
+
+    def in_window(self, values_of: Mapping[int, Sequence[str]]) -> tuple[Stream, WindowModel]:
+        """Return stream and model with the values of the open columns in a window."""
+        stream = self.stream.in_window(values_of)
+        if stream is self.stream:
+            return stream, self.model
+        return stream, WINDOW_MODELS[stream.settings.model](stream)
 
     def settle(self, joined: Joined, closing: Closing) -> None:
         """Account for a closed window."""

@@ -1,0 +1,114 @@
+"""Input of which nothing can be used: recognized by the counts, and said in one line of the log."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from anonymizer.domain.outcomes import Outcome
+
+AFTER_S = 10.0
+"""How long nothing must have been usable."""
+
+CAUSES: Mapping[Outcome, str] = {
+    Outcome.INVALID__MALFORMED: "payloads are in another format than inputs.codec says",
+    Outcome.INVALID__SCHEMA: (
+        "payloads lack a field, or it has another type: inputs.codec is another format, or a path"
+        " of inputs.payload or of a stream leads nowhere"
+    ),
+    Outcome.INVALID__NOT_A_POSITION: (
+        "the topic carries other messages than positions: narrow inputs.topic"
+    ),
+    Outcome.INVALID__NO_FIX: "devices report that they have no position, or a path leads to null",
+    Outcome.INVALID__OUT_OF_RANGE: "latitude and longitude are exchanged, or not in degrees",
+    Outcome.INVALID__NULL_ISLAND: "devices report 0, 0: their receivers have no position",
+    Outcome.INVALID__FUTURE_TIME: (
+        "times are milliseconds and read as seconds (time_unit), local times without an offset, or"
+        " of clocks that are ahead"
+    ),
+    Outcome.INVALID__ANCIENT_TIME: (
+        "times are of a recording, of clocks that are behind, or local times without an offset"
+    ),
+    Outcome.INVALID__TOO_LARGE: "messages exceed limits.max_payload_bytes or max_positions",
+    Outcome.INVALID__UNKNOWN_TOPIC: (
+        "the broker delivers topics that no input and no source names, for example by a"
+        " subscription of earlier settings that it has kept"
+    ),
+    Outcome.INVALID__NO_DEVICE: (
+        "no id where inputs.device_from says: the level of the topic is empty, the payload states"
+        " none, or it exceeds limits.max_device_id_chars"
+    ),
+    Outcome.INVALID__EMPTY: "payloads are empty",
+    Outcome.INVALID__RETAINED: "retained messages without a time: let devices not set the flag",
+    Outcome.INVALID__OUT_OF_DOMAIN: "values are not in the declared domain of an attribute",
+    Outcome.INVALID__NOT_SELECTED: "no message has the values that `where` asks for",
+    Outcome.INVALID__ENCRYPTED: "messages are encrypted, and no secret in inputs.key_file fits",
+    Outcome.SUPPRESSED__OFF_GRAPH: (
+        "positions are not on the roads of network.source, or latitude and longitude are exchanged"
+    ),
+}
+"""What is likely to be wrong if this is the outcome of everything."""
+
+
+class Misfit(NamedTuple):
+    """Nothing could be used for a while.
+
+    Attributes
+    ----------
+    reason
+        The most frequent outcome.
+    n
+        How many messages or positions arrived.
+    """
+
+    reason: Outcome
+    n: int
+
+    @property
+    def fields(self) -> dict[str, str | int]:
+        """Fields for a line of the log."""
+        return {
+            "reason": "/".join(filter(None, self.reason.label)),
+            "arrived": self.n,
+            "likely": CAUSES[self.reason],
+        }
+
+
+class MisfitWatch:
+    """Watches the counts of one flow. It reports once, and again only after something was usable.
+
+    Parameters
+    ----------
+    after_s
+        How long nothing must have been usable.
+    """
+
+    def __init__(self, *, after_s: float = AFTER_S) -> None:
+        self._after_s = after_s
+        self._since: tuple[float, Mapping[Outcome, int], int] | None = None
+        self._reported = False
+
+    def see(self, counts: Mapping[Outcome, int], *, n_held: int, at_s: float) -> Misfit | None:
+        """Take in counts; return a misfit when it is one.
+
+        Parameters
+        ----------
+        counts
+            How many had each final outcome, since any time.
+        n_held
+            How many were accepted and wait.
+        at_s
+            Seconds of a monotonic clock.
+        """
+        n_usable = n_held + sum(n for outcome, n in counts.items() if outcome not in CAUSES)
+        if self._since is None or n_usable != self._since[2]:
+            self._since, self._reported = (at_s, dict(counts), n_usable), False
+            return None
+        began_s, before, _ = self._since
+        n_of = {o: n - before.get(o, 0) for o, n in counts.items() if o in CAUSES}
+        n = sum(n_of.values())
+        if not n:  # silence is no misfit
+            self._since = at_s, before, n_usable
+            return None
+        if self._reported or at_s - began_s < self._after_s:
+            return None
+        self._reported = True
+        return Misfit(max(n_of, key=n_of.__getitem__), n)
