@@ -1,4 +1,4 @@
-"""Generated pages of the documentation: settings, metrics and the module map.
+"""Generated pages of the documentation: settings, topics, metrics and the module map.
 
 `python -m tools.manual docs` writes them, as `make docs` does. A test fails when a page differs
 from what the code would generate.
@@ -14,6 +14,7 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.registry import CollectorRegistry
 
+from anonymizer.app.contract import asyncapi
 from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.app.gateway.recorder import declared_streams
 from anonymizer.domain.outcomes import Outcome
@@ -66,6 +67,7 @@ def pages() -> dict[str, str]:
     """Return the generated pages by file name."""
     return {
         "settings.schema.json": json.dumps(json_schema(), indent=2) + "\n",
+        "asyncapi.json": json.dumps(asyncapi(Settings()), indent=2) + "\n",
         "settings.md": settings_page(json_schema()),
         "metrics.md": metrics_page(),
         "modules.md": modules_page(),

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from anonymizer.cli.serve import ConfigFile, settings_of
 from anonymizer.errors import InputError, SettingsError
 
 _STDOUT = Path("-")
@@ -95,13 +96,29 @@ def init(
     typer.echo(f"{out}: written; try it with: anonymizer check --config {out}")
 
 
-def schema() -> None:
+def schema(
+    asyncapi: Annotated[  # noqa: FBT002  typer's
+        bool,
+        typer.Option("--asyncapi", help="Print the topics and messages as AsyncAPI 3 instead."),
+    ] = False,
+    config: ConfigFile = None,
+) -> None:
     """Print the JSON Schema of the settings file, with which editors complete and check it.
 
-    [bold]Example[/bold]
+    With --asyncapi: all topics of a gateway with these settings, in and out, with a JSON Schema
+    (draft 2020-12) of each message.
+
+    [bold]Examples[/bold]
 
         anonymizer schema > settings.schema.json
+
+        anonymizer schema --asyncapi --config gateway.toml > asyncapi.json
     """
+    if asyncapi:
+        from anonymizer.app import contract
+
+        typer.echo(json.dumps(contract.asyncapi(settings_of(config)), indent=2))
+        return
     from anonymizer.settings.json_schema import json_schema
 
     typer.echo(json.dumps(json_schema(), indent=2))

@@ -1,0 +1,192 @@
+"""The contract: every message that a real broker carries is one that the contract describes."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from anonymizer.app.contract import Channel, asyncapi, channels
+from anonymizer.app.gateway.gateway import Gateway
+from anonymizer.codecs import native
+from anonymizer.domain.fixes import Fix
+from anonymizer.networks import load_network
+from anonymizer.settings import Settings
+from anonymizer.transport.local_brokers import LocalBroker
+from tests.app.gateway.test_gateway import NETWORK, running, say
+from tests.end_to_end import Seen, client, eventually, quick, send, witness
+
+LAT, LON = float(NETWORK.lat[210]), float(NETWORK.lon[210])
+EVERYTHING: dict[str, Any] = {
+    "counts": {"enabled": True, "every_s": 0.4, "k": 3, "cells": 16},
+    "current": {"every_s": 0.1},
+    "device_zones": {"enabled": True},
+    "adka": {"density_steps": [], "k_values": [3]},
+    "readings": [
+        {"name": "no2", "lo": 0.0, "hi": 400.0},
+        {"name": "speed_mps", "lo": 0.0, "hi": 40.0, "per_pseudonym": True},
+    ],
+    "inputs": [
+        {"topic": "positions/{device}"},
+        {"topic": "air/{device}", "kind": "fixed"},
+        {"topic": "weather/{device}", "kind": "fixed", "publish": "public"},
+    ],
+}
+OUT = {
+    "cloaked/positions", "cloaked/fixed", "public/fixed", "cloaked/counts", "cloaked/counts/cells",
+    "cloaked/current/0", "anonymizer/network", "anonymizer/network/parts/0", "anonymizer/status",
+    "anonymizer/rejected",
+}  # fmt: skip
+
+
+def schemas(settings: Settings) -> dict[str, Any]:
+    found = asyncapi(settings)["components"]["messages"]
+    return {
+        name: message["payload"]["schema"]
+        for name, message in found.items()
+        if "payload" in message
+    }
+
+
+def closed(schema: Any) -> Any:  # noqa: ANN401  any part of a schema
+    """Return the schema without room for fields that it does not name."""
+    if isinstance(schema, list):
+        return [closed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    parts = {key: closed(part) for key, part in schema.items()}
+    if "properties" in schema:
+        parts["unevaluatedProperties"] = False
+    return parts
+
+
+def channel_of(topic: str, known: list[Channel]) -> Channel:
+    """Return the channel of a topic, of several the one without a level by any name."""
+    patterns = [(re.sub(r"\{\w+\}", "[^/]+", each.address), each) for each in known]
+    found = [each for pattern, each in patterns if re.fullmatch(pattern, topic)]
+    assert found, topic
+    return min(found, key=lambda each: each.address.count("{"))
+
+
+def check(message: Seen, settings: Settings) -> None:
+    """Check a message against the schema of its topic, and that it has no other fields."""
+    channel = channel_of(message.topic, channels(settings))
+    text = message.payload.decode()
+    body = text if channel.message.content_type == "text/plain" else json.loads(text)
+    Draft202012Validator(closed(schemas(settings)[channel.message.name])).validate(body)
+
+
+@pytest.mark.parametrize(
+    ("form", "shape"), [("group", "roads"), ("group", "bbox"), ("device", "nodes")]
+)
+async def test_every_message_on_every_topic_is_as_the_contract_says(
+    broker: LocalBroker, form: str, shape: str
+) -> None:
+    tables = quick(
+        broker.url, **EVERYTHING, output={"form": form, "qos": 1}, shapes={"regions": shape}
+    )
+    settings = Settings.model_validate(tables)
+    body = json.dumps({"lat": LAT, "lon": LON, "readings": {"no2": 12, "speed_mps": 3}}).encode()
+    wild = ("positions/lost", b'{"lat": 95, "lon": 0}')
+    traffic = [
+        *((f"{kind}/{i}", body) for kind in ("air", "weather") for i in range(6)),
+        *(say(f"tram-{i}", 210) for i in range(12)),
+        *[wild] * 12,
+        ("zones/tram-1", b'[{"circle": {"lat": 60.17, "lon": 24.94, "radius_m": 300}}]'),
+    ]
+    gateway = Gateway(settings, NETWORK)
+    async with (
+        running(gateway),
+        client(broker.url, "publisher") as publisher,
+        witness(broker.url) as watching,
+    ):
+
+        async def topics() -> set[str]:
+            await send(publisher, traffic)
+            return {message.topic for message in watching.seen}
+
+        await eventually(topics, lambda seen: seen >= OUT)
+    emptied = [m for m in watching.seen if not m.payload]
+    assert {m.topic.rpartition("/")[0] for m in emptied} <= {"cloaked/current"}
+    for message in watching.seen:
+        if message.payload and message.topic != wild[0]:
+            check(message, settings)
+
+
+def test_every_schema_is_one_and_fits_its_example() -> None:
+    settings = Settings.model_validate(EVERYTHING)
+    document = asyncapi(settings)
+    for message in document["components"]["messages"].values():
+        if "payload" not in message:
+            continue
+        schema = message["payload"]["schema"]
+        Draft202012Validator.check_schema(schema)
+        for example in message.get("examples", ()):
+            Draft202012Validator(closed(schema)).validate(example["payload"])
+
+
+def test_every_reference_of_the_document_leads_somewhere() -> None:
+    document = asyncapi(Settings.model_validate(EVERYTHING))
+
+    def references(part: Any) -> list[str]:  # noqa: ANN401  any part of the document
+        if isinstance(part, list):
+            return [each for item in part for each in references(item)]
+        if not isinstance(part, dict) or "schemaFormat" in part:
+            return []
+        own = [part["$ref"]] if "$ref" in part else []
+        return own + [each for item in part.values() for each in references(item)]
+
+    found = references(document)
+    assert found
+    for reference in found:
+        at: Any = document
+        for step in reference.removeprefix("#/").split("/"):
+            at = at[step]
+
+
+def test_all_topics_of_the_settings_are_in_the_contract() -> None:
+    settings = Settings.model_validate(
+        EVERYTHING
+        | {
+            "streams": [
+                {
+                    "name": "fleet",
+                    "sources": [{"name": "all", "tells": ["speed"]}],
+                    "attributes": [{"name": "speed", "lo": 0, "hi": 9}],
+                }
+            ]
+        }
+    )
+    known = {channel.address for channel in channels(settings)}
+    assert {topic.replace("/0", "/{part}") for topic in OUT} <= known
+    assert {"positions/{device}", "air/{device}", "zones/{device}", "anonymized/fleet"} <= known
+    operations = asyncapi(settings)["operations"].values()
+    assert {each["action"] for each in operations} == {"send", "receive"}
+
+
+positions = st.fixed_dictionaries(
+    {"lat": st.floats(-100, 100), "lon": st.floats(-200, 200)},
+    optional={
+        "ts": st.none() | st.floats(0, 2e9),
+        "device": st.none() | st.text(min_size=1, max_size=9) | st.integers(0, 99),
+        "readings": st.none() | st.just({"speed_mps": 3}),
+    },
+)
+
+
+@given(positions)
+def test_the_codec_accepts_what_the_contract_accepts(position: dict[str, Any]) -> None:
+    validator = Draft202012Validator(schemas(Settings())["Position"])
+    zero = position["lat"] == position["lon"] == 0
+    [found] = native.decode(json.dumps(position).encode())
+    assert isinstance(found, Fix) == (validator.is_valid(position) and not zero)
+
+
+def test_the_contract_does_not_need_the_network(tmp_path: Path) -> None:
+    missing = Settings.model_validate({"network": {"source": str(tmp_path / "no.osm.pbf")}})
+    assert asyncapi(missing)["channels"] == asyncapi(Settings())["channels"]
+    assert load_network("grid:2x2").n_nodes == 4
