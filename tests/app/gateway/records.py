@@ -31,8 +31,9 @@ def write_records_settings(
     inputs: Sequence[Mapping[str, Any]] = (),
     broker: Mapping[str, Any] | None = None,
     min_free_bytes: int = 0,
+    **more: Mapping[str, Any],
 ) -> Path:
-    """Write the settings of a gateway with one stream."""
+    """Write the settings of a gateway with one stream; `more` are further tables."""
     everything: dict[str, Any] = {
         "inputs": inputs,
         "network": {"source": "grid:5x5"},
@@ -46,6 +47,7 @@ def write_records_settings(
         "http": {"port": 0},
         "store": {"path": str(store), "min_free_bytes": min_free_bytes},
         "streams": [{**FLEET, **(fleet or {})}],
+        **more,
     }
     path.write_text("\n".join(f"{key} = {toml(value)}" for key, value in everything.items()) + "\n")
     return path
