@@ -15,7 +15,8 @@ def network_version(network: RoadNetwork) -> str:
 
     Notes
     -----
-    It covers names, coordinates, ends and lengths, and with them all that a region can mean.
+    It covers names, coordinates, ends, lengths and corners, and with them all that a region can
+    mean and look like.
     Coordinates count to 1 cm and lengths to 1 cm, so that another machine or another file format
     gives the same version. O(nodes + roads).
     """
@@ -27,6 +28,10 @@ def network_version(network: RoadNetwork) -> str:
     digest.update(network.first_arc_of.astype("<i8").tobytes())
     digest.update(network.neighbour_of.astype("<i8").tobytes())
     digest.update(_whole(network.length_m, _DIGITS_OF_A_METRE))
+    if network.shapes is not None:
+        digest.update(network.shapes.first_corner_of.astype("<i8").tobytes())
+        for degrees in (network.shapes.lat, network.shapes.lon):
+            digest.update(_whole(degrees, _DIGITS_OF_A_DEGREE))
     return digest.hexdigest()
 
 

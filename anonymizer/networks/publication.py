@@ -12,6 +12,7 @@ import json
 import struct
 from collections.abc import Iterator, Sequence
 from io import BytesIO
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import msgspec
@@ -107,11 +108,13 @@ def features(network: RoadNetwork) -> Iterator[bytes]:
             }
         )
     columns: list[list[Any]] = [column.tolist() for column in roads_of(network)]
-    for u, v, length_m, speed_mps, forward, backward in zip(*columns, strict=True):
+    for line, u, v, length_m, speed_mps, forward, backward in zip(
+        _drawn(network), *columns, strict=True
+    ):
         yield encode(
             {
                 "type": "Feature",
-                "geometry": {"type": "LineString", "coordinates": [place[u], place[v]]},
+                "geometry": {"type": "LineString", "coordinates": line},
                 "properties": {
                     "kind": "road",
                     "u": names[u],
@@ -197,7 +200,6 @@ def geoparquet(network: RoadNetwork) -> bytes:
             "geometry": [_wkb_point(at) for at in place],
         }
     )
-    ends = zip(roads.u.tolist(), roads.v.tolist(), strict=True)
     roads_frame = pl.DataFrame(
         {
             "kind": ["road"] * network.n_roads,
@@ -207,7 +209,7 @@ def geoparquet(network: RoadNetwork) -> bytes:
             "speed_mps": roads.speed_mps.round(2),
             "forward": roads.forward,
             "backward": roads.backward,
-            "geometry": [_wkb_line(place[u], place[v]) for u, v in ends],
+            "geometry": [_wkb_line(line) for line in _drawn(network)],
         }
     )
     frame = pl.concat([nodes_frame, roads_frame], how="diagonal")
@@ -233,6 +235,14 @@ def _places(network: RoadNetwork) -> list[list[float]]:
     return places
 
 
+def _drawn(network: RoadNetwork) -> Iterator[list[list[float]]]:
+    """Yield the points of each road, in the order of `roads_of`."""
+    lines = network.lines()
+    points = np.column_stack([lines.lon, lines.lat]).round(_DIGITS).tolist()
+    for start, end in pairwise(lines.first_point_of.tolist()):
+        yield points[start:end]
+
+
 def _box(network: RoadNetwork) -> tuple[float, float, float, float]:
     corners = (network.lon.min(), network.lat.min(), network.lon.max(), network.lat.max())
     west, south, east, north = (round(float(corner), _DIGITS) for corner in corners)
@@ -248,5 +258,6 @@ def _wkb_point(at: Sequence[float]) -> bytes:
     return struct.pack("<BIdd", 1, _POINT, *at)
 
 
-def _wkb_line(start: Sequence[float], end: Sequence[float]) -> bytes:
-    return struct.pack("<BIIdddd", 1, _LINE, 2, *start, *end)
+def _wkb_line(points: Sequence[Sequence[float]]) -> bytes:
+    numbers = [degrees for point in points for degrees in point]
+    return struct.pack(f"<BII{len(numbers)}d", 1, _LINE, len(points), *numbers)

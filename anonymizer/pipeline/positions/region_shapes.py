@@ -88,39 +88,51 @@ class _Roads:
 
     def __init__(self, network: RoadNetwork) -> None:
         self._network = network
+        self._lines = network.lines()
+        tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
+        # Each road is drawn once: with the arc from its smaller node.
+        self._line_of = np.cumsum(tail < network.neighbour_of) - 1
         self._text_of: dict[int, str] = {}
 
     def of(self, node: Int32Array) -> Shape:
         inside = np.sort(node.astype(np.int64))
-        tail, head = self._inner_roads(inside)
+        tail, head, line = self._inner_roads(inside)
         alone = np.setdiff1d(inside, np.concatenate([tail, head]))
-        ends = zip(
-            np.concatenate([tail, alone]).tolist(),
-            np.concatenate([head, alone]).tolist(),
-            strict=True,
-        )
-        lines = ",".join(f"[{self._text(u)},{self._text(v)}]" for u, v in ends)
-        text = f'{{"type":"MultiLineString","coordinates":[{lines}]}}'
+        drawn = [self._line(number) for number in line.tolist()]
+        drawn += [self._point(v) for v in alone.tolist()]
+        text = f'{{"type":"MultiLineString","coordinates":[{",".join(drawn)}]}}'
         return Shape(geometry=msgspec.Raw(text.encode()))
 
-    def _inner_roads(self, inside: IntArray) -> tuple[IntArray, IntArray]:
-        """Return both ends of each road inside, the smaller one first; `inside` is sorted."""
+    def _inner_roads(self, inside: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Return both ends and the line of each road inside; `inside` is sorted."""
         first = self._network.first_arc_of[inside].astype(np.int64)
         n_arcs = self._network.first_arc_of[inside + 1] - first
         tail = np.repeat(inside, n_arcs)
         within = np.arange(len(tail)) - np.repeat(np.cumsum(n_arcs) - n_arcs, n_arcs)
-        head = self._network.neighbour_of[np.repeat(first, n_arcs) + within].astype(np.int64)
+        arc = np.repeat(first, n_arcs) + within
+        head = self._network.neighbour_of[arc].astype(np.int64)
         place = np.minimum(np.searchsorted(inside, head), len(inside) - 1)
         kept = (inside[place] == head) & (tail < head)
-        return tail[kept], head[kept]
+        return tail[kept], head[kept], self._line_of[arc[kept]]
 
-    def _text(self, node: int) -> str:
-        """Return the coordinates of a node; a position of GeoJSON is longitude and latitude."""
-        text = self._text_of.get(node)
+    def _line(self, number: int) -> str:
+        """Return the points of a line; a position of GeoJSON is longitude and latitude."""
+        text = self._text_of.get(number)
         if text is None:
-            lon, lat = float(self._network.lon[node]), float(self._network.lat[node])
-            text = self._text_of[node] = f"[{round(lon, _DIGITS)},{round(lat, _DIGITS)}]"
+            lines = self._lines
+            points = slice(*lines.first_point_of[number : number + 2].tolist())
+            places = zip(lines.lon[points].tolist(), lines.lat[points].tolist(), strict=True)
+            text = f"[{','.join(_position(lon, lat) for lon, lat in places)}]"
+            self._text_of[number] = text
         return text
+
+    def _point(self, node: int) -> str:
+        place = _position(float(self._network.lon[node]), float(self._network.lat[node]))
+        return f"[{place},{place}]"
+
+
+def _position(lon: float, lat: float) -> str:
+    return f"[{round(lon, _DIGITS)},{round(lat, _DIGITS)}]"
 
 
 class _Cells:
