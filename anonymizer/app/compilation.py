@@ -24,7 +24,15 @@ from anonymizer.algorithms.positions import (
     regions,
     spanning_forest,
 )
+from anonymizer.codecs.layouts import LAYOUTS
 from anonymizer.networks.grids import grid
+from anonymizer.pipeline import packed
+from anonymizer.pipeline.devices import DeviceTable
+from anonymizer.pipeline.ports import Delivery, Outgoing
+from anonymizer.pipeline.positions import flat_json, senders
+from anonymizer.pipeline.positions.topics import TopicRouter
+from anonymizer.settings import InputSettings
+from anonymizer.transport import packets
 
 Progress = Callable[[int, int], None]
 """Called with the number of jobs that are done, and of all jobs."""
@@ -91,12 +99,43 @@ def _compile_adka() -> None:
     adka.grow_regions(devices, _NODES, k, max_nodes=len(_NODES))
 
 
+def _messages() -> packed.PackedDeliveries:
+    return packed.PackedDeliveries.of([Delivery("positions/a", b'{"lat":1,"lon":2}', 0)])
+
+
+def _compile_reader() -> None:
+    stream, columns = np.frombuffer(_messages().stream, np.uint8), _messages().columns
+    layout, limits = np.zeros(1, np.int32), {"max_payload_bytes": 99, "max_positions": 1}
+    reader = flat_json.Reader([LAYOUTS["native"]], {})
+    reader.read(stream, columns.bounds, columns.retained, layout, **limits)
+
+
+def _compile_senders() -> None:
+    known = senders.Senders(TopicRouter([InputSettings()]))
+    known.slots(known.topics(_messages()), DeviceTable(secret=b"", max_devices=1))
+    for at_s in (0.0, 1.0):
+        known.forget(at_s=at_s, kept_s=1.0)
+
+
+def _compile_packets() -> None:
+    packet = packets.encode_publish(Outgoing("a", bytes(1 << 16)), mid=1, version5=True)
+    list(packets.PacketReader(version5=True, limit_bytes=1 << 20).feed(packet))
+
+
+def _compile_packed() -> None:
+    packed.newest_of_each_topic([_messages()] * 2, is_shared=None, most=1, max_bytes=99)
+
+
 _JOBS: Mapping[str, Callable[[], None]] = {
     # The longest first.
+    flat_json.__name__: _compile_reader,
     grouping.__name__: _compile_grouping,
     regions.__name__: _compile_regions,
     device_partition.__name__: _compile_partition,
     spanning_forest.__name__: _compile_forest,
     adka.__name__: _compile_adka,
+    senders.__name__: _compile_senders,
+    packets.__name__: _compile_packets,
+    packed.__name__: _compile_packed,
 }
 """By the module whose kernels it compiles."""

@@ -4,7 +4,10 @@ from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from hashlib import blake2b
 
-from anonymizer.domain.arrays import Int32Array
+import numpy as np
+
+from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.pipeline.names import with_room
 
 NO_SLOT = -1
 _PSEUDONYM_BYTES = 9  # 72 bits, 12 characters: collisions are negligible
@@ -35,6 +38,8 @@ class DeviceTable:
         self._free: list[int] = []
         self._pseudonym_of: list[str] = []
         self._version_of: list[int | None] = []
+        self.n_freed: IntArray = np.zeros(64, np.int64)
+        """How often each slot has been freed; whoever remembers a slot remembers this too."""
 
     def __len__(self) -> int:
         """Return the number of devices present."""
@@ -50,6 +55,7 @@ class DeviceTable:
             self._device_of[slot] = device
         elif len(self._device_of) < self._max_devices:
             slot = len(self._device_of)
+            self.n_freed = with_room(self.n_freed, slot + 1)
             self._device_of.append(device)
             self._pseudonym_of.append("")
             self._version_of.append(None)
@@ -74,6 +80,7 @@ class DeviceTable:
                 del self._slot_of[device]
                 self._device_of[slot] = None
                 self._version_of[slot] = None
+                self.n_freed[slot] += 1
                 self._free.append(slot)
 
     def pseudonyms(self, slots: Sequence[int], versions: Sequence[int]) -> list[str]:

@@ -4,23 +4,18 @@ Making an object of a message takes ten times as long as finding its bounds. Und
 messages yield to newer ones of their topic, and only those that stay become objects.
 """
 
-import secrets
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias, overload
+from typing import NamedTuple, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
+from anonymizer.pipeline.names import Bytes, hash_of
 from anonymizer.pipeline.ports import Delivery, size_bytes
 
-Bytes: TypeAlias = NDArray[np.uint8]
 _ROW_BYTES = 4 * 4 + 8 + 1
 """Of the columns, for each message."""
-_PRIME = (1 << 31) - 1
-_BASES = (secrets.randbelow(_PRIME - 256) + 256, secrets.randbelow(_PRIME - 256) + 256)
-"""Of the hashes of topics, drawn at random: nobody can choose two topics with one hash."""
 
 
 class Packed(NamedTuple):
@@ -100,12 +95,8 @@ class PackedDeliveries(Sequence[Delivery]):
         return f"PackedDeliveries({len(self)})"
 
     def topic_hash(self) -> IntArray:
-        """Return a number for each topic, shape (n,), >= 0.
-
-        Different topics of 250 characters have the same one with a probability below 2e-14.
-        """
-        stream = np.frombuffer(self.stream, np.uint8)
-        return _hash_topics(stream, self.columns.bounds, *_BASES)
+        """Return a number for each topic, shape (n,), >= 0, see `names.hash_of`."""
+        return hash_of(np.frombuffer(self.stream, np.uint8), self.columns.bounds)
 
     @property
     def _is_dense(self) -> bool:
@@ -119,6 +110,41 @@ class PackedDeliveries(Sequence[Delivery]):
         bounds, receipt, retained = self.columns
         stream, bounds = _copied(np.frombuffer(self.stream, np.uint8), bounds[rows])
         return PackedDeliveries(stream.tobytes(), Packed(bounds, receipt[rows], retained[rows]))
+
+
+def in_groups(
+    batches: Sequence[Sequence[Delivery]], *, n_bytes: int = 1 << 20
+) -> Iterator[tuple[PackedDeliveries, IntArray]]:
+    """Yield the batches in a few large groups, and the index of the batch of each message.
+
+    A group has little more than `n_bytes`: what is done for each group hardly counts then.
+    """
+    group: list[PackedDeliveries] = []
+    first = size = 0
+    for i, batch in enumerate(batches, start=1):
+        group.append(PackedDeliveries.of(batch))
+        size += len(group[-1].stream)
+        if size >= n_bytes or i == len(batches):
+            yield _joined(group), np.repeat(np.arange(first, i), [len(each) for each in group])
+            group, first, size = [], i, 0
+
+
+def _joined(batches: Sequence[PackedDeliveries]) -> PackedDeliveries:
+    """Return several batches as one."""
+    if len(batches) == 1:
+        return batches[0]
+    starts = np.cumsum([0, *(len(batch.stream) for batch in batches[:-1])]).tolist()
+    columns = Packed(
+        np.concatenate(
+            [
+                batch.columns.bounds + np.int32(start)
+                for batch, start in zip(batches, starts, strict=True)
+            ]
+        ),
+        np.concatenate([batch.columns.receipt for batch in batches]),
+        np.concatenate([batch.columns.retained for batch in batches]),
+    )
+    return PackedDeliveries(b"".join([batch.stream for batch in batches]), columns)
 
 
 def receipts_of(deliveries: Sequence[Delivery]) -> list[int]:
@@ -182,19 +208,6 @@ def newest_of_each_topic(
         batch.only(left[a:b] - start)
         for batch, start, a, b in zip(batches, first[:-1], cut[:-1], cut[1:], strict=True)
     ]
-
-
-@kernel
-def _hash_topics(stream: Bytes, bounds: Int32Array, base: int, other_base: int) -> IntArray:
-    """Return two polynomial hashes of each topic, in one number."""
-    out = np.empty(len(bounds), np.int64)
-    for row in range(len(bounds)):
-        one = other = 0
-        for i in range(bounds[row, 0], bounds[row, 1]):
-            one = (one * base + stream[i] + 1) % _PRIME
-            other = (other * other_base + stream[i] + 1) % _PRIME
-        out[row] = one << 31 | other
-    return out
 
 
 @kernel

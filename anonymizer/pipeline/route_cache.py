@@ -1,4 +1,4 @@
-"""Cache of routes by topic, bounded by bytes and by age.
+"""Cache of the routes of records by topic, bounded by bytes and by age.
 
 Topics contain device ids, and a device chooses its topics: each may have 65,535 bytes.
 """
@@ -30,7 +30,8 @@ class RouteCache(dict[str, Route]):
     There are two generations. New topics, and those of the older generation that are used again,
     enter the younger one. When that is full or old it becomes the older one, and the previous older
     one is forgotten as a whole. A hit therefore costs no more than in a plain dictionary. Two
-    threads may use the cache; what both find at the same time may then be found again.
+    threads may use the cache; what both find at the same time may then be found again. Topics of
+    positions, of which there are many more, are kept by `names.NameTable`.
     """
 
     def __init__(self, find: Callable[[str], Route], *, max_bytes: int = MAX_BYTES) -> None:

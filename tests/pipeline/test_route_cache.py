@@ -5,9 +5,9 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.pipeline.positions.topics import TopicRouter
+from anonymizer.pipeline.records.topics import RecordRouter
 from anonymizer.pipeline.route_cache import ENTRY_BYTES, RouteCache
-from anonymizer.settings import InputSettings
+from tests.pipeline.records.made import fleet
 
 
 def counting(found: list[str], *, max_bytes: int = 1_000_000) -> RouteCache[str]:
@@ -72,15 +72,15 @@ def test_however_long_topics_are_their_bytes_are_bounded(lengths: list[int]) -> 
 
 
 def test_the_bytes_that_are_counted_for_a_topic_are_those_that_it_takes() -> None:
-    router = TopicRouter([InputSettings(topic="positions/{device}")])
+    router = RecordRouter([fleet()], secret=b"of this test", max_id_chars=65_535)
     for length in (10, 60_000):
         n = 20_000 if length == 10 else 200
         tracemalloc.start()
         for i in range(n):
-            router.route(f"positions/{i:0{length}}")
+            router.route(f"records/profile/{i:0{length}}")
         taken = tracemalloc.get_traced_memory()[0]
         tracemalloc.stop()
-        counted = n * (ENTRY_BYTES + 2 * (59 + length))
+        counted = n * (ENTRY_BYTES + 2 * (65 + length))
         assert counted / 3 < taken <= counted
 
 

@@ -27,7 +27,7 @@ def dated(
     since, now
         Unix seconds; positions without a time are given one between these, in order of arrival.
     """
-    ts = date_the_undated(np.array(decoded.ts, np.float64), since=since, now=now)
+    ts = date_the_undated(decoded.ts, since=since, now=now)
     return ts, classify_time(ts, now, ahead_s=presence.max_ahead_s, behind_s=presence.max_behind_s)
 
 
@@ -56,18 +56,16 @@ def admit(
     slot = np.full(len(ts), NO_SLOT, np.int32)
     timely = np.flatnonzero(outcome == Outcome.HELD)
     # Only accepted positions may take a slot: a rejected message must leave no trace.
-    slot[timely] = [devices.slot(decoded.device[i]) for i in timely.tolist()]
+    slot[timely] = decoded.slots(timely, devices)
     outcome[timely[slot[timely] == NO_SLOT]] = Outcome.SUPPRESSED__OVERLOAD
     readings.note(
-        np.array(decoded.reading_row, np.int64),
-        np.array(decoded.reading_attribute, np.int64),
-        np.array(decoded.reading_value, np.float64),
+        decoded.reading_row,
+        decoded.reading_attribute,
+        decoded.reading_value,
         slot=slot,
         ts=ts,
     )
     kept = outcome == Outcome.HELD
     ledger.settle_all(outcome[~kept])
-    lat, lon, at_s = (
-        np.array(column, np.float64)[kept] for column in (decoded.lat, decoded.lon, decoded.at_s)
-    )
-    return Positions(slot[kept], ts[kept], lat, lon, at_s)
+    columns = (slot, ts, decoded.lat, decoded.lon, decoded.at_s)
+    return Positions(*(column[kept] for column in columns))

@@ -1,28 +1,33 @@
 """Decoding of deliveries into columns of positions.
 
-Each message is decoded by itself: a joined payload would fail as a whole on one bad record.
+Usual messages are read by a compiled reader (`flat_json`). Every other message is decoded by its
+codec, by itself: a joined payload would fail as a whole on one bad record. Both ways lead to the
+same positions and the same counts.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, isnan
+from math import inf, isnan, nan
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
 from anonymizer.codecs import Codec
-from anonymizer.domain.arrays import FloatArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
+from anonymizer.pipeline.names import UNKNOWN
+from anonymizer.pipeline.packed import PackedDeliveries, in_groups, receipts_of
 from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.positions.flat_json import NO_LAYOUT, READING, Found, Reader
 from anonymizer.pipeline.positions.id_shares import IdShares
 from anonymizer.pipeline.positions.inbox import Arrivals
+from anonymizer.pipeline.positions.senders import NO_INPUT, OF_PAYLOAD, Senders
 from anonymizer.pipeline.positions.topics import Route, TopicRouter, Treatment
 from anonymizer.settings import LimitSettings
-
-_UNDATED = float("nan")
 
 
 @dataclass(slots=True, repr=False)
@@ -31,8 +36,8 @@ class Decoded:
 
     Attributes
     ----------
-    device
-        Device ids.
+    sender
+        Numbers in `senders` of what names the devices; below 0: -1 - the index in `names`.
     ts
         Unix seconds; NaN if the message states no time.
     lat, lon
@@ -42,16 +47,37 @@ class Decoded:
     reading_row, reading_attribute, reading_value
         Declared readings: row of the position that each came with, index of its attribute, and
         its value.
+    names
+        Ids of devices that have no number.
     """
 
-    device: list[str] = field(default_factory=list)
-    ts: list[float] = field(default_factory=list)
-    lat: list[float] = field(default_factory=list)
-    lon: list[float] = field(default_factory=list)
-    at_s: list[float] = field(default_factory=list)
-    reading_row: list[int] = field(default_factory=list)
-    reading_attribute: list[int] = field(default_factory=list)
-    reading_value: list[float] = field(default_factory=list)
+    senders: Senders
+    sender: IntArray
+    ts: FloatArray
+    lat: FloatArray
+    lon: FloatArray
+    at_s: FloatArray
+    reading_row: IntArray
+    reading_attribute: IntArray
+    reading_value: FloatArray
+    names: Sequence[str]
+
+    def device(self, row: int) -> str:
+        """Return the device id of a position."""
+        return _device(self.senders, int(self.sender[row]), self.names)
+
+    def slots(self, rows: IntArray, devices: DeviceTable) -> Int32Array:
+        """Return the slot of the device of each of these positions, shape (n,).
+
+        New devices get one; `NO_SLOT` if all are taken.
+        """
+        sender = self.sender[rows]
+        slots = self.senders.slots(sender, devices)
+        new = np.flatnonzero(slots == NO_SLOT)
+        if len(new):
+            slots[new] = [devices.slot(self.device(row)) for row in rows[new].tolist()]
+            self.senders.remember(sender[new], slots[new], devices)
+        return slots
 
 
 class DecodedTick(NamedTuple):
@@ -69,17 +95,92 @@ class DecodedTick(NamedTuple):
     receipts: list[int]
 
 
+class _Rows(NamedTuple):
+    """Positions of some messages; see `Decoded` for what is not said here.
+
+    Attributes
+    ----------
+    message, input
+        Index of the message of each position, and of its input.
+    is_claim
+        Whether its payload names the device.
+    """
+
+    message: IntArray
+    input: Int32Array
+    is_claim: BoolArray
+    sender: IntArray
+    ts: FloatArray
+    lat: FloatArray
+    lon: FloatArray
+    reading_row: IntArray
+    reading_attribute: IntArray
+    reading_value: FloatArray
+
+    def taken(self, index: IntArray) -> "_Rows":
+        """Return these of the rows, in this order."""
+        row_of = np.full(len(self.message), -1)
+        row_of[index] = np.arange(len(index))
+        row = row_of[self.reading_row]
+        order = np.argsort(row, kind="stable")[np.count_nonzero(row < 0) :]
+        columns = [column[index] for column in self[:7]]
+        return _Rows._make([*columns, row[order], *(column[order] for column in self[8:])])
+
+    def __repr__(self) -> str:
+        """Reveal neither device nor place."""
+        return "_Rows(...)"
+
+
+def _joined(parts: Sequence[_Rows]) -> _Rows:
+    """Return the rows of all parts, one after the other."""
+    first = np.cumsum([0, *(len(part.message) for part in parts)]).tolist()
+    shifted = [
+        part._replace(reading_row=part.reading_row + n)
+        for part, n in zip(parts, first, strict=False)
+    ]
+    return _Rows._make(map(np.concatenate, zip(*shifted, strict=True)))
+
+
+_READING_TYPES = (np.int64, np.int64, np.float64)
+
+
+@dataclass(slots=True)
+class _Lists:
+    """Positions as the codecs return them, one after the other."""
+
+    message: list[int] = field(default_factory=list)
+    input: list[int] = field(default_factory=list)
+    is_claim: list[bool] = field(default_factory=list)
+    sender: list[int] = field(default_factory=list)
+    ts: list[float] = field(default_factory=list)
+    lat: list[float] = field(default_factory=list)
+    lon: list[float] = field(default_factory=list)
+    reading_row: list[int] = field(default_factory=list)
+    reading_attribute: list[int] = field(default_factory=list)
+    reading_value: list[float] = field(default_factory=list)
+
+    def rows(self) -> _Rows:
+        """Return them as columns."""
+        types = (np.int64, np.int32, np.bool_, np.int64, *[np.float64] * 3, *_READING_TYPES)
+        columns = (getattr(self, name) for name in _Rows._fields)
+        return _Rows._make(np.array(items, of) for items, of in zip(columns, types, strict=True))
+
+
 class Decoder:
     """Decodes the arrivals of a tick; settles rejected positions with their reasons.
 
     Parameters
     ----------
-    router, limits, ledger
-        How messages are decoded, their largest sizes, and where they are settled.
+    router
+        Finds the input of a topic.
+    limits
+        Limits of a message.
+    ledger
+        Where positions are counted.
     attribute_of
-        Index of each declared reading by name; other readings are dropped.
+        Index of each declared reading, by name; other readings are left out.
     ids_kept_s
-        How long ids in payloads count towards `limits.max_ids_per_topic`.
+        See `IdShares`.
     """
 
     def __init__(
@@ -91,67 +192,166 @@ class Decoder:
         attribute_of: Mapping[str, int] = MappingProxyType({}),
         ids_kept_s: float = inf,
     ) -> None:
+        self.senders = Senders(router)
         self._attribute_of = attribute_of
         self._shares = IdShares(kept_s=ids_kept_s)
         self._router = router
         self._limits = limits
         self._ledger = ledger
+        layouts = [layout for layout in router.layouts if layout is not None]
+        self._reader = Reader(layouts, attribute_of)
+        # The last item is that of `NO_INPUT`.
+        self._layout_of = np.full(len(router.layouts) + 1, NO_LAYOUT, np.int32)
+        self._layout_of[:-1][[bool(layout) for layout in router.layouts]] = np.arange(len(layouts))
+        self._treatment_of = np.array([route.treatment for route in router.routes], np.int32)
 
     def limit(self, limits: LimitSettings) -> None:
         """Use these limits from now on."""
         self._limits = limits
 
+    def forget(self, *, at_s: float, kept_s: float) -> None:
+        """Forget devices that are silent, see `NameTable.forget`. What was decoded is void then."""
+        self.senders.forget(at_s=at_s, kept_s=kept_s)
+
     def decode(self, batches: Sequence[Arrivals]) -> DecodedTick:
         """Return the valid positions. No content of a message makes it raise."""
-        tick = DecodedTick([Decoded() for _ in Treatment], [])
-        for at_s, deliveries in batches:
-            for delivery in deliveries:
-                if delivery.receipt:
-                    tick.receipts.append(delivery.receipt)
-                self._read(delivery, tick, at_s)
-            for out in tick.of:
-                out.at_s += [at_s] * (len(out.device) - len(out.at_s))
-        return tick
+        names: list[str] = []
+        receipts: list[int] = []
+        parts = [_Lists().rows()]
+        times_s = [np.zeros(0)]
+        arrived_s = np.array([batch.at_s for batch in batches], np.float64)
+        for messages, batch_of in in_groups([batch.deliveries for batch in batches]):
+            receipts += receipts_of(messages)
+            rows = self._rows(messages, arrived_s[batch_of], names)
+            times_s.append(arrived_s[batch_of[rows.message]])
+            parts.append(rows)
+        everything, at_s = _joined(parts), np.concatenate(times_s)
+        treatment = self._treatment_of[everything.input]
+        of = []
+        for each in Treatment:
+            index = np.flatnonzero(treatment == each)
+            rows = everything if len(index) == len(treatment) else everything.taken(index)
+            columns = (rows.sender, rows.ts, rows.lat, rows.lon, at_s[index])
+            readings = (rows.reading_row, rows.reading_attribute, rows.reading_value)
+            of.append(Decoded(self.senders, *columns, *readings, names))
+        return DecodedTick(of, receipts)
 
-    def _read(self, delivery: Delivery, tick: DecodedTick, at_s: float) -> None:
+    def _rows(self, messages: PackedDeliveries, at_s: FloatArray, names: list[str]) -> _Rows:
+        """Return the positions of some messages, in order of arrival.
+
+        Parameters
+        ----------
+        at_s
+            Arrival time of each message, shape (n,).
+        names
+            Where ids without a number are appended.
+        """
+        topic = self.senders.topics(messages)
+        input_, n_chars = self.senders.input_of(topic), self.senders.n_chars_of(topic)
+        usable = (n_chars > 0) & (n_chars <= self._limits.max_device_id_chars)
+        found = self._reader.read(
+            np.frombuffer(messages.stream, np.uint8),
+            messages.columns.bounds,
+            messages.columns.retained,
+            np.where(usable | (n_chars == OF_PAYLOAD), self._layout_of[input_], NO_LAYOUT),
+            max_payload_bytes=self._limits.max_payload_bytes,
+            max_positions=self._limits.max_positions,
+        )
+        # Until it is decoded, a message counts as one.
+        self._ledger.receive(len(found.positions) - (len(topic) - len(found.left)))
+        rows = self._named(messages.stream, found, topic, names)
+        if len(found.left):
+            left = _Lists()
+            for i, delivery in zip(found.left.tolist(), messages.only(found.left), strict=True):
+                self._decode(delivery, left, names, message=i, topic=int(topic[i]))
+            rows = _joined([rows, left.rows()])
+            rows = rows.taken(np.argsort(rows.message, kind="stable"))
+        return self._within_shares(rows, messages, topic, at_s, names)
+
+    def _named(self, stream: bytes, found: Found, topic: IntArray, names: list[str]) -> _Rows:
+        """Return what the compiled reader has found, without the positions of nobody."""
+        at = found.positions
+        sender = topic[at["message"]]
+        input_ = self.senders.input_of(sender)
+        is_claim = self.senders.n_chars_of(sender) == OF_PAYLOAD
+        rows = _Rows(
+            at["message"].astype(np.int64), input_, is_claim, sender, at["ts"], at["lat"],
+            at["lon"], *(found.readings[name] for name in READING.names or ()),
+        )  # fmt: skip
+        if not is_claim.any():
+            return rows
+        n_chars = at["end"] - at["start"]
+        named = ~is_claim | (n_chars > 0) & (n_chars <= self._limits.max_device_id_chars)
+        self._ledger.settle(Outcome.INVALID__NO_DEVICE, int(np.count_nonzero(~named)))
+        claims = np.flatnonzero(is_claim & named)
+        spans = np.stack([at["start"][claims], at["end"][claims]], axis=1)
+        sender[claims] = self.senders.ids(stream, spans, input_[claims])
+        for row in claims[sender[claims] == UNKNOWN].tolist():
+            names.append(stream[at["start"][row] : at["end"][row]].decode())
+            sender[row] = -len(names)
+        return rows if named.all() else rows.taken(np.flatnonzero(named))
+
+    def _decode(
+        self, delivery: Delivery, out: _Lists, names: list[str], *, message: int, topic: int
+    ) -> None:
         """Append the valid positions of one message, settle the others."""
-        route = self._router.route(delivery.topic)
-        if route is None:
+        input_, n_chars = self.senders.input_and_n_chars(topic, delivery.topic)
+        if input_ == NO_INPUT:
             self._ledger.settle(Outcome.INVALID__UNKNOWN_TOPIC)
             return
-        out = tick.of[route.treatment]
+        route = self._router.routes[input_]
+        is_claim = n_chars == OF_PAYLOAD
+        device = ""
+        if not is_claim and (topic == UNKNOWN or route.places is not None):
+            device = self._router.device(delivery.topic)
         fixes = self._fixes(route.codec, delivery.payload)
-        self._ledger.receive(len(fixes) - 1)  # before decoding, it was counted as one
+        self._ledger.receive(len(fixes) - 1)
         for fix in fixes:
-            if not isinstance(fix, Fix):
-                self._ledger.settle(fix)
+            if is_claim and isinstance(fix, Fix):
+                device = fix.device or ""
+                n_chars = len(device)
+            checked = self._checked(fix, route, device, n_chars, retained=delivery.retained)
+            if not isinstance(checked, Fix):
+                self._ledger.settle(checked)
                 continue
-            device = fix.device if route.device is None else route.device
-            lat, lon = (fix.lat, fix.lon) if route.places is None else _place(device, fix, route)
-            if not device or len(device) > self._limits.max_device_id_chars:
-                self._ledger.settle(Outcome.INVALID__NO_DEVICE)
-            elif delivery.retained and fix.ts is None:
-                self._ledger.settle(Outcome.INVALID__RETAINED)
-            elif isnan(lat):
-                self._ledger.settle(Outcome.INVALID__NO_FIX)
-            elif route.device is None and not self._shares.admits(
-                delivery.topic, device, share=self._limits.max_ids_per_topic, at_s=at_s
-            ):
-                self._ledger.settle(Outcome.SUPPRESSED__OVER_SHARE)
-            else:
-                if fix.readings and self._attribute_of:
-                    self._take_readings(fix.readings, out)
-                out.device.append(device)
-                out.ts.append(_UNDATED if fix.ts is None else fix.ts)
-                out.lat.append(lat)
-                out.lon.append(lon)
+            number = topic
+            if is_claim or topic == UNKNOWN:
+                names.append(device)
+                number = -len(names)
+            self._append(checked, out, message=message, input_=input_, sender=number)
+            out.is_claim.append(is_claim)
 
-    def _take_readings(self, readings: Mapping[str, float], out: Decoded) -> None:
+    def _checked(
+        self, fix: Fix | Outcome, route: Route, device: str, n_chars: int, *, retained: bool
+    ) -> Fix | Outcome:
+        """Return a fix where its device is, or why it is refused."""
+        if not isinstance(fix, Fix):
+            return fix
+        if not 0 < n_chars <= self._limits.max_device_id_chars:
+            return Outcome.INVALID__NO_DEVICE
+        if retained and fix.ts is None:
+            return Outcome.INVALID__RETAINED
+        if route.places is not None and device in route.places:
+            lat, lon = route.places[device]
+            return Fix(lat, lon, fix.ts, fix.device, fix.readings)
+        return Outcome.INVALID__NO_FIX if isnan(fix.lat) else fix
+
+    def _append(self, fix: Fix, out: _Lists, *, message: int, input_: int, sender: int) -> None:
+        if fix.readings and self._attribute_of:
+            self._take_readings(fix.readings, out)
+        out.message.append(message)
+        out.input.append(input_)
+        out.sender.append(sender)
+        out.ts.append(nan if fix.ts is None else fix.ts)
+        out.lat.append(fix.lat)
+        out.lon.append(fix.lon)
+
+    def _take_readings(self, readings: Mapping[str, float], out: _Lists) -> None:
         """Append the declared readings of the position that will be appended next."""
         for name, value in readings.items():
             attribute = self._attribute_of.get(name)
             if attribute is not None:
-                out.reading_row.append(len(out.device))
+                out.reading_row.append(len(out.message))
                 out.reading_attribute.append(attribute)
                 out.reading_value.append(value)
 
@@ -162,10 +362,46 @@ class Decoder:
         fixes = codec(payload)
         return fixes if len(fixes) <= self._limits.max_positions else (Outcome.INVALID__TOO_LARGE,)
 
+    def _within_shares(
+        self,
+        rows: _Rows,
+        messages: PackedDeliveries,
+        topic: IntArray,
+        at_s: FloatArray,
+        names: list[str],
+    ) -> _Rows:
+        """Return the positions without those of ids that their topics must not name."""
+        claims = np.flatnonzero(rows.is_claim)
+        if not len(claims):
+            return rows
+        ids, topic = rows.sender[claims], topic[rows.message[claims]]
+        ends = self._shares.ends(at_s[-1])
+        if ends:
+            self.senders.forbid()
+        new = np.flatnonzero((self.senders.named_by(ids) != topic) | (topic == UNKNOWN))
+        if not len(new):
+            return rows
+        admitted = np.ones(len(rows.message), np.bool_)
+        bounds = messages.columns.bounds
+        for i in new.tolist():
+            row = claims[i]
+            start, end = bounds[rows.message[row], :2].tolist()
+            admitted[row] = self._shares.admits(
+                messages.stream[start:end],
+                _device(self.senders, int(ids[i]), names),
+                share=self._limits.max_ids_per_topic,
+                at_s=float(at_s[rows.message[row]]),
+            )
+        if not ends:  # else some were counted before the count began anew
+            new = new[admitted[claims[new]]]
+            self.senders.allow(ids[new], topic[new])
+        kept = np.flatnonzero(admitted)
+        self._ledger.settle(Outcome.SUPPRESSED__OVER_SHARE, len(admitted) - len(kept))
+        return rows if len(kept) == len(admitted) else rows.taken(kept)
 
-def _place(device: str | None, fix: Fix, route: Route) -> tuple[float, float]:
-    """Return where a registered device stands, else where it says it is; NaN for nowhere."""
-    return (route.places or {}).get(device or "", (fix.lat, fix.lon))
+
+def _device(senders: Senders, sender: int, names: Sequence[str]) -> str:
+    return senders.device(sender) if sender >= 0 else names[-1 - sender]
 
 
 def date_the_undated(ts: FloatArray, *, since: float, now: float) -> FloatArray:

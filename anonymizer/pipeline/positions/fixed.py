@@ -264,9 +264,9 @@ class _Public:
 
     def tick(self, decoded: Decoded, *, since: float, now: float, wall_ahead_s: float) -> TickPart:
         ts, outcome = dated(decoded, self.presence, since=since, now=now)
-        lat, lon = np.array(decoded.lat, np.float64), np.array(decoded.lon, np.float64)
         timely = outcome == Outcome.HELD
-        outcome[timely & self._zones.contains(lat, lon)] = Outcome.SUPPRESSED__PRIVACY_ZONE
+        hidden = timely & self._zones.contains(decoded.lat, decoded.lon)
+        outcome[hidden] = Outcome.SUPPRESSED__PRIVACY_ZONE
         kept = np.flatnonzero(outcome == Outcome.HELD)
         self._ledger.settle_all(outcome[outcome != Outcome.HELD])
         readings = self._readings(decoded, set(kept.tolist()))
@@ -274,17 +274,16 @@ class _Public:
             self._message(decoded, row, ts=time + wall_ahead_s, readings=readings.get(row))
             for row, time in zip(kept.tolist(), ts[kept].tolist(), strict=True)
         ]
-        at_s = np.array(decoded.at_s, np.float64)[kept]
-        return TickPart(messages, np.arange(len(kept)), at_s, len(kept))
+        return TickPart(messages, np.arange(len(kept)), decoded.at_s[kept], len(kept))
 
     def _message(
         self, decoded: Decoded, row: int, *, ts: float, readings: dict[str, float] | None
     ) -> Outgoing:
         message = PublicMessage(
             round(ts, 3),
-            decoded.device[row],
-            decoded.lat[row],
-            decoded.lon[row],
+            decoded.device(row),
+            float(decoded.lat[row]),
+            float(decoded.lon[row]),
             readings or msgspec.UNSET,
         )
         return Outgoing(self._topic, self._encode(message))
@@ -293,7 +292,7 @@ class _Public:
         """Return the published readings of each position that is kept, by row."""
         readings: dict[int, dict[str, float]] = {}
         columns = (decoded.reading_row, decoded.reading_attribute, decoded.reading_value)
-        for row, index, value in zip(*columns, strict=True):
+        for row, index, value in zip(*(column.tolist() for column in columns), strict=True):
             if row in kept:
                 attribute = self._attributes[index]
                 self.n_clamped[index] += not attribute.lo <= value <= attribute.hi

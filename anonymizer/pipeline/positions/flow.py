@@ -152,9 +152,8 @@ class PositionFlow:
         self._time_step_s = settings.output.time_step_s
         self._monotonic = monotonic
         self._last_tick_s = -np.inf
-        self._router = TopicRouter(settings.inputs, registries, payload_secrets)
         self._decoder = Decoder(
-            self._router,
+            TopicRouter(settings.inputs, registries, payload_secrets),
             settings.limits,
             self._tally,
             attribute_of=self.core.readings.index_of,
@@ -274,11 +273,11 @@ class PositionFlow:
         """
         self._adopt_now()
         times = [self._monotonic()]
-        self._router.forget(at_s=times[0], kept_s=self._presence.ttl_s)
+        self._decoder.forget(at_s=times[0], kept_s=self._presence.ttl_s)
         decoded = self._decoder.decode(batches)
         if wall_ahead_s:
             for part in decoded.of:
-                part.ts = [ts - wall_ahead_s for ts in part.ts]
+                part.ts = part.ts - wall_ahead_s
         times.append(self._monotonic())
         # Since the previous tick, but not since the years before the first one, nor for the
         # minutes of a stall.

@@ -21,9 +21,13 @@ class IdShares:
     def __init__(self, *, kept_s: float) -> None:
         self._kept_s = kept_s
         self._since_s: float | None = None
-        self._ids_of: dict[str, set[str]] = {}
+        self._ids_of: dict[bytes, set[str]] = {}
 
-    def admits(self, topic: str, device: str, *, share: int, at_s: float) -> bool:
+    def ends(self, at_s: float) -> bool:
+        """Return whether the count begins anew by then."""
+        return self._since_s is None or at_s - self._since_s > self._kept_s
+
+    def admits(self, topic: bytes, device: str, *, share: int, at_s: float) -> bool:
         """Return whether a topic may name a device, and count it.
 
         Parameters
@@ -33,7 +37,7 @@ class IdShares:
         at_s
             Seconds of a monotonic clock.
         """
-        if self._since_s is None or at_s - self._since_s > self._kept_s:
+        if self.ends(at_s):
             self._ids_of.clear()
             self._since_s = at_s
         ids = self._ids_of.setdefault(topic, set())

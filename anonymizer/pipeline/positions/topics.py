@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from anonymizer.codecs import Codec
+from anonymizer.codecs.layouts import LAYOUTS
 from anonymizer.domain.fixes import Places
-from anonymizer.pipeline.route_cache import RouteCache
 from anonymizer.settings import InputSettings
 from anonymizer.settings.base import is_field
 
@@ -67,7 +67,7 @@ def shared_topics(inputs: Sequence[InputSettings]) -> Callable[[str], bool] | No
 
 
 class TopicRouter:
-    """Finds the route of a topic, and caches it.
+    """Finds the route of a topic.
 
     If several inputs match, the first in the settings is used.
 
@@ -87,30 +87,36 @@ class TopicRouter:
         registries: Mapping[Path, Places] = MappingProxyType({}),
         secrets: Mapping[Path, Sequence[bytes]] = MappingProxyType({}),
     ) -> None:
-        self._inputs = [
-            (i.topic.split("/"), i.device_from, _route(i, registries, secrets)) for i in inputs
-        ]
-        self._routes = RouteCache(self.find)
-
-    def route(self, topic: str) -> Route | None:
-        """Return the route of a topic, or None if no input matches."""
-        return self._routes[topic]
-
-    def forget(self, *, at_s: float, kept_s: float) -> None:
-        """Forget devices that are silent, see `RouteCache.forget`."""
-        self._routes.forget(at_s=at_s, kept_s=kept_s)
+        self._patterns = [(i.topic.split("/"), i.device_from) for i in inputs]
+        self.routes = [_route(i, registries, secrets) for i in inputs]
+        """The route of each input, without a device."""
+        self.layouts = [None if i.registry else LAYOUTS.get(i.codec) for i in inputs]
+        """The usual message of each input, if there is a compiled reader for it."""
 
     def find(self, topic: str) -> Route | None:
-        """Return the route of a topic without the cache."""
+        """Return the route of a topic, or None if no input matches."""
+        found = self.match(topic)
+        return None if found is None else self.routes[found[0]]._replace(device=found[1])
+
+    def device(self, topic: str) -> str:
+        """Return the device of a topic, empty if it names none."""
+        found = self.match(topic)
+        return "" if found is None else found[1] or ""
+
+    def match(self, topic: str) -> tuple[int, str | None] | None:
+        """Return the index of a topic's input and the device as in `Route`; None if none matches.
+
+        About 2 µs.
+        """
         levels = topic.split("/")
-        for pattern, device_from, route in self._inputs:
+        for i, (pattern, device_from) in enumerate(self._patterns):
             if not _matches(pattern, levels):
                 continue
             if device_from == "payload":
-                return route
+                return i, None
             named = [level for part, level in zip(pattern, levels, strict=False) if is_field(part)]
             # If one of several levels is empty, two devices could get the same id.
-            return route._replace(device="/".join(named) if all(named) else "")
+            return i, "/".join(named) if all(named) else ""
         return None
 
 

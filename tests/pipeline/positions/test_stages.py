@@ -244,7 +244,7 @@ async def test_a_tick_that_fails_ends_the_publisher_too() -> None:
 
     with pytest.raises(ExceptionGroup) as caught:
         await run()
-    assert caught.group_contains(AttributeError)
+    assert caught.group_contains(TypeError)
     assert tasks[1].cancelled()
 
 

@@ -38,7 +38,7 @@ def an_input(topic: str, codec: str = "native") -> InputSettings:
     ],
 )
 def test_a_topic_names_its_device(pattern: str, topic: str, device: str | None) -> None:
-    assert router(pattern).route(topic) == Route(NATIVE, device)
+    assert router(pattern).find(topic) == Route(NATIVE, device)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_topic_names_its_device(pattern: str, topic: str, device: str | None) 
     ],
 )
 def test_a_topic_that_fits_no_input_has_no_route(pattern: str, topic: str) -> None:
-    assert router(pattern).route(topic) is None
+    assert router(pattern).find(topic) is None
 
 
 @pytest.mark.parametrize(
@@ -62,12 +62,12 @@ def test_a_topic_that_fits_no_input_has_no_route(pattern: str, topic: str) -> No
     [("positions/{device}", "positions/"), ("{device}/{device}", "a/"), ("{device}/{device}", "/")],
 )
 def test_a_topic_with_an_empty_level_for_the_device_names_none(pattern: str, topic: str) -> None:
-    assert router(pattern).route(topic) == Route(NATIVE, "")
+    assert router(pattern).find(topic) == Route(NATIVE, "")
 
 
 def test_the_first_input_that_matches_decides() -> None:
     inputs = [an_input("buses/{device}", "hfp"), an_input("{device}/+"), an_input("#", "traccar")]
-    route = TopicRouter(inputs).route
+    route = TopicRouter(inputs).find
     assert route("buses/7") == Route(CODECS["hfp"], "7")
     assert route("trams/7") == Route(NATIVE, "trams")
     assert route("trams") == Route(CODECS["traccar"], None)
@@ -87,24 +87,12 @@ def test_routes_agree_with_a_regular_expression_and_asking_again_changes_nothing
     routed = router(topic_filter)
     pattern = naive.mqtt_filter(topic_filter)
     for name in names + names:
-        match, route = pattern.fullmatch(name), routed.route(name)
+        match, route = pattern.fullmatch(name), routed.find(name)
         assert (route is not None) == (match is not None)
         if route is not None and match is not None:
             parts = match.groups()
             expected = ("/".join(parts) if all(parts) else "") if parts else None
             assert route.device == expected
-
-
-def test_the_router_forgets_devices_that_are_silent_and_finds_them_again() -> None:
-    routed = router("positions/{device}")
-    routed.forget(at_s=0.0, kept_s=10.0)
-    for at_s in (5.0, 10.0):
-        assert routed.route("positions/a") == Route(NATIVE, "a")
-        routed.forget(at_s=at_s, kept_s=10.0)
-    assert routed._routes.n_topics == 1
-    routed.forget(at_s=15.0, kept_s=10.0)
-    assert routed._routes.n_topics == 0
-    assert routed.route("positions/a") == Route(NATIVE, "a")
 
 
 def test_the_broker_is_asked_for_any_device() -> None:

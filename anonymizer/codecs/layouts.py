@@ -1,0 +1,103 @@
+"""Layouts of flat JSON messages: which member states what, for a reader that is compiled.
+
+A layout describes the usual messages of a format, not all of them. What it does not describe is
+left to the codec of the format, which alone decides what is valid.
+"""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from types import MappingProxyType
+from typing import NamedTuple
+
+from anonymizer.codecs._fields import MPS_PER_KMH
+
+
+class Role(IntEnum):
+    """What a member of a message states."""
+
+    IGNORED = 0
+    LAT = 1
+    LON = 2
+    TIME = 3
+    """Unix seconds, or null."""
+    DEVICE = 4
+    """Text, or null."""
+    DEVICE_OR_NUMBER = 5
+    """Text, an integer, or null."""
+    KIND = 6
+    """Text; the message is a position if it is that of the layout."""
+    READINGS = 7
+    """An object of numbers under their own names."""
+    READING = 8
+    """A number that is never below 0, see `codecs._fields.measured`."""
+
+
+class Member(NamedTuple):
+    """A member of a message.
+
+    Attributes
+    ----------
+    role
+        What it states.
+    reading, factor
+        Name of the reading, and what its number is multiplied by.
+    """
+
+    role: Role
+    reading: str = ""
+    factor: float = 1.0
+
+
+class Layout(NamedTuple):
+    """The usual message of a format: an object of these members and others that are ignored.
+
+    Attributes
+    ----------
+    members
+        By name.
+    kind
+        Text of the member with the role `KIND`.
+    many
+        Whether a message may also be an array of such objects.
+    """
+
+    members: Mapping[str, Member]
+    kind: str = ""
+    many: bool = False
+
+
+LAYOUTS: Mapping[str, Layout] = MappingProxyType(
+    {
+        "native": Layout(
+            {
+                "lat": Member(Role.LAT),
+                "lon": Member(Role.LON),
+                "ts": Member(Role.TIME),
+                "device": Member(Role.DEVICE_OR_NUMBER),
+                "readings": Member(Role.READINGS),
+            },
+            many=True,
+        ),
+        "owntracks": Layout(
+            {
+                "_type": Member(Role.KIND),
+                "lat": Member(Role.LAT),
+                "lon": Member(Role.LON),
+                "tst": Member(Role.TIME),
+                "topic": Member(Role.DEVICE),
+                "vel": Member(Role.READING, "speed_mps", MPS_PER_KMH),
+                "cog": Member(Role.READING, "heading_deg"),
+                "batt": Member(Role.READING, "battery_percent"),
+            },
+            kind="location",
+        ),
+        "home_assistant": Layout(
+            {
+                "latitude": Member(Role.LAT),
+                "longitude": Member(Role.LON),
+                "battery_level": Member(Role.READING, "battery_percent"),
+            }
+        ),
+    }
+)
+"""By the name of the codec in `codecs.CODECS`."""
