@@ -38,6 +38,7 @@ _ENDING_S = 20.0
 OURS = {"anonymizer", "simulator"}
 TOOLS = {"cat", "curl", "head", "ls", "sleep", "tail", "wc"}
 ELSEWHERE = {
+    ".": "the runner has the programs on its path",
     "apt-get": "needs a system to install to",
     "docker": "needs a container engine",
     "git": "needs a server",

@@ -90,7 +90,7 @@ def anonymize(
     measures: Names = (),
     seed: int = 0,
 ) -> AnonymizedTable:
-    """Anonymize a table: every person is hidden among at least k.
+    """Anonymize a table: every person is one of at least k.
 
     Parameters
     ----------

@@ -16,11 +16,7 @@ from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.settings import BrokerSettings, Settings
 from anonymizer.transport import MqttLink
-from anonymizer.transport.local_brokers import (
-    find_mosquitto,
-    running_embedded_broker,
-    running_mosquitto,
-)
+from anonymizer.transport.local_brokers import running_broker
 
 _LOOK_EVERY_S = 0.5
 _CONNECT_S = 15.0
@@ -159,7 +155,7 @@ async def run_demo(
     """
     network = load_network(plan.network)
     async with AsyncExitStack() as stack:
-        name, broker = await stack.enter_async_context(_running_broker(plan))
+        name, broker = await stack.enter_async_context(running_broker(plan.broker))
         # It starts before anybody receives it, so that both compile their kernels meanwhile.
         simulators = [
             await stack.enter_async_context(_simulator(plan, broker, *what))
@@ -233,19 +229,6 @@ async def _watch(
             async with asyncio.timeout(_LOOK_EVERY_S):
                 await stop.wait()
     return ""
-
-
-@asynccontextmanager
-async def _running_broker(plan: DemoPlan) -> AsyncIterator[tuple[str, BrokerSettings]]:
-    """Run the broker that the plan asks for; yield what to call it and how to reach it."""
-    embedded = plan.broker == "embedded" or (plan.broker == "auto" and find_mosquitto() is None)
-    async with running_embedded_broker() if embedded else running_mosquitto() as url:
-        yield (
-            f"embedded amqtt at {url} (for demos only: it loses messages in bursts)"
-            if embedded
-            else f"Mosquitto at {url}",
-            BrokerSettings(url=url, version="3.1.1" if embedded else "5"),
-        )
 
 
 @asynccontextmanager

@@ -176,7 +176,7 @@ def anonymize(
         typer.Option(help="Which row became which, as csv. For the auditor only."),
     ] = None,
 ) -> None:
-    r"""Publish a table in which every person is hidden among at least k.
+    r"""Publish a table in which every person is one of at least k.
 
     Rows are sorted by class. Numbers become \[lo-hi], categories {a|b} or a label of their
     hierarchy; sensitive values are unchanged. Columns that are not named are left out.

@@ -12,6 +12,8 @@ from anonymizer.cli.serve import ConfigFile, settings_of
 from anonymizer.errors import InputError, SettingsError
 
 _STDOUT = Path("-")
+_RECOMMENDED: Mapping[tuple[str, str], Any] = {("adka", "k_floor"): 5}
+"""Written in place of the defaults, except for `bfs`, which is to be ADKA as published."""
 _QUESTIONS: Mapping[tuple[str, str], str] = {
     ("network", "source"): "Road network (a file, PREFIX, grid:RxC or city:N)",
     ("broker", "url"): "MQTT broker (mqtts://host[:port]; mqtt:// on this machine)",
@@ -59,6 +61,8 @@ def init(
 ) -> None:
     """Write a first settings file with every key, its meaning and its default.
 
+    It sets adka.k_floor to 5: the default of 2 is that of the published algorithm.
+
     On a terminal, it asks for options that are not given.
 
     [bold]Examples[/bold]
@@ -85,6 +89,8 @@ def init(
     chosen = {key: value for key, value in given.items() if value is not None}
     if sys.stdin.isatty() and not yes:
         chosen = {**_answers(chosen, _ask), **chosen}
+    if chosen.get(("region", "mode")) != "bfs":
+        chosen = {**_RECOMMENDED, **chosen}
     text = _checked(chosen)
     if out == _STDOUT:
         typer.echo(text, nl=False)

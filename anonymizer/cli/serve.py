@@ -36,7 +36,17 @@ def settings_of(config: Path | None, options: Mapping[str, Any] | None = None) -
     return load_settings(config, options=options)
 
 
-def serve(config: ConfigFile = None) -> None:
+def serve(
+    config: ConfigFile = None,
+    with_broker: Annotated[  # noqa: FBT002  typer's flag
+        bool,
+        typer.Option(
+            "--with-broker",
+            help="To try it out: if no broker answers at broker.url on this machine, run one, "
+            "Mosquitto if it is installed.",
+        ),
+    ] = False,
+) -> None:
     """Run the gateway until SIGTERM or Ctrl-C; then drain and exit.
 
     SIGHUP reads the settings again: log level, limits, k by density and some others change at once;
@@ -51,10 +61,11 @@ def serve(config: ConfigFile = None) -> None:
     import asyncio
 
     settings = settings_of(config)
-    from anonymizer.app.gateway.service import serve_until_told
+    from anonymizer.app.gateway.service import serve_until_told, serve_with_broker
 
+    serving = serve_with_broker if with_broker else serve_until_told
     with errors_naming(config):
-        asyncio.run(serve_until_told(settings, lambda: settings_of(config)))
+        asyncio.run(serving(settings, lambda: settings_of(config)))
 
 
 def check(

@@ -16,9 +16,12 @@ import tempfile
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
-from anonymizer.errors import TransportError
+from anonymizer.errors import SettingsError, TransportError
 from anonymizer.extras import require
+from anonymizer.settings import BrokerSettings
+from anonymizer.transport.connecting import read_access
 
 MOSQUITTO_LIMITS = (
     # Mosquitto's defaults drop messages silently: 20 in flight, 1,000 queued for a client.
@@ -31,6 +34,7 @@ MOSQUITTO_LIMITS = (
 """Configuration lines without which Mosquitto loses bursts, or takes any amount of memory."""
 
 _ATTEMPTS = 5
+_ANSWER_S = 2.0
 _LOG_LINES = 1000
 
 
@@ -233,6 +237,58 @@ async def running_embedded_broker(*, port: int = 0) -> AsyncIterator[str]:
     )
     async with _running(broker):
         yield broker.url
+
+
+@contextlib.asynccontextmanager
+async def running_broker(
+    kind: Literal["auto", "mosquitto", "embedded"] = "auto", *, port: int = 0
+) -> AsyncIterator[tuple[str, BrokerSettings]]:
+    """Run a broker of a kind; yield what to call it and how to reach it.
+
+    `auto`: Mosquitto if it is installed, else the embedded broker.
+    """
+    embedded = kind == "embedded" or (kind == "auto" and find_mosquitto() is None)
+    running = running_embedded_broker(port=port) if embedded else running_mosquitto(port=port)
+    async with running as url:
+        yield (
+            f"embedded amqtt at {url} (for demos only: it loses messages in bursts)"
+            if embedded
+            else f"Mosquitto at {url}",
+            BrokerSettings(url=url, version="3.1.1" if embedded else "5"),
+        )
+
+
+@contextlib.asynccontextmanager
+async def broker_if_none(settings: BrokerSettings) -> AsyncIterator[tuple[str, BrokerSettings]]:
+    """Run a broker at the address of the settings, unless one answers there.
+
+    Yields what to call it (nothing: one answers) and the settings with which to reach it.
+
+    Raises
+    ------
+    SettingsError
+        If none answers and the address is not one of this machine without TLS.
+    """
+    access = read_access(settings)
+    try:
+        _, writer = await asyncio.wait_for(
+            asyncio.open_connection(access.host, access.port), _ANSWER_S
+        )
+    except OSError:
+        pass
+    else:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+        yield "", settings
+        return
+    if not settings.url.startswith("mqtt://") or access.host not in {"127.0.0.1", "localhost"}:
+        raise SettingsError(
+            f"broker.url: no broker answers at {settings.url}, and one can be started only at "
+            "mqtt://127.0.0.1"
+        )
+    async with running_broker(port=access.port) as (name, broker):
+        yield name, settings.model_copy(update={"version": broker.version})
 
 
 @contextlib.asynccontextmanager

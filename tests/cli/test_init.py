@@ -21,6 +21,7 @@ def test_flags_are_in_force_in_the_file_and_check_takes_it(tmp_path: Path) -> No
     assert tables == {
         "network": {"source": "grid:5x5"},
         "inputs": [{"codec": "owntracks"}],
+        "adka": {"k_floor": 5},
         "region": {"mode": "snapshot"},
         "http": {"port": 0},
     }

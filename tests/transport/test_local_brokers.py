@@ -1,6 +1,7 @@
 """Local brokers: Mosquitto and the embedded broker."""
 
 import asyncio
+import socket
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -8,11 +9,12 @@ from urllib.parse import urlsplit
 import aiomqtt
 import pytest
 
-from anonymizer.errors import TransportError
+from anonymizer.errors import SettingsError, TransportError
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import (
     LocalBroker,
+    broker_if_none,
     find_mosquitto,
     mosquitto,
     running_embedded_broker,
@@ -157,3 +159,24 @@ async def test_the_embedded_broker_ends_when_its_parent_is_killed() -> None:
         await parent.wait()
         assert await reader.read() == b""  # the connection ends, because the broker does
         writer.close()
+
+
+async def test_a_broker_is_started_only_where_none_answers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    wanted = settings(f"mqtt://127.0.0.1:{port}")
+    async with broker_if_none(wanted) as (name, broker):
+        assert name == f"Mosquitto at {wanted.url}"
+        assert broker == wanted
+        assert await accepts(wanted.url)
+        async with broker_if_none(wanted) as (none, same):
+            assert (none, same) == ("", wanted)
+    assert not await accepts(wanted.url)
+
+
+async def test_no_broker_is_started_for_an_address_with_tls() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(SettingsError, match=r"broker\.url: no broker answers at mqtts://127"):
+        async with broker_if_none(settings(f"mqtts://127.0.0.1:{port}")):
+            pass
