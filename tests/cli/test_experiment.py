@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from anonymizer.cli.experiment import app
 from anonymizer.errors import InputError, SettingsError
+from experiments import tracking_experiment
 
 
 def told(*words: str | Path) -> str:
@@ -181,3 +182,20 @@ def test_a_table_that_cannot_be_studied_is_an_error_that_says_why(
 ) -> None:
     with pytest.raises(error, match=said):
         multisource("--out", tmp_path, *options)
+
+
+def test_tracking_prints_a_row_for_each_setting_and_writes_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracking_experiment, "CHOICES", tracking_experiment.CHOICES[:1])
+    words = ("tracking", "--network", "city:400", "--devices", "40", "--seconds", "400")
+    run = CliRunner(env={"COLUMNS": "120"}).invoke
+    plain = run(app, [*words, "--out", str(tmp_path / "one")], catch_exceptions=False)
+    assert plain.exit_code == 0
+    assert "belief strongest" in plain.stdout
+    parsed = run(app, [*words, "--json", "--out", str(tmp_path / "two")], catch_exceptions=False)
+    (point,) = json.loads(parsed.stdout)["points"]
+    assert (point["devices"], point["mode"]) == (40, "session")
+    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == [
+        "points.csv", "summary.json", "tracking.png", "tracking.svg"
+    ]  # fmt: skip

@@ -5,9 +5,17 @@ that publishes when a member reports says so at each of these times, and the cha
 then the device's own.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from anonymizer.algorithms.attacks.lives import Lives, published_lives, read_regions
+from anonymizer.algorithms.attacks.lives import (
+    Lives,
+    Regions,
+    no_lives,
+    published_lives,
+    read_regions,
+)
 from anonymizer.algorithms.attacks.tracking import Schedule, track
 from anonymizer.algorithms.attacks.truth import TIME_SLACK_S
 from anonymizer.app.audit.case import Case
@@ -27,6 +35,12 @@ MOST_TIMES_CHANCE = 1.5
 
 def timing(case: Case) -> list[Finding]:
     """Track devices to their exact pieces, with and without knowing when they report.
+
+    `exact_*` is the share of targets whose smallest public piece is the most probable one, and
+    `place_*` that of targets whose place is: the piece of their region, as large as it is made of.
+    `chance` and `place_chance` are blind guesses within the region; `none` is an adversary without
+    the release, who knows the first position and how devices move. The bar compares places with
+    the better of these two.
 
     Nothing is found if regions are not made of public pieces, or if devices report in nearly every
     tick or less often than every `LONGEST_INTERVAL_S`.
@@ -49,7 +63,12 @@ def timing(case: Case) -> list[Finding]:
     if not chosen or not len(chosen[0].targets):
         return []
     found = _exact(case, chosen[0], case.piece_of, step_s)
-    within = [found[name] <= MOST_TIMES_CHANCE * found["chance"] for name in found]
+    without = np.maximum(found["place_chance"], found["place_none"])
+    within = [
+        shares <= MOST_TIMES_CHANCE * without
+        for name, shares in found.items()
+        if name.startswith("place_")
+    ]
     figures: dict[str, Figure] = {
         f"{name}_{minute}min": float(share)
         for name, shares in found.items()
@@ -59,7 +78,7 @@ def timing(case: Case) -> list[Finding]:
         Finding(
             attack="timing",
             figures={**figures, "n_tracks": len(chosen[0].targets), "step_s": step_s},
-            bar=f"<= {MOST_TIMES_CHANCE:g} chance",
+            bar=f"place <= {MOST_TIMES_CHANCE:g} times that without a release",
             holds=bool(np.all(within)),
         )
     ]
@@ -68,7 +87,7 @@ def timing(case: Case) -> list[Finding]:
 def _exact(
     case: Case, stretch: Stretch, piece_of: IntArray, step_s: float
 ) -> dict[str, FloatArray]:
-    """Return the share of targets whose smallest piece each adversary finds, at each horizon."""
+    """Return the share of targets that each adversary finds, at each horizon."""
     observed, truth, network = case.observed, case.truth, case.network
     regions = read_regions(observed, piece_of)
     motion = motion_of_others(observed, truth, network, [stretch], step_s=step_s)
@@ -78,28 +97,101 @@ def _exact(
         motion_of_others(observed, truth, network, [stretch], step_s=case.reports.interval_s),
         _silence(case, stretch, reports, step_s),
     )
+    unnamed, followed = (
+        published_lives(observed, case.class_of, regions, steps_s=stretch.steps_s, follow=follow)
+        for follow in (False, True)
+    )
     finest = piece_of[0]
-    true_piece = finest[stretch.place[stretch.at][:, stretch.targets].T]
+    true_node = stretch.place[stretch.at][:, stretch.targets].T.astype(np.int64)
+    places = _Places.of(case, stretch, regions)
     found = {}
-    for name, follow in (("pieces", False), ("followed", True)):
-        lives = published_lives(
-            observed, case.class_of, regions, steps_s=stretch.steps_s, follow=follow
+    for name, lives, schedule in (
+        ("none", no_lives(len(stretch.steps_s)), None),
+        ("pieces", unnamed, None),
+        ("pieces_with_phase", unnamed, phase),
+        ("followed", followed, None),
+        ("followed_with_phase", followed, phase),
+    ):
+        tracks = track(
+            lives,
+            motion,
+            n_present=(stretch.place >= 0).sum(axis=1),
+            start=stretch.place[0, stretch.targets].astype(np.int64),
+            at=stretch.at,
+            schedule=schedule,
         )
-        for what, schedule in ((f"exact_{name}", None), (f"exact_{name}_with_phase", phase)):
-            tracks = track(
-                lives,
-                motion,
-                n_present=(stretch.place >= 0).sum(axis=1),
-                start=stretch.place[0, stretch.targets].astype(np.int64),
-                at=stretch.at,
-                schedule=schedule,
-            )
-            right = _likeliest(tracks.belief, finest) == true_piece
-            found[what] = right.mean(axis=0)
-        found["chance"] = np.full(
-            len(stretch.at), _chance(lives._replace(regions=read_regions(observed, finest)))
-        )
+        right = _likeliest(tracks.belief, finest) == finest[true_node]
+        found[f"exact_{name}"] = right.mean(axis=0)
+        found[f"place_{name}"] = places.found(tracks.belief, true_node)
+    smallest = unnamed._replace(regions=read_regions(observed, finest))
+    found["chance"] = np.full(len(stretch.at), _chance(smallest))
+    found["place_chance"] = places.chance
     return found
+
+
+class _Places(NamedTuple):
+    """The region in which each target was published last, at each horizon, as its pieces.
+
+    Attributes
+    ----------
+    regions
+        The pieces of all regions.
+    region_of
+        Newest region of each target at each horizon, -1 for none, shape (targets, horizons).
+    """
+
+    regions: Regions
+    region_of: IntArray
+
+    @classmethod
+    def of(cls, case: Case, stretch: Stretch, regions: Regions) -> "_Places":
+        """Find the newest regions."""
+        observed = case.observed
+        device, time = case.device_of[observed.pseudonym_of], observed.time[observed.tick_of]
+        region_of = np.full((len(stretch.targets), len(stretch.at)), -1, np.int64)
+        order = np.lexsort((time, device))
+        for k, now in enumerate(stretch.steps_s[stretch.at].tolist()):
+            seen = order[time[order] <= now + TIME_SLACK_S]
+            newest = np.full(case.truth.n_devices, -1, np.int64)
+            newest[device[seen]] = observed.region_of[seen]  # the last one of a device stays
+            region_of[:, k] = newest[stretch.targets]
+        return cls(regions, region_of)
+
+    @property
+    def chance(self) -> FloatArray:
+        """How often a blind guess among the pieces of its region is right, shape (horizons,)."""
+        n_pieces = np.diff(self.regions.first_piece_of)[self.region_of]
+        chance: FloatArray = np.where(self.region_of >= 0, 1 / n_pieces, 0.0).mean(axis=0)
+        return chance
+
+    def found(self, belief: FloatArray, true_node: IntArray) -> FloatArray:
+        """Return how often the most probable piece of its region holds a target.
+
+        Parameters
+        ----------
+        belief
+            Probability of each node, shape (targets, horizons, nodes).
+        true_node
+            Shape (targets, horizons).
+        """
+        right = np.zeros(self.region_of.shape)
+        for target, k in np.argwhere(self.region_of >= 0).tolist():
+            region = self.region_of[target, k]
+            first_piece, end = self.regions.first_piece_of[region : region + 2]
+            first = self.regions.first_node_of[first_piece : end + 1]
+            node = self.regions.node[first[0] : first[-1]]
+            by_piece = np.add.reduceat(belief[target, k, node], first[:-1] - first[0])
+            # Without any belief in the region, or with equal ones, the guess is blind.
+            best = np.flatnonzero(by_piece == by_piece.max())
+            at = (
+                np.searchsorted(
+                    first - first[0], np.flatnonzero(node == true_node[target, k]), "right"
+                )
+                - 1
+            )
+            right[target, k] = np.isin(best, at).mean()
+        share: FloatArray = right.mean(axis=0)
+        return share
 
 
 def _reports(case: Case, stretch: Stretch, step_s: float) -> BoolArray:

@@ -81,6 +81,7 @@ def tracking_figures(
     n_starts: int = N_STARTS,
     n_targets: int = N_TARGETS,
     nodes_per_cell: float = NODES_PER_CELL,
+    hindsight_s: float | None = HINDSIGHT_S,
     seed: int = 0,
 ) -> dict[str, Figure]:
     """Return what each adversary believes of the true place 1, 3 and 5 minutes later.
@@ -102,6 +103,9 @@ def tracking_figures(
         of the devices are targets; the motion model is learned from the others.
     nodes_per_cell
         Nodes in a cell of the raw positions, on average.
+    hindsight_s
+        How long after the last horizon adversaries who look back know the release. None: nobody
+        looks back.
 
     Returns
     -------
@@ -109,8 +113,8 @@ def tracking_figures(
         `belief_A_Mmin`: mean probability that adversary A gives to the nodes within `NEAR_M` of
         the true place after M minutes; `top_A_Mmin`: share of targets whose most probable node
         is within it. `belief_smoothed_A_Mmin`: the same for an adversary who knows the release
-        until `HINDSIGHT_S` after the last horizon, as far as there is one. None if the release is
-        too short.
+        until `hindsight_s` after the last horizon, as far as there is one. None if the release is
+        too short, or if nobody looks back.
 
     Notes
     -----
@@ -128,7 +132,7 @@ def tracking_figures(
         n_starts=n_starts,
         n_targets=n_targets,
         rng=np.random.default_rng(seed),
-        ahead_s=HINDSIGHT_S,
+        ahead_s=hindsight_s or 0.0,
     )
     motion = motion_of_others(observed, truth, network, chosen, step_s=step_s)
     read = _readings(observed, network, class_of, piece_of, nodes_per_cell)
@@ -146,7 +150,7 @@ def tracking_figures(
             guess = found.belief.argmax(axis=2)[:, :, None]
             top[name].append(np.take_along_axis(close, guess, axis=2)[:, :, 0].astype(np.float64))
             neglected += found.neglected.tolist()
-            if name in hindsight:
+            if name in hindsight and hindsight_s is not None:
                 found = smooth(lives, motion, n_present=n_present, start=start, at=stretch.at)
                 hindsight[name].append((found.belief * close).sum(axis=2))
     return {

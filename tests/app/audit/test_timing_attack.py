@@ -83,7 +83,22 @@ def test_when_a_group_publishes_gives_its_members_away_unless_it_has_a_beat(
     gain = found["exact_followed_with_phase_5min"] - found["exact_followed_5min"]
     assert gain < 0.1 if on_a_beat else gain > 0.2
     assert 0 < found["chance_5min"] < 0.3
-    assert finding.holds is (found["exact_followed_with_phase_5min"] <= 1.5 * found["chance_5min"])
+    # Regions are made of the smallest pieces here: these are the places.
+    assert found["place_chance_5min"] == pytest.approx(found["chance_5min"], rel=0.2)
+    for who in ("pieces", "pieces_with_phase", "followed", "followed_with_phase"):
+        assert found[f"place_{who}_5min"] >= found[f"exact_{who}_5min"]
+    without = max(found["place_chance_5min"], found["place_none_5min"])
+    assert finding.holds is (found["place_followed_with_phase_5min"] <= 1.5 * without)
+    assert on_a_beat or not finding.holds
+
+
+def test_who_knows_no_release_finds_few_places(tmp_path: Path) -> None:
+    world = strolling(n_devices=40, seed=3)
+    finding = found_in(world, published(world, on_a_beat=False), tmp_path)
+    assert finding is not None
+    found = {name: value for name, value in finding.figures.items() if value is not None}
+    assert found["exact_none_5min"] < found["exact_followed_5min"]
+    assert found["place_none_5min"] < found["place_followed_5min"]
 
 
 def test_phases_of_devices_that_report_in_every_tick_are_not_known(tmp_path: Path) -> None:

@@ -1,0 +1,178 @@
+"""Frontier of tracking: how large regions are, against what they say about where somebody is.
+
+Simulated devices are cloaked with several settings of the regions, and each release is attacked by
+the audit's tracking adversaries. Raw positions without names, rounded to cells as large as these
+regions, are attacked for comparison.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import numpy as np
+
+from anonymizer.app.audit import Case, case_of
+from anonymizer.app.audit.tracking_attack import HORIZONS_MIN, MOST_TIMES_NONE, tracking_figures
+from anonymizer.app.cloak import cloak_trace
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.trace import Trace
+from anonymizer.files.release_lines import read_auditor_map, read_release
+from anonymizer.settings import Settings
+from simulator.traffic import Traffic
+
+START = 1_800_000_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Settings of regions to compare: keys of `[region]`."""
+
+    mode: Literal["session", "snapshot"]
+    place_devices: float
+    area_devices: float
+    min_nodes: int
+
+    @property
+    def settings(self) -> Settings:
+        """The gateway's settings, otherwise by default."""
+        region: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        return Settings.model_validate({"region": region})
+
+
+CHOICES = (
+    Choice("session", 1, 1, 6),
+    Choice("session", 1.5, 1, 6),
+    Choice("session", 1.9, 1, 5),
+    Choice("session", 1.9, 2.5, 5),
+    Choice("session", 2, 3, 6),
+    Choice("session", 3, 6, 6),
+    Choice("snapshot", 1, 1, 6),
+    Choice("snapshot", 2, 3, 6),
+    Choice("snapshot", 3, 6, 6),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What one choice costs and says, on average over several fleets.
+
+    Attributes
+    ----------
+    nodes
+        Mean number of nodes in a region, as records see it.
+    belief
+        By adversary (`none`, `raw`, `regions`, `pieces`, `followed`): mean probability of the nodes
+        near the true place after the longest horizon.
+    """
+
+    choice: Choice
+    n_devices: int
+    nodes: float
+    belief: dict[str, float]
+
+    @property
+    def strongest(self) -> float:
+        """Belief of the adversary who knows the release and believes most."""
+        return max(self.belief[name] for name in MOST_TIMES_NONE)
+
+
+def run_tracking(
+    network: RoadNetwork,
+    *,
+    sizes: Sequence[int],
+    choices: Sequence[Choice] | None = None,
+    n_fleets: int,
+    seconds: int,
+    seed: int,
+    progress: Callable[[float, str], None] = lambda _done, _what: None,
+) -> list[Point]:
+    """Cloak and attack fleets of several sizes with each choice.
+
+    Parameters
+    ----------
+    sizes
+        Numbers of devices; they report every second.
+    choices
+        What to compare. None: `CHOICES`.
+    n_fleets
+        Number of simulated fleets of each size.
+    seconds
+        Length of a trace; longer than the longest horizon of tracking.
+    seed
+        Equal arguments and seed give equal points.
+    progress
+        Called with the share that is done, and with what comes next.
+    """
+    choices = CHOICES if choices is None else choices
+    points, n_done, n_all = [], 0, len(sizes) * len(choices) * n_fleets
+    for n_devices in sizes:
+        traces = [
+            drive(network, n_devices, seconds=seconds, seed=seed + fleet)
+            for fleet in range(n_fleets)
+        ]
+        for choice in choices:
+            found = []
+            for trace in traces:
+                progress(n_done / n_all, f"{n_devices:,} devices, {choice.mode}")
+                found.append(_attack(trace, network, choice, seed=seed))
+                n_done += 1
+            names = found[0][1]
+            belief = {name: float(np.mean([each[name] for _, each in found])) for name in names}
+            nodes = float(np.mean([nodes for nodes, _ in found]))
+            points.append(Point(choice, n_devices, nodes, belief))
+    return points
+
+
+def drive(network: RoadNetwork, n_devices: int, *, seconds: int, seed: int) -> Trace:
+    """Return simulated devices that report every second."""
+    traffic = Traffic(network, n_devices, seed=seed)
+    places = [traffic.advance(float(second)) for second in range(seconds)]
+    return Trace(
+        device_id=tuple(f"device-{d}" for d in range(n_devices)),
+        device_of=np.tile(np.arange(n_devices), seconds),
+        ts=START + np.repeat(np.arange(seconds, dtype=np.float64), n_devices),
+        lat=np.concatenate([lat for lat, _ in places]),
+        lon=np.concatenate([lon for _, lon in places]),
+    )
+
+
+def attacked(
+    trace: Trace, network: RoadNetwork, settings: Settings, *, tick_s: float = 1.0, seed: int = 0
+) -> Case:
+    """Cloak a trace, and return what the audit's attacks need."""
+    with TemporaryDirectory() as folder:
+        out, named = Path(folder, "out.jsonl"), Path(folder, "map.jsonl")
+        cloak_trace(trace, network, settings, tick_s=tick_s, seed=seed, out=out, auditor_map=named)
+        released = read_release(out, network)
+        device_of = read_auditor_map(named, pseudonym=released.pseudonym, device_id=trace.device_id)
+    return case_of(
+        trace, released, network, settings, device_of=device_of, tick_s=tick_s, seed=seed
+    )
+
+
+def _attack(
+    trace: Trace, network: RoadNetwork, choice: Choice, *, seed: int
+) -> tuple[float, dict[str, float]]:
+    """Return the nodes in a region, and each adversary's belief."""
+    case = attacked(trace, network, choice.settings, seed=seed)
+    nodes = float(case.observed.region_size[case.observed.region_of].mean())
+    figures = tracking_figures(
+        case.observed,
+        case.truth,
+        network,
+        case.piece_of,
+        class_of=case.class_of,
+        interval_s=case.reports.interval_s,
+        nodes_per_cell=nodes,
+        hindsight_s=None,
+        seed=seed,
+    )
+    before, after = "belief_", f"_{HORIZONS_MIN[-1]}min"
+    belief = {
+        name.removeprefix(before).removesuffix(after): float(value)
+        for name, value in figures.items()
+        if name.startswith(before) and name.endswith(after) and value is not None
+    }
+    return nodes, belief
