@@ -155,10 +155,7 @@ def _labels(table: Table, attribute: Attribute) -> tuple[Labels, Sequence[str | 
             row = int(np.argmax(of == number)) + 1
             message = f"{table.path}: column {attribute.name}, row {row}: {error}"
             raise InputError(message) from None
-    sizes = np.array([len(each) for each in runs], np.int64)
-    ends = np.array([run for each in runs for run in each], np.int64).reshape(-1, 2)
-    first_of = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    return Labels(first_of, ends[:, 0].copy(), ends[:, 1].copy()), different, of
+    return Labels.of(runs), different, of
 
 
 def _values(table: Table, attribute: Attribute, markers: Sequence[str]) -> Int32Array:

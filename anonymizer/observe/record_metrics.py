@@ -152,6 +152,11 @@ _GAUGES: tuple[tuple[str, str, Callable[[StreamState], float]], ...] = (
         lambda state: state.records.n_records,
     ),
     ("watermark_lag_seconds", "Seconds by which the watermark is behind the clock.", _lag_s),
+    (
+        "unprotected",
+        "1 if attributes last, and windows together may reveal them (cumulative).",
+        lambda state: state.stream.settings.unprotected,
+    ),
     ("waiting_classes", "Classes that wait to be published.", lambda state: state.n_waiting),
 )
 _COUNTERS: tuple[tuple[str, str, Callable[[StreamState], float]], ...] = (

@@ -161,16 +161,29 @@ class StreamSettings(Group):
     """Longest search per window, in seconds."""
     cost: Literal["range", "set", "taxonomy"] = "range"
     """The information loss to minimize. `taxonomy` also publishes labels of hierarchies."""
-    cumulative: Literal["report", "enforce"] = "report"
-    """What happens to a vehicle whose published classes, intersected over the windows, leave fewer
-    than d values of a lasting quasi-identifier, or l of a lasting sensitive attribute: `report`
-    counts it, `enforce` suppresses it."""
+    cumulative: Literal["report", "enforce"] | None = None
+    """What is done about vehicles whose published classes, intersected over the windows, leave
+    fewer than d values of a lasting quasi-identifier, or l of a lasting sensitive attribute:
+    `report` counts them; `enforce` publishes `kd` and `kld` in lasting cohorts, so that there are
+    none, and suppresses whom it cannot protect. None: `enforce` for `kd` and `kld`, else
+    `report`."""
     forget_after: Annotated[int, Field(ge=1)] = 1000
     """Number of windows after which a vehicle that was not published is forgotten."""
     count_as: Annotated[str, Field(min_length=1, max_length=64)] = "truck_count"
     """Name of the field with the number of vehicles of a class, in messages of `kaca`."""
     language: Literal["zh", "en"] = "zh"
     """Language of the labels in messages of `kaca`."""
+
+    @property
+    def enforces(self) -> bool:
+        """Whether windows together keep the promise on lasting attributes."""
+        by_default = self.cumulative is None and self.model in {"kd", "kld"}
+        return by_default or self.cumulative == "enforce"
+
+    @property
+    def unprotected(self) -> bool:
+        """Whether attributes last, and windows together may reveal them."""
+        return any(a.lasting for a in self.attributes) and not self.enforces
 
     @property
     def begin_s(self) -> float:
@@ -231,6 +244,10 @@ class StreamSettings(Group):
         shown = [self.count_as, *(attribute.shown_as for attribute in self.attributes)]
         _each_once("attributes: published_as", shown)
         by_time = {attribute.name for attribute in self.attributes if attribute.time_of_day}
+        path_of = {
+            a.name: (a.name,) if a.path is None else JsonPath.of(a.path).parts
+            for a in self.attributes
+        }
         for i, source in enumerate(self.sources):
             if not set(source.tells) <= set(names):
                 raise ValueError(f"sources.{i}.tells: contains an attribute that is not declared")
@@ -245,10 +262,6 @@ class StreamSettings(Group):
             raise ValueError("offset_s must be below window_s")
         if self.max_open_windows < self.rule.least_open:
             raise ValueError(
-        path_of = {
-            a.name: (a.name,) if a.path is None else JsonPath.of(a.path).parts
-            for a in self.attributes
-        }
                 f"max_open_windows: must be at least {self.rule.least_open:.0f} for these window_s,"
                 " lateness_s and max_ahead_s, or windows would not close in time"
             )
@@ -304,6 +317,8 @@ class StreamSettings(Group):
             raise ValueError(
                 "target: is sensitive: requires promise.l of 2 or more, entropy_l or t"
             )
+        if any(a.is_open and a.name == self.learned for a in self.attributes):
+            raise ValueError('target: must not have domain = "any"')
         least = {a.role: p.d if a.role == "qi" else p.l for a in self.attributes if a.lasting}
         if self.cumulative == "enforce" and 1 in least.values():
             raise ValueError(
@@ -317,8 +332,6 @@ class StoreSettings(Group):
     """Store of the records of streams, from arrival to publication."""
 
     path: Path = Path("anonymizer-records.sqlite")
-        if any(a.is_open and a.name == self.learned for a in self.attributes):
-            raise ValueError('target: must not have domain = "any"')
     """A file that only the service's user may read; created if it does not exist."""
     keep_published_s: NotNegative = 2_592_000.0
     """How long published classes are kept for queries."""

@@ -124,6 +124,7 @@ def test_no_label_of_a_random_table_lies_outside_its_member(batch: int) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_no_label_of_ten_thousand_random_tables_lies_outside_its_member() -> None:
     for seed in range(10_000):
         check(seed)

@@ -52,6 +52,26 @@ CASES = [
         labels=FLEET,
     ),
     Case("PromiseBroken", {suppressed("unverified"): "3+0x80", suppressed("x"): "0+1x80"}, False),
+    Case(
+        "WindowsReveal",
+        {'anonymizer_records_unprotected{stream="fleet"}': "1+0x80"},
+        True,
+        labels=FLEET,
+    ),
+    Case(
+        "WindowsReveal",
+        {'anonymizer_records_last_window{stream="fleet", figure="too_little_left"}': "3+0x80"},
+        True,
+        labels=FLEET | {"figure": "too_little_left"},
+    ),
+    Case(
+        "WindowsReveal",
+        {
+            'anonymizer_records_unprotected{stream="fleet"}': "0+0x80",
+            'anonymizer_records_last_window{stream="fleet", figure="too_little_left"}': "0+0x80",
+        },
+        False,
+    ),
     Case("NothingPublished", {"anonymizer_received_total": "0+9x80", PUBLISHED: "5+0x80"}, True),
     Case("NothingPublished", {"anonymizer_received_total": "0+9x80", PUBLISHED: "0+1x80"}, False),
     Case("NothingPublished", {"anonymizer_received_total": "9+0x80", PUBLISHED: "5+0x80"}, False),

@@ -203,3 +203,19 @@ def test_two_streams_are_apart() -> None:
         Settings.model_validate({"streams": [FLEET, other]})
     with pytest.raises(ValidationError, match="streams: names must be unique"):
         Settings.model_validate({"streams": [FLEET, FLEET]})
+
+
+@pytest.mark.parametrize(
+    ("changes", "enforces"),
+    [
+        ({"model": "kd"}, True),
+        ({"model": "kd", "cumulative": "report"}, False),
+        ({"model": "kaca"}, False),
+        ({"model": "cells"}, False),
+    ],
+)
+def test_windows_together_keep_the_promise_by_default_where_the_model_can(
+    changes: dict[str, Any], enforces: bool
+) -> None:
+    settings = fleet(method="auto", **changes)
+    assert (settings.enforces, settings.unprotected) == (enforces, not enforces)

@@ -37,6 +37,14 @@ class Labels:
     lo: IntArray
     hi: IntArray
 
+    @classmethod
+    def of(cls, runs: Sequence[Sequence[tuple[int, int]]]) -> "Labels":
+        """Return the labels of classes from the runs of codes that each allows."""
+        sizes = np.array([len(each) for each in runs], np.int64)
+        ends = np.array([run for each in runs for run in each], np.int64).reshape(-1, 2)
+        first_of = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        return cls(first_of, ends[:, 0].copy(), ends[:, 1].copy())
+
     def covers(self, class_of: Int32Array, code: Int32Array) -> BoolArray:
         """Return whether the label of `class_of[i]` allows `code[i]`, shape (n,).
 

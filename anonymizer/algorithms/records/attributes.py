@@ -21,6 +21,8 @@ ROOT = "*"
 """Label of a root that the hierarchy itself does not name."""
 MOST_STEPS = 2**20
 """Greatest number of codes of whole numbers or of a declared step."""
+_MOST_WHOLE = 2**53
+"""Every whole number below this is a float."""
 _EXACT_TENS = 22
 """Greatest power of ten that is a float."""
 
@@ -168,7 +170,8 @@ def places_of(interval: Interval, values: FloatArray) -> FloatArray:
     """
     lo, hi, step = interval.lo, interval.hi, interval.step
     ends = np.array([lo, hi])
-    if step is None and hi - lo < MOST_STEPS and _whole(ends) and _whole(values):
+    countable = hi - lo < MOST_STEPS and max(-lo, hi) < _MOST_WHOLE
+    if step is None and countable and _whole(ends) and _whole(values):
         step = 1.0
     if step is None:
         return np.unique(np.concatenate([ends, values]))
@@ -180,10 +183,10 @@ def steps_of(lo: float, step: float, n: int) -> FloatArray:
     first, each = Decimal(repr(lo)), Decimal(repr(step))
     scale = max(0, *(-int(x.as_tuple().exponent) for x in (first, each)))
     start, by = int(first.scaleb(scale)), int(each.scaleb(scale))
-    if scale <= _EXACT_TENS and max(abs(start), abs(start + n * by)) < 2**53:
+    if scale <= _EXACT_TENS and max(abs(start), abs(start + n * by)) < _MOST_WHOLE:
         # The quotient of two exact floats is the float nearest to it.
         return (start + by * np.arange(n)) / 10.0**scale
-    return np.array([float(first + i * each) for i in range(n)])
+    return np.array([(start + by * i) / 10**scale for i in range(n)])  # rounded correctly, too
 
 
 def hierarchy_of(branches: Sequence[Branch]) -> Hierarchy:

@@ -149,6 +149,17 @@ def advance(
     return Memory(first_of, code, company)
 
 
+def sensitive_part(memory: Memory, lasting: Lasting) -> tuple[Memory, Lasting]:
+    """Return the part of a memory, and of the columns, that concerns sensitive attributes."""
+    n, first = len(lasting), len(lasting.qis)
+    rows = np.arange(memory.n_persons * n).reshape(-1, n)[:, first:].ravel()
+    sizes = np.diff(memory.first_of)[rows]
+    first_of = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    at = np.arange(first_of[-1]) + np.repeat(memory.first_of[rows] - first_of[:-1], sizes)
+    only = Lasting((), lasting.sensitive, lasting.missing[first:], lasting.floor[first:])
+    return Memory(first_of, memory.code[at], memory.company), only
+
+
 def remaining(memory: Memory, lasting: Lasting) -> IntArray:
     """Return how many values are left for each person and column; `UNKNOWN` if unpublished.
 

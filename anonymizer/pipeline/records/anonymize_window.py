@@ -12,17 +12,19 @@ import numpy as np
 
 from anonymizer.algorithms.kaca.coarsening import Total
 from anonymizer.algorithms.records.classes import SUPPRESSED, canonical, classes_of, without_gaps
+from anonymizer.algorithms.records.cohorts import with_covers
 from anonymizer.algorithms.records.measures import Measures, measure
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.domain.records import Records
+from anonymizer.domain.promises import Promise
+from anonymizer.domain.records import Records, Schema
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.encoding import encode
 from anonymizer.pipeline.records.history import remembered
 from anonymizer.pipeline.records.join import Joined
-from anonymizer.pipeline.records.window_model import WindowModel, cost_of
+from anonymizer.pipeline.records.window_model import WindowModel, cost_of, form_classes
 
 _DECIMALS = 6
 
@@ -145,16 +147,24 @@ def anonymize(
     def form(some: Records, at: IntArray) -> Int32Array:
         return model.classes(some, measures[at], time_left=time_left, seed=seed)
 
-    class_of = np.full(records.n, SUPPRESSED, np.int32)
-    if records.n >= stream.promise.k:
-        if past is not None and stream.settings.cumulative == "enforce":
-            class_of, left_out = past.classes(records, form)
-            outcome[chosen[left_out]] = Outcome.SUPPRESSED__CUMULATIVE
-        else:
-            class_of = form(records, np.arange(records.n))
+    def found(some: Records, schema: Schema, promise: Promise) -> Int32Array:
+        return form_classes(
+            stream, some, time_left=time_left, seed=seed, schema=schema, promise=promise
+        )
+
+    class_of, cohorts = np.full(records.n, SUPPRESSED, np.int32), None
+    if past is not None and stream.settings.enforces:
+        kept = past.in_cohorts(records, found) if stream.in_cohorts else past.classes(records, form)
+        class_of, cohorts = kept.class_of, kept.cohorts
+        outcome[chosen[kept.left_out]] = Outcome.SUPPRESSED__CUMULATIVE
+    elif records.n >= stream.promise.k:
+        class_of = form(records, np.arange(records.n))
     class_of = without_gaps(class_of)
-    values = model.generalized(records, classes_of(class_of), seed=seed)
-    rejected = model.rejected(records, class_of, values, seed=seed)
+    shown, shown_in = records, class_of
+    if past is not None and cohorts is not None:
+        shown, shown_in = with_covers(records, class_of, cohorts, past.lasting)
+    values = model.generalized(shown, classes_of(shown_in), seed=seed)
+    rejected = model.rejected(shown, shown_in, values, seed=seed)
     verified = _verified(stream, records, class_of, rejected)
     outcome[chosen[verified != class_of]] = Outcome.SUPPRESSED__UNVERIFIED
     n_unverified = len(np.unique(class_of[verified != class_of]))
@@ -178,7 +188,9 @@ def anonymize(
     summary = _summary(stream, joined, measure(records, stream.schema, class_of))
     memory: dict[bytes, bytes] = {}
     if past is not None:
-        packed, n_short = past.after(records, class_of, first_company=first_message)
+        if cohorts is not None:
+            summary["gcp"] = past.loss(records, class_of, cohorts)
+        packed, n_short = past.after(records, class_of, cohorts, first_company=first_message)
         memory = {vehicles[i]: packed[i] for i in np.flatnonzero(published).tolist()}
         summary["too_little_left"] = n_short
     parts = joined.n_parts[chosen]

@@ -117,6 +117,16 @@ class Stream:
         """Names of the attributes that do not change from window to window."""
         return tuple(a.name for a in self.settings.attributes if a.lasting)
 
+    @property
+    def in_cohorts(self) -> bool:
+        """Whether vehicles are published in cohorts under `cumulative = "enforce"`.
+
+        `cells` publishes representatives, which hold no other value: there, classes are changed
+        until enough values are left.
+        """
+        lasting = {a.name for a in self.settings.attributes if a.lasting and a.role == "qi"}
+        return bool(lasting) and self.settings.model in {"kd", "kld"}
+
 
 def declare(
     settings: StreamSettings, *, branches: Mapping[str, Sequence[Branch]] | None = None
@@ -144,6 +154,7 @@ def declare(
         role: [a.name for a in settings.attributes if a.role == role]
         for role in ("qi", "sensitive", "measure")
     }
+    is_open = {a.name for a in settings.attributes if a.is_open}
     _check_feasible(settings, [of[name] for name in by_role["qi"]], settings.promise.d, "d")
     bands_of = {a.name: a.bands for a in settings.attributes}
     sensitive = [of[name] for name in by_role["sensitive"]]
@@ -154,7 +165,6 @@ def declare(
         problem = f"target: {learned.name} has more than {MOST_CLASSES} values"
         raise _settings_error(settings, problem)
     column = {name: i for i, name in enumerate(name for role in by_role.values() for name in role)}
-    is_open = {a.name for a in settings.attributes if a.is_open}
     n_qis = len(by_role["qi"])
     columns_of = tuple(tuple(column[name] for name in s.tells) for s in settings.sources)
     reported = {a.name: _reported(a, of[a.name]) for a in settings.attributes}
@@ -173,21 +183,11 @@ def declare(
         rule=settings.rule,
         readers=tuple(_reader(settings, source, reported) for source in settings.sources),
         columns_of=columns_of,
+        open_columns=frozenset(column[name] for name in is_open),
         shape=_shape(settings, of),
     )
 
 
-def _attribute(declared: AttributeSettings, branches: Sequence[Branch]) -> Attribute:
-    if declared.lo is not None and declared.hi is not None:
-        interval = Interval(declared.lo, declared.hi, declared.step)
-        places = places_of(interval, np.zeros(0))
-        return numbers(declared.name, places, branches=branches, missing=True)
-    order = declared.values or [branch[0] for branch in branches]
-        open_columns=frozenset(column[name] for name in is_open),
-    return categories(declared.name, order, branches=branches, marker=declared.missing)
-
-
-def _in_schema(attribute: Attribute, bands: Sequence[float]) -> tuple[Attribute, Int32Array]:
 def _reported(declared: AttributeSettings, attribute: Attribute) -> ReportedValues:
     return ReportedValues(
         attribute,
@@ -223,6 +223,16 @@ def _open_attribute(attribute: Attribute, values: Sequence[str]) -> Attribute:
     return categories(attribute.name, values or [""], marker=marker)
 
 
+def _attribute(declared: AttributeSettings, branches: Sequence[Branch]) -> Attribute:
+    if declared.lo is not None and declared.hi is not None:
+        interval = Interval(declared.lo, declared.hi, declared.step)
+        places = places_of(interval, np.zeros(0))
+        return numbers(declared.name, places, branches=branches, missing=True)
+    order = declared.values or [branch[0] for branch in branches]
+    return categories(declared.name, order, branches=branches, marker=declared.missing)
+
+
+def _in_schema(attribute: Attribute, bands: Sequence[float]) -> tuple[Attribute, Int32Array]:
     """Return a sensitive attribute as the schema has it, and its code there for each code."""
     if bands:
         return in_bands(attribute, bands)
@@ -235,6 +245,8 @@ def _check_feasible(
     """Refuse a promise of more values than the domain of an attribute has, unless it is open."""
     is_open = {a.name for a in settings.attributes if a.is_open}
     for attribute in attributes:
+        if attribute.name in is_open:
+            continue
         n_values = attribute.size - (attribute.missing != NO_CODE)
         if n_values < least:
             raise _settings_error(
@@ -245,22 +257,20 @@ def _check_feasible(
 
 def _settings_error(settings: StreamSettings, problem: str) -> SettingsError:
     return SettingsError(f"streams: {settings.name}: {problem}")
-        if attribute.name in is_open:
-            continue
 
 
 def _shape(settings: StreamSettings, of: Mapping[str, Attribute]) -> str:
     """Return a digest of everything that gives codes, columns and windows their meaning."""
+    is_open = {a.name for a in settings.attributes if a.is_open}
     meaning = [
         (settings.window_s, settings.begin_s, settings.utc_offset_h, settings.per),
         [(s.name, s.tells) for s in settings.sources],
         [(a.name, a.role) for a in settings.attributes if a.lasting],
         [
             (name, a.label, a.missing, (a.size, float(a.position[0]), float(a.position[-1])))
+            if name not in is_open
+            else (name, "any")
             for name, a in of.items()
         ],
     ]
     return hashlib.blake2b(repr(meaning).encode(), digest_size=16).hexdigest()
-    is_open = {a.name for a in settings.attributes if a.is_open}
-            if name not in is_open
-            else (name, "any")

@@ -6,20 +6,59 @@ from dataclasses import dataclass
 import numpy as np
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.cohorts import (
+    WAITING,
+    Cohorts,
+    assigned,
+    formed,
+    founding_promise,
+    lasting_only,
+    published_loss,
+    remembered_covers,
+    with_covers,
+)
 from anonymizer.algorithms.records.cumulative import (
+    NO_COMPANY,
     Lasting,
     Memory,
     advance,
     lasting_columns,
     pack,
+    sensitive_part,
     short,
     unpack,
 )
 from anonymizer.algorithms.records.cumulative_enforcement import enforce, keep_company
+from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
-from anonymizer.domain.records import Records
+from anonymizer.domain.promises import Promise
+from anonymizer.domain.records import Records, Schema
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.window_model import cost_of
+
+_FOUNDERS = 2
+"""Later cohorts are founded when this times k newcomers wait: the more, the tighter they are."""
+_MOST_COHORTS = 2**20
+"""Most cohorts founded in one window."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Kept:
+    """Classes of a window that stay safe together with those of earlier windows.
+
+    Attributes
+    ----------
+    class_of
+        Class of each record, or `SUPPRESSED`.
+    left_out
+        The records suppressed for the sake of earlier or later windows.
+    cohorts
+        The cohorts of the vehicles; None: the stream has none.
+    """
+
+    class_of: Int32Array
+    left_out: BoolArray
+    cohorts: Cohorts | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -37,9 +76,56 @@ class Remembered:
     stream: Stream
     memory: Memory
 
-    def classes(
-        self, records: Records, form: Callable[[Records, IntArray], Int32Array]
-    ) -> tuple[Int32Array, BoolArray]:
+    @property
+    def lasting(self) -> Lasting:
+        """The columns that last."""
+        return _lasting(self.stream)
+
+    def in_cohorts(
+        self, records: Records, found: Callable[[Records, Schema, Promise], Int32Array]
+    ) -> Kept:
+        """Return classes of whole cohorts as far as possible; see `cohorts`.
+
+        Parameters
+        ----------
+        records
+            One for each vehicle.
+        found
+            Forms classes of some records under another schema and promise.
+        """
+        stream, lasting = self.stream, self.lasting
+        schema, promise, cost = stream.schema, stream.promise, cost_of(stream)
+        founding = lasting_only(schema, lasting)
+        founded_with = founding_promise(promise, founding)
+        is_first = not (self.memory.company != NO_COMPANY).any()
+        n_founders = promise.k if is_first else _FOUNDERS * promise.k
+
+        def of_newcomers(new: IntArray) -> Int32Array:
+            if len(new) < n_founders:
+                return np.full(len(new), SUPPRESSED, np.int32)
+            only = _numbered(records, new)
+            qi = np.ascontiguousarray(only.qi[:, list(lasting.qis)])
+            return found(Records(qi, only.sensitive[:, :0], only.person), founding, founded_with)
+
+        cohorts = assigned(
+            self.memory, lasting, records, schema, of_newcomers, k=promise.k, cost=cost
+        )
+        class_of = formed(cohorts, lasting, records, schema, promise, cost=cost)
+        if lasting.sensitive:
+            memory, only = sensitive_part(self.memory, lasting)
+            class_of = enforce(memory, only, records, schema, promise, class_of, cost=cost).class_of
+        waiting = (cohorts.of == WAITING) & (records.n >= promise.k)
+        return Kept(class_of, waiting, cohorts)
+
+    def loss(self, records: Records, class_of: Int32Array, cohorts: Cohorts) -> float:
+        """Return the information loss of what is published, 0 to 1."""
+        rows, of_rows = with_covers(records, class_of, cohorts, self.lasting)
+        problem = make_problem(
+            rows, self.stream.schema, self.stream.promise, cost=cost_of(self.stream)
+        )
+        return published_loss(problem, class_of, of_rows)
+
+    def classes(self, records: Records, form: Callable[[Records, IntArray], Int32Array]) -> Kept:
         """Return classes that leave every vehicle enough values, and the records suppressed for it.
 
         Parameters
@@ -63,18 +149,30 @@ class Remembered:
             first = int(class_of.max(initial=-1)) + 1
             class_of[rest] = np.where(fresh == SUPPRESSED, fresh, fresh + first)
         unassigned = class_of == SUPPRESSED
+        if records.n < stream.promise.k:
+            return Kept(np.full(records.n, SUPPRESSED, np.int32), np.zeros(records.n, bool))
         # They form one class: if it breaks the promise, enforcement moves its members to others.
         class_of[unassigned] = int(class_of.max(initial=-1)) + 1
         cost = cost_of(stream)
         enforced = enforce(self.memory, lasting, records, *criteria, class_of, cost=cost).class_of
-        return enforced, (enforced == SUPPRESSED) & ~unassigned
+        return Kept(enforced, (enforced == SUPPRESSED) & ~unassigned)
 
     def after(
-        self, records: Records, class_of: Int32Array, *, first_company: int
+        self,
+        records: Records,
+        class_of: Int32Array,
+        cohorts: Cohorts | None,
+        *,
+        first_company: int,
     ) -> tuple[list[bytes], int]:
         """Return the memory of each vehicle after this window, and how many are below the floor."""
         lasting = _lasting(self.stream)
         memory = advance(self.memory, lasting, records, class_of, first_company=first_company)
+        if cohorts is not None:
+            published = class_of != SUPPRESSED
+            memory = remembered_covers(
+                memory, lasting, cohorts, published, first_company=first_company * _MOST_COHORTS
+            )
         n_short = int((short(memory, lasting) & (class_of != SUPPRESSED)).sum())
         return pack(memory, lasting), n_short
 

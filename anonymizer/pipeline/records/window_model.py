@@ -11,7 +11,8 @@ from anonymizer.algorithms.records.methods import MODELS, Task
 from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.algorithms.records.published_values import ValueReader, uncovered
 from anonymizer.domain.arrays import Int32Array
-from anonymizer.domain.records import Records
+from anonymizer.domain.promises import Promise
+from anonymizer.domain.records import Records, Schema
 from anonymizer.pipeline.records.declaration import Stream
 
 if TYPE_CHECKING:
@@ -80,9 +81,15 @@ def form_classes(
     target: "ArrayLike | None" = None,
     numeric_target: bool = False,
     features: "Sequence[Feature]" = (),
+    schema: Schema | None = None,
+    promise: Promise | None = None,
 ) -> Int32Array:
-    """Return the class of each record, formed by the model and method of a stream; see `Task`."""
-    settings, schema, promise = stream.settings, stream.schema, stream.promise
+    """Return the class of each record, formed by the model and method of a stream; see `Task`.
+
+    `schema` and `promise` are those of the stream unless given.
+    """
+    settings = stream.settings
+    schema, promise = schema or stream.schema, promise or stream.promise
     model = MODELS[settings.model]
     name = model.method_name(settings.method, n=records.n, time_budget_s=settings.budget_s)
     return model.methods[name](

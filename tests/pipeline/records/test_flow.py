@@ -321,7 +321,7 @@ def test_a_class_with_untrue_generalized_values_is_suppressed(cost: str) -> None
 
 
 def test_a_class_that_breaks_its_promise_is_suppressed_whole_and_counted() -> None:
-    with rig_for(promise={"k": 4, "d": 1}) as rig:
+    with rig_for(promise={"k": 4, "d": 1}, cumulative="report") as rig:
         rig.state.model = Careless(rig.state.model)
         rig.take(*traffic(n_vehicles=12, n_windows=1, seed=6))
         rig.close(silent=True)
@@ -471,6 +471,7 @@ def test_every_part_is_accounted_for_once_whatever_crashes(steps: list[str], see
         accounts = rig.accounts()
         assert rig.state.n_held == 0
     assert accounts.pop("received", 0) == sum(accounts.values()) == sent + n_repeats
-    assert set(accounts) <= {"published", "suppressed/no_class", "late", "duplicate"}
+    suppressed = {"suppressed/no_class", "suppressed/cumulative"}
+    assert set(accounts) <= {"published", "late", "duplicate"} | suppressed
     for messages in assert_each_window_has_one_partition(published).values():
         assert all(m["k"] >= 4 for m in messages)

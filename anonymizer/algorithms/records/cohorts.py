@@ -1,0 +1,451 @@
+"""Cohorts: vehicles that are published in the same company from their first window on [1]_.
+
+A person who is published in many windows is in many classes, and an adversary who finds the person
+in each of them can intersect what they say about lasting attributes. Here the intersection is
+fixed in advance. Whoever is published for the first time joins a cohort of at least k persons. Its
+*cover* is the set of values that its founders have in each lasting quasi-identifier. Every later
+class of a member is published with labels that hold the cover of all its members, whoever of them
+is present: all classes of a person, intersected, leave the cover, which has at least d values.
+
+- A cohort that keeps the promise among its present members is a class.
+- One that does not, because members are absent, borrows members of a near cohort, or is joined
+  with one, for this window. Its label becomes that of both: it only grows.
+- A newcomer joins a cohort whose label holds the newcomer's values already: the label says nothing
+  about who joined. Newcomers whom none fits found cohorts of their own, at least k together; until
+  then they wait. A label never grows for one newcomer, since that would tell the newcomer's value.
+- Departures take nothing away from those who stay: the cover remains.
+
+References
+----------
+.. [1] X. Xiao, Y. Tao, "m-invariance: towards privacy preserving re-publication of dynamic
+   datasets", SIGMOD 2007. There the sensitive values of a group stay the same in every release;
+   here the lasting quasi-identifiers do.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, without_gaps
+from anonymizer.algorithms.records.criteria import class_keeps, class_loss
+from anonymizer.algorithms.records.cumulative import NO_COMPANY, Lasting, Memory
+from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.promises import Promise
+from anonymizer.domain.records import Attribute, Records, Schema
+
+WAITING = -1
+"""Cohort of a record that belongs to none."""
+_MOST_LENDERS = 8
+"""Number of near cohorts that are asked for members."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Cohorts:
+    """The cohorts of the vehicles of a window.
+
+    Attributes
+    ----------
+    of
+        Cohort of each record, 0 and up without a gap, `WAITING` where it has none, shape (n,).
+    cover
+        The codes of the cover of each cohort in each lasting quasi-identifier, rising.
+    company
+        Number of each cohort over all windows; `NO_COMPANY`: it is founded in this window.
+    """
+
+    of: Int32Array
+    cover: tuple[tuple[Int32Array, ...], ...]
+    company: IntArray
+
+
+def assigned(
+    memory: Memory,
+    lasting: Lasting,
+    records: Records,
+    schema: Schema,
+    found: Callable[[IntArray], Int32Array],
+    *,
+    k: int,
+    cost: Cost = Cost.RANGE,
+) -> Cohorts:
+    """Return the cohort of each record: its old one, one that it fits, or a new one.
+
+    Parameters
+    ----------
+    memory
+        The memory of the person of each record, in their order; the rows of the lasting
+        quasi-identifiers are the cover.
+    found
+        Forms classes of some records, given by their indices: new cohorts.
+    k
+        Newcomers first join cohorts of which fewer are present.
+
+    Notes
+    -----
+    A value outside the cover has changed or was missing before: its vehicle is a newcomer. A
+    missing value fits everywhere. O(newcomers times cohorts times columns).
+    """
+    own = _covers_of(memory, lasting)
+    cells = lasting.cells(records)[:, : len(lasting.qis)]
+    at = np.flatnonzero(memory.company != NO_COMPANY)
+    company, dense = np.unique(memory.company[at], return_inverse=True)
+    of = np.full(records.n, WAITING, np.int32)
+    of[at] = dense
+    attributes = [schema.qis[j] for j in lasting.qis]
+    cover = [
+        tuple(_union([own[i][a] for i in members]) for a in range(len(attributes)))
+        for members in _members(of, len(company))
+    ]
+    labels = Labels.of(attributes, cover, cost)
+    if len(company):
+        fits = labels.admits(cells[at], dense)
+        of[at[~fits]] = WAITING
+        new = np.flatnonzero(of == WAITING)
+        of[new] = _joined(labels, cells[new], np.bincount(of[of >= 0], minlength=len(cover)), k)
+    new = np.flatnonzero(of == WAITING)
+    class_of = found(new) if len(new) else np.zeros(0, np.int32)
+    first = len(cover)
+    of[new] = np.where(class_of == SUPPRESSED, np.int32(WAITING), class_of + np.int32(first))
+    n_new = int(class_of.max(initial=SUPPRESSED)) + 1
+    for members in _members(np.where(of >= first, of - np.int32(first), WAITING), n_new):
+        columns = zip(attributes, cells[members].T, strict=True)
+        cover.append(tuple(_real(attribute, np.unique(column)) for attribute, column in columns))
+    return Cohorts(
+        of, tuple(cover), np.concatenate([company, np.full(n_new, NO_COMPANY, np.int64)])
+    )
+
+
+def formed(
+    cohorts: Cohorts,
+    lasting: Lasting,
+    records: Records,
+    schema: Schema,
+    promise: Promise,
+    *,
+    cost: Cost = Cost.RANGE,
+) -> Int32Array:
+    """Return classes of whole cohorts as far as possible, that keep `promise` in this window.
+
+    Notes
+    -----
+    The class of a record is any superset of its cohort's label, so every choice here is safe over
+    windows; it only costs information. Smallest cohorts are helped first: by members of a cohort
+    that can spare them, or by a union, whichever loses less. O(cohorts in need times cohorts).
+    """
+    problem = make_problem(records, schema, promise, cost=cost)
+    attributes = [schema.qis[j] for j in lasting.qis]
+    labels = Labels.of(attributes, cohorts.cover, cost)
+    members = _members(cohorts.of, len(cohorts.cover))
+    table = _Table(problem, labels, members)
+    for c in sorted(range(len(members)), key=lambda c: len(members[c])):
+        table.help(c)
+    class_of = np.full(records.n, SUPPRESSED, np.int32)
+    for c, there in enumerate(table.members):
+        if len(there) and table.keeps(there):
+            class_of[there] = c
+    return without_gaps(class_of)
+
+
+def with_covers(
+    records: Records, class_of: Int32Array, cohorts: Cohorts, lasting: Lasting
+) -> tuple[Records, Int32Array]:
+    """Return the records with rows for the covers of their classes, and the class of each row.
+
+    The additional rows have, in the lasting quasi-identifiers, every code of the covers of the
+    class's members, and in the others the codes of a member. Labels made of all rows are those to
+    publish. The persons of the additional rows are those of members.
+    """
+    rows, of, like = [], [], []
+    pairs = np.unique(
+        np.column_stack([class_of, cohorts.of])[(class_of != SUPPRESSED) & (cohorts.of >= 0)],
+        axis=0,
+    )
+    first_of = {int(c): i for i, c in reversed(list(enumerate(class_of.tolist())))}
+    for c, cohort in pairs.tolist():
+        cover = cohorts.cover[cohort]
+        n = max((len(codes) for codes in cover), default=0)
+        added = np.repeat(records.qi[first_of[c]][None, :], n, axis=0)
+        for j, codes in zip(lasting.qis, cover, strict=True):
+            if len(codes):
+                added[:, j] = codes[np.arange(n) % len(codes)]
+        rows.append(added)
+        of.append(np.full(n, c, np.int32))
+        like.append(np.full(n, first_of[c]))
+    if not rows:
+        return records, class_of
+    source = np.concatenate(like)
+    return Records(
+        np.ascontiguousarray(np.concatenate([records.qi, *rows])),
+        np.concatenate([records.sensitive, records.sensitive[source]]),
+        np.concatenate([records.person, records.person[source]]),
+    ), np.concatenate([class_of, *of])
+
+
+def published_loss(problem: Problem, class_of: Int32Array, class_of_rows: Int32Array) -> float:
+    """Return the information loss of the published records, 0 to 1.
+
+    Parameters
+    ----------
+    problem
+        Made of all rows of `with_covers`.
+    class_of, class_of_rows
+        Class of each record, and of each row.
+    """
+    sizes = np.bincount(class_of[class_of != SUPPRESSED])
+    classes = classes_of(class_of_rows)
+    total = sum(
+        int(n) * class_loss(problem.arrays, problem.n_qis, classes[c]) for c, n in enumerate(sizes)
+    )
+    return float(total / max(int(sizes.sum()) * problem.n_qis, 1))
+
+
+def remembered_covers(
+    memory: Memory, lasting: Lasting, cohorts: Cohorts, published: BoolArray, *, first_company: int
+) -> Memory:
+    """Return the memory with the cover and the cohort of every published record.
+
+    Parameters
+    ----------
+    memory
+        As `advance` returns it: its rows of sensitive attributes are kept. One person a record.
+    first_company
+        A number above those of all earlier cohorts.
+    """
+    n = len(lasting)
+    bounds = memory.first_of
+    company = memory.company.copy()
+    n_known = int((cohorts.company != NO_COMPANY).sum())
+    rows: list[Int32Array] = []
+    for i, cohort in enumerate(cohorts.of.tolist()):
+        old = [memory.code[bounds[i * n + a] : bounds[i * n + a + 1]] for a in range(n)]
+        if published[i] and cohort != WAITING:
+            old[: len(lasting.qis)] = cohorts.cover[cohort]
+            known = int(cohorts.company[cohort])
+            company[i] = first_company + cohort - n_known if known == NO_COMPANY else known
+        rows += old
+    sizes = [len(row) for row in rows]
+    first_of = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+    return Memory(first_of, np.concatenate([np.zeros(0, np.int32), *rows]), company)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Labels:
+    """What the labels of cohorts hold in the lasting quasi-identifiers.
+
+    Attributes
+    ----------
+    attributes, forms
+        The attributes, and how the loss of each is measured.
+    lo, hi
+        First and last code of each label, shape (cohorts, columns); of an empty one the last is
+        below the first.
+    held
+        For each column that is published as a set, which codes are in it, shape (cohorts, size).
+    """
+
+    attributes: Sequence[Attribute]
+    forms: Sequence[Cost]
+    lo: Int32Array
+    hi: Int32Array
+    held: tuple[BoolArray | None, ...]
+
+    @classmethod
+    def of(
+        cls, attributes: Sequence[Attribute], cover: Sequence[Sequence[Int32Array]], cost: Cost
+    ) -> "Labels":
+        """Return the labels of covers."""
+        shape = (len(cover), len(attributes))
+        lo, hi = np.full(shape, 2**30, np.int32), np.full(shape, -1, np.int32)
+        forms, held = [], []
+        for a, attribute in enumerate(attributes):
+            by_node = cost is Cost.TAXONOMY and attribute.hierarchy is not None
+            is_set = not attribute.numeric and not by_node
+            mask = np.zeros((len(cover), attribute.size), bool) if is_set else None
+            forms.append(
+                Cost.TAXONOMY if by_node else cost if is_set and cost is Cost.SET else Cost.RANGE
+            )
+            for c, codes in enumerate(cover):
+                if len(codes[a]):
+                    lo[c, a], hi[c, a] = _ends(attribute, codes[a], by_node=by_node)
+                    if mask is not None:
+                        mask[c, codes[a]] = True
+            held.append(mask)
+        return cls(attributes, forms, lo, hi, tuple(held))
+
+    def admits(self, cells: Int32Array, of: IntArray) -> BoolArray:
+        """Return whether label `of[i]` holds the values `cells[i]`; missing ones fit always."""
+        fits = np.ones(len(cells), bool)
+        for a, attribute in enumerate(self.attributes):
+            code, mask = cells[:, a], self.held[a]
+            inside = (self.lo[of, a] <= code) & (code <= self.hi[of, a])
+            if mask is not None:
+                inside &= mask[of, code]
+            fits &= inside | (code == attribute.missing)
+        return fits
+
+    def loss(self) -> FloatArray:
+        """Return the loss of each label, summed over the columns, shape (cohorts,)."""
+        return self._loss(self.lo, self.hi, self.held)
+
+    def loss_of(self, c: int) -> float:
+        """Return the loss of label c, summed over the columns."""
+        held = [None if mask is None else mask[c : c + 1] for mask in self.held]
+        return float(self._loss(self.lo[c : c + 1], self.hi[c : c + 1], held)[0])
+
+    def loss_with(self, c: int) -> FloatArray:
+        """Return the loss of the union of label c with each label, shape (cohorts,)."""
+        held = [None if mask is None else mask | mask[c] for mask in self.held]
+        return self._loss(np.minimum(self.lo, self.lo[c]), np.maximum(self.hi, self.hi[c]), held)
+
+    def widen(self, c: int, by: int) -> None:
+        """Let label c hold label `by`, too."""
+        self.lo[c] = np.minimum(self.lo[c], self.lo[by])
+        self.hi[c] = np.maximum(self.hi[c], self.hi[by])
+        for mask in self.held:
+            if mask is not None:
+                mask[c] |= mask[by]
+
+    def _loss(self, lo: Int32Array, hi: Int32Array, held: Sequence[BoolArray | None]) -> FloatArray:
+        total = np.zeros(len(lo))
+        for a, (attribute, form) in enumerate(zip(self.attributes, self.forms, strict=True)):
+            some, first, last = hi[:, a] > lo[:, a], lo[:, a], np.maximum(hi[:, a], 0)
+            first = np.minimum(first, last)
+            mask, tree = held[a], attribute.hierarchy
+            if form is Cost.SET and mask is not None:
+                loss = (mask.sum(axis=1) - 1) / max(attribute.size - 1, 1)
+            elif form is Cost.TAXONOMY and tree is not None:
+                level = np.argmax(tree.ancestor[first] == tree.ancestor[last], axis=1)
+                loss = tree.n_leaves[tree.ancestor[first, level]] / attribute.size
+            else:
+                position = attribute.position
+                loss = (position[last] - position[first]) / (attribute.span or 1.0)
+            total += np.where(some, loss, 0.0)
+        return total
+
+
+class _Table:
+    """The classes while cohorts help each other."""
+
+    def __init__(self, problem: Problem, labels: Labels, members: Sequence[IntArray]) -> None:
+        self._problem, self._labels = problem, labels
+        self.members = list(members)
+        self._loss = labels.loss()
+        self._sizes = np.array([len(each) for each in members])
+
+    def keeps(self, member: IntArray) -> bool:
+        return bool(class_keeps(self._problem.arrays, self._problem.k, member))
+
+    def help(self, c: int) -> None:
+        """Let cohort c keep the promise, if it can: it borrows, or is joined with others."""
+        while len(self.members[c]) and not self.keeps(self.members[c]):
+            sizes = self._sizes
+            union = self._labels.loss_with(c)
+            others = (sizes > 0) & (np.arange(len(sizes)) != c)
+            if not others.any():
+                return
+            mine = sizes[c] * (union - self._loss[c])
+            joining = np.where(others, mine + sizes * (union - self._loss), np.inf)
+            to = int(np.argmin(joining))
+            if not self._borrow(c, np.where(others, mine, np.inf), below=float(joining[to])):
+                self._join(c, to)
+
+    def _borrow(self, c: int, price: FloatArray, *, below: float) -> bool:
+        """Borrow members of the nearest cohort that can spare them; return whether one could."""
+        mine, k = self.members[c], self._problem.k
+        short = max(k - len(mine), 1)
+        for lender in np.argsort(price, kind="stable")[:_MOST_LENDERS].tolist():
+            theirs = self.members[lender]
+            if not price[lender] < below or len(theirs) - short < k:
+                continue
+            chances = [theirs[i : i + 1] for i in range(len(theirs))]
+            if short > 1:
+                chances = [theirs[i : i + short] for i in range(len(theirs) - short + 1)]
+            for lent in chances:
+                left = theirs[~np.isin(theirs, lent)]
+                taken = np.sort(np.concatenate([mine, lent]))
+                if self.keeps(taken) and self.keeps(left):
+                    self._change(c, taken, lender, left)
+                    return True
+        return False
+
+    def _join(self, c: int, to: int) -> None:
+        everybody = np.sort(np.concatenate([self.members[c], self.members[to]]))
+        self._change(c, everybody, to, self.members[to][:0])
+
+    def _change(self, c: int, taken: IntArray, other: int, left: IntArray) -> None:
+        for each, members in ((c, taken), (other, left)):
+            self.members[each], self._sizes[each] = members, len(members)
+        self._labels.widen(c, other)
+        self._loss[c] = self._labels.loss_of(c)
+
+
+def lasting_only(schema: Schema, lasting: Lasting) -> Schema:
+    """Return the schema of the lasting quasi-identifiers alone, in their order."""
+    place = {j: at for at, j in enumerate(lasting.qis)}
+    sources = (tuple(place[j] for j in source if j in place) for source in schema.sources)
+    return Schema(
+        tuple(schema.qis[j] for j in lasting.qis), (), tuple(source for source in sources if source)
+    )
+
+
+def founding_promise(promise: Promise, schema: Schema) -> Promise:
+    """Return the part of a promise that a new cohort keeps: what concerns the lasting columns."""
+    names = {qi.name for qi in schema.qis}
+    spread = {name: least for name, least in promise.min_spread.items() if name in names}
+    return replace(promise, l=1, entropy_l=1.0, t=np.inf, min_spread=spread)
+
+
+def _joined(labels: Labels, cells: Int32Array, sizes: IntArray, k: int) -> Int32Array:
+    """Return the cohort that each newcomer joins, `WAITING` where none fits.
+
+    Cohorts with fewer than k members present come first, then those of least loss.
+    """
+    every, loss, sizes = np.arange(len(sizes)), labels.loss(), sizes.copy()
+    found = np.full(len(cells), WAITING, np.int32)
+    for i, row in enumerate(cells):
+        fits = labels.admits(np.broadcast_to(row, (len(every), len(row))), every)
+        if fits.any():
+            in_need = fits & (sizes < k)
+            among = np.flatnonzero(in_need if in_need.any() else fits)
+            found[i] = among[int(np.argmin(loss[among]))]
+            sizes[found[i]] += 1
+    return found
+
+
+def _covers_of(memory: Memory, lasting: Lasting) -> list[list[Int32Array]]:
+    n, bounds = len(lasting), memory.first_of.tolist()
+    return [
+        [memory.code[bounds[p * n + a] : bounds[p * n + a + 1]] for a in range(len(lasting.qis))]
+        for p in range(memory.n_persons)
+    ]
+
+
+def _members(of: Int32Array, n: int) -> list[IntArray]:
+    """Return the records of each cohort, rising."""
+    order = np.argsort(of, kind="stable")
+    first = np.searchsorted(of[order], np.arange(n + 1))
+    return [order[first[c] : first[c + 1]] for c in range(n)]
+
+
+def _union(codes: Sequence[Int32Array]) -> Int32Array:
+    union: Int32Array = np.unique(np.concatenate(codes)).astype(np.int32)
+    return union
+
+
+def _real(attribute: Attribute, codes: Int32Array) -> Int32Array:
+    real: Int32Array = codes[codes != attribute.missing].astype(np.int32)
+    return real
+
+
+def _ends(attribute: Attribute, codes: Int32Array, *, by_node: bool) -> tuple[int, int]:
+    """Return the first and the last code that the label of some codes holds."""
+    tree = attribute.hierarchy
+    lo, hi = int(codes[0]), int(codes[-1])
+    if not by_node or tree is None:
+        return lo, hi
+    level = int(np.argmax(tree.ancestor[lo] == tree.ancestor[hi]))
+    below = np.flatnonzero((tree.ancestor == tree.ancestor[lo, level]).any(axis=1))
+    real = below[below != attribute.missing]
+    return int(real[0]), int(real[-1])
