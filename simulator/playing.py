@@ -44,6 +44,8 @@ class Outlet:
     qos: int = 0
     connections: int = 1
     """Number of connections among which the devices are divided."""
+    per_message: int = 1
+    """Most positions in one message; more than 1: they state their devices."""
     connect_timeout_s: float = 5.0
     """Time to connect at the start; if the connection is lost later, the traffic waits."""
 
@@ -92,6 +94,7 @@ async def play(
                     stop=stop,
                     clock=SystemClock(),
                     tally=tally,
+                    per_message=outlet.per_message,
                 )
             finally:
                 done.set()

@@ -1,6 +1,7 @@
 """The publishing loop: publishes due reports in batches, at the pace of a clock passed in."""
 
 import asyncio
+import json
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -92,6 +93,7 @@ async def publish(
     stop: asyncio.Event,
     clock: Clock,
     tally: Tally,
+    per_message: int = 1,
 ) -> None:
     """Play a source over links until its end or until `stop` is set.
 
@@ -109,6 +111,9 @@ async def publish(
     qos, stop, clock, tally
         The QoS of all messages, the event that ends playing, the clock, and the progress, which
         is updated in place.
+    per_message
+        Most items in a message. If there may be several, consecutive ones that are due at once
+        are joined to a JSON array.
     """
     began_s, epoch_s = clock.monotonic(), clock.now()
     paused_s = 0.0
@@ -119,7 +124,8 @@ async def publish(
             continue
         reports = source.take(clock.monotonic() - began_s - paused_s, limit=MAX_BATCH)
         ts = epoch_s + paused_s + reports.due_s if reports.ts is None else reports.ts
-        taken = await _send(reports, encode(reports, ts), links, qos=qos)
+        messages = encode(reports, ts)
+        taken = await _send(reports, messages, links, qos=qos, per_message=per_message)
         tally.n_sent += int(np.count_nonzero(taken))
         tally.n_refused += int(np.count_nonzero(~taken))
         tally.was_heard[reports.device[taken]] = True
@@ -155,6 +161,29 @@ def positions_to(
     return encode
 
 
+def named_positions_to(
+    topic: str, device_id: Sequence[str]
+) -> Callable[[Reports, FloatArray], list[Outgoing]]:
+    """Return an encoder as `positions_to` does, of payloads that state the device.
+
+    They can be joined to one message. `{device}` in the topic becomes `batch`.
+    """
+    ids = [json.dumps(device).encode() for device in device_id]
+    to = topic.replace("{device}", "batch")
+
+    def encode(reports: Reports, ts: FloatArray) -> list[Outgoing]:
+        columns = (reports.device, ts, reports.lat, reports.lon)
+        return [
+            Outgoing(
+                to,
+                b'{"device":%s,"ts":%.6f,"lat":%.7f,"lon":%.7f}' % (ids[device], t, lat, lon),
+            )
+            for device, t, lat, lon in zip(*(c.tolist() for c in columns), strict=True)
+        ]
+
+    return encode
+
+
 def topic_level(device_id: str) -> str:
     """Return a device id as one topic level; characters with a meaning there are %-escaped."""
     return device_id.translate(_ESCAPED)
@@ -173,17 +202,32 @@ async def _pause(
     return clock.monotonic() - began_s
 
 
+def _joined(messages: Sequence[Outgoing]) -> Outgoing:
+    """Return a message whose payload is the array of all payloads, on the topic of the first."""
+    body = b",".join([message.payload for message in messages])
+    return messages[0]._replace(payload=b"[%s]" % body)
+
+
 async def _send(
-    reports: Due, messages: Sequence[Outgoing], links: Sequence[Link], *, qos: int
+    reports: Due,
+    messages: Sequence[Outgoing],
+    links: Sequence[Link],
+    *,
+    qos: int,
+    per_message: int,
 ) -> BoolArray:
-    """Publish a batch over the links; return which messages the broker accepted."""
+    """Publish reports over the links; return which of them the broker accepted."""
     taken = np.zeros(len(messages), np.bool_)
 
     async def send(number: int, link: Link) -> None:
         rows = np.flatnonzero(reports.device % len(links) == number)
         batch = [messages[row] for row in rows.tolist()]
+        if per_message > 1:
+            starts = range(0, len(batch), per_message)
+            batch = [_joined(batch[start : start + per_message]) for start in starts]
         if batch:
-            taken[rows] = await link.publish(batch, qos=qos, timeout_s=TIMEOUT_S)
+            accepted = await link.publish(batch, qos=qos, timeout_s=TIMEOUT_S)
+            taken[rows] = np.repeat(accepted, per_message)[: len(rows)]
 
     await asyncio.gather(*(send(number, link) for number, link in enumerate(links)))
     return taken

@@ -60,6 +60,15 @@ MqttVersion = Annotated[Version, typer.Option("--mqtt", help="Version of MQTT.")
 Topic = Annotated[str, typer.Option(callback=_topic, help="{device} is replaced by the id.")]
 Qos = Annotated[int, typer.Option(min=0, max=1, help="1: wait for acknowledgements.")]
 Connections = Annotated[int, typer.Option(min=1, max=1000, help="Shared by all devices.")]
+Batch = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        max=10_000,
+        metavar="N",
+        help="Positions in one message, which state their devices; {device} is then `batch`.",
+    ),
+]
 ConnectTimeout = Annotated[
     float,
     typer.Option(callback=above_zero, metavar="S", help="Time to connect at the start."),
@@ -104,10 +113,11 @@ def play_reports(source: "Source", outlet: "Outlet", *, quiet: bool) -> None:
 
     from simulator.displays import summary
     from simulator.playing import play
-    from simulator.publishing import Tally, positions_to
+    from simulator.publishing import Tally, named_positions_to, positions_to
 
     tally = Tally(was_heard=np.zeros(len(source.device_id), np.bool_))
-    encode = positions_to(outlet.topic, source.device_id)
+    encoder = positions_to if outlet.per_message == 1 else named_positions_to
+    encode = encoder(outlet.topic, source.device_id)
     asyncio.run(play(source, outlet, tally, encode=encode, quiet=quiet))
     typer.echo(summary(tally, requested_per_s=source.rate_per_s))
 

@@ -9,6 +9,7 @@ import typer
 from anonymizer.extras import extra
 from simulator.cli.options import (
     AllowPlaintext,
+    Batch,
     Broker,
     CaFile,
     Connections,
@@ -62,6 +63,7 @@ def run(
     ] = None,
     topic: Topic = "positions/{device}",
     qos: Qos = 0,
+    batch: Batch = 1,
     connections: Connections = 1,
     connect_timeout: ConnectTimeout = 5.0,
     mqtt: MqttVersion = Version.V5,
@@ -92,6 +94,7 @@ def run(
         ),
         topic=topic,
         qos=qos,
+        per_message=batch,
         connections=connections,
         connect_timeout_s=connect_timeout,
     )

@@ -22,6 +22,7 @@ from simulator.publishing import (
     TICK_S,
     SystemClock,
     Tally,
+    named_positions_to,
     positions_to,
     publish,
     topic_level,
@@ -107,6 +108,30 @@ async def test_all_messages_arrive_in_order_with_times_as_if_live() -> None:
     ]
     assert (tally.n_sent, tally.n_refused, tally.n_devices, tally.n_pauses) == (3, 0, 3, 0)
     assert tally.rate_per_s == 3 / tally.played_s
+
+
+@pytest.mark.parametrize("n_links", [1, 2])
+async def test_positions_that_share_a_message_state_their_devices(n_links: int) -> None:
+    heard, source = Heard(), replay([50.0] * 7)
+    tally = Tally(was_heard=np.zeros(7, np.bool_))
+    async with heard.links(n_links) as links:
+        await publish(
+            source,
+            links,
+            encode=named_positions_to(TOPIC, source.device_id),
+            qos=0,
+            stop=asyncio.Event(),
+            clock=VirtualClock(start_s=1_000.0),
+            tally=tally,
+            per_message=3,
+        )
+        await asyncio.sleep(0)
+    assert {message.topic for message in heard.messages} == {"positions/batch"}
+    arrays: list[list[dict[str, float]]] = [json.loads(each.payload) for each in heard.messages]
+    assert sorted(map(len, arrays)) == [1, 3, 3]
+    expected = [{"device": f"d{i}", "ts": 1_000.0, "lat": i, "lon": i} for i in range(7)]
+    assert sorted((each for array in arrays for each in array), key=str) == expected
+    assert (tally.n_sent, tally.n_refused, tally.n_devices) == (7, 0, 7)
 
 
 async def test_recorded_times_are_stated_on_request() -> None:
