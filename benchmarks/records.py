@@ -16,7 +16,7 @@ from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
 from benchmarks.tables import Cell, Table
 from benchmarks.timing import agree, best_of, best_us, runs_for
-from experiments.multisource_experiment import adult_like, census_like
+from experiments.multisource_tables import adult_like, census_like
 from tests.algorithms.records.naive_classes import hilbert_order as plain_order
 from tests.algorithms.records.naive_classes import sweep_by_sets
 

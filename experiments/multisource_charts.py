@@ -1,190 +1,205 @@
-"""Charts of a multi-source experiment: utility over k, d and l, leaks, and times.
+"""Charts of a multi-source experiment: utility over each parameter, leaks, and times.
 
-The figures of the paper [1]_ for comparison are at the top. Its tables were not available when this
-was written, only these figures; all others are unknown and stay empty in the results.
-
-References
-----------
-.. [1] "Efficient Multi-Source Anonymity for Aggregated Internet of Vehicles Datasets", Applied
-   Sciences 14(8), 3230, 2024.
+A line is the mean over the repeats, and the band around it goes from the least to the greatest.
+Ranges that the paper's text gives for Adult are drawn as such; its curves are not printed as
+numbers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from anonymizer.algorithms.records.problem import Cost
-from anonymizer.app.plots import BLUE, INK, LIGHT, RED, png
-from experiments.multisource_experiment import (
-    ADULT_ROWS,
-    CENSUS_ROWS,
-    D,
-    K,
-    Method,
-    Multisource,
-    Reading,
-    Run,
-    Trial,
-    varied,
-)
+from anonymizer.app.plots import BLUE, INK, LIGHT, ORANGE, RED, TEAL, plot
+from experiments.compared_methods import Method
+from experiments.multisource_experiment import Multisource, Run, varied
+from experiments.multisource_tables import Reading
+from experiments.printed_figures import ADULT, CENSUS, K_OF, RANGES, D, L
 
-ON_ADULT = {
-    Trial(Reading.PAPER, Method.HILBERT, K, d): figures
-    for d, figures in {
-        1: {"gcp_range": 0.12},
-        2: {"classes": 389, "gcp_range": 0.289, "gcp_set": 0.242, "gcp_taxonomy": 0.541},
-        3: {"gcp_range": 0.41},
-        4: {"gcp_range": 0.50},
-        5: {"gcp_range": 0.58},
-    }.items()
+Value: TypeAlias = Callable[[Run], float]
+Look: TypeAlias = Mapping[str, Any]
+
+_LOOK: dict[Method, dict[str, Any]] = {
+    Method.HILBERT: {"color": BLUE, "marker": "o", "markersize": 9},
+    Method.PRINTED: {"color": TEAL, "marker": "^", "markersize": 6},
+    Method.BEST: {"color": ORANGE, "marker": "s", "markersize": 4},
+    Method.MONDRIAN: {"color": RED, "marker": "D", "markersize": 6.5},
 }
-"""Figures of the paper's algorithm on Adult, by their names in the results."""
-SECONDS = {ADULT_ROWS: 0.3, CENSUS_ROWS: 61.9}
-"""Times stated for Adult and the Census of 1990, by number of records; on another machine."""
-NAMES = ("classes", "gcp_range", "gcp_set", "gcp_taxonomy")
-NOTE = (
-    "paper: figures of the paper's algorithm on Adult, and its times on Adult and the Census of "
-    "1990, where known; otherwise empty."
-)
-
-
-_Series: TypeAlias = tuple[str, list[Run], dict[str, str]]
-"""Label, runs and style of a line."""
-
-_PANELS: Sequence[tuple[str, str, Callable[[Run], float]]] = (
-    ("equivalence classes", "classes", lambda run: run.measures.n_classes),
-    ("GCP (range)", "gcp_range", lambda run: run.measures.gcp[Cost.RANGE]),
-    ("DM", "dm", lambda run: run.measures.dm),
-)
-"""Title, name in the results, and value of a panel."""
-_COLOUR = {Method.HILBERT: BLUE, Method.MONDRIAN: RED}
+"""Markers are hollow and of different sizes, so that equal points do not hide each other."""
+_GCP: tuple[str, Value] = ("GCP (range)", lambda run: run.measures.gcp[Cost.RANGE])
+_DM: tuple[str, Value] = ("DM", lambda run: run.measures.dm)
+_CLASSES: tuple[str, Value] = ("classes", lambda run: run.measures.n_classes)
+_MS: tuple[str, Value] = ("ms", lambda run: 1e3 * run.seconds)
+_MODELS = ((1, "(k,d)-anonymity"), (L, f"(k,l,d)-diversity, l = {L}"))
 
 
 def draw_over_k(experiment: Multisource, path: Path) -> None:
-    """Draw the cost of k, with k alone and with d values."""
-    _draw(path, "k", "What k costs", _by_k(experiment))
+    """Draw loss, DM and classes over k, for both models."""
+    _draw(experiment, path, "k", (_GCP, _DM, _CLASSES))
+
+
+def draw_over_k_census(experiment: Multisource, path: Path) -> None:
+    """Draw the same for the large table."""
+    _draw(experiment, path, "k", (_GCP, _DM, _CLASSES), shape=CENSUS)
 
 
 def draw_over_d(experiment: Multisource, path: Path) -> None:
-    """Draw the cost of d, for both readings of the missing marker, and the paper's figures."""
-    series: list[_Series] = [
-        (
-            f"{method.value}, {reading.value}",
-            varied(experiment.runs, reading=reading, method=method, k=K, l=1),
-            {"color": _COLOUR[method], "linestyle": "-" if reading is Reading.PAPER else ":"},
-        )
-        for reading in Reading
-        for method in Method
-    ]
-    known = ON_ADULT if experiment.study.adult else {}
-    _draw(path, "d", f"What d costs, k = {K}", series, paper=known)
+    """Draw loss, DM and classes over d, with what the paper's text gives."""
+    _draw(experiment, path, "d", (_GCP, _DM, _CLASSES))
 
 
 def draw_over_l(experiment: Multisource, path: Path) -> None:
-    """Draw the cost of l."""
-    runs = varied(experiment.runs, reading=Reading.PAPER, method=Method.HILBERT, k=K, d=D)
-    series: list[_Series] = [("hilbert", runs, {"color": BLUE})]
-    _draw(path, "l", f"What l costs, k = {K}, d = {D}", series)
+    """Draw loss, DM and classes over l, for (k,l,d)-diversity."""
+    with plot(path, width_in=11, height_in=3.8) as figure:
+        panels = figure.subplots(1, 3)
+        for axes, panel in zip(panels, (_GCP, _DM, _CLASSES), strict=True):
+            for method in (Method.HILBERT, Method.PRINTED, Method.BEST):
+                runs = [r for r in _of(experiment, ADULT, method) if r.trial.l > 1]
+                _line(axes, method, _LOOK[method], varied(runs, "l"), panel[1])
+            _finish(axes, panel[0], "l")
+        _close(figure, "(k,l,d)-diversity over l, k = 20, d = 2", panels[0])
+
+
+def draw_over_qis(experiment: Multisource, path: Path) -> None:
+    """Draw loss and time over the number of quasi-identifiers, for both models."""
+    _draw(experiment, path, "n_qis", (_GCP, _MS))
+
+
+def draw_over_records(experiment: Multisource, path: Path) -> None:
+    """Draw loss and time over the number of records, for both models."""
+    _draw(experiment, path, "share", (_GCP, _MS))
+
+
+def draw_over_records_census(experiment: Multisource, path: Path) -> None:
+    """Draw the same for the large table."""
+    _draw(experiment, path, "share", (_GCP, _MS), shape=CENSUS)
+
+
+def draw_readings(experiment: Multisource, path: Path) -> None:
+    """Draw what it costs not to count missing values as values."""
+    with plot(path, width_in=7.5, height_in=3.8) as figure:
+        panels = figure.subplots(1, 2)
+        for axes, panel in zip(panels, (_GCP, _CLASSES), strict=True):
+            for reading, style in ((Reading.PAPER, "-"), (Reading.SAFE, ":")):
+                look = _LOOK[Method.HILBERT] | {"linestyle": style}
+                at = varied(_of(experiment, ADULT, Method.HILBERT), "d", reading=reading, k=20)
+                _line(axes, f"hilbert, {reading}", look, at, panel[1])
+            _finish(axes, panel[0], "d")
+        _close(figure, "Missing values, as published and not counted", panels[0])
 
 
 def draw_leaks(experiment: Multisource, path: Path) -> None:
     """Draw the number of people about whom each source reveals a value of the other one."""
-    with png(path, width_in=9, height_in=4) as figure:
+    with plot(path, width_in=9, height_in=4) as figure:
         panels = figure.subplots(1, 2, sharey=True)
         for known, axes in enumerate(panels):
-            for label, runs, look in _by_k(experiment):
-                people = [
-                    sum(leak.n_people for leak in run.leaks if leak.known == known) for run in runs
-                ]
-                axes.plot([run.trial.k for run in runs], people, marker="o", label=label, **look)
-            axes.set_title(f"Source {known + 1} reveals values of source {2 - known}")
-            axes.set_xlabel("k")
-            _from_zero(axes)
+            for d, style in ((1, "--"), (D, "-")):
+                for method in (Method.HILBERT, Method.BEST, Method.MONDRIAN):
+                    runs = [r for r in _of(experiment, ADULT, method) if not r.repeat]
+                    label = f"{method}, {'k alone' if d == 1 else f'd = {d}'}"
+                    look = _LOOK[method] | {"linestyle": style}
+                    _line(axes, label, look, varied(runs, "k", d=d), _people(known))
+            axes.set_title(f"Source {known + 1} reveals source {2 - known}")
+        for axes in panels:  # they share an axis, so all lines must be there
+            _finish(axes, None, "k")
         panels[0].set_ylabel("people about whom a value is learned")
-        _legend(figure, panels[0])
+        _close(figure, None, panels[0])
 
 
-def draw_times(experiment: Multisource, path: Path) -> None:
-    """Draw the time to form classes, over k and over the records of a large table."""
-    with png(path, width_in=9, height_in=4) as figure:
-        over_k, over_n = figure.subplots(1, 2)
-        for label, runs, look in _by_k(experiment):
-            times = [1e3 * run.seconds for run in runs]
-            over_k.plot([run.trial.k for run in runs], times, marker="o", label=label, **look)
-        over_k.set_title(f"{experiment.study.n:,} records")
-        over_k.set_xlabel("k")
-        over_k.set_ylabel("ms")
-        over_k.set_yscale("log")
-        for l, style in ((1, "-"), (2, ":")):  # noqa: E741  the field's name for it
-            timings = [t for t in experiment.timings if t.l == l]
-            times = [1e3 * t.seconds for t in timings]
-            label = f"hilbert, d = {D}, l = {l}"
-            over_n.plot([t.n for t in timings], times, "o", ls=style, color=INK, label=label)
-        over_n.set_title(f"A generated table, k = {K}")
-        over_n.set_xlabel("records")
-        over_n.set_ylabel("ms")
-        _from_zero(over_n)
-        _legend(figure, over_k, over_n)
+def _people(known: int) -> Value:
+    return lambda run: sum(leak.n_people for leak in run.leaks if leak.known == known)
 
 
-def _by_k(experiment: Multisource) -> list[_Series]:
-    """Return the runs over k of each method, with k alone and with d values."""
+def _of(experiment: Multisource, shape: str, method: Method) -> list[Run]:
     return [
-        (
-            f"{method.value}, {'k alone' if d == 1 else f'd = {d}'}",
-            varied(experiment.runs, reading=Reading.PAPER, method=method, d=d, l=1),
-            {"color": _COLOUR[method], "linestyle": "--" if d == 1 else "-"},
-        )
-        for method in Method
-        for d in (1, D)
+        run for run in experiment.runs if run.trial.shape == shape and run.trial.method is method
     ]
 
 
 def _draw(
+    experiment: Multisource,
     path: Path,
     over: str,
-    title: str,
-    series: Sequence[_Series],
+    values: Sequence[tuple[str, Value]],
     *,
-    paper: Mapping[Trial, Mapping[str, float]] = MappingProxyType({}),
+    shape: str = ADULT,
 ) -> None:
-    """Draw three panels with a line for each series that has runs, and the paper's figures."""
-    with png(path, width_in=11, height_in=4) as figure:
-        panels = figure.subplots(1, len(_PANELS))
-        for axes, (name, key, value) in zip(panels, _PANELS, strict=True):
-            for label, runs, look in series:
-                if runs:
-                    x = [getattr(run.trial, over) for run in runs]
-                    axes.plot(x, [value(run) for run in runs], marker="o", label=label, **look)
-            known = [(getattr(t, over), of[key]) for t, of in paper.items() if key in of]
-            if known:
-                at = np.array(known)
-                axes.plot(
-                    at[:, 0], at[:, 1], "x", color=INK, markersize=10, label="the paper's", zorder=4
-                )
-            axes.set_title(name)
-            axes.set_xlabel(over)
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-            _from_zero(axes)
-        figure.suptitle(title, color=INK)
-        _legend(figure, panels[0])
+    """Draw a row of panels for each model, and a line for each method in each."""
+    study = experiment.studies[shape]
+    kept = {name: value for name, value in (("k", K_OF[shape]), ("d", D)) if name != over}
+    name = {"n_qis": "quasi-identifiers", "share": "records"}.get(over, over)
+    title = ", ".join(f"{name} = {value}" for name, value in kept.items())
+    with plot(path, width_in=3.7 * len(values), height_in=6.8) as figure:
+        rows = figure.subplots(2, len(values), squeeze=False, sharex=True)
+        for (l, model), row in zip(_MODELS, rows, strict=True):  # noqa: E741
+            for axes, (label, value) in zip(row, values, strict=True):
+                for method in Method:
+                    if value is _MS[1] and method is Method.BEST:
+                        continue  # its time is its budget
+                    at = varied(_of(experiment, shape, method), over, **kept, l=l)
+                    if over == "share":
+                        at = [(round(share * study.n), runs) for share, runs in at]
+                    _line(axes, method, _LOOK[method], at, value)
+                if study.is_adult and over == "d" and value is _GCP[1]:
+                    _stated(axes, l)
+                _finish(axes, label, name, log=value in {_DM[1], _MS[1]})
+            row[0].set_ylabel(model)
+        _close(figure, f"{study.name}, {title}", *rows[:, 0])
 
 
-def _from_zero(axes: Axes) -> None:
-    axes.set_ylim(0, max(axes.get_ylim()[1], 1e-9))
+def _stated(axes: Axes, l: int) -> None:  # noqa: E741  the field's name for it
+    """Draw the ranges that the paper's text gives."""
+    for stated in RANGES:
+        if stated.l == l:
+            middle, half = (stated.low + stated.high) / 2, (stated.high - stated.low) / 2
+            axes.errorbar(
+                stated.d, middle, half, fmt="_", color=INK, capsize=6, markersize=14,
+                label="stated in the paper's text",
+            )  # fmt: skip
+
+
+def _line(
+    axes: Axes,
+    label: str,
+    look: Look,
+    at: Sequence[tuple[float, list[Run]]],
+    value: Value,
+) -> None:
+    """Draw the mean of the repeats at each place, and a band over all of them."""
+    if not at:
+        return
+    x = [where for where, _ in at]
+    found = [np.array([value(run) for run in runs], np.float64) for _, runs in at]
+    mean = [f.mean() for f in found]
+    axes.plot(x, mean, label=label, markerfacecolor="none", clip_on=False, **look)
+    low, high = [f.min() for f in found], [f.max() for f in found]
+    axes.fill_between(x, low, high, color=look["color"], alpha=0.2, linewidth=0)
+
+
+def _finish(axes: Axes, title: str | None, over: str, *, log: bool = False) -> None:
+    if title is not None:
+        axes.set_title(title)
+    axes.set_xlabel(over)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
+    if log:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(0, max(axes.get_ylim()[1], 1e-9))
     axes.grid(color=LIGHT, linewidth=0.5)
 
 
-def _legend(figure: Figure, *axes: Axes) -> None:
-    handles, labels = [], []
-    for each in axes:
-        these, names = each.get_legend_handles_labels()
-        handles += these
-        labels += names
-    figure.legend(handles, labels, loc="outside lower center", ncols=4)
+def _close(figure: Figure, title: str | None, *labelled: Axes) -> None:
+    """Add the title, and one legend for all panels."""
+    if title is not None:
+        figure.suptitle(title, color=INK)
+    of: dict[str, Artist] = {}
+    for axes in labelled:
+        handles, labels = axes.get_legend_handles_labels()
+        of |= dict(zip(labels, handles, strict=True))
+    figure.legend(list(of.values()), list(of), loc="outside lower center", ncols=4)

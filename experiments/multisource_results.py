@@ -1,91 +1,174 @@
 """Results of a multi-source experiment, as plain data and as files."""
 
 import csv
+import hashlib
 import json
-from collections.abc import Callable
+import os
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.domain.records import Schema
 from anonymizer.errors import InputError
-from experiments import multisource_charts as paper
-from experiments.multisource_charts import (
-    draw_leaks,
-    draw_over_d,
-    draw_over_k,
-    draw_over_l,
-    draw_times,
-)
-from experiments.multisource_experiment import D, K, Method, Multisource, Reading, Run, Trial
+from experiments import multisource_charts as charts
+from experiments.compared_methods import Method
+from experiments.leak_tables import LeakRow
+from experiments.multisource_experiment import Multisource, Run, Trial
+from experiments.multisource_tables import CENSUS_ROWS, Reading, Study
+from experiments.printed_figures import ADULT, CENSUS, K_OF, SECONDS, D
 
 Row: TypeAlias = dict[str, Any]
 
+NOTE = (
+    "Rows and columns called the paper's hold the figures that it prints, and nothing else. All "
+    "others are what our programs find; of the paper's algorithms, a reproduction."
+)
+_LIBRARIES = ("numpy", "numba", "matplotlib", "polars")
+_CHARTS: dict[str, Callable[[Multisource, Path], None]] = {
+    "over_k": charts.draw_over_k,
+    "over_d": charts.draw_over_d,
+    "over_l": charts.draw_over_l,
+    "over_qis": charts.draw_over_qis,
+    "over_records": charts.draw_over_records,
+    "readings": charts.draw_readings,
+    "leaks": charts.draw_leaks,
+}
+_CENSUS_CHARTS: dict[str, Callable[[Multisource, Path], None]] = {
+    "over_k_census": charts.draw_over_k_census,
+    "over_records_census": charts.draw_over_records_census,
+}
+
 
 def run_rows(experiment: Multisource) -> list[Row]:
-    """Return one row for each trial, without its time."""
-    return [_row(experiment, run) for run in experiment.runs]
+    """Return one row for each trial and repeat, without its time."""
+    return [_run_row(experiment, run) for run in experiment.runs]
 
 
 def time_rows(experiment: Multisource) -> list[Row]:
-    """Return one row for each measured time, in seconds."""
-    study = experiment.study
-    rows = [
-        {
-            "table": study.name,
-            "records": study.n,
-            "method": run.trial.method.value,
-            "k": run.trial.k,
-            "d": run.trial.d,
-            "l": run.trial.l,
-            "classes": run.measures.n_classes,
-            "seconds": run.seconds,
-            "paper_seconds": paper.SECONDS.get(study.n) if _usual(run.trial) else None,
-        }
-        for run in experiment.runs
-        if run.trial.reading is Reading.PAPER
-    ]
-    return rows + [
-        {
-            "table": "a made table in the shape of the Census of 1990",
-            "records": timing.n,
-            "method": Method.HILBERT.value,
-            "k": K,
-            "d": D,
-            "l": timing.l,
-            "classes": timing.n_classes,
-            "seconds": timing.seconds,
-            "paper_seconds": paper.SECONDS.get(timing.n) if timing.l == 1 else None,
-        }
-        for timing in experiment.timings
-    ]
+    """Return the times of each trial in seconds, beside those of the paper's table 8."""
+    of: dict[Any, list[float]] = {}
+    for run in experiment.runs:
+        of.setdefault(run.trial, []).append(run.seconds)
+    rows = []
+    for trial, seconds in of.items():
+        study = experiment.studies[trial.shape]
+        rows.append(
+            {
+                "table": study.name,
+                "records": round(study.n * trial.share),
+                "reading": trial.reading.value,
+                "method": trial.method.value,
+                "qis": trial.n_qis,
+                "k": trial.k,
+                "d": trial.d,
+                "l": trial.l,
+                "repeats": len(seconds),
+                "mean_s": float(np.mean(seconds)),
+                "least_s": min(seconds),
+                "greatest_s": max(seconds),
+                "paper_s": _paper_seconds(study, trial),
+            }
+        )
+    return rows
 
 
-def summary(experiment: Multisource, *, seed: int) -> Row:
+def leak_table_rows(experiment: Multisource) -> list[Row]:
+    """Return the rows of tables 4 to 7, those of the paper and ours."""
+    return [_leak_row(row) for row in experiment.leak_rows]
+
+
+def inference_rows(experiment: Multisource) -> Iterator[Row]:
+    """Yield every value of tables 4 and 5 that Algorithm 1 learns: of whom, from which source.
+
+    Records are numbered from 1 in the order of the table.
+    """
+    records, schema = experiment.studies[ADULT].of[Reading.PAPER]
+    value_of = [
+        attribute.label or [attribute.number(code) for code in range(attribute.size)]
+        for attribute in schema.qis
+    ]
+    for row in experiment.leak_rows:
+        for inferred in row.inferred if row.table in {4, 5} else ():
+            for record, qi in zip(inferred.record.tolist(), inferred.qi.tolist(), strict=True):
+                yield {
+                    "table": row.table,
+                    "algorithm": row.algorithm,
+                    "from_source": inferred.known + 1,
+                    "record": record + 1,
+                    "attribute": schema.qis[qi].name,
+                    "value": value_of[qi][records.qi[record, qi]],
+                }
+
+
+def summary(experiment: Multisource) -> Row:
     """Return the experiment without its times, as plain data."""
-    _, schema = experiment.study.of[Reading.PAPER]
+    tables = []
+    for study in experiment.studies.values():
+        _, schema = study.of[Reading.PAPER]
+        tables.append(
+            {
+                "table": study.name,
+                "records": study.n,
+                "sources": [[schema.qis[j].name for j in source] for source in schema.sources],
+                "sensitive": [a.name for a in schema.sensitive],
+            }
+        )
     return {
-        "table": experiment.study.name,
-        "records": experiment.study.n,
-        "seed": seed,
-        "sources": [[schema.qis[j].name for j in source] for source in schema.sources],
-        "sensitive": [a.name for a in schema.sensitive],
-        "note": paper.NOTE,
+        "tables": tables,
+        "repeats": experiment.plan.repeats,
+        "best_s": experiment.plan.best_s,
+        "seed": experiment.plan.seed,
+        "note": NOTE,
+        "leaks": leak_table_rows(experiment),
         "runs": run_rows(experiment),
     }
 
 
-def write_results(experiment: Multisource, report: Row, out: Path) -> list[Path]:
-    """Write tables and plots; equal experiments give equal files, except `times.*`.
+def manifest(experiment: Multisource, files: Sequence[Path]) -> Row:
+    """Return what the results depend on: versions, machine, options, and hashes of the input."""
+    return {
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in _LIBRARIES},
+        },
+        "machine": {"processor": platform.machine(), "cores": os.cpu_count()},
+        "options": {
+            "repeats": experiment.plan.repeats,
+            "best_s": experiment.plan.best_s,
+            "seed": experiment.plan.seed,
+        },
+        "input": {file.name: _sha256(file) for file in files},
+        "tables": {study.name: study.n for study in experiment.studies.values()},
+    }
+
+
+def write_results(
+    experiment: Multisource,
+    report: Row,
+    out: Path,
+    *,
+    inputs: Sequence[Path] = (),
+    formats: Sequence[str] = ("png",),
+) -> list[Path]:
+    """Write tables and plots.
 
     Parameters
     ----------
     experiment
-        Experiment on any table.
+        Experiment on any tables.
     report
         Content of `summary.json`.
     out
         Folder of the files; made if it does not exist.
+    inputs
+        Files that the tables were read from, for the manifest.
+    formats
+        Kinds of plots, of `plots.FORMATS`.
 
     Raises
     ------
@@ -95,13 +178,18 @@ def write_results(experiment: Multisource, report: Row, out: Path) -> list[Path]
     write_of: dict[str, Callable[[Path], object]] = {
         "runs.csv": lambda path: _write_csv(report["runs"], path),
         "times.csv": lambda path: _write_csv(time_rows(experiment), path),
+        "leaks.csv": lambda path: _write_csv(leak_table_rows(experiment), path),
+        "leaks.tex": lambda path: path.write_text(latex(leak_table_rows(experiment)), "utf-8"),
+        "inferences.csv": lambda path: _write_csv(list(inference_rows(experiment)), path),
         "summary.json": lambda path: path.write_text(json.dumps(report, indent=2) + "\n", "utf-8"),
-        "over_k.png": lambda path: draw_over_k(experiment, path),
-        "over_d.png": lambda path: draw_over_d(experiment, path),
-        "over_l.png": lambda path: draw_over_l(experiment, path),
-        "leaks.png": lambda path: draw_leaks(experiment, path),
-        "times.png": lambda path: draw_times(experiment, path),
+        "manifest.json": lambda path: path.write_text(
+            json.dumps(manifest(experiment, inputs), indent=2) + "\n", "utf-8"
+        ),
     }
+    drawn = _CHARTS | (_CENSUS_CHARTS if CENSUS in experiment.studies else {})
+    for kind in formats:
+        for name, draw in drawn.items():
+            write_of[f"{name}.{kind}"] = lambda path, draw=draw: draw(experiment, path)  # type: ignore[misc]
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name, write in write_of.items():
@@ -112,15 +200,45 @@ def write_results(experiment: Multisource, report: Row, out: Path) -> list[Path]
     return [out / name for name in write_of]
 
 
-def _row(experiment: Multisource, run: Run) -> Row:
+def latex(rows: Sequence[Row]) -> str:
+    """Return rows of tables 4 to 7 as a LaTeX table, for the package booktabs."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    shown = [name for name in names if any(row.get(name) is not None for row in rows)]
+    head = " & ".join(_escaped(name.replace("_", " ")) for name in shown)
+    lines = [
+        r"\begin{tabular}{" + "l" * 5 + "r" * (len(shown) - 5) + "}",
+        r"\toprule",
+        head + r" \\",
+    ]
+    last = None
+    for row in rows:
+        lines += [r"\midrule"] if row["table"] != last else []
+        lines.append(" & ".join(_escaped(row.get(name)) for name in shown) + r" \\")
+        last = row["table"]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _escaped(value: object) -> str:
+    text = "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+    for character in "&%#_":
+        text = text.replace(character, "\\" + character)
+    return text
+
+
+def _run_row(experiment: Multisource, run: Run) -> Row:
     trial, measured = run.trial, run.measures
-    _, schema = experiment.study.of[trial.reading]
+    study = experiment.studies[trial.shape]
+    _, schema = study.of[trial.reading]
     row: Row = {
+        "table": study.name,
         "reading": trial.reading.value,
         "method": trial.method.value,
+        "records": round(study.n * trial.share),
+        "qis": trial.n_qis,
         "k": trial.k,
         "d": trial.d,
         "l": trial.l,
+        "repeat": run.repeat,
         "classes": measured.n_classes,
         "suppressed": measured.n_suppressed,
         "gcp_range": measured.gcp[Cost.RANGE],
@@ -128,23 +246,55 @@ def _row(experiment: Multisource, run: Run) -> Row:
         "gcp_taxonomy": measured.gcp[Cost.TAXONOMY] if _has_taxonomy(schema) else None,
         "dm": measured.dm,
     }
-    for leak in run.leaks:
-        way = f"{leak.known + 1}_to_{(leak.learned or 0) + 1}"
-        row |= {f"cells_{way}": leak.n_cells, f"people_{way}": leak.n_people}
-    known = paper.ON_ADULT.get(trial, {}) if experiment.study.adult else {}
-    return row | {f"paper_{name}": known.get(name) for name in paper.NAMES}
+    of = {leak.known: leak for leak in run.leaks}
+    for known in range(2):
+        way = f"{known + 1}_to_{2 - known}"
+        leak = of.get(known)
+        row[f"cells_{way}"] = None if leak is None else leak.n_cells
+        row[f"people_{way}"] = None if leak is None else leak.n_people
+    return row
 
 
-def _usual(trial: Trial) -> bool:
-    return trial == Trial(Reading.PAPER, Method.HILBERT, K, D)
+def _leak_row(row: LeakRow) -> Row:
+    uniform = {f"a{a + 1}": n for a, n in enumerate(row.uniform)}
+    leaks = {f"leaks_{s + 1}": n for s, n in enumerate(row.leaks)}
+    return {
+        "table": row.table,
+        "by": f"the paper, Table {row.table}" if row.by_the_paper else "ours",
+        "promise": row.promise,
+        "data": row.data,
+        "algorithm": row.algorithm,
+        **uniform,
+        "classes": row.n_classes,
+        **leaks,
+        "leaks": sum(row.leaks),
+        "suppressed": row.n_suppressed,
+        "inferred_cells": row.n_inferred,
+    }
+
+
+def _paper_seconds(study: Study, trial: Trial) -> float | None:
+    """Return the time that the paper prints for a trial: of its algorithms and its defaults."""
+    printed = study.is_adult or (trial.shape == CENSUS and study.n == CENSUS_ROWS)
+    usual = (K_OF[trial.shape], D, 1.0, len(study.of[Reading.PAPER][1].qis), Reading.PAPER)
+    as_is = (trial.k, trial.d, trial.share, trial.n_qis, trial.reading)
+    if not printed or as_is != usual or trial.method not in {Method.HILBERT, Method.PRINTED}:
+        return None
+    return SECONDS.get((trial.shape, trial.l))
 
 
 def _has_taxonomy(schema: Schema) -> bool:
     return any(a.hierarchy is not None for a in schema.qis)
 
 
-def _write_csv(rows: list[Row], path: Path) -> None:
+def _sha256(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def _write_csv(rows: Sequence[Row], path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        names = dict.fromkeys(name for row in rows for name in row)
+        writer = csv.DictWriter(file, list(names), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)

@@ -128,34 +128,44 @@ def test_impossible_numbers_and_a_missing_folder_are_refused(
 
 def multisource(*words: str | Path) -> str:
     """Return what the command says on small tables; it must succeed."""
-    small = ("--census-rows", "200")
-    result = CliRunner(env={"COLUMNS": "120"}).invoke(
+    small = ("--census-rows", "900", "--repeats", "1", "--best-s", "0")
+    result = CliRunner(env={"COLUMNS": "160"}).invoke(
         app, ["multisource", *small, *map(str, words)], catch_exceptions=False
     )
     assert result.exit_code == 0
     return result.stdout
 
 
-def test_the_multisource_tables_are_told_and_written(tmp_path: Path) -> None:
+def test_the_multisource_tables_are_shown_and_written(tmp_path: Path) -> None:
     lines = multisource("--out", tmp_path / "out", "--rows", "300").splitlines()
     assert lines[0] == "a made table in the shape of Adult: 300 records"
-    told = json.loads((tmp_path / "out" / "summary.json").read_text())
+    report = json.loads((tmp_path / "out" / "summary.json").read_text())
     said = [line.split() for line in lines]
-    for run in told["runs"]:
-        if run["l"] == 1 and run["d"] <= 2 and run["reading"] == "as published":
-            names = ("cells_1_to_2", "people_1_to_2", "cells_2_to_1", "people_2_to_1")
-            leaks = [run[name] for name in names]
-            assert [run["method"], *map(str, (run["k"], run["d"], *leaks))] in said
-    titles = ("Over k", "Over d, k = 20", "Over l, k = 20, d = 2", "Times")
-    assert set(titles) <= {line.strip() for line in lines}
-    assert "Known of the paper" not in "".join(lines)
+    shown = [r for r in report["runs"] if r["l"] == 1 and r["qis"] == 6 and r["d"] == 2]
+    for run in shown:
+        if run["records"] in {300, 900} and run["reading"] == "as published":
+            assert [run["method"], str(run["k"]), "2", f"{run['classes']:,}"] in [
+                words[:4] for words in said
+            ]
+    titles = ("over k", "over d", "over l, d = 2")
+    assert {f"a made table in the shape of Adult: {title}" for title in titles} <= {
+        line.strip() for line in lines
+    }
+    assert "Times beside the paper's" not in "".join(lines)
     assert lines[-1].startswith("Written: ")
 
 
 def test_the_multisource_json_holds_runs_and_times(tmp_path: Path) -> None:
     report = json.loads(multisource("--out", tmp_path, "--rows", "300", "--json"))
-    assert {row["records"] for row in report["times"]} == {300, 50, 100, 150, 200}
+    assert {row["records"] for row in report["times"]} == {75, 150, 225, 300, 450, 675, 900}
     assert report["runs"] == json.loads((tmp_path / "summary.json").read_text())["runs"]
+
+
+def test_plots_are_written_in_the_formats_asked_for(tmp_path: Path) -> None:
+    formats = ("--format", "svg", "--format", "pdf")
+    multisource("--out", tmp_path, "--rows", "100", "--census-rows", "0", *formats)
+    kinds = {path.suffix for path in tmp_path.iterdir()}
+    assert kinds == {".csv", ".tex", ".json", ".svg", ".pdf"}
 
 
 def test_a_users_table_of_two_sources_is_studied(tmp_path: Path) -> None:
@@ -164,8 +174,8 @@ def test_a_users_table_of_two_sources_is_studied(tmp_path: Path) -> None:
     table = ("--table", tmp_path / "t.csv", "--out", tmp_path / "out", "--json")
     sources = ("--source", "speed, kind", "--source", "road")
     report = json.loads(multisource(*table, *sources, "--sa", "fuel"))
-    assert report["sources"] == [["speed", "kind"], ["road"]]
-    assert report["sensitive"] == ["fuel"]
+    assert report["tables"][0]["sources"] == [["speed", "kind"], ["road"]]
+    assert report["tables"][0]["sensitive"] == ["fuel"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ import csv
 import gzip
 import json
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,55 +13,71 @@ from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
 from anonymizer.algorithms.records.problem import Cost
-from anonymizer.app.plots import BLUE, RED
+from anonymizer.app.plots import BLUE, ORANGE, RED, TEAL
 from anonymizer.domain.records import NO_CODE, Records, Schema
 from anonymizer.errors import InputError, SettingsError
+from experiments.compared_methods import Method
 from experiments.multisource_experiment import (
     DS,
     KS,
     LS,
-    D,
-    K,
-    Method,
+    SHARES,
     Multisource,
+    Plan,
+    Run,
+    Trial,
+    run_multisource,
+    trials,
+    varied,
+)
+from experiments.multisource_results import (
+    inference_rows,
+    latex,
+    leak_table_rows,
+    run_rows,
+    summary,
+    time_rows,
+    write_results,
+)
+from experiments.multisource_tables import (
     Reading,
     Study,
     StudyFiles,
-    Trial,
     adult_like,
     census_like,
+    made_census,
     made_study,
     read_study,
-    run_multisource,
-    trials,
 )
-from experiments.multisource_results import run_rows, summary, time_rows, write_results
+from experiments.printed_figures import ADULT, CENSUS, D, L
 
-FILES = [
-    "runs.csv", "times.csv", "summary.json",
-    "over_k.png", "over_d.png", "over_l.png", "leaks.png", "times.png",
+TABLES = [
+    "runs.csv", "times.csv", "leaks.csv", "leaks.tex", "inferences.csv",
+    "summary.json", "manifest.json",
 ]  # fmt: skip
-TIMED = {"times.csv", "times.png"}
+CHARTS = [
+    "over_k", "over_d", "over_l", "over_qis", "over_records", "readings", "leaks",
+    "over_k_census", "over_records_census",
+]  # fmt: skip
+TIMED = {"times.csv", "over_qis.png", "over_records.png", "over_records_census.png"}
+K = 20
 
 
 @pytest.fixture(scope="module")
 def experiment() -> Multisource:
-    return run_multisource(made_study(600, seed=1), census_rows=400, seed=1)
+    studies = {ADULT: made_study(600, seed=1), CENSUS: made_census(900, seed=1)}
+    return run_multisource(studies, Plan(repeats=2, best_s=0.02))
 
 
-def written(experiment: Multisource, out: Path) -> dict[str, bytes]:
-    paths = write_results(experiment, summary(experiment, seed=1), out)
+@pytest.fixture(scope="module")
+def quick() -> Multisource:
+    """Without a search, equal plans give equal results."""
+    return run_multisource({ADULT: made_study(300, seed=1)}, Plan(repeats=1, best_s=0))
+
+
+def written(experiment: Multisource, out: Path, *formats: str) -> dict[str, bytes]:
+    paths = write_results(experiment, summary(experiment), out, formats=formats or ("png",))
     return {path.name: path.read_bytes() for path in paths}
-
-
-def find(experiment: Multisource, trial: Trial) -> dict[str, float]:
-    """Return the result of a trial that was run."""
-    (row,) = (
-        row
-        for run, row in zip(experiment.runs, run_rows(experiment), strict=True)
-        if run.trial == trial
-    )
-    return row
 
 
 def share_of(colour: str, path: Path) -> float:
@@ -69,37 +86,52 @@ def share_of(colour: str, path: Path) -> float:
 
 
 def test_every_combination_is_tried_once() -> None:
-    found = trials(made_study(600, seed=1))
+    found = trials(made_study(600, seed=1), ADULT, best=True)
     assert len(set(found)) == len(found)
-    paper = {t for t in found if t.reading is Reading.PAPER}
-    assert {t.k for t in paper if (t.method, t.d) == (Method.MONDRIAN, 1)} == set(KS)
-    assert {t.d for t in found if (t.reading, t.k) == (Reading.SAFE, K)} == set(DS)
-    assert {t.l for t in paper} == {1, *LS}
+    of = {m: [t for t in found if t.method is m] for m in Method}
+    assert {t.k for t in of[Method.MONDRIAN] if t.d == 1} == set(KS[ADULT])
+    assert {t.l for t in of[Method.PRINTED]} == set(LS)
+    assert {t.l for t in of[Method.MONDRIAN]} == {1}
+    for method in (Method.HILBERT, Method.BEST):
+        for l in (1, L):  # noqa: E741  the field's name for it
+            some = [t for t in of[method] if t.l == l]
+            assert {t.d for t in some} == set(DS)
+            assert {t.n_qis for t in some} == {2, 3, 4, 5, 6}
+            assert {t.share for t in some} == set(SHARES)
+    assert {t.d for t in found if t.reading is Reading.SAFE} == set(DS)
+    assert not any(
+        t.method is Method.BEST for t in trials(made_study(60, seed=1), ADULT, best=False)
+    )
+
+
+def test_the_large_table_is_tried_over_its_own_k_and_records() -> None:
+    found = trials(made_census(600, seed=1), CENSUS, best=True)
+    assert {t.k for t in found} == set(KS[CENSUS])
+    assert {t.share for t in found} == set(SHARES)
+    assert {t.method for t in found} == {Method.HILBERT, Method.PRINTED, Method.BEST}
 
 
 def ls(records: Records, schema: Schema) -> set[int]:
     """Return every l that is tried on a table."""
-    study = Study("a table", adult=False, of={Reading.PAPER: (records, schema)})
-    return {trial.l for trial in trials(study)}
+    study = Study("a table", is_adult=False, of=dict.fromkeys(Reading, (records, schema)))
+    return {trial.l for trial in trials(study, ADULT, best=False)}
 
 
 def test_no_more_sensitive_values_are_asked_for_than_there_are() -> None:
-    study = made_study(600, seed=1)
-    records, schema = study.of[Reading.PAPER]
+    records, schema = made_study(600, seed=1).of[Reading.PAPER]
     few = replace(records, sensitive=np.minimum(records.sensitive, 2))
     assert ls(few, schema) == {1, 2, 3}
     none = replace(records, sensitive=records.sensitive[:, :0])
-    bare = replace(schema, sensitive=())
-    assert ls(none, bare) == {1}
+    assert ls(none, replace(schema, sensitive=())) == {1}
 
 
 def test_plain_k_anonymity_leaks_and_k_d_does_not(experiment: Multisource) -> None:
     for run in experiment.runs:
         leaked = sum(leak.n_cells for leak in run.leaks)
-        assert len(run.leaks) == 2  # each source to the other
+        assert len(run.leaks) == (0 if run.repeat else 2)  # each source to the other
         if run.trial.d > 1:
             assert leaked == 0
-        if run.trial.k == KS[0] and run.trial.d == 1:
+        if run.trial.k == KS[ADULT][0] and run.trial.d == 1 and not run.repeat:
             assert leaked > 0
 
 
@@ -111,75 +143,119 @@ def test_every_run_keeps_what_it_promises_and_leaves_nobody_out(experiment: Mult
         assert run.measures.n_suppressed == 0
 
 
-def test_the_large_table_grows_and_every_time_is_told(experiment: Multisource) -> None:
-    assert [t.n for t in experiment.timings] == [100, 100, 200, 200, 300, 300, 400, 400]
-    assert [t.l for t in experiment.timings] == [1, 2] * 4
-    rows = time_rows(experiment)
-    assert all(row["seconds"] > 0 for row in rows)
-    assert {row["records"] for row in rows} == {600, 100, 200, 300, 400}
-    assert all(row["paper_seconds"] is None for row in rows)
+def test_repeats_differ_by_the_order_of_the_records_alone(experiment: Multisource) -> None:
+    of: dict[Trial, list[Run]] = {}
+    for run in experiment.runs:
+        of.setdefault(run.trial, []).append(run)
+    assert {tuple(run.repeat for run in runs) for runs in of.values()} == {(0, 1)}
+    swept = [runs for trial, runs in of.items() if trial.method is Method.HILBERT]
+    assert any(a.measures.gcp != b.measures.gcp for a, b in swept)
 
 
-def test_without_a_large_table_only_the_trials_are_timed() -> None:
+def test_a_line_has_the_trials_that_differ_in_one_thing(experiment: Multisource) -> None:
+    runs = [
+        r for r in experiment.runs if (r.trial.shape, r.trial.method) == (ADULT, Method.HILBERT)
+    ]
+    for over, values in (("d", DS), ("share", SHARES), ("n_qis", (2, 3, 4, 5, 6))):
+        at = varied(runs, over, k=K)
+        assert [where for where, _ in at] == list(values)
+        assert {len(some) for _, some in at} == {2}
+    assert [where for where, _ in varied(runs, "k")] == list(KS[ADULT])
+
+
+def test_the_steps_are_told_in_order() -> None:
     done: list[float] = []
-    study = made_study(100, seed=1)
-    alone = run_multisource(
-        study, census_rows=0, seed=1, progress=lambda part, _what: done.append(part)
+    run_multisource(
+        {ADULT: made_study(100, seed=1)},
+        Plan(repeats=1, best_s=0),
+        progress=lambda part, _what: done.append(part),
     )
-    assert alone.timings == ()
-    assert len(time_rows(alone)) == len([r for r in alone.runs if r.trial.reading is Reading.PAPER])
     assert done == sorted(done)
     assert (done[0], done[-1]) == (0.0, 1.0)
 
 
 def test_the_files_hold_all_runs(experiment: Multisource, tmp_path: Path) -> None:
     files = written(experiment, tmp_path / "deep" / "out")
-    assert list(files) == FILES
+    assert list(files) == [*TABLES, *(f"{name}.png" for name in CHARTS)]
     rows = list(csv.DictReader(files["runs.csv"].decode().splitlines()))
     told = json.loads(files["summary.json"])
     assert [row["k"] for row in rows] == [str(row["k"]) for row in told["runs"]]
     assert len(rows) == len(experiment.runs)
-    assert told["sources"][1] == ["occupation", "relationship", "native-country"]
-    assert (told["table"], told["records"]) == ("a made table in the shape of Adult", 600)
+    assert [t["records"] for t in told["tables"]] == [600, 900]
+    assert told["tables"][0]["sources"][1] == ["occupation", "relationship", "native-country"]
+    times = list(csv.DictReader(files["times.csv"].decode().splitlines()))
+    assert {row["repeats"] for row in times} == {"2"}
+    assert all(float(r["least_s"]) <= float(r["mean_s"]) <= float(r["greatest_s"]) for r in times)
 
 
-def test_figures_of_the_paper_stand_beside_its_own_table_alone(experiment: Multisource) -> None:
-    usual = Trial(Reading.PAPER, Method.HILBERT, K, D)
-    assert find(experiment, usual)["paper_classes"] is None
-    as_adult = replace(experiment, study=replace(experiment.study, adult=True))
-    assert find(as_adult, usual)["paper_classes"] == 389
-    assert find(as_adult, replace(usual, d=4))["paper_gcp_range"] == 0.5
-    assert find(as_adult, replace(usual, k=10))["paper_classes"] is None
+def test_the_manifest_says_what_the_results_depend_on(quick: Multisource, tmp_path: Path) -> None:
+    source = tmp_path / "t.csv"
+    source.write_text("a\n1\n")
+    write_results(quick, summary(quick), tmp_path / "out", inputs=[source])
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["versions"].keys() >= {"python", "numpy", "numba"}
+    assert manifest["options"] == {"repeats": 1, "best_s": 0, "seed": 1}
+    assert re.fullmatch("[0-9a-f]{64}", manifest["input"]["t.csv"])
 
 
-def test_equal_seeds_give_equal_files_but_times_whatever_the_matplotlibrc(
-    experiment: Multisource, tmp_path: Path
+def test_the_inference_set_says_who_and_which_value(experiment: Multisource) -> None:
+    records, schema = experiment.studies[ADULT].of[Reading.PAPER]
+    rows = list(inference_rows(experiment))
+    counted = sum(row.n_inferred or 0 for row in experiment.leak_rows if row.table in {4, 5})
+    assert len(rows) == counted > 0
+    names = [qi.name for qi in schema.qis]
+    for row in rows[:50]:
+        qi = names.index(row["attribute"])
+        code = records.qi[row["record"] - 1, qi]
+        attribute = schema.qis[qi]
+        value = attribute.label[code] if attribute.label else attribute.position[code]
+        assert row["value"] == value
+        assert qi not in schema.sources[row["from_source"] - 1]
+
+
+def test_only_figures_that_the_paper_prints_bear_its_name(experiment: Multisource) -> None:
+    rows = leak_table_rows(experiment)
+    assert {row["table"] for row in rows if row["by"] != "ours"} == {6, 7}
+    assert all(row["data"] == CENSUS for row in rows if row["by"] != "ours")
+    assert all(row["data"] != CENSUS for row in rows if row["by"] == "ours")
+    assert {row["paper_s"] for row in time_rows(experiment)} == {None}
+    assert not any("paper" in name for row in run_rows(experiment) for name in row)
+
+
+def test_the_tables_are_latex(experiment: Multisource) -> None:
+    lines = latex(leak_table_rows(experiment)).splitlines()
+    columns = len(re.findall("[lr]", lines[0].removeprefix(r"\begin{tabular}")))
+    rows = [line for line in lines if line.endswith(r"\\")]
+    assert {line.count(" & ") + 1 for line in rows} == {columns}
+    assert len(rows) == 1 + len(experiment.leak_rows)
+    assert lines[-1] == r"\end{tabular}"
+
+
+def test_equal_plans_give_equal_files_but_times_whatever_the_matplotlibrc(
+    quick: Multisource, tmp_path: Path
 ) -> None:
-    first = written(experiment, tmp_path / "first")
-    again = run_multisource(made_study(600, seed=1), census_rows=400, seed=1)
+    first = written(quick, tmp_path / "first", "png", "svg", "pdf")
+    again = run_multisource({ADULT: made_study(300, seed=1)}, quick.plan)
     with mpl.rc_context({"figure.facecolor": "black", "lines.linewidth": 9}):
-        second = written(again, tmp_path / "again")
-    assert {n: b for n, b in first.items() if n not in TIMED} == {
-        n: b for n, b in second.items() if n not in TIMED
-    }
-    other = run_multisource(made_study(600, seed=2), census_rows=0, seed=2)
-    assert written(other, tmp_path / "other")["runs.csv"] != first["runs.csv"]
+        second = written(again, tmp_path / "again", "png", "svg", "pdf")
+    same = {name for name in first if name.rsplit(".")[0] not in {n.rsplit(".")[0] for n in TIMED}}
+    assert {n: first[n] for n in same} == {n: second[n] for n in same}
+    assert {name.rsplit(".")[1] for name in same} == {"csv", "tex", "json", "png", "svg", "pdf"}
 
 
-def test_both_methods_are_drawn(experiment: Multisource, tmp_path: Path) -> None:
-    as_adult = replace(experiment, study=replace(experiment.study, adult=True))
-    written(as_adult, tmp_path)
-    for name in ("over_k.png", "over_d.png", "leaks.png", "times.png"):
-        assert share_of(BLUE, tmp_path / name) > 0.0005
-        assert share_of(RED, tmp_path / name) > 0.0005
+def test_every_method_is_drawn(experiment: Multisource, tmp_path: Path) -> None:
+    written(experiment, tmp_path)
+    for name in ("over_k.png", "over_d.png", "over_qis.png"):
+        for colour in (BLUE, RED, ORANGE, TEAL):
+            assert share_of(colour, tmp_path / name) > 0.0003
     assert share_of(RED, tmp_path / "over_l.png") == 0
 
 
-def test_a_folder_that_cannot_be_made_is_named(experiment: Multisource, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_named(quick: Multisource, tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.write_text("a file")
     with pytest.raises(InputError, match=r"taken: cannot be written: "):
-        written(experiment, taken)
+        written(quick, taken)
 
 
 def test_made_tables_repeat_and_follow_each_other() -> None:
@@ -215,21 +291,24 @@ def small_table(folder: Path) -> StudyFiles:
     )
 
 
+def rows_of(files: StudyFiles) -> list[dict[str, object]]:
+    return run_rows(run_multisource({ADULT: read_study(files)}, Plan(repeats=1, best_s=0)))
+
+
 def test_a_users_table_is_read_in_both_readings(tmp_path: Path) -> None:
     study = read_study(small_table(tmp_path))
-    assert (study.name, study.n, study.adult) == ("t.csv", 40, False)
+    assert (study.name, study.n, study.is_adult) == ("t.csv", 40, False)
     work = {reading: schema.qis[1] for reading, (_, schema) in study.of.items()}
     assert work[Reading.SAFE].label == work[Reading.PAPER].label == ("c", "a", "b", "?")
     assert (work[Reading.SAFE].missing, work[Reading.PAPER].missing) == (3, NO_CODE)
-    rows = run_rows(run_multisource(study, census_rows=0, seed=1))
+    rows = rows_of(small_table(tmp_path))
     assert all(row["gcp_taxonomy"] is not None for row in rows)
     whole = [row for row in rows if row["k"] == 50]
     assert {(row["classes"], row["suppressed"]) for row in whole} == {(0, 40)}
 
 
-def test_without_a_taxonomy_its_loss_is_not_told(tmp_path: Path) -> None:
-    bare = replace(small_table(tmp_path), taxonomy=None, order=None, sensitive=None)
-    rows = run_rows(run_multisource(read_study(bare), census_rows=0, seed=1))
+def test_without_a_taxonomy_its_loss_is_left_out(tmp_path: Path) -> None:
+    rows = rows_of(replace(small_table(tmp_path), taxonomy=None, order=None, sensitive=None))
     assert {row["gcp_taxonomy"] for row in rows} == {None}
     assert {row["l"] for row in rows} == {1}
 
@@ -249,22 +328,35 @@ def adult() -> StudyFiles:
 
 
 @pytest.mark.data
-def test_on_adult_the_figures_are_those_of_the_paper_and_nothing_leaks(tmp_path: Path) -> None:
-    experiment = run_multisource(read_study(adult()), census_rows=0, seed=1)
+@pytest.mark.timeout(600)
+def test_on_adult_the_reproduction_is_near_what_the_paper_prints(tmp_path: Path) -> None:
+    experiment = run_multisource({ADULT: read_study(adult())}, Plan(repeats=1, best_s=0.2))
     of = {run.trial: run for run in experiment.runs}
-    rows = [of[Trial(Reading.PAPER, Method.HILBERT, K, d)] for d in DS]
-    assert rows[1].measures.n_classes == 389
-    gcp = [run.measures.gcp[Cost.RANGE] for run in rows]
-    assert gcp == pytest.approx([0.12, 0.29, 0.41, 0.50, 0.58], abs=0.005)
-    assert rows[1].measures.gcp[Cost.SET] == pytest.approx(0.242, abs=0.0005)
-    assert rows[1].measures.gcp[Cost.TAXONOMY] == pytest.approx(0.541, abs=0.0005)
     assert all(run.measures.n_suppressed == 0 for run in experiment.runs)
+
+    def swept(d: int = D, l: int = 1, method: Method = Method.HILBERT) -> Run:  # noqa: E741
+        return of[Trial(ADULT, Reading.PAPER, method, 6, K, d, l)]
+
+    gcp = [swept(d).measures.gcp[Cost.RANGE] for d in DS]
+    assert gcp == pytest.approx([0.12, 0.29, 0.41, 0.50, 0.58], abs=0.005)
+    assert swept().measures.gcp[Cost.SET] == pytest.approx(0.242, abs=0.0005)
+    assert swept().measures.gcp[Cost.TAXONOMY] == pytest.approx(0.541, abs=0.0005)
+    printed = [swept(l=each, method=Method.PRINTED).measures.n_classes for each in (3, 5)]
+    assert printed == [384, 234]
     for run in experiment.runs:
         leaked = sum(leak.n_cells for leak in run.leaks)
-        assert (leaked > 10_000) if run.trial.d == 1 else (leaked == 0)
-    seconds = {row["paper_seconds"] for row in time_rows(experiment)}
-    assert seconds == {None, 0.3}
-    assert share_of(RED, write_results(experiment, summary(experiment, seed=1), tmp_path)[4]) > 0
+        assert (leaked > 10_000) if run.trial.d == 1 and run.trial.l == 1 else (leaked >= 0)
+        assert run.trial.d == 1 or leaked == 0
+
+    rows = {(r["by"], r["algorithm"]): r for r in leak_table_rows(experiment) if r["table"] == 4}
+    assert rows["the paper, Table 4", "(k,d)-anonymity"]["classes"] == 388
+    assert rows["ours", "(k,d)-anonymity, hilbert"]["classes"] == 389
+    assert rows["ours", "(k,d)-anonymity, hilbert"]["leaks"] == 0
+    assert rows["ours", "Mondrian"]["leaks"] > 1000
+    assert rows["ours", "Top-down"]["leaks"] > rows["ours", "Mondrian"]["leaks"]
+    assert {row["paper_s"] for row in time_rows(experiment)} == {None, 0.3, 0.332}
+    files = write_results(experiment, summary(experiment), tmp_path)
+    assert all(file.stat().st_size for file in files)
 
 
 @pytest.mark.data
@@ -272,8 +364,8 @@ def test_adult_is_known_by_its_shape_and_another_table_of_its_columns_is_not(
     tmp_path: Path,
 ) -> None:
     files = adult()
-    assert read_study(files).adult
+    assert read_study(files).is_adult
     with gzip.open(files.table, "rt") as whole:
         head = "".join(next(whole) for _ in range(500))
     (tmp_path / "head.csv").write_text(head)
-    assert not read_study(replace(files, table=tmp_path / "head.csv")).adult
+    assert not read_study(replace(files, table=tmp_path / "head.csv")).is_adult

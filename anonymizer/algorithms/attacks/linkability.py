@@ -18,6 +18,7 @@ References
    Applied Sciences 14(8), 3230, 2024.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -74,6 +75,24 @@ class Leak:
         return sum(self.n_cells_of)
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Inference:
+    """What an adversary who knows one source learns, cell by cell.
+
+    Attributes
+    ----------
+    knows, known
+        Which adversary, and his source, as in `Leak`.
+    learns
+        Cells that he learns for certain: of each record that is published, in their order, and
+        each quasi-identifier and then sensitive attribute, shape (published records, attributes).
+    """
+
+    knows: Knowledge
+    known: int
+    learns: BoolArray
+
+
 @dataclass(frozen=True, slots=True)
 class Homogeneity:
     """Numbers of classes that allow one value of a sensitive attribute, and of their persons."""
@@ -107,6 +126,25 @@ def link(
     times distinct tuples of the source that are still undecided); the first few classes decide
     most tuples.
     """
+    person = records.person[class_of >= 0]
+    targets: list[tuple[int | None, list[int]]] = [
+        (s, list(source)) for s, source in enumerate(schema.sources)
+    ]
+    if schema.sensitive:
+        first = len(schema.qis)
+        targets.append((None, list(range(first, first + len(schema.sensitive)))))
+    return tuple(
+        _leak(inferred.knows, inferred.known, learned, inferred.learns[:, columns], person)
+        for inferred in infer(published, schema, records, class_of)
+        for learned, columns in targets
+        if learned != inferred.known
+    )
+
+
+def infer(
+    published: Published, schema: Schema, records: Records, class_of: Int32Array
+) -> Iterator[Inference]:
+    """Yield which cells each adversary learns from each source. Arguments and cost as of `link`."""
     kept = class_of >= 0
     victims, of = records.only(kept), class_of[kept]
     only_value = [
@@ -120,23 +158,12 @@ def link(
     )
     truth = np.concatenate([victims.qi, victims.sensitive], axis=1)
     missing = np.array([a.missing for a in (*schema.qis, *schema.sensitive)], np.int64)
-    targets: list[tuple[int | None, list[int]]] = [
-        (s, list(source)) for s, source in enumerate(schema.sources)
-    ]
-    if schema.sensitive:
-        first = len(schema.qis)
-        targets.append((None, list(range(first, first + len(schema.sensitive)))))
-    leaks = []
     for known, source in enumerate(schema.sources):
-        others = [(learned, columns) for learned, columns in targets if learned != known]
         for knows in Knowledge:
             learns = _learns(knows, published, list(source), revealed_by, victims.qi, of)
             learns &= truth != missing
-            leaks += [
-                _leak(knows, known, learned, learns[:, columns], victims.person)
-                for learned, columns in others
-            ]
-    return tuple(leaks)
+            learns[:, list(source)] = False
+            yield Inference(knows, known, learns)
 
 
 def homogeneity(

@@ -1,0 +1,62 @@
+"""The methods that form classes in the multi-source experiment."""
+
+import time
+from enum import StrEnum
+
+import numpy as np
+
+from anonymizer.algorithms.records.methods import MODELS, Task, TimeBudget, warm_up
+from anonymizer.algorithms.records.problem import make_problem
+from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.promises import Promise
+from anonymizer.domain.records import Records, Schema
+
+
+class Method(StrEnum):
+    """Methods that are compared; see `MODELS`."""
+
+    HILBERT = "hilbert"
+    """The paper's Algorithm 2; with l, the same sweep in place of its Algorithm 3."""
+    PRINTED = "printed"
+    """The paper's Algorithm 3 with its bucket lists."""
+    BEST = "best"
+    """Our search."""
+    MONDRIAN = "mondrian"
+    """The baseline."""
+
+
+def form_classes(
+    records: Records,
+    schema: Schema,
+    promise: Promise,
+    method: Method,
+    *,
+    best_s: float = 0.0,
+    seed: int = 0,
+) -> Int32Array:
+    """Return the class of each record, shape (n,).
+
+    Parameters
+    ----------
+    best_s
+        Time budget of `best`, in seconds.
+    """
+    task = Task(
+        records=records,
+        schema=schema,
+        promise=promise,
+        problem=make_problem(records, schema, promise),
+        time_left=TimeBudget(best_s, time.perf_counter),
+        seed=seed,
+    )
+    return MODELS["kld"].methods[method](task)
+
+
+def compile_methods(records: Records, schema: Schema) -> None:
+    """Compile the methods on a few records, before they are timed."""
+    few = records.only(np.arange(min(records.n, 100)))
+    for l in (1, 2) if schema.sensitive else (1,):  # noqa: E741  the field's name for it
+        promise = Promise(k=2, d=2, l=l)
+        warm_up(Method.BEST, schema, promise)
+        for method in set(Method) - {Method.BEST}:
+            form_classes(few, schema, promise, method)
