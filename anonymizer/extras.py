@@ -41,6 +41,7 @@ EXTRAS: Mapping[str, Extra] = {
     "plots": Extra("plots", ("matplotlib",)),
     "sumo": Extra("networks from SUMO", ("sumolib", "pyproj")),
     "tables": Extra("csv and parquet files", ("polars",)),
+    "websockets": Extra("brokers at ws:// and wss://", ("websockets",)),
 }
 """By name; `all` is all of them."""
 

@@ -109,10 +109,12 @@ class BrokerSettings(Group):
     """The MQTT broker and the credentials for it."""
 
     url: str = "mqtt://127.0.0.1:1883"
-    """`mqtts://host[:port]` for TLS; `mqtt://host[:port]` on this machine. It must not contain
-    credentials."""
+    """`mqtts://host[:port]` for TLS; `mqtt://host[:port]` on this machine. Over WebSocket:
+    `wss://host[:port][/path]` and `ws://`, path `/mqtt` unless stated (extra `websockets`). It must
+    not contain credentials."""
     allow_plaintext: bool = False
-    """Allows `mqtt://` to another machine: anyone on the path can read positions and passwords."""
+    """Allows `mqtt://` and `ws://` to another machine: anyone on the path can read positions and
+    passwords."""
     version: Literal["5", "3.1.1"] = "5"
     client_id: Annotated[str, Field(min_length=1, max_length=200)] = "anonymizer"
     """Beginning of the ids under which the broker knows the gateway's connections."""
@@ -158,8 +160,8 @@ class BrokerSettings(Group):
         except ValueError:
             # The library's message quotes the address, with a password if it contains one.
             raise ValueError("must be an address with a port between 0 and 65535") from None
-        if parts.scheme not in {"mqtt", "mqtts"} or not parts.hostname:
-            raise ValueError("must be mqtt://host[:port] or mqtts://host[:port]")
+        if parts.scheme not in {"mqtt", "mqtts", "ws", "wss"} or not parts.hostname:
+            raise ValueError("must be mqtt://host[:port] or mqtts://host[:port], or ws:// or wss://")
         if parts.username or parts.password:
             raise ValueError("must not contain credentials; set username and password_file")
         return url
@@ -167,8 +169,11 @@ class BrokerSettings(Group):
     @model_validator(mode="after")
     def _plaintext_stays_on_this_machine(self) -> Self:
         parts = urlsplit(self.url)
-        if parts.scheme == "mqtt" and not self.allow_plaintext and not _loopback(parts.hostname):
-            raise ValueError("url: must be mqtts:// off this machine, or set allow_plaintext")
+        plain = parts.scheme in {"mqtt", "ws"}
+        if plain and not self.allow_plaintext and not _loopback(parts.hostname):
+            raise ValueError(
+                f"url: must be {parts.scheme}s:// off this machine, or set allow_plaintext"
+            )
         return self
 
     @model_validator(mode="after")

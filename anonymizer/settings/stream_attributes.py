@@ -65,9 +65,9 @@ class AttributeSettings(Group):
     """Categories, in an order that puts similar ones next to each other. Any other value makes
     the part invalid."""
     domain: Literal["declared", "any"] = "declared"
-    """`any`: every text of up to 64 characters is a category, so that a new one needs no restart. The
-    domain of a window is what occurs in it, in alphabetical order. Whatever a source states can then
-    be published in a class: only for sources that state no names of persons."""
+    """`any`: every text of up to 64 characters is a category, so that a new one needs no restart.
+    The domain of a window is what occurs in it, in alphabetical order. Whatever a source states can
+    then be published in a class: only for sources that state no names of persons."""
     hierarchy: Path | None = None
     """A file of `;`-separated lines, leaf first, or a JSON file of trees by attribute.
     None: no hierarchy."""

@@ -1,15 +1,19 @@
 """Connecting to a broker: address, client id, credentials, TLS, and the backoff after a failure."""
 
+import asyncio
 import hashlib
 import random
 import ssl
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from anonymizer.errors import TransportError
 from anonymizer.settings import BrokerSettings
+from anonymizer.transport.websocket import WebSocket
+from anonymizer.transport.wire import Wire
 
-_PORTS = {"mqtt": 1883, "mqtts": 8883}
+_PORTS = {"mqtt": 1883, "mqtts": 8883, "ws": 80, "wss": 443}
+_ENCRYPTED = {"mqtts", "wss"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +25,8 @@ class Access:
     tls: ssl.SSLContext | None
     """None: the connection is not encrypted."""
     password: str | None = field(repr=False)
+    websocket: str | None = None
+    """Address of the WebSocket; None: MQTT without one."""
 
 
 def read_access(settings: BrokerSettings) -> Access:
@@ -34,12 +40,48 @@ def read_access(settings: BrokerSettings) -> Access:
         If a file cannot be used; the message names the setting.
     """
     parts = urlsplit(settings.url)
+    over_http = parts.scheme in {"ws", "wss"}
     return Access(
         host=parts.hostname or "",
         port=parts.port or _PORTS[parts.scheme],
-        tls=_tls(settings) if parts.scheme == "mqtts" else None,
+        tls=_tls(settings) if parts.scheme in _ENCRYPTED else None,
         password=_password(settings),
+        # Without a path, the usual one: HiveMQ and EMQX answer no other, and Mosquitto any.
+        websocket=urlunsplit(parts._replace(path=parts.path or "/mqtt")) if over_http else None,
     )
+
+
+async def open_wire(
+    access: Access, wire: Wire, *, timeout_s: float, close_timeout_s: float
+) -> None:
+    """Connect a wire to a broker, so that MQTT can be spoken over it.
+
+    Parameters
+    ----------
+    timeout_s, close_timeout_s
+        Deadlines of the TLS handshake, and of closing TLS. The caller bounds the whole.
+
+    Raises
+    ------
+    OSError, TransportError
+        If there is no connection.
+    """
+    over = None if access.websocket is None else WebSocket(wire, access.websocket)
+    await asyncio.get_running_loop().create_connection(
+        lambda: wire if over is None else over,
+        access.host,
+        access.port,
+        ssl=access.tls,
+        ssl_handshake_timeout=timeout_s if access.tls else None,
+        ssl_shutdown_timeout=close_timeout_s if access.tls else None,
+    )
+    if over is None:
+        return
+    try:
+        await over.opened
+    except BaseException:  # also if cancelled: no half-open connection may remain
+        over.close()
+        raise
 
 
 def client_id_of(settings: BrokerSettings, *, key: bytes, role: str = "") -> str:

@@ -10,7 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 from anonymizer.errors import TransportError
 from anonymizer.pipeline.ports import Deliver, LinkCounts, Outgoing
 from anonymizer.settings import BrokerSettings
-from anonymizer.transport.connecting import Access, backoff_s, read_access, reason_of
+from anonymizer.transport.connecting import (
+    Access,
+    backoff_s,
+    open_wire,
+    read_access,
+    reason_of,
+)
 from anonymizer.transport.mqtt_session import Control, Session
 
 ONLINE, OFFLINE, LOST = b"online", b"offline", b"lost"
@@ -192,13 +198,11 @@ class BrokerLink(ABC):
         access = await asyncio.to_thread(read_access, self._settings)
         session = self._session = self._new_session(access)
         try:
-            await asyncio.get_running_loop().create_connection(
-                lambda: session.wire,
-                access.host,
-                access.port,
-                ssl=access.tls,
-                ssl_handshake_timeout=self._connect_timeout_s if access.tls else None,
-                ssl_shutdown_timeout=self._close_timeout_s if access.tls else None,
+            await open_wire(
+                access,
+                session.wire,
+                timeout_s=self._connect_timeout_s,
+                close_timeout_s=self._close_timeout_s,
             )
             session.connect()
             await session.decided.wait()

@@ -116,7 +116,6 @@ async def deployed(tmp_path: Path) -> AsyncIterator[Deployed]:
     text = (DEPLOY / "mosquitto.conf").read_text()
     for file, moved in (
         ("/etc/mosquitto", secrets / "broker"),
-        ("/var/lib/mosquitto", tmp_path),
         ("listener 1883", f"listener {plain_port}"),
         ("listener 8884", f"listener {services_port} 127.0.0.1"),
         ("sys_interval 10", "sys_interval 1"),
@@ -128,7 +127,8 @@ async def deployed(tmp_path: Path) -> AsyncIterator[Deployed]:
     def command(port: int) -> list[str | Path]:
         root = "user root\n" if os.geteuid() == 0 else ""
         tls = f"listener {port} 127.0.0.1\n"
-        config.write_text(text.replace("listener 8883\n", tls) + root)
+        location = f"persistence_location {tmp_path}/\n"
+        config.write_text(text.replace("listener 8883\n", tls) + location + root)
         return [program, "-c", config]
 
     started = LocalBroker(command, ready=" running", scheme="mqtts")

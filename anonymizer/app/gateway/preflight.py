@@ -45,6 +45,11 @@ def check_files(settings: Settings) -> Checked:
     ):
         if path is not None:
             _readable(key, path)
+    if broker.url.startswith("ws"):
+        try:
+            require("websockets")
+        except MissingExtraError as error:
+            raise SettingsError(f"broker.url: {error}") from None
     try:
         read_access(broker)
     except TransportError as error:
