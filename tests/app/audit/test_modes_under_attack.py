@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from anonymizer.app.audit import AuditReport, Mode, audit_release
+from anonymizer.app.audit import AuditReport, Case, Mode, audit_release, case_of
 from anonymizer.app.cloak import cloak_trace
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
@@ -89,6 +89,42 @@ def test_snapshot_keeps_its_promise_and_cannot_keep_that_of_session(
     assert attacked(*town, tmp_path, cloaked="snapshot", promise="snapshot").holds
     report = attacked(*town, tmp_path, cloaked="snapshot", promise="session")
     assert {"session", "intersection", "matching"} <= failed(report)
+
+
+def held_shares(case: Case) -> tuple[float, float]:
+    """Return how often a leaf of a region and how often another of its nodes hold a device."""
+    observed, network = case.observed, case.network
+    n_held, n_nodes = np.zeros(2), np.zeros(2)
+    for tick in range(0, len(observed.time), 5):
+        place = case.truth.place[tick]
+        held = np.bincount(place[place >= 0], minlength=network.n_nodes) > 0
+        for region in np.unique(observed.region_of[observed.tick_of == tick]):
+            nodes = observed.node[
+                observed.first_node_of[region] : observed.first_node_of[region + 1]
+            ]
+            inside = np.zeros(network.n_nodes, bool)
+            inside[nodes] = True
+            arcs = zip(network.first_arc_of[nodes], network.first_arc_of[nodes + 1], strict=True)
+            degree = np.array([inside[network.neighbour_of[a:b]].sum() for a, b in arcs])
+            for kind, chosen in enumerate((degree <= 1, degree > 1)):
+                n_held[kind] += held[nodes[chosen]].sum()
+                n_nodes[kind] += chosen.sum()
+    leaves, others = n_held / n_nodes
+    return float(leaves), float(others)
+
+
+def test_the_leaves_of_a_snapshot_hold_a_device_no_more_often_than_its_other_nodes(
+    town: tuple[Trace, RoadNetwork], tmp_path: Path
+) -> None:
+    trace, network = town
+    settings = Settings.model_validate({"region": {"mode": "snapshot"}})
+    published, named = tmp_path / "PUB.jsonl", tmp_path / "MAP.jsonl"
+    cloak_trace(trace, network, settings, tick_s=1.0, seed=0, out=published, auditor_map=named)
+    released = read_release(published, network)
+    device_of = read_auditor_map(named, pseudonym=released.pseudonym, device_id=trace.device_id)
+    case = case_of(trace, released, network, settings, device_of=device_of, tick_s=1.0)
+    leaves, others = held_shares(case)
+    assert 0 < leaves <= 2 * others
 
 
 def test_bfs_fails_the_audit_of_a_session(town: tuple[Trace, RoadNetwork], tmp_path: Path) -> None:
