@@ -188,7 +188,6 @@ def take_picture(viewer: Viewer, path: Path, *, n_frames: int) -> None:
     """Take the picture for the README: a region chosen, and where everybody truly is."""
     viewer.until(viewer.n_regions)
     viewer.scheme("dark")
-    viewer.element("#truth").click()
     viewer.until(viewer.frame, lambda frame: frame >= n_frames)
     viewer.element("#map").send_keys(Keys.ENTER)
     viewer.script("document.activeElement.blur()")

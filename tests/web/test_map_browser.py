@@ -1,12 +1,14 @@
 """The live map in a real Chromium, on a real demo: as its user sees it."""
 
 import asyncio
+import json
 import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
@@ -16,6 +18,7 @@ from tests.web.browsing import Viewer, opened_browser, running_demo, take_pictur
 SMALL = ("--devices", "250", "--rate", "2", "--network", "city:400")
 PHONE = (390, 844)
 MODES = ("session", "snapshot", "bfs")
+NAMES = ("lasting groups", "fresh groups", "one by one")
 
 
 @pytest.fixture(scope="module")
@@ -63,24 +66,33 @@ def test_roads_and_regions_are_drawn_and_the_numbers_live(viewer: Viewer) -> Non
     assert "250 devices" in viewer.text("#status-text")
     charts = viewer.driver.find_elements("css selector", "#charts canvas")
     said = [chart.get_attribute("aria-label") or "" for chart in charts]
-    titles = ["Positions", "Latency", "Junctions a region", "Hidden among", "Not published"]
+    titles = [
+        "Positions",
+        "Latency",
+        "Nodes a region",
+        "Devices that share a region",
+        "Not published",
+    ]
     assert [label.partition(":")[0] for label in said] == titles
     # Groups publish on a beat, so nothing may go out for some seconds.
     assert re.search(r"in [1-9][\d.]*/s, out [\d.]+/s", said[0])
     assert " ms" in said[1]
+    # Reasons are in words, not in the names of metrics.
+    assert "superseded" not in said[4]
+    assert "a newer position was published" in said[4]
     before = viewer.frame()
     viewer.after(2)
     assert viewer.frame() > before
 
 
 def test_the_switch_shows_the_same_traffic_cloaked_in_three_ways(viewer: Viewer) -> None:
-    assert viewer.texts("#comparison tbody th") == list(MODES)
+    assert viewer.texts("#comparison tbody th") == list(NAMES)
     n_regions, promises = {}, set()
-    for mode in MODES:
+    for mode, name in zip(MODES, NAMES, strict=True):
         switch_to(viewer, mode)
         n_regions[mode] = viewer.n_regions()
         promises.add(viewer.text("#promise"))
-        assert viewer.text("#comparison tr.now th") == mode
+        assert viewer.text("#comparison tr.now th") == name
         assert str(viewer.script("return document.getElementById('map').city.chosen")) == "None"
     # Each device grows its own region, or groups share theirs.
     assert n_regions["bfs"] > 2 * n_regions["session"]
@@ -114,7 +126,7 @@ def test_a_click_on_a_region_tells_its_k_its_size_and_its_age(viewer: Viewer, mo
     k, n, n_nodes = map(int, region)
     assert viewer.text("#r-k") == str(k)
     assert viewer.text("#r-n") == str(n)
-    assert viewer.text("#r-size").startswith(f"{n_nodes} junctions, ")
+    assert viewer.text("#r-size").startswith(f"{n_nodes} nodes, ")
     assert viewer.text("#r-across").endswith("m")
     assert viewer.text("#r-age").endswith("s")
     assert k >= 2
@@ -124,19 +136,68 @@ def test_a_click_on_a_region_tells_its_k_its_size_and_its_age(viewer: Viewer, mo
     assert not viewer.is_shown("#chosen")
 
 
-def test_true_positions_are_drawn_when_asked_for_and_gone_when_not(viewer: Viewer) -> None:
+def test_true_positions_are_drawn_in_a_demo_and_gone_when_not_asked_for(viewer: Viewer) -> None:
     def truth() -> int:
         counts = viewer.script("return (document.getElementById('map').city.truth ?? [0, []])[1]")
         return int(sum(counts))
 
-    assert truth() == 0
-    assert not viewer.is_shown("#truth-key")
-    viewer.element("#truth").click()
     assert viewer.until(truth, lambda n: n == 250)
     assert viewer.is_shown("#truth-key")
     viewer.element("#truth").click()
     viewer.after()
     assert truth() == 0
+    assert not viewer.is_shown("#truth-key")
+    viewer.element("#truth").click()
+    assert viewer.until(truth, lambda n: n == 250)
+
+
+def test_areas_can_be_left_out_and_the_whole_network_be_shown_again(viewer: Viewer) -> None:
+    painted = "return document.getElementById('map').city.drawsAreas"
+    assert viewer.script(painted)
+    viewer.element("#areas").click()
+    assert not viewer.script(painted)
+    viewer.after()
+    assert not viewer.element("#areas").is_selected()
+    zoom = "return document.getElementById('map').city.map.getZoom()"
+    whole = viewer.script(zoom)
+    viewer.script("document.getElementById('map').city.map.setZoom(17, {animate: false})")
+    viewer.element("#fit").click()
+    viewer.until(lambda: viewer.script(zoom), lambda now: now == whole)
+
+
+def test_what_is_seen_can_be_saved_as_a_picture_and_as_geojson(
+    viewer: Viewer, tmp_path: Path
+) -> None:
+    viewer.driver.execute_cdp_cmd(
+        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
+    )
+    viewer.element("#pause").click()
+    viewer.element("#save-geojson").click()
+    viewer.element("#save-png").click()
+    picture, regions = tmp_path / "map.png", tmp_path / "regions.geojson"
+    viewer.until(lambda: picture.is_file() and regions.is_file())
+    with Image.open(picture) as image:
+        stage = viewer.element("#map").size
+        assert image.size == (stage["width"], stage["height"])
+        colours = image.convert("RGB").getcolors(maxcolors=1 << 24)
+    assert colours is not None
+    assert len(colours) > 20
+    saved = json.loads(regions.read_text())
+    assert len(saved["features"]) == viewer.n_regions()
+    about = viewer.script("return document.getElementById('map').city.about.bounds")
+    south, west, north, east = about
+    for feature in saved["features"]:
+        # Published alone: no pseudonym, and no true position.
+        assert set(feature["properties"]) == {
+            "k",
+            "pseudonyms",
+            "nodes",
+            "seen_for_s",
+            "published_s_ago",
+        }
+        lines = feature["geometry"]["coordinates"]
+        places = [place for line in lines for place in line]
+        assert all(west <= lon <= east and south <= lat <= north for lon, lat in places)
 
 
 def test_pause_holds_everything_still(viewer: Viewer) -> None:
@@ -179,7 +240,7 @@ def test_everything_can_be_done_from_the_keyboard(viewer: Viewer) -> None:
         order.append(viewer.focused())
     assert order.index("session") < order.index("truth") < order.index("pause")
     viewer.element("input[value=session]").send_keys(Keys.ARROW_RIGHT)
-    viewer.until(lambda: viewer.text("#comparison tr.now th"), lambda mode: mode == "snapshot")
+    viewer.until(lambda: viewer.text("#comparison tr.now th"), lambda name: name == NAMES[1])
 
 
 def test_it_fits_a_phone(viewer: Viewer) -> None:
@@ -263,6 +324,8 @@ async def test_a_gateway_with_a_token_asks_for_it_and_a_lost_line_is_taken_up_ag
         await look(browser.until, lambda: browser.state() == "live")
         assert browser.is_shown("#truth-toggle")
         assert not browser.is_shown("#comparison")
+        assert not browser.is_shown("#mode-switch")
+        assert not browser.element("#truth").is_selected()
     await look(browser.until, lambda: browser.state() == "lost")
     async with running(ANONYMIZER, "serve", "-c", config) as gateway:
         await gateway.logged("listening")

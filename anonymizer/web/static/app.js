@@ -5,17 +5,38 @@ import { project } from "./geometry.js";
 import { CityMap } from "./map.js";
 import { Refused, follow, getInts, getJson } from "./stream.js";
 
+const NAME = { session: "lasting groups", snapshot: "fresh groups", bfs: "one by one" };
 const PROMISE = {
-  session: "For the whole life of a pseudonym, at least k of them share every region: following one over time leaves k candidates.",
-  snapshot: "At each instant at least k devices publish the same region. Who follows a pseudonym from instant to instant can still single it out.",
-  bfs: "ADKA as it was published: each device grows its own region. It holds k devices, and its form gives away which one.",
+  session: "Devices form groups of at least k. A group shares every region as long as its pseudonyms live: following one over time leaves k candidates.",
+  snapshot: "Each time, at least k devices publish the same region, but not the same ones: following a pseudonym from time to time can still single out its device.",
+  bfs: "Each device grows its own region, as the ADKA algorithm was published. At least k devices are in it, but its form gives away which one it belongs to.",
 };
+/** What the gateway calls a reason, in the reader's words. */
+const REASON = {
+  "suppressed superseded": "a newer position was published",
+  "suppressed never grouped": "left before a group was formed",
+  "suppressed too few devices": "too few devices near",
+  "suppressed off graph": "too far from any road",
+  "suppressed region too large": "region too large",
+  "suppressed region too small": "too few roads near",
+  "suppressed privacy zone": "in a privacy zone",
+  "suppressed trip end": "near an end of the trip",
+  "suppressed overload": "more than the gateway can take",
+  "suppressed unverified": "failed the check before publishing",
+  "suppressed undelivered": "refused by the broker",
+  "suppressed other": "other reasons",
+  late: "older than the one before",
+  duplicate: "repeated",
+  invalid: "cannot be read",
+};
+const reasons = (counts) =>
+  Object.fromEntries(Object.entries(counts).map(([name, n]) => [REASON[name] ?? name, n]));
 const CHARTS = () => [
   new Chart("Positions", "/s", [["in", "rate_in"], ["out", "rate_out"]]),
   new Chart("Latency", " ms", [["median", "latency_p50_ms"], ["99 %", "latency_p99_ms"]]),
-  new Chart("Junctions a region", "", [["mean", "region_mean"], ["90 % to", "region_p90"]]),
-  new Chart("Hidden among", "", [["median devices", "k_median"], ["least", "k_least"]]),
-  new Chart("Not published", "/s", [], (pulse) => pulse.suppressed),
+  new Chart("Nodes a region", "", [["mean", "region_mean"], ["nine in ten up to", "region_p90"]]),
+  new Chart("Devices that share a region", "", [["median", "k_median"], ["least", "k_least"]]),
+  new Chart("Not published", "/s", [], (pulse) => reasons(pulse.suppressed)),
 ];
 
 const $ = (id) => document.getElementById(id);
@@ -44,17 +65,19 @@ class Page {
       label.innerHTML = "<input type=radio name=mode>";
       label.firstChild.value = mode;
       label.firstChild.checked = mode === this.mode;
-      label.append(mode);
+      label.append(NAME[mode]);
+      label.title = `region.mode = "${mode}"`;
       return label;
     }));
-    $("comparison").hidden = modes.length < 2;
+    $("comparison").hidden = $("mode-switch").hidden = modes.length < 2;
     $("comparison").querySelector("tbody").replaceChildren(...modes.map((mode) => {
       const row = document.createElement("tr");
       row.innerHTML = "<th scope=row></th><td></td><td></td><td></td>";
-      row.firstChild.textContent = mode;
+      row.firstChild.textContent = NAME[mode];
       return row;
     }));
     $("truth-toggle").hidden = !raw;
+    $("truth").checked = raw && demo;
     $("truth-whose").textContent = demo ? "simulated" : "for the auditor";
     $("about-flow").textContent = demo ? "Demo: simulated devices. " : "";
     document.documentElement.dataset.ready = "yes";
@@ -68,6 +91,10 @@ class Page {
       this.look();
     });
     $("truth").addEventListener("change", () => this.look());
+    $("areas").addEventListener("change", (event) => this.map.showAreas(event.target.checked));
+    $("fit").addEventListener("click", () => this.map.fit());
+    $("save-png").addEventListener("click", () => this.map.savePng());
+    $("save-geojson").addEventListener("click", () => this.map.saveGeoJson());
     $("pause").addEventListener("change", () => this.say(this.state));
     $("previous").addEventListener("click", () => this.map.step(-1));
     $("next").addEventListener("click", () => this.map.step(1));
@@ -83,7 +110,7 @@ class Page {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const does = {
       Enter: () => this.map.pickCentre(), n: () => this.map.step(1), p: () => this.map.step(-1),
-      Escape: () => this.map.choose(null),
+      f: () => this.map.fit(), Escape: () => this.map.choose(null),
     }[event.key];
     if (!does || event.target !== $("map")) return;
     event.preventDefault();
@@ -118,6 +145,7 @@ class Page {
     this.frame = data;
     document.documentElement.dataset.frame = data.number;
     this.map.show(data.regions);
+    $("areas").checked = this.map.drawsAreas;
     this.history.add(data.time, data.pulses);
     this.draw();
     $("ramp-top").textContent = `0 to ${number(this.map.top)}`;
@@ -167,7 +195,7 @@ class Page {
     $("r-n").textContent = region.n;
     $("r-n-word").textContent = region.n === 1 ? "pseudonym" : "pseudonyms share it";
     $("r-k").textContent = region.k;
-    $("r-size").textContent = `${region.nodes.length} junctions${road === null ? "" : `, ${metres(road)}`}`;
+    $("r-size").textContent = `${region.nodes.length} nodes${road === null ? "" : `, ${metres(road)}`}`;
     $("r-across").textContent = metres(across);
     $("r-age").textContent = seconds(region.age);
     $("r-told").textContent = `${seconds(region.told)} ago`;

@@ -1,7 +1,8 @@
 // Small live charts on a canvas: the last two minutes, read off under the pointer.
 
 const SPAN_S = 120;
-const INSET = { left: 4, right: 44, top: 6, bottom: 4 };
+const INSET = { left: 4, right: 44, top: 6, bottom: 16 };
+const TICKS = [[120, "2 min ago"], [60, "1 min ago"], [0, "now"]];
 
 export const number = (value, unit = "") => {
   if (value == null) return "–";
@@ -76,6 +77,7 @@ export class Chart {
     const x = (at) => width - INSET.right - ((now - at) / SPAN_S) * (width - INSET.left - INSET.right);
     const y = (v) => height - INSET.bottom - (v / top) * (height - INSET.top - INSET.bottom);
     this.grid(ink, { width, top, y });
+    this.axis(ink, { now, x, height });
     lines.forEach(([, values], i) => stroke(ink, points, values, { x, y, colour: colours[i], filled: i === 0, base: y(0) }));
     const at = this.pointed(x);
     if (at != null && points[at]) {
@@ -101,6 +103,22 @@ export class Chart {
       ink.stroke();
       if (value) ink.fillText(number(value), width - INSET.right + 6, level);
     }
+  }
+
+  /** Write how long ago it was below the lines. */
+  axis(ink, { now, x, height }) {
+    ink.font = "10px system-ui, sans-serif";
+    ink.textBaseline = "alphabetic";
+    for (const [ago, text] of TICKS) {
+      const at = Math.round(x(now - ago)) + 0.5;
+      ink.textAlign = ago === SPAN_S ? "left" : ago ? "center" : "right";
+      ink.fillText(text, at, height - 2);
+      ink.beginPath();
+      ink.moveTo(at, height - INSET.bottom);
+      ink.lineTo(at, height - INSET.bottom + 3);
+      ink.stroke();
+    }
+    ink.textAlign = "left";
   }
 
   pointed(x) {

@@ -16,6 +16,12 @@ export function project(places) {
   return { x, y };
 }
 
+/** Return longitude and latitude in degrees of a place in the plane. */
+export function unproject(x, y) {
+  const lat = Math.atan(Math.sinh(Math.PI * (1 - (2 * y) / WORLD))) * (180 / Math.PI);
+  return [(x / WORLD - 0.5) * 360, lat];
+}
+
 /** Return how many metres one unit is at a height y. */
 export function metresAt(y) {
   return EARTH_M / WORLD / Math.cosh(Math.PI * (1 - (2 * y) / WORLD));

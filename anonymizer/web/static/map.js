@@ -2,6 +2,7 @@
 
 import { palette } from "./charts.js";
 import { distance, hull, metresAt, rowsOf } from "./geometry.js";
+import { geoJson, pngOf, save } from "./export.js";
 import { getInts } from "./stream.js";
 
 const L = window.L;
@@ -9,6 +10,12 @@ const ROAD_WIDTH = [0.8, 1.1, 1.8, 2.4];
 const STEPS = 12;
 const NEAR_PX = 9;
 const EXACT = 0;
+/** Units of paths in one of the plane: a road is some hundreds long. */
+const UNIT = 2 ** 20;
+/** Areas are drawn for as many regions unless the reader says otherwise: more hide each other. */
+const MOST_AREAS = 150;
+/** Dots are round up to so many devices; more are squares, which take a tenth of the time. */
+const MOST_ROUND = 1500;
 
 /** A canvas that Leaflet moves and scales along; `paint(ink, view)` draws in layer pixels. */
 const Sheet = L.Renderer.extend({
@@ -54,6 +61,10 @@ export class CityMap {
     this.regions = [];
     this.truth = null;
     this.chosen = null;
+    this.areas = null;
+    this.batches = [];
+    this.mark = new Int32Array(at.x.length);
+    this.turn = 0;
     this.devices = new Float64Array(at.x.length);
     this.top = 1;
     this.readColours();
@@ -72,7 +83,7 @@ export class CityMap {
     L.control.zoom({ position: "topleft" }).addTo(this.map);
     L.control.scale({ imperial: false, position: "bottomright" }).addTo(this.map);
     this.map.attributionControl.setPrefix("Leaflet");
-    this.map.fitBounds(this.bounds, { padding: [16, 16], animate: false });
+    this.fit(false);
     this.map.setMinZoom(this.map.getZoom() - 1.5);
     if (about.tiles) L.tileLayer(about.tiles.url, { attribution: about.tiles.attribution }).addTo(this.map);
     this.ground = new Sheet({ paint: (ink, view) => this.paintRoads(ink, view) }).addTo(this.map);
@@ -91,6 +102,7 @@ export class CityMap {
     this.ink = Object.fromEntries(
       ["road", "road-main", "truth", "chosen", "panel"].map((name) => [name, palette(`--${name}`)[0]]),
     );
+    this.ink.ground = palette("--bg")[0];
   }
 
   /** Load the roads in view, all of them once where there are not too many. */
@@ -110,14 +122,27 @@ export class CityMap {
     this.rows = this.exact ? rowsOf(this.roads, this.at.x.length) : null;
     this.lines = this.exact ? null : linesOf(this.roads);
     for (const region of this.regions) region.roads = null;
+    this.groundPaths = this.roads && this.pathsOfRoads();
+    this.batch();
     this.ground.paint();
     this.sheet.paint();
+  }
+
+  /** Show the whole network. */
+  fit(animate = true) {
+    this.map.fitBounds(this.bounds, { padding: [16, 16], animate });
   }
 
   /** Show the regions of a frame. */
   show(rows) {
     const chosen = this.chosen?.id;
-    this.regions = rows.map(([id, k, n, age, told, nodes]) => ({ id, k, n, age, told, nodes }));
+    // Most regions are those of the frame before: what is known of their form is kept.
+    const before = new Map(this.regions.map((region) => [region.id, region]));
+    this.regions = rows.map(([id, k, n, age, told, nodes]) => {
+      const old = before.get(id);
+      const same = old && old.nodes.length === nodes.length && old.nodes.every((v, i) => v === nodes[i]);
+      return Object.assign(same ? old : { id, nodes }, { k, n, age, told });
+    });
     this.devices.fill(0);
     for (const { n, nodes } of this.regions) for (const v of nodes) this.devices[v] += n / nodes.length;
     const crowd = Float64Array.from(this.devices.filter((d) => d > 0)).sort();
@@ -126,7 +151,74 @@ export class CityMap {
     this.top += 0.25 * (Math.max(top, 0.1) - this.top);
     this.chosen = this.regions.find(({ id }) => id === chosen) ?? null;
     if (chosen !== undefined) this.onChoose(this.chosen);
+    this.batch();
     this.sheet.paint();
+  }
+
+  showAreas(areas) {
+    this.areas = areas;
+    this.sheet.paint();
+  }
+
+  /** Whether the areas of regions are drawn: always where there are no roads to colour. */
+  get drawsAreas() {
+    return !this.rows || (this.areas ?? this.regions.length <= MOST_AREAS);
+  }
+
+  /** Sort the roads of all regions by colour, each road once, as paths in the plane. */
+  batch() {
+    const { x, y } = this.at;
+    const [ox, oy] = this.origin;
+    this.batches = Array.from({ length: STEPS }, () => new Path2D());
+    if (!this.rows) return;
+    const { first, other } = this.rows;
+    const drawn = new Uint8Array(other.length);
+    for (const region of this.regions) {
+      const turn = ++this.turn;
+      for (const v of region.nodes) this.mark[v] = turn;
+      for (const v of region.nodes) {
+        for (let i = first[v]; i < first[v + 1]; i++) {
+          const w = other[i];
+          if (v >= w || drawn[i] || this.mark[w] !== turn) continue;
+          drawn[i] = 1;
+          const path = this.batches[this.stepOf((this.devices[v] + this.devices[w]) / 2)];
+          path.moveTo((x[v] - ox) * UNIT, (y[v] - oy) * UNIT);
+          path.lineTo((x[w] - ox) * UNIT, (y[w] - oy) * UNIT);
+        }
+      }
+    }
+  }
+
+  /** Corner of the network: paths begin there, because canvases calculate with 24 bits. */
+  get origin() {
+    const least = (values) => values.reduce((low, value) => Math.min(low, value), Infinity);
+    return (this.corner ??= [least(this.at.x), least(this.at.y)]);
+  }
+
+  /** Draw paths of the plane, `paint` giving each its colour; lengths are then in paths' units. */
+  inPlane(ink, { scale, dx, dy }, paint) {
+    const [ox, oy] = this.origin;
+    const unit = scale / UNIT;
+    ink.save();
+    ink.transform(unit, 0, 0, unit, ox * scale + dx, oy * scale + dy);
+    paint(1 / unit);
+    ink.restore();
+  }
+
+  pathsOfRoads() {
+    const { x, y } = this.at;
+    const [ox, oy] = this.origin;
+    const stride = this.exact ? 3 : 5;
+    const paths = ROAD_WIDTH.map(() => new Path2D());
+    for (let i = 0, line = 0; i < this.roads.length; i += stride, line += 4) {
+      const [ax, ay, bx, by] = this.exact
+        ? [x[this.roads[i]], y[this.roads[i]], x[this.roads[i + 1]], y[this.roads[i + 1]]]
+        : this.lines.subarray(line, line + 4);
+      const path = paths[this.roads[i + stride - 1]];
+      path.moveTo((ax - ox) * UNIT, (ay - oy) * UNIT);
+      path.lineTo((bx - ox) * UNIT, (by - oy) * UNIT);
+    }
+    return paths;
   }
 
   showTruth(truth) {
@@ -153,52 +245,49 @@ export class CityMap {
     return region.roads;
   }
 
-  colourOf(density) {
-    const step = Math.floor(Math.sqrt(density / this.top) * STEPS);
-    return this.colours[Math.max(0, Math.min(STEPS - 1, step))];
+  stepOf(density) {
+    return Math.max(0, Math.min(STEPS - 1, Math.floor(Math.sqrt(density / this.top) * STEPS)));
   }
 
-  paintRoads(ink, { scale, dx, dy, zoom }) {
-    if (!this.roads) return;
-    const { x, y } = this.at;
-    const stride = this.exact ? 3 : 5;
-    const swell = Math.max(0.7, Math.min(2.6, 2 ** ((zoom - 13.5) / 2.5)));
-    ink.lineCap = "round";
-    for (let rank = 0; rank < ROAD_WIDTH.length; rank++) {
-      ink.beginPath();
-      for (let i = 0, line = 0; i < this.roads.length; i += stride, line += 4) {
-        if (this.roads[i + stride - 1] !== rank) continue;
-        const [ax, ay, bx, by] = this.exact
-          ? [x[this.roads[i]], y[this.roads[i]], x[this.roads[i + 1]], y[this.roads[i + 1]]]
-          : this.lines.subarray(line, line + 4);
-        ink.moveTo(ax * scale + dx, ay * scale + dy);
-        ink.lineTo(bx * scale + dx, by * scale + dy);
-      }
-      ink.lineWidth = ROAD_WIDTH[rank] * swell;
+  colourOf(density) {
+    return this.colours[this.stepOf(density)];
+  }
+
+  paintRoads(ink, view) {
+    if (!this.groundPaths) return;
+    const swell = Math.max(0.7, Math.min(2.6, 2 ** ((view.zoom - 13.5) / 2.5)));
+    this.inPlane(ink, view, (pixel) => this.groundPaths.forEach((path, rank) => {
+      ink.lineWidth = ROAD_WIDTH[rank] * swell * pixel;
       ink.strokeStyle = rank > 1 ? this.ink["road-main"] : this.ink.road;
-      ink.stroke();
-    }
+      ink.stroke(path);
+    }));
   }
 
   paintLive(ink, view) {
-    const seen = this.regions.filter((region) => this.inView(region, view));
     ink.lineJoin = ink.lineCap = "round";
-    this.paintHulls(ink, view, seen);
-    this.paintDensity(ink, view, seen);
+    if (this.drawsAreas) {
+      this.paintAreas(ink, view, this.regions.filter((region) => this.inView(region, view)));
+    }
+    this.paintDensity(ink, view);
     if (this.chosen) this.paintChosen(ink, view, this.chosen);
     if (this.truth) this.paintTruth(ink, view);
   }
 
   inView(region, { scale, dx, dy, min, max }) {
-    const { x, y } = this.at;
-    const outline = this.outlineOf(region);
-    let [west, east, north, south] = [Infinity, -Infinity, Infinity, -Infinity];
-    for (const v of outline) {
-      west = Math.min(west, x[v]); east = Math.max(east, x[v]);
-      north = Math.min(north, y[v]); south = Math.max(south, y[v]);
-    }
+    const [west, east, north, south] = this.boxOf(region);
     return east * scale + dx >= min.x && west * scale + dx <= max.x
       && south * scale + dy >= min.y && north * scale + dy <= max.y;
+  }
+
+  boxOf(region) {
+    if (region.box) return region.box;
+    const { x, y } = this.at;
+    const box = [Infinity, -Infinity, Infinity, -Infinity];
+    for (const v of this.outlineOf(region)) {
+      box[0] = Math.min(box[0], x[v]); box[1] = Math.max(box[1], x[v]);
+      box[2] = Math.min(box[2], y[v]); box[3] = Math.max(box[3], y[v]);
+    }
+    return (region.box = box);
   }
 
   trace(ink, outline, { scale, dx, dy }) {
@@ -208,7 +297,7 @@ export class CityMap {
     ink.closePath();
   }
 
-  paintHulls(ink, view, regions) {
+  paintAreas(ink, view, regions) {
     for (const region of regions) {
       const mean = region.n / region.nodes.length;
       ink.fillStyle = ink.strokeStyle = this.colourOf(mean);
@@ -223,27 +312,14 @@ export class CityMap {
   }
 
   /** Colour the roads of all regions, the sparse ones first so that the dense ones stay visible. */
-  paintDensity(ink, { scale, dx, dy, zoom }, regions) {
-    const { x, y } = this.at;
-    const by = Array.from({ length: STEPS }, () => []);
-    for (const region of regions) {
-      const roads = this.roadsOf(region);
-      for (let i = 0; i < roads.length; i += 2) {
-        const density = (this.devices[roads[i]] + this.devices[roads[i + 1]]) / 2;
-        const step = Math.floor(Math.sqrt(density / this.top) * STEPS);
-        by[Math.max(0, Math.min(STEPS - 1, step))].push(roads[i], roads[i + 1]);
-      }
-    }
-    ink.lineWidth = Math.max(1.6, Math.min(5, 2.1 * 2 ** ((zoom - 13.5) / 2.5)));
-    by.forEach((roads, step) => {
+  paintDensity(ink, view) {
+    const width = Math.max(1.6, Math.min(5, 2.1 * 2 ** ((view.zoom - 13.5) / 2.5)));
+    this.inPlane(ink, view, (pixel) => this.batches.forEach((path, step) => {
+      ink.lineWidth = width * pixel;
+      ink.lineCap = "butt"; // round ends of thin lines take most of the time, and nobody sees them
       ink.strokeStyle = this.colours[step];
-      ink.beginPath();
-      for (let i = 0; i < roads.length; i += 2) {
-        ink.moveTo(x[roads[i]] * scale + dx, y[roads[i]] * scale + dy);
-        ink.lineTo(x[roads[i + 1]] * scale + dx, y[roads[i + 1]] * scale + dy);
-      }
-      ink.stroke();
-    });
+      ink.stroke(path);
+    }));
   }
 
   paintChosen(ink, view, region) {
@@ -269,9 +345,11 @@ export class CityMap {
   }
 
   /** A dot for each device around the junction that it is at. */
-  paintTruth(ink, { scale, dx, dy, min, max }) {
+  paintTruth(ink, { scale, dx, dy, min, max, zoom }) {
     const { x, y } = this.at;
     const [nodes, counts] = this.truth;
+    const round = counts.reduce((sum, n) => sum + n, 0) <= MOST_ROUND;
+    const side = Math.max(1.2, Math.min(3, 1.6 * 2 ** ((zoom - 13.5) / 2)));
     ink.fillStyle = this.ink.truth;
     ink.beginPath();
     for (let i = 0; i < nodes.length; i++) {
@@ -279,13 +357,17 @@ export class CityMap {
       const py = y[nodes[i]] * scale + dy;
       if (px < min.x || px > max.x || py < min.y || py > max.y) continue;
       for (let j = 0; j < counts[i]; j++) {
-        const far = 3.2 * Math.sqrt(j); // a sunflower's seeds
+        const far = (round ? 3.2 : 1.3 * side) * Math.sqrt(j); // a sunflower's seeds
         const [cx, cy] = [px + far * Math.cos(2.4 * j), py + far * Math.sin(2.4 * j)];
+        if (!round) {
+          ink.fillRect(cx - side / 2, cy - side / 2, side, side);
+          continue;
+        }
         ink.moveTo(cx + 2, cy);
         ink.arc(cx, cy, 2, 0, 7);
       }
     }
-    ink.fill();
+    if (round) ink.fill();
   }
 
   spot(ink, px, py, radius) {
@@ -347,6 +429,18 @@ export class CityMap {
     let road = 0;
     for (let i = 0; i < roads.length; i += 2) road += apart(roads[i], roads[i + 1]);
     return { across, road: this.rows ? road : null };
+  }
+
+  /** Save what is published as GeoJSON: the roads and nodes of each region. */
+  saveGeoJson() {
+    const drawn = this.regions.map((region) => ({ ...region, roads: this.roadsOf(region) }));
+    save("regions.geojson", "application/geo+json", JSON.stringify(geoJson(drawn, this.at)));
+  }
+
+  /** Save what is seen as a picture, without map tiles: other hosts do not give them away. */
+  async savePng() {
+    const sheets = [this.ground._container, this.sheet._container];
+    save("map.png", "image/png", await pngOf(this.map.getContainer(), sheets, this.ink.ground));
   }
 
   /** Return how many devices truly are in a region; null: not to be known. */
