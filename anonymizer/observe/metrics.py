@@ -83,6 +83,17 @@ class FlowCollector(Collector):
             "received - settled - held: anything but 0 is a defect.",
             value=figures.imbalance,
         )
+        for name, text, n in (
+            ("ticks", "Ticks of the positions flow.", self._flow.stats.n_ticks),
+            (
+                "ticks_late",
+                "Ticks that began more than an interval late; the inbox keeps the newest.",
+                self._flow.stats.n_late_ticks,
+            ),
+        ):
+            ticks = CounterMetricFamily(f"anonymizer_{name}", text)
+            ticks.add_metric([], n)
+            yield ticks
         messages = CounterMetricFamily("anonymizer_messages_out", "Cloaked messages published.")
         messages.add_metric([], self._flow.stats.n_messages_out)
         yield messages

@@ -43,6 +43,7 @@ OVERLOAD = {"outcome": "suppressed", "reason": "overload"}
 FLEET = {"stream": "fleet"}
 PUBLISHED = 'anonymizer_positions_total{outcome="published"}'
 LATE = 'anonymizer_positions_total{outcome="late"}'
+LATE_TICKS = "anonymizer_ticks_late_total"
 CASES = [
     Case("PromiseBroken", {suppressed("unverified"): "0+0x55 1+0x20"}, True, labels=UNVERIFIED),
     Case(
@@ -96,6 +97,8 @@ CASES = [
         True,
         labels=FLEET,
     ),
+    Case("TicksLate", {"anonymizer_ticks_total": "0+600x80", LATE_TICKS: "0+7x80"}, True),
+    Case("TicksLate", {"anonymizer_ticks_total": "0+600x80", LATE_TICKS: "0+5x80"}, False),
     Case("AuditBelowK", {"anonymizer_audit_below_k": "1+0x80"}, True),
     Case("AuditBelowK", {"anonymizer_audit_below_k": "0+0x80"}, False),
     Case("AccountingOutOfBalance", {"anonymizer_accounting_imbalance": "-1+0x80"}, True),

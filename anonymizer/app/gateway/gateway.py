@@ -345,6 +345,7 @@ class Gateway:
                     stop=drain,
                     clock=self._clock,
                     acknowledge=self._link.acknowledge,
+                    on_late=self._on_late,
                 ),
                 name="tick",
             ),
@@ -422,6 +423,15 @@ class Gateway:
 
     def _deliver(self, deliveries: Sequence[Delivery]) -> None:
         self._link.acknowledge(self.inbox.put(deliveries, at_s=time.monotonic()))
+
+    def _on_late(self, late: bool) -> None:  # noqa: FBT001  the stage's callback
+        if late:
+            self._log.warning(
+                "ticks are late: of several positions of a device the newest is kept",
+                interval_s=self._settings.tick.interval_s,
+            )
+        else:
+            self._log.info("ticks are on time again", late=self.flow.stats.n_late_ticks)
 
     def _on_state(self, connected: bool, reason: str) -> None:  # noqa: FBT001  the link's callback
         if connected:

@@ -41,6 +41,9 @@ class FlowStats:
         default_factory=lambda: BatchHistogram(_METRE_EDGES, interpolate=True)
     )
     n_messages_out: int = 0
+    n_ticks: int = 0
+    n_late_ticks: int = 0
+    """Ticks that began so late that messages had to yield to newer ones before."""
     last_tick_s: float = -np.inf
     k_reached_last: tuple[float, float, float] = (np.nan, np.nan, np.nan)
     """Minimum, 1st percentile and median over the groups of the last tick that published."""

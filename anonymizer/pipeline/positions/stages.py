@@ -25,6 +25,8 @@ Ticks: TypeAlias = "asyncio.Queue[TickOutput | None]"
 
 QUEUED_TICKS = 2
 """Size of the queue: a slow publisher slows the tick stage down."""
+_ON_TIME = 100
+"""So many ticks in succession on time end a time of late ones."""
 _RETRY_S = 0.1
 """Pause before the rest of an interrupted output is sent again, while the flow drains."""
 
@@ -39,14 +41,22 @@ async def tick_stage(
     stop: asyncio.Event,
     clock: SteadyClock,
     acknowledge: Callable[[list[int]], None],
+    on_late: Callable[[bool], None] = lambda _: None,
 ) -> None:
     """Turn the arrivals of each interval into one output, until `stop` is set; then drain.
 
-    If the inbox has not been emptied for `late_s`, its messages yield to newer ones. `acknowledge`
-    then gets their receipts.
+    If the inbox has not been emptied for `late_s`, the tick is late: its messages yield to newer
+    ones, and `acknowledge` gets their receipts. `on_late` is called with True at the first late
+    tick, and with False when `_ON_TIME` ticks in succession were not late.
     """
     loop = asyncio.get_running_loop()
     due = loop.time()
+    punctuality = _Punctuality(flow, on_late)
+
+    def fall_behind() -> None:
+        punctuality.late()
+        acknowledge(inbox.hurry())
+
     late = loop.call_soon(int)
     stopped = False
     try:
@@ -59,7 +69,8 @@ async def tick_stage(
             stopped = stop.is_set()
             batches = inbox.take()
             late.cancel()
-            late = loop.call_later(late_s, lambda: acknowledge(inbox.hurry()))
+            punctuality.tick()
+            late = loop.call_later(late_s, fall_behind)
             output = await _tick_in_thread(flow, batches, clock)
             try:
                 await ticks.put(output)
@@ -69,6 +80,29 @@ async def tick_stage(
     finally:
         late.cancel()
     await ticks.put(None)
+
+
+class _Punctuality:
+    """Counts late ticks, and reports when they begin and when they are over; see `tick_stage`."""
+
+    def __init__(self, flow: PositionFlow, on_late: Callable[[bool], None]) -> None:
+        self._stats = flow.stats
+        self._on_late = on_late
+        self._n_on_time = _ON_TIME
+        """In succession, at most `_ON_TIME`."""
+
+    def late(self) -> None:
+        self._stats.n_late_ticks += 1
+        if self._n_on_time == _ON_TIME:
+            self._on_late(True)
+        self._n_on_time = -1  # the late tick itself is still to begin
+
+    def tick(self) -> None:
+        self._stats.n_ticks += 1
+        if self._n_on_time < _ON_TIME:
+            self._n_on_time += 1
+            if self._n_on_time == _ON_TIME:
+                self._on_late(False)
 
 
 async def _tick_in_thread(

@@ -83,6 +83,7 @@ class Stages:
         self.stuck = asyncio.Event()
         self._busy = False
         self._n_ticks = 0
+        self.lateness: list[bool] = []
         self.clock = SteadyClock(wall=self._wall, monotonic=lambda: 0.0)
         self._busy = busy
         self.ticks: Ticks = asyncio.Queue(QUEUED_TICKS)
@@ -95,6 +96,7 @@ class Stages:
             stop=self.stop,
             clock=self.clock,
             acknowledge=link.acknowledge,
+            on_late=self.lateness.append,
         )
         self.publishing = publish_stage(rig.flow, self.ticks, link, qos=1, timeout_s=DEADLINE_S)
 
@@ -345,6 +347,26 @@ async def test_while_a_tick_is_late_the_newest_position_of_each_device_wins() ->
     assert rig.flow.n_held == rig.inbox.n_waiting == 0
     assert rig.ledger.n(Outcome.SUPPRESSED__OVERLOAD) >= 99
     assert {1, 2, 3, 4} <= set(link.acknowledged)
+
+
+async def test_ticks_that_are_late_are_counted_and_reported_once_until_they_are_on_time() -> None:
+    link, rig = SlowLink(), Rig()
+    stages = Stages(link, rig, late_s=0.05)
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+        rig.put(*pair(0))
+        stages.start(group)
+        await link.asked.wait()
+        # The publisher is slow, the queue fills up, and the next tick cannot begin.
+        await stages.until(lambda: rig.flow.stats.n_late_ticks == 1)
+        assert stages.lateness == [True]
+        n_ticks = rig.flow.stats.n_ticks
+        link.answer.set()
+        await stages.until(lambda: rig.flow.stats.n_ticks > n_ticks + 1)
+        assert stages.lateness == [True]
+        await stages.until(lambda: len(stages.lateness) > 1)
+        stages.stop.set()
+    assert stages.lateness[:2] == [True, False]
+    assert rig.flow.stats.n_ticks > n_ticks + 99
 
 
 class Gate:
