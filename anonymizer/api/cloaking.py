@@ -16,6 +16,8 @@ import polars as pl
 
 from anonymizer.app.anonymize.plan import real_number, whole_number
 from anonymizer.app.audit import AuditReport, Finding, Mode, audit_release
+from anonymizer.app.audit.stream_audit import reports_of
+from anonymizer.app.audit.utility import UtilityFigures, utility
 from anonymizer.app.cloak import CloakSummary, cloak_trace
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
@@ -28,7 +30,16 @@ from anonymizer.networks.graphs import AnyGraph
 from anonymizer.settings import Settings
 from anonymizer.settings.toml_file import validated
 
-__all__ = ["AuditReport", "CloakReport", "CloakedTrace", "Finding", "audit_stream", "cloak"]
+__all__ = [
+    "AuditReport",
+    "CloakReport",
+    "CloakedTrace",
+    "Finding",
+    "UtilityFigures",
+    "audit_stream",
+    "cloak",
+    "measure_utility",
+]
 
 Network: TypeAlias = "RoadNetwork | AnyGraph | FilePath"
 
@@ -70,9 +81,10 @@ class CloakedTrace:
     ----------
     frame
         The release, one row per pseudonym and tick: `pseudonym`, `time`, `region` (list of
-        nodes), `k`; where readings are declared also `readings`, statistics of the group, and
-        `values`, those that are published per pseudonym. Where the position was suppressed,
-        the pseudonym and the region are empty and k is 0.
+        nodes), `k`, `until` (when the region ceases to hold); where readings are declared also
+        `readings`, statistics of the group, and `values`, those that are published per
+        pseudonym. Where the position was suppressed, the pseudonym and the region are empty, k
+        is 0 and `until` is null.
     auditor_map
         The device of each pseudonym: `pseudonym`, `device`. For the auditor alone.
     report
@@ -252,6 +264,50 @@ def audit_stream(
     )
 
 
+def measure_utility(
+    release: CloakedTrace | DataFrame | FilePath,
+    trace: DataFrame | FilePath,
+    network: Network,
+    *,
+    tick_s: float = 1.0,
+    seed: int = 0,
+    settings: Settings | None = None,
+) -> tuple[UtilityFigures, ...]:
+    """Measure how close counts made from a release are to the true ones.
+
+    Parameters
+    ----------
+    release, trace, network, tick_s, settings
+        As for `audit_stream`.
+    seed
+        Of the noise of other ways to publish, and of the queries.
+
+    Returns
+    -------
+    figures
+        For grids of 6x6 and 18x18 cells, of the release and of other ways to publish the trace.
+
+    Raises
+    ------
+    InputError
+        If an input cannot be used, or the release is shorter than two minutes.
+    """
+    chosen = _with_mode(settings, None)
+    if isinstance(release, CloakedTrace):
+        release = release.frame
+    roads = _network(network, chosen)
+    released = _released(release, roads)
+    return utility(
+        released.observed,
+        reports_of(_trace(trace, []), roads, chosen),
+        roads,
+        present_s=chosen.presence.ttl_s,
+        until=released.until,
+        tick_s=real_number("tick_s", tick_s, 0.001),
+        seed=whole_number("seed", seed, 0),
+    )
+
+
 def _network(network: Network, settings: Settings) -> RoadNetwork:
     if isinstance(network, RoadNetwork):
         return network
@@ -290,7 +346,9 @@ def _lines(
     """Return the path of a file of JSON lines, or what such a file contains for a data frame."""
     if isinstance(source, str | PathLike):
         return Path(source), None
-    optional = [column for column in getattr(source, "columns", ()) if column == "values"]
+    optional = [
+        column for column in getattr(source, "columns", ()) if column in {"values", "until"}
+    ]
     frame = as_polars(source, [*columns, *optional], name=name)
     return Path(name), frame.write_ndjson().encode()
 
@@ -302,6 +360,7 @@ def _release_frame(lines: bytes, network: RoadNetwork, settings: Settings) -> pl
         "time": pl.Float64,
         "region": pl.List(node),
         "k": pl.Int64,
+        "until": pl.Float64,
     }
     if declared := settings.readings:
         schema["readings"] = pl.Struct(

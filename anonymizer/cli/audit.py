@@ -1,5 +1,6 @@
 """Commands `anonymizer audit stream` and `anonymizer audit table`: attack a release."""
 
+import json
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
@@ -37,6 +38,7 @@ from anonymizer.extras import require
 if TYPE_CHECKING:
     from anonymizer.app.audit import AuditReport, Finding
     from anonymizer.app.audit.findings import TableAuditReport
+    from anonymizer.app.audit.utility import UtilityFigures
 
 
 app = typer.Typer(
@@ -93,6 +95,14 @@ def stream(
     seed: Annotated[
         int, typer.Option(min=0, help="Seed; equal input and seed give equal reports.")
     ] = 0,
+    utility: Annotated[  # noqa: FBT002  typer's
+        bool,
+        typer.Option(
+            "--utility",
+            help="Also measure how close counts made from the release are to the true ones, beside "
+            "raw positions, noise, thresholds and differential privacy.",
+        ),
+    ] = False,
     config: ConfigFile = None,
 ) -> None:
     """Attack a release of cloaked positions; exit 1 if a promise of the mode is broken.
@@ -104,7 +114,7 @@ def stream(
     require("tables")
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from anonymizer.api.cloaking import audit_stream
+    from anonymizer.api.cloaking import audit_stream, measure_utility
     from anonymizer.app.audit import ATTACKS
 
     settings = settings_of(config)
@@ -124,7 +134,14 @@ def stream(
             seed=seed,
             progress=lambda name: bar.update(task, description=name, advance=1),
         )
-    as_json = report.model_dump_json(indent=2) + "\n"
+    figures: tuple[UtilityFigures, ...] = ()
+    if utility:
+        with console.status("measuring utility"):
+            figures = measure_utility(
+                release, trace, network, tick_s=tick, seed=seed, settings=settings
+            )
+    measured = {"utility": [each.model_dump() for each in figures]} if utility else {}
+    as_json = json.dumps(report.model_dump(mode="json") | measured, indent=2) + "\n"
     printed = json_out == Path("-")
     if printed:
         typer.echo(as_json, nl=False)
@@ -134,6 +151,8 @@ def stream(
     (console if printed else Console()).print(
         _summary(report, str(release), why_left_out=reason), findings_table(report.findings)
     )
+    if figures:
+        (console if printed else Console()).print(_utility_table(figures))
     if not report.holds:
         failed = ", ".join(dict.fromkeys(finding.attack for finding in report.failures))
         raise GuaranteeError(f"{release}: does not keep the promise of {mode.value}: {failed}")
@@ -281,6 +300,25 @@ def _summary(report: "AuditReport", title: str, *, why_left_out: str) -> Table:
         )
     if report.left_out:
         table.add_row(f"left out, {why_left_out}", escape(", ".join(report.left_out)))
+    return table
+
+
+def _utility_table(figures: "Iterable[UtilityFigures]") -> Table:
+    """Return a table with a row for each way to publish the trace, on each grid."""
+    table = Table(
+        *("grid", "published", "density", "query", "hotspots", "popularity", "flow", "crossing"),
+        title="utility: errors of density, queries and flows; gain of hotspots, order of cells",
+    )
+    for each in figures:
+        measures = (each.density, each.query, each.hotspots, each.popularity, each.flow)
+        shown = ["" if value is None else f"{value:.3f}" for value in measures]
+        crossing = "" if each.crossing is None else f"{each.crossing:.2f}"
+        table.add_row(
+            f"{each.side}x{each.side}",
+            each.what,
+            *shown,
+            f"{crossing} ({each.crossing_true:.2f} true)" if crossing else "",
+        )
     return table
 
 

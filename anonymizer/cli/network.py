@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from anonymizer.cli.serve import ConfigFile, settings_of
 from anonymizer.errors import InputError
 
 app = typer.Typer(help="The road network, for those who read regions.", no_args_is_help=True)
@@ -24,6 +25,7 @@ def export(
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="File to write: FILE.geojson or FILE.parquet.")
     ],
+    config: ConfigFile = None,
 ) -> None:
     """Write the nodes and roads of a network as GeoJSON or GeoParquet, and print its version.
 
@@ -42,7 +44,9 @@ def export(
     from anonymizer.networks import load_network
     from anonymizer.networks.publication import geojson, geoparquet
 
-    roads = load_network(network)
+    # As the gateway loads it, so that it has the same nodes.
+    spacing_m = settings_of(config).network.max_spacing_m
+    roads = load_network(network, max_spacing_m=spacing_m)
     content = geojson(roads) if out.suffix == ".geojson" else geoparquet(roads)
     write_whole({out: Part(lambda file: file.write(content))})
     typer.echo(

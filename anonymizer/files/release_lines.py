@@ -1,5 +1,6 @@
 """Release files and auditor's maps, as JSON lines: readers and writers."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -17,7 +18,7 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import starts_of
 from anonymizer.errors import InputError
 from anonymizer.pipeline.devices import DeviceTable
-from anonymizer.pipeline.positions.core import TickRelease
+from anonymizer.pipeline.positions.core import TickRelease, round_up
 from anonymizer.pipeline.positions.encoding import DeviceMessage, ReleaseEncoder
 from anonymizer.settings import Settings
 
@@ -38,6 +39,7 @@ class _ReleaseLine(msgspec.Struct, frozen=True, gc=False):
     region: msgspec.Raw
     k: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
     values: dict[str, float | None] | None = None
+    until: float | None = None
 
 
 class _MapLine(msgspec.Struct, frozen=True, gc=False):
@@ -61,12 +63,16 @@ class Released:
     values
         Readings published with pseudonyms, by attribute: one for each record of `observed`,
         NaN for none, shape (records,).
+    until
+        Unix seconds until which each record of `observed` holds, infinite where the file does not
+        say, shape (records,).
     """
 
     observed: Observed
     pseudonym: tuple[str, ...]
     n_suppressed: int
     values: Mapping[str, FloatArray]
+    until: FloatArray
 
     def __repr__(self) -> str:
         """Reveal neither device nor place."""
@@ -130,7 +136,13 @@ def read_release(
     n_twice = int((one_pseudonym & (np.diff(observed.tick_of) == 0)).sum())
     if n_twice:
         raise InputError(f"{path}: a pseudonym publishes twice at one time, {n_twice} times")
-    return Released(observed, tuple(read.pseudonym_number), n_suppressed, read.values_of(order))
+    return Released(
+        observed,
+        tuple(read.pseudonym_number),
+        n_suppressed,
+        read.values_of(order),
+        np.array(read.until)[order],
+    )
 
 
 def read_auditor_map(
@@ -211,6 +223,7 @@ class _Columns:
     time: list[float] = field(default_factory=list)
     region: list[int] = field(default_factory=list)
     k: list[int] = field(default_factory=list)
+    until: list[float] = field(default_factory=list)
     values: dict[str, list[float]] = field(default_factory=dict)
     """By attribute, up to the last line that has a value."""
 
@@ -220,6 +233,7 @@ class _Columns:
         self.time.append(line.time)
         self.region.append(region)
         self.k.append(line.k)
+        self.until.append(math.inf if line.until is None else line.until)
         for name, value in (line.values or {}).items():
             column = self.values.setdefault(name, [])
             column += [np.nan] * (len(self.k) - 1 - len(column))
@@ -293,6 +307,7 @@ class ReleaseWriter:
             self._devices.slot(name)  # slots are assigned in order: slot i is device_id[i]
         self._device_id = device_id
         self._encoder = ReleaseEncoder(network, topic=settings.output.topic, form="device")
+        self._time_step_s = settings.output.time_step_s
         self._auditor = auditor
 
     def lines(self, tick: TickRelease) -> list[bytes]:
@@ -301,7 +316,11 @@ class ReleaseWriter:
         A suppressed position is a line without a pseudonym.
         """
         messages, _ = self._encoder.encode(
-            tick.release, time=tick.published_s, pseudonyms=self._names, values=tick.values
+            tick.release,
+            time=tick.published_s,
+            pseudonyms=self._names,
+            values=tick.values,
+            until=round_up(tick.until_s, self._time_step_s),
         )
         lines = [message.payload.rstrip() for message in messages]  # the spaces are for brokers
         # Without a pseudonym: it would say, to whoever gets its key, whom the release is silent on.

@@ -171,7 +171,7 @@ def case_of(
 ) -> Case:
     """Return what the attacks need; the arguments are those of `audit_release`."""
     observed = released.observed
-    reports = _reports(trace, network, settings)
+    reports = reports_of(trace, network, settings)
     truth = follow_devices(
         observed,
         **reports._asdict(),
@@ -196,7 +196,8 @@ def case_of(
     )
 
 
-def _reports(trace: Trace, network: RoadNetwork, settings: Settings) -> Reports:
+def reports_of(trace: Trace, network: RoadNetwork, settings: Settings) -> Reports:
+    """Return the reports of a trace with valid coordinates, at their nodes."""
     node = named_nodes(trace, network)
     if node is None:
         locator = NodeLocator(network, limit_m=settings.network.snap_limit_m)

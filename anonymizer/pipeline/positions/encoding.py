@@ -1,5 +1,6 @@
 """Encoding of releases as JSON messages, one per group or one per device."""
 
+import math
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ _GROUP_ID_BYTES = 9
 
 
 class _Stamp(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """What a message says to be counted and placed; a line of a release file lacks it."""
+    """What a message says to be counted and placed; of it, a line of a file has only `until`."""
 
     v: int | msgspec.UnsetType = msgspec.UNSET
     """Version of the form of the message."""
@@ -146,13 +147,15 @@ class ReleaseEncoder:
         values
             Published readings of the members; None: none.
         until
-            Unix seconds until which the region of each group holds, shape (groups,); a live
-            service states it.
+            Unix seconds until which the region of each group holds, shape (groups,). None: the
+            messages do not say.
         """
         names = pseudonyms(release.member.tolist(), release.version.tolist())
         n_members = np.diff(release.first_member_of)
         encoder = self._groups if self._form == "group" else self._devices
-        rows = list(self._rows(release, np.zeros(release.n_groups) if until is None else until))
+        if until is None:
+            until = np.full(release.n_groups, np.nan)
+        rows = list(self._rows(release, until))
         payloads = encoder(rows, round(time, 3), names, values)
         message_of = (
             np.repeat(np.arange(release.n_groups), n_members)
@@ -209,13 +212,14 @@ class ReleaseEncoder:
 
     def _stamp(self, row: _Row, members: Sequence[str]) -> dict[str, Any]:
         """Return the fields of a group that only messages of a live service have."""
+        until = msgspec.UNSET if math.isnan(row.until) else round(row.until, 3)
         if self._contract is None:
-            return {}
+            return {"until": until}
         return {
             "v": FORM_VERSION,
             "network": self._contract.network,
             "group": group_id(members),
-            "until": round(row.until, 3),
+            "until": until,
             "geometry": row.shape.geometry,
             "cells": row.shape.cells,
             "bbox": row.shape.bbox,
