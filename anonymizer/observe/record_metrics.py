@@ -121,6 +121,16 @@ class RecordCollector(Collector):
             for state in states:
                 family.add_metric([state.stream.settings.name], of(state))
             yield family
+        silent = GaugeMetricFamily(
+            "anonymizer_records_source_silent",
+            "1 if the attributes of the source were withheld in the last closed window.",
+            labels=["stream", "source"],
+        )
+        for state in states:
+            for s, source in enumerate(state.stream.settings.sources):
+                is_silent = s in state.stats.silent
+                silent.add_metric([state.stream.settings.name, source.name], is_silent)
+        yield silent
         last = GaugeMetricFamily(
             "anonymizer_records_last_window",
             "The last closed window: sizes, achieved k, d and l, and the information loss (gcp).",

@@ -54,6 +54,17 @@ CASES = [
     ),
     Case("PromiseBroken", {suppressed("unverified"): "3+0x80", suppressed("x"): "0+1x80"}, False),
     Case(
+        "SourceSilent",
+        {'anonymizer_records_source_silent{stream="fleet", source="profile"}': "1+0x80"},
+        True,
+        labels=FLEET | {"source": "profile"},
+    ),
+    Case(
+        "SourceSilent",
+        {'anonymizer_records_source_silent{stream="fleet", source="profile"}': "0+0x80"},
+        False,
+    ),
+    Case(
         "WindowsReveal",
         {'anonymizer_records_unprotected{stream="fleet"}': "1+0x80"},
         True,

@@ -30,7 +30,7 @@ import numpy as np
 from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, without_gaps
 from anonymizer.algorithms.records.criteria import class_keeps, class_loss
 from anonymizer.algorithms.records.cumulative import NO_COMPANY, Lasting, Memory
-from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
+from anonymizer.algorithms.records.problem import Cost, Problem
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Attribute, Records, Schema
@@ -53,11 +53,22 @@ class Cohorts:
         The codes of the cover of each cohort in each lasting quasi-identifier, rising.
     company
         Number of each cohort over all windows; `NO_COMPANY`: it is founded in this window.
+    withheld
+        Which lasting quasi-identifiers of a record cannot be published yet: none of its cohort has
+        been, and too few have a value. Shape (n, lasting quasi-identifiers).
     """
 
     of: Int32Array
     cover: tuple[tuple[Int32Array, ...], ...]
     company: IntArray
+    withheld: BoolArray
+
+    def shown(self, records: Records, schema: Schema, lasting: Lasting) -> Records:
+        """Return the records, the values that are withheld missing."""
+        qi = records.qi.copy()
+        for a, j in enumerate(lasting.qis):
+            qi[self.withheld[:, a], j] = schema.qis[j].missing
+        return replace(records, qi=qi)
 
 
 def assigned(
@@ -67,7 +78,7 @@ def assigned(
     schema: Schema,
     found: Callable[[IntArray], Int32Array],
     *,
-    k: int,
+    promise: Promise,
     cost: Cost = Cost.RANGE,
 ) -> Cohorts:
     """Return the cohort of each record: its old one, one that it fits, or a new one.
@@ -79,31 +90,44 @@ def assigned(
         quasi-identifiers are the cover.
     found
         Forms classes of some records, given by their indices: new cohorts.
-    k
-        Newcomers first join cohorts of which fewer are present.
+    promise
+        A cohort has at least k vehicles and d values in each column of its cover.
 
     Notes
     -----
     A value outside the cover has changed or was missing before: its vehicle is a newcomer. A
-    missing value fits everywhere. O(newcomers times cohorts times columns).
+    missing value fits everywhere. A cohort without any value of a column, because a source was
+    silent when it was founded, gets its cover when at least k members have d values; until then
+    they are withheld. O(newcomers times cohorts times columns).
     """
     own = _covers_of(memory, lasting)
-    cells = lasting.cells(records)[:, : len(lasting.qis)]
+    cells = lasting.cells(records)[:, : len(lasting.qis)].copy()
+    withheld = np.zeros(cells.shape, bool)
     at = np.flatnonzero(memory.company != NO_COMPANY)
     company, dense = np.unique(memory.company[at], return_inverse=True)
     of = np.full(records.n, WAITING, np.int32)
     of[at] = dense
     attributes = [schema.qis[j] for j in lasting.qis]
-    cover = [
-        tuple(_union([own[i][a] for i in members]) for a in range(len(attributes)))
-        for members in _members(of, len(company))
-    ]
+    cover = []
+    for members in _members(of, len(company)):
+        codes = [_union([own[i][a] for i in members]) for a in range(len(attributes))]
+        for a in np.flatnonzero([not len(of_column) for of_column in codes]).tolist():
+            has = members[cells[members, a] != attributes[a].missing]
+            found_now = np.unique(cells[has, a]).astype(np.int32)
+            if len(has) >= promise.k and len(found_now) >= promise.d:
+                codes[a] = found_now
+            else:
+                withheld[has, a] = True
+                cells[has, a] = attributes[a].missing
+        cover.append(tuple(codes))
     labels = Labels.of(attributes, cover, cost)
     if len(company):
         fits = labels.admits(cells[at], dense)
         of[at[~fits]] = WAITING
         new = np.flatnonzero(of == WAITING)
-        of[new] = _joined(labels, cells[new], np.bincount(of[of >= 0], minlength=len(cover)), k)
+        of[new] = _joined(
+            labels, cells[new], np.bincount(of[of >= 0], minlength=len(cover)), promise.k
+        )
     new = np.flatnonzero(of == WAITING)
     class_of = found(new) if len(new) else np.zeros(0, np.int32)
     first = len(cover)
@@ -112,21 +136,24 @@ def assigned(
     for members in _members(np.where(of >= first, of - np.int32(first), WAITING), n_new):
         columns = zip(attributes, cells[members].T, strict=True)
         cover.append(tuple(_real(attribute, np.unique(column)) for attribute, column in columns))
-    return Cohorts(
-        of, tuple(cover), np.concatenate([company, np.full(n_new, NO_COMPANY, np.int64)])
-    )
+    numbers = np.concatenate([company, np.full(n_new, NO_COMPANY, np.int64)])
+    return Cohorts(of, tuple(cover), numbers, withheld)
 
 
 def formed(
     cohorts: Cohorts,
     lasting: Lasting,
-    records: Records,
+    problem: Problem,
     schema: Schema,
-    promise: Promise,
     *,
     cost: Cost = Cost.RANGE,
 ) -> Int32Array:
-    """Return classes of whole cohorts as far as possible, that keep `promise` in this window.
+    """Return classes of whole cohorts as far as possible, that keep the promise in this window.
+
+    Parameters
+    ----------
+    problem
+        The records and their criteria in this window, which may leave out silent sources.
 
     Notes
     -----
@@ -134,14 +161,13 @@ def formed(
     windows; it only costs information. Smallest cohorts are helped first: by members of a cohort
     that can spare them, or by a union, whichever loses less. O(cohorts in need times cohorts).
     """
-    problem = make_problem(records, schema, promise, cost=cost)
     attributes = [schema.qis[j] for j in lasting.qis]
     labels = Labels.of(attributes, cohorts.cover, cost)
     members = _members(cohorts.of, len(cohorts.cover))
     table = _Table(problem, labels, members)
     for c in sorted(range(len(members)), key=lambda c: len(members[c])):
         table.help(c)
-    class_of = np.full(records.n, SUPPRESSED, np.int32)
+    class_of = np.full(problem.n, SUPPRESSED, np.int32)
     for c, there in enumerate(table.members):
         if len(there) and table.keeps(there):
             class_of[there] = c
@@ -381,12 +407,12 @@ class _Table:
         self._loss[c] = self._labels.loss_of(c)
 
 
-def lasting_only(schema: Schema, lasting: Lasting) -> Schema:
-    """Return the schema of the lasting quasi-identifiers alone, in their order."""
-    place = {j: at for at, j in enumerate(lasting.qis)}
+def lasting_only(schema: Schema, columns: Sequence[int]) -> Schema:
+    """Return the schema of some quasi-identifiers alone, in their order."""
+    place = {j: at for at, j in enumerate(columns)}
     sources = (tuple(place[j] for j in source if j in place) for source in schema.sources)
     return Schema(
-        tuple(schema.qis[j] for j in lasting.qis), (), tuple(source for source in sources if source)
+        tuple(schema.qis[j] for j in columns), (), tuple(source for source in sources if source)
     )
 
 

@@ -149,14 +149,22 @@ def advance(
     return Memory(first_of, code, company)
 
 
-def sensitive_part(memory: Memory, lasting: Lasting) -> tuple[Memory, Lasting]:
-    """Return the part of a memory, and of the columns, that concerns sensitive attributes."""
+def sensitive_part(
+    memory: Memory, lasting: Lasting, among: Sequence[int]
+) -> tuple[Memory, Lasting]:
+    """Return the part of a memory, and of the columns, that concerns some sensitive attributes.
+
+    `among` are their indices in the schema; the columns refer to a schema of these alone.
+    """
     n, first = len(lasting), len(lasting.qis)
-    rows = np.arange(memory.n_persons * n).reshape(-1, n)[:, first:].ravel()
+    chosen = [at for at, j in enumerate(lasting.sensitive) if j in among]
+    columns = np.array([first + at for at in chosen], np.int64)
+    rows = np.arange(memory.n_persons * n).reshape(-1, n)[:, columns].ravel()
     sizes = np.diff(memory.first_of)[rows]
     first_of = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
     at = np.arange(first_of[-1]) + np.repeat(memory.first_of[rows] - first_of[:-1], sizes)
-    only = Lasting((), lasting.sensitive, lasting.missing[first:], lasting.floor[first:])
+    sensitive = tuple(list(among).index(lasting.sensitive[at]) for at in chosen)
+    only = Lasting((), sensitive, lasting.missing[columns], lasting.floor[columns])
     return Memory(first_of, memory.code[at], memory.company), only
 
 

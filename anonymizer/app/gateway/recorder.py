@@ -316,6 +316,14 @@ class Recorder:
             refused_classes=closing.n_unverified,
             **{name: round(value, 4) for name, value in closing.summary.items()},
         )
+        if closing.silent:
+            sources = state.stream.settings.sources
+            self._log.warning(
+                "silent sources: their attributes were withheld",
+                stream=state.stream.settings.name,
+                start=start,
+                sources=[sources[s].name for s in closing.silent],
+            )
 
 
 def _first(group: BaseExceptionGroup[StoreError]) -> StoreError:

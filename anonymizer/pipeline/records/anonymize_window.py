@@ -24,6 +24,7 @@ from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.encoding import encode
 from anonymizer.pipeline.records.history import remembered
 from anonymizer.pipeline.records.join import Joined
+from anonymizer.pipeline.records.silence import Heard, heard_in
 from anonymizer.pipeline.records.window_model import WindowModel, cost_of, form_classes
 
 _DECIMALS = 6
@@ -79,6 +80,8 @@ class Closing:
         The memory of the published vehicles, by key.
     n_unverified
         Classes rejected by verification.
+    silent
+        Indices of the sources whose attributes were withheld, see `silence`.
     summary
         Sizes and measures; no values of records.
     seconds
@@ -91,6 +94,7 @@ class Closing:
     sizes: Sequence[int] = ()
     memory: Mapping[bytes, bytes] = field(default_factory=dict)
     n_unverified: int = 0
+    silent: Sequence[int] = ()
     summary: Mapping[str, float] = field(default_factory=dict)
     seconds: float = 0.0
 
@@ -132,19 +136,23 @@ def anonymize(
     """
     began_s = clock()
     outcome, chosen = _complete(stream, joined)
+    heard = heard_in(stream, joined.reported[chosen])
+    cells = heard.withheld(joined.cells[chosen])
     n_qis = len(stream.schema.qis)
     n_published_columns = n_qis + len(stream.schema.sensitive)
-    sensitive = np.ascontiguousarray(joined.cells[chosen, n_qis:n_published_columns])
+    sensitive = np.ascontiguousarray(cells[:, n_qis:n_published_columns])
     records = Records(
-        np.ascontiguousarray(joined.cells[chosen, :n_qis]),
+        np.ascontiguousarray(cells[:, :n_qis]),
         stream.schema_codes(sensitive),
         np.unique(joined.person[chosen], return_inverse=True)[1].astype(np.int32),
     )
     vehicles = [joined.vehicle[i] for i in chosen.tolist()]
-    measures = joined.cells[chosen, n_published_columns:]
-    past = remembered(stream, memories, vehicles)
+    measures = cells[:, n_published_columns:]
+    past = remembered(stream, memories, vehicles) if heard.lasting else None
 
     def form(some: Records, at: IntArray) -> Int32Array:
+        if heard.silent:
+            return found(heard.only(some), heard.schema, heard.promise)
         return model.classes(some, measures[at], time_left=time_left, seed=seed)
 
     def found(some: Records, schema: Schema, promise: Promise) -> Int32Array:
@@ -154,8 +162,11 @@ def anonymize(
 
     class_of, cohorts = np.full(records.n, SUPPRESSED, np.int32), None
     if past is not None and stream.settings.enforces:
-        kept = past.in_cohorts(records, found) if stream.in_cohorts else past.classes(records, form)
-        class_of, cohorts = kept.class_of, kept.cohorts
+        if stream.in_cohorts:
+            kept = past.in_cohorts(records, heard, found)
+        else:
+            kept = past.classes(records, form)
+        class_of, cohorts, records = kept.class_of, kept.cohorts, kept.records
         outcome[chosen[kept.left_out]] = Outcome.SUPPRESSED__CUMULATIVE
     elif records.n >= stream.promise.k:
         class_of = form(records, np.arange(records.n))
@@ -165,7 +176,7 @@ def anonymize(
         shown, shown_in = with_covers(records, class_of, cohorts, past.lasting)
     values = model.generalized(shown, classes_of(shown_in), seed=seed)
     rejected = model.rejected(shown, shown_in, values, seed=seed)
-    verified = _verified(stream, records, class_of, rejected)
+    verified = _verified(heard, records, class_of, rejected)
     outcome[chosen[verified != class_of]] = Outcome.SUPPRESSED__UNVERIFIED
     n_unverified = len(np.unique(class_of[verified != class_of]))
     class_of, values = _numbered(verified, values, sensitive)
@@ -185,7 +196,7 @@ def anonymize(
         span=span,
         first_message=first_message,
     )
-    summary = _summary(stream, joined, measure(records, stream.schema, class_of))
+    summary = _summary(heard, joined, measure(heard.only(records), heard.schema, class_of))
     memory: dict[bytes, bytes] = {}
     if past is not None:
         if cohorts is not None:
@@ -202,6 +213,7 @@ def anonymize(
         sizes=[len(np.unique(records.person[classes[c]])) for c in range(len(classes))],
         memory=memory,
         n_unverified=n_unverified,
+        silent=heard.silent,
         summary=summary | {"seconds": seconds},
         seconds=seconds,
     )
@@ -216,12 +228,12 @@ def _complete(stream: Stream, joined: Joined) -> tuple[UInt8Array, IntArray]:
 
 
 def _verified(
-    stream: Stream, records: Records, class_of: Int32Array, rejected: Collection[int]
+    heard: Heard, records: Records, class_of: Int32Array, rejected: Collection[int]
 ) -> Int32Array:
     """Return the classes without rejected ones and those that break the promise."""
     broken = {
         violation.class_number
-        for violation in verify_classes(records, stream.schema, stream.promise, class_of)
+        for violation in verify_classes(heard.only(records), heard.schema, heard.promise, class_of)
     }
     return np.where(np.isin(class_of, [*broken, *rejected]), np.int32(SUPPRESSED), class_of)
 
@@ -238,16 +250,17 @@ def _numbered(
     return number, [values[class_of[i]] for c, i in zip(there, at, strict=True) if c != SUPPRESSED]
 
 
-def _summary(stream: Stream, joined: Joined, measures: Measures) -> dict[str, float]:
+def _summary(heard: Heard, joined: Joined, measures: Measures) -> dict[str, float]:
     return {
         "records": joined.n,
         "published": measures.n - measures.n_suppressed,
-        "promised_k": stream.promise.k,
+        "promised_k": heard.promise.k,
         "classes": measures.n_classes,
         "k": measures.k,
         "d": min(measures.d, default=0),
         "l": min(measures.l, default=0),
-        "gcp": measures.gcp_published[cost_of(stream)],
+        "gcp": measures.gcp_published[cost_of(heard.stream)],
+        "silent_sources": len(heard.silent),
     }
 
 

@@ -34,6 +34,7 @@ from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
 from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.silence import Heard
 from anonymizer.pipeline.records.window_model import cost_of
 
 _FOUNDERS = 2
@@ -50,6 +51,8 @@ class Kept:
     ----------
     class_of
         Class of each record, or `SUPPRESSED`.
+    records
+        The records, without values that cannot be published yet.
     left_out
         The records suppressed for the sake of earlier or later windows.
     cohorts
@@ -57,6 +60,7 @@ class Kept:
     """
 
     class_of: Int32Array
+    records: Records
     left_out: BoolArray
     cohorts: Cohorts | None = None
 
@@ -82,7 +86,10 @@ class Remembered:
         return _lasting(self.stream)
 
     def in_cohorts(
-        self, records: Records, found: Callable[[Records, Schema, Promise], Int32Array]
+        self,
+        records: Records,
+        heard: Heard,
+        found: Callable[[Records, Schema, Promise], Int32Array],
     ) -> Kept:
         """Return classes of whole cohorts as far as possible; see `cohorts`.
 
@@ -90,32 +97,39 @@ class Remembered:
         ----------
         records
             One for each vehicle.
+        heard
+            The sources that are not silent.
         found
             Forms classes of some records under another schema and promise.
         """
         stream, lasting = self.stream, self.lasting
         schema, promise, cost = stream.schema, stream.promise, cost_of(stream)
-        founding = lasting_only(schema, lasting)
+        columns = [j for j in lasting.qis if j in heard.qis]
+        founding = lasting_only(schema, columns)
         founded_with = founding_promise(promise, founding)
         is_first = not (self.memory.company != NO_COMPANY).any()
         n_founders = promise.k if is_first else _FOUNDERS * promise.k
 
         def of_newcomers(new: IntArray) -> Int32Array:
-            if len(new) < n_founders:
+            if len(new) < n_founders or not columns:
                 return np.full(len(new), SUPPRESSED, np.int32)
             only = _numbered(records, new)
-            qi = np.ascontiguousarray(only.qi[:, list(lasting.qis)])
+            qi = np.ascontiguousarray(only.qi[:, columns])
             return found(Records(qi, only.sensitive[:, :0], only.person), founding, founded_with)
 
         cohorts = assigned(
-            self.memory, lasting, records, schema, of_newcomers, k=promise.k, cost=cost
+            self.memory, lasting, records, schema, of_newcomers, promise=promise, cost=cost
         )
-        class_of = formed(cohorts, lasting, records, schema, promise, cost=cost)
+        records = cohorts.shown(records, schema, lasting)
+        problem = make_problem(heard.only(records), heard.schema, heard.promise, cost=cost)
+        class_of = formed(cohorts, lasting, problem, schema, cost=cost)
         if lasting.sensitive:
-            memory, only = sensitive_part(self.memory, lasting)
-            class_of = enforce(memory, only, records, schema, promise, class_of, cost=cost).class_of
+            memory, only = sensitive_part(self.memory, lasting, heard.sensitive)
+            criteria = heard.schema, heard.promise
+            some = heard.only(records)
+            class_of = enforce(memory, only, some, *criteria, class_of, cost=cost).class_of
         waiting = (cohorts.of == WAITING) & (records.n >= promise.k)
-        return Kept(class_of, waiting, cohorts)
+        return Kept(class_of, records, waiting, cohorts)
 
     def loss(self, records: Records, class_of: Int32Array, cohorts: Cohorts) -> float:
         """Return the information loss of what is published, 0 to 1."""
@@ -150,12 +164,14 @@ class Remembered:
             class_of[rest] = np.where(fresh == SUPPRESSED, fresh, fresh + first)
         unassigned = class_of == SUPPRESSED
         if records.n < stream.promise.k:
-            return Kept(np.full(records.n, SUPPRESSED, np.int32), np.zeros(records.n, bool))
+            return Kept(
+                np.full(records.n, SUPPRESSED, np.int32), records, np.zeros(records.n, bool)
+            )
         # They form one class: if it breaks the promise, enforcement moves its members to others.
         class_of[unassigned] = int(class_of.max(initial=-1)) + 1
         cost = cost_of(stream)
         enforced = enforce(self.memory, lasting, records, *criteria, class_of, cost=cost).class_of
-        return Kept(enforced, (enforced == SUPPRESSED) & ~unassigned)
+        return Kept(enforced, records, (enforced == SUPPRESSED) & ~unassigned)
 
     def after(
         self,

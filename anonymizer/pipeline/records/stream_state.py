@@ -36,6 +36,8 @@ class StreamStats:
     """Time it took to anonymize a window."""
     class_size: BatchHistogram = field(default_factory=lambda: BatchHistogram(_SIZE_EDGES))
     """Number of vehicles in each class."""
+    silent: frozenset[int] = frozenset()
+    """Sources that were silent in the last closed window that was not empty."""
     last: dict[str, float] = field(default_factory=dict)
     """Summary of the last closed window that was not empty."""
 
@@ -45,6 +47,7 @@ class StreamStats:
         self.n_unverified += closing.n_unverified
         self.close_s.observe(closing.seconds)
         self.class_size.observe(closing.sizes)
+        self.silent = frozenset(closing.silent)
         self.last = dict(closing.summary)
 
 

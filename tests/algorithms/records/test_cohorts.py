@@ -68,7 +68,7 @@ class Gateway:
             np.arange(n, dtype=np.int32),
         )
         memory = unpack([self.stored.get(v) for v in vehicles], LASTING)
-        schema = lasting_only(FLEET, LASTING)
+        schema = lasting_only(FLEET, LASTING.qis)
 
         def found(new: IntArray) -> Int32Array:
             if len(new) < self.promise.k:
@@ -81,8 +81,16 @@ class Gateway:
             problem = make_problem(some, schema, founding_promise(self.promise, schema))
             return sweep(problem, hilbert_order(some.qi, SIZES[:2]))
 
-        cohorts = assigned(memory, LASTING, records, FLEET, found, k=self.promise.k, cost=self.cost)
-        class_of = formed(cohorts, LASTING, records, FLEET, self.promise, cost=self.cost)
+        cohorts = assigned(
+            memory, LASTING, records, FLEET, found, promise=self.promise, cost=self.cost
+        )
+        class_of = formed(
+            cohorts,
+            LASTING,
+            make_problem(records, FLEET, self.promise, cost=self.cost),
+            FLEET,
+            cost=self.cost,
+        )
         self._check(records, cohorts, class_of)
         self._publish(vehicles, records, cohorts, class_of)
         self._remember(vehicles, memory, records, cohorts, class_of)

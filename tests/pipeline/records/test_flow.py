@@ -25,7 +25,7 @@ from anonymizer.pipeline.records.multisource_model import MultiSource
 from anonymizer.pipeline.records.window_model import WindowModel
 from anonymizer.settings import LimitSettings
 from tests.app.gateway.records import assert_classes_keep, assert_each_window_has_one_partition
-from tests.pipeline.records.made import FLEET, LENGTH_S, Sent, stream, traffic
+from tests.pipeline.records.made import FLEET, LENGTH_S, SOURCES, Sent, stream, traffic
 from tests.pipeline.records.support import NOW, Rig
 
 
@@ -475,3 +475,56 @@ def test_every_part_is_accounted_for_once_whatever_crashes(steps: list[str], see
     assert set(accounts) <= {"published", "late", "duplicate"} | suppressed
     for messages in assert_each_window_has_one_partition(published).values():
         assert all(m["k"] >= 4 for m in messages)
+
+
+@pytest.mark.parametrize("cumulative", ["enforce", "report"])
+@pytest.mark.parametrize("silent", SOURCES)
+def test_a_source_that_stops_costs_its_own_attributes_alone(silent: str, cumulative: str) -> None:
+    told = {source["name"]: source["tells"] for source in FLEET["sources"]}
+    with rig_for(cumulative=cumulative) as rig:
+        for window in range(4):
+            parts = traffic(n_vehicles=40, n_windows=1, seed=7)
+            stopped = window in {1, 2}
+            rig.take(
+                *(
+                    replace(part, ts=part.ts + window * LENGTH_S)
+                    for part in parts
+                    if not (stopped and part.source == silent)
+                )
+            )
+            rig.close(silent=True)
+            assert rig.state.stats.last["silent_sources"] == stopped
+            assert rig.state.stats.silent == ({SOURCES.index(silent)} if stopped else set())
+            assert rig.state.stats.last["published"] >= 38
+        rig.publish()
+        for message in rig.classes():
+            stopped = message["window"][0] in {LENGTH_S, 2 * LENGTH_S}
+            for source, names in told.items():
+                for name in names:
+                    assert says_missing(message, name) == (stopped and source == silent)
+
+
+def says_missing(message: dict[str, Any], name: str) -> bool:
+    """Return whether a class says that values of an attribute are missing."""
+    if name in message["sensitive"]:
+        return None in message["sensitive"][name]
+    label = message["qis"][name]
+    return label.get("missing", False) or "?" in (label.get("values") or ())
+
+
+def test_a_source_that_was_silent_when_cohorts_were_founded_joins_them_later() -> None:
+    fleet = list(traffic(n_vehicles=40, n_windows=1, seed=7))
+    with rig_for() as rig:
+        for window in range(4):
+            rig.take(
+                *(
+                    replace(part, ts=part.ts + window * LENGTH_S)
+                    for part in fleet
+                    if window or part.source != "registration"
+                )
+            )
+            rig.close(silent=True)
+            assert rig.state.stats.last["published"] >= 38
+        rig.publish()
+        last = [m for m in rig.classes() if m["window"][0] == 3 * LENGTH_S]
+        assert all(len(m["qis"]["type"]["values"]) >= 2 for m in last)

@@ -1,0 +1,103 @@
+"""Silent sources: a source that stops costs a window its own attributes, not the window.
+
+If almost nobody has a value of an attribute, hardly any class can have d values of it. The
+attributes of a source that too few vehicles of a window have heard from are therefore withheld:
+they are missing from every record, and the promise is kept on the others.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from anonymizer.domain.arrays import BoolArray, Int32Array
+from anonymizer.domain.promises import Promise
+from anonymizer.domain.records import Records, Schema
+from anonymizer.pipeline.records.declaration import Stream
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Heard:
+    """What enough vehicles of a window reported.
+
+    Attributes
+    ----------
+    stream
+        The stream.
+    silent
+        Indices of the silent sources.
+    qis, sensitive
+        Indices of the attributes of the other sources, into the schema.
+    """
+
+    stream: Stream
+    silent: tuple[int, ...]
+    qis: tuple[int, ...]
+    sensitive: tuple[int, ...]
+
+    @property
+    def lasting(self) -> bool:
+        """Whether any attribute that lasts was heard; if not, nothing of it is published."""
+        schema = self.schema
+        return any(a.name in self.stream.lasting for a in (*schema.qis, *schema.sensitive))
+
+    @property
+    def schema(self) -> Schema:
+        """The attributes that the promise is kept on."""
+        schema, place = self.stream.schema, {j: at for at, j in enumerate(self.qis)}
+        sources = (tuple(place[j] for j in source if j in place) for source in schema.sources)
+        return Schema(
+            qis=tuple(schema.qis[j] for j in self.qis),
+            sensitive=tuple(schema.sensitive[j] for j in self.sensitive),
+            sources=tuple(source for source in sources if source),
+        )
+
+    @property
+    def promise(self) -> Promise:
+        """The promise on these attributes."""
+        promise, names = self.stream.promise, {qi.name for qi in self.schema.qis}
+        spread = {name: least for name, least in promise.min_spread.items() if name in names}
+        return replace(promise, min_spread=spread)
+
+    def withheld(self, cells: Int32Array) -> Int32Array:
+        """Return cells in which the attributes of the silent sources are missing."""
+        attributes = self.stream.attributes
+        cells = cells.copy()
+        for source in self.silent:
+            for column in self.stream.columns_of[source]:
+                cells[:, column] = attributes[column].missing
+        return cells
+
+    def only(self, records: Records) -> Records:
+        """Return the records with the attributes of `schema`."""
+        return Records(
+            np.ascontiguousarray(records.qi[:, list(self.qis)]),
+            np.ascontiguousarray(records.sensitive[:, list(self.sensitive)]),
+            records.person,
+        )
+
+
+def heard_in(stream: Stream, reported: BoolArray) -> Heard:
+    """Return what was heard of the sources in a window.
+
+    Parameters
+    ----------
+    reported
+        Whether each source reported a part of each record, shape (n, sources).
+
+    Notes
+    -----
+    A source is silent if fewer vehicles than k, or than `silent_share` of them, have a part of
+    it. Only under `kd` and `kld`: the others promise no d by default. If no quasi-identifier
+    would be left, no source is.
+    """
+    n = len(reported)
+    schema, settings = stream.schema, stream.settings
+    least = max(stream.promise.k, settings.silent_share * n)
+    silent = tuple(np.flatnonzero(reported.sum(axis=0) < least).tolist())
+    gone = {column for source in silent for column in stream.columns_of[source]}
+    qis = tuple(j for j in range(len(schema.qis)) if j not in gone)
+    if not qis or n < stream.promise.k or settings.model not in {"kd", "kld"}:
+        silent, gone, qis = (), set(), tuple(range(len(schema.qis)))
+    first = len(schema.qis)
+    sensitive = tuple(j for j in range(len(schema.sensitive)) if first + j not in gone)
+    return Heard(stream, silent, qis, sensitive)
