@@ -1,24 +1,30 @@
-"""`python -m benchmarks [NAME ...] [--quick]`: run benchmarks and print their tables."""
+"""`python -m benchmarks [NAME ...] [--quick]`: run benchmarks and print their tables.
+
+Ends with 1 if a ratio is 20 % worse than the stored one.
+"""
 
 import argparse
 import gc
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from benchmarks import ratios
 from benchmarks.adka import adka
+from benchmarks.costs import costs
 from benchmarks.decode import decode
 from benchmarks.density import density
-from benchmarks.end_to_end import Load, end_to_end
+from benchmarks.end_to_end import GATEWAY, Climb, end_to_end
 from benchmarks.kaca import kaca
 from benchmarks.pipeline import pipeline
 from benchmarks.records import best, records
 from benchmarks.regions import regions
+from benchmarks.relays import RELAYS
 from benchmarks.snap import snap
 from benchmarks.tables import Table, as_json, as_rich, document, machine
 from benchmarks.verification import verification
@@ -37,7 +43,7 @@ _SIZES = (1_000, 10_000, 100_000)
 _CASES = [(network, n) for network in ("city:10000", "city:100000") for n in _SIZES]
 _GROWTH = [*_CASES, ("grid:1000x1000", 100_000), ("grid:1000x1000", 1_000_000)]
 _QUICK_CASES = [("city:400", 200), ("city:400", 1_000)]
-_RATES = (1_000, 5_000, 20_000, 40_000)
+_RATES = (5_000, 10_000, 20_000, 30_000, 40_000, 55_000, 70_000, 85_000, 100_000)
 
 BENCHMARKS = {
     "decode": Benchmark(decode, _SIZES, (100, 200)),
@@ -62,10 +68,18 @@ BENCHMARKS = {
     ),
     "verification": Benchmark(verification, _CASES, _QUICK_CASES),
     "pipeline": Benchmark(pipeline, _CASES, _QUICK_CASES),
+    "costs": Benchmark(
+        costs,
+        [("city:100000", n, 40) for n in (10_000, 100_000)],
+        [("city:400", 1_000, 4)],
+    ),
     "end_to_end": Benchmark(
         end_to_end,
-        [Load(rate, qos) for qos in (0, 1) for rate in _RATES],
-        [Load(200, 1, seconds=1.0, settle_s=0.0, network="city:400", n_probes=2)],
+        [Climb(name, qos, _RATES) for qos in (0, 1) for name in (GATEWAY, *RELAYS)],
+        [
+            Climb(name, 1, [200], seconds=2.0, settle_s=1.0, network="city:400", n_lanes=2)
+            for name in (GATEWAY, *RELAYS)
+        ],
     ),
 }
 
@@ -83,6 +97,14 @@ def main(arguments: Sequence[str]) -> int:
         tables[name] = benchmark.run(benchmark.quick if options.quick else benchmark.full)
         for table in tables[name]:
             console.print(as_rich(table))
+    shown, code = None, 0
+    if not options.quick:
+        shown, code = outcome_of([table for each in tables.values() for table in each])
+    if shown is not None:
+        tables["ratios"] = [shown]
+        console.print(as_rich(shown))
+    if options.store:
+        ratios.store({k: v for each in tables.values() for t in each for k, v in t.ratios.items()})
     if options.json:
         found = {name: list(map(as_json, each)) for name, each in tables.items()}
         text = json.dumps({"machine": facts, "benchmarks": found}, indent=2)
@@ -90,7 +112,16 @@ def main(arguments: Sequence[str]) -> int:
     if options.markdown:
         command = " ".join(["python -m benchmarks", *arguments])
         options.markdown.write_text(document(tables, facts, command=command), encoding="utf-8")
-    return 0
+    return 0 if options.store else code
+
+
+def outcome_of(tables: Iterable[Table], file: Path = ratios.STORED) -> tuple[Table | None, int]:
+    """Return the table that compares the ratios of a run, if it has any, and the exit code."""
+    found = {name: ratio for table in tables for name, ratio in table.ratios.items()}
+    if not found:
+        return None, 0
+    stored = ratios.read(file)
+    return ratios.compared(found, stored), int(bool(ratios.worse(found, stored)))
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
@@ -100,6 +131,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="use tiny sizes, to check that it works"
     )
+    parser.add_argument(
+        "--store", action="store_true", help="store the ratios of this run, to compare others with"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="file for the results as JSON")
     parser.add_argument(
         "--markdown", type=Path, metavar="FILE", help="file for the tables as Markdown"
@@ -108,6 +142,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     for name in options.names:
         if name not in BENCHMARKS:
             parser.error(f"{name}: no such benchmark; there are {known}")
+    if options.store and options.quick:
+        parser.error("--store: the ratios of tiny sizes say nothing")
     return options
 
 

@@ -1,21 +1,32 @@
-"""Benchmark end to end: simulator, Mosquitto, gateway and analyst, each in its own process."""
+"""Benchmark end to end: devices, Mosquitto, gateway or relay, and analyst, each a process."""
 
 import asyncio
+import math
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
-
-import numpy as np
+from typing import NamedTuple, TypeAlias
 
 from anonymizer.errors import TransportError
 from anonymizer.transport.local_brokers import running_mosquitto
 from benchmarks.crowds import network_named
-from benchmarks.gateways import RunningGateway, Scrape, running_gateway, running_simulator, until
-from benchmarks.probing import CROWD, TOPIC, Prober
-from benchmarks.processes import cpu_s_of_child
+from benchmarks.gateways import (
+    RunningGateway,
+    RunningRelay,
+    Scrape,
+    running_gateway,
+    running_relay,
+    running_simulator,
+    until,
+)
+from benchmarks.probing import INPUT, Prober
+from benchmarks.processes import cpu_s_of, cpu_s_of_child, cpu_s_of_main_thread
+from benchmarks.relays import PREFIX
 from benchmarks.tables import Cell, Table
+from benchmarks.timing import json_us
 
+GATEWAY = "gateway"
 _SETTINGS = """
 [network]
 source = "{network}"
@@ -26,54 +37,68 @@ topic = "positions/{{device}}"
 qos = {qos}
 [[inputs]]
 topic = "{probes}"
-device_from = "payload"
+kind = "fixed"
+publish = "public"
 qos = {qos}
 [output]
 topic = "{output}"
 qos = {qos}
-[region]
-mode = "bfs"
+[fixed]
+public_topic = "{public}"
+[tick]
+interval_s = {tick_s}
 [http]
 port = 0
 """
-_OUTPUT = "cloaked/positions"
+_OUTPUT, _PUBLIC = "cloaked/positions", "public/probes"
 _OTHERS = ("broker", "simulator", "analyst")
+_TICK_S = 0.1
 _START_S = 60.0
 _ARRIVAL_S = 3.0
 _KEPT_UP = 0.98
+_MOST_P99_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """Load of one run.
+class Climb:
+    """Runs of one program at rising rates, until it no longer keeps up.
 
     Attributes
     ----------
-    rate_per_s
-        Messages per second, each from another device.
+    program
+        `GATEWAY` or one of `benchmarks.relays.RELAYS`.
     qos
         QoS of all messages, in and out.
+    rates_per_s
+        Messages per second, each from another device; rising.
     seconds
-        Duration of the measurement, which begins after `settle_s`.
+        Duration of a measurement, which begins after `settle_s`.
     """
 
-    rate_per_s: int
+    program: str
     qos: int
-    seconds: float = 15.0
+    rates_per_s: Sequence[int]
+    seconds: float = 10.0
     settle_s: float = 5.0
     network: str = "city:10000"
-    n_probes: int = 8
+    n_lanes: int = 8
 
 
 class Measurement(NamedTuple):
     """Figures measured during the load."""
 
-    between: Scrape
-    cpu_s: Sequence[float]
-    """CPU time of `_OTHERS` during the measurement."""
-    latencies_s: Sequence[float]
-    n_cloaked: int
+    between: Scrape | None
+    """Of the gateway."""
+    cpu_s: float
+    main_thread_s: float
+    others_s: Sequence[float]
+    """CPU time of `_OTHERS`."""
+    p50_s: float
+    p99_s: float
+    n_probes: int
+    n_received: int
     n_sent: int
+    """In the whole run."""
     sent_per_s: float
 
 
@@ -81,138 +106,234 @@ class Measurement(NamedTuple):
 class Result:
     """Result of one run."""
 
-    load: Load
+    climb: Climb
+    rate_per_s: int
     measured: Measurement
     n_lost: int
 
     @property
     def kept_up(self) -> bool:
-        """Whether the intended rate was sent and nothing was suppressed or lost."""
-        gone = self.n_lost + self.n_yielded
-        return gone == 0 and self.measured.sent_per_s >= _KEPT_UP * self.load.rate_per_s
+        """Whether the rate was sent, nothing was suppressed or lost, and p99 is within bounds."""
+        measured = self.measured
+        whole = self.n_lost + self.n_yielded == 0
+        sent = measured.sent_per_s >= _KEPT_UP * self.rate_per_s
+        return whole and sent and measured.p99_s <= _MOST_P99_S
 
     @property
     def n_yielded(self) -> int:
         """Positions suppressed as overload or undelivered."""
-        reasons = ("overload", "undelivered")
-        return int(sum(self.measured.between.outcome("suppressed", reason) for reason in reasons))
+        between = self.measured.between
+        reasons = ("overload", "undelivered") if between else ()
+        return int(sum(between.outcome("suppressed", reason) for reason in reasons if between))
 
-    def row(self) -> tuple[Cell, ...]:
+    @property
+    def cpu_us(self) -> float:
+        """CPU time of the program for each message that it received."""
+        return self.measured.cpu_s / max(1, self.measured.n_received) * 1e6
+
+    def row(self, unit_us: float) -> tuple[Cell, ...]:
         """Return the run as a row of the table."""
-        name = "anonymizer_end_to_end_seconds"
-        received = self.measured.between.n_received
-        cpu_s = self.measured.between.values["process_cpu_seconds_total{}"]
-        probed = (
-            np.quantile(self.measured.latencies_s, [0.5, 0.99]).tolist()
-            if self.measured.latencies_s
-            else []
-        )
-        p50, p99 = probed or (float("nan"), float("nan"))
+        measured, seconds = self.measured, self.climb.seconds
         return (
-            self.load.qos,
-            self.load.rate_per_s,
-            round(self.measured.sent_per_s),
-            round(self.measured.n_cloaked / self.load.seconds),
-            p50 * 1e3,
-            p99 * 1e3,
-            self.measured.between.quantile(name, 0.5) * 1e3,
-            self.measured.between.quantile(name, 0.99) * 1e3,
-            cpu_s / received * 1e6,
-            *(f"{s / self.load.seconds:.0%}" for s in (cpu_s, *self.measured.cpu_s)),
+            self.climb.qos,
+            self.climb.program,
+            self.rate_per_s,
+            round(measured.sent_per_s),
+            measured.p50_s * 1e3,
+            measured.p99_s * 1e3,
+            self.cpu_us,
+            self.cpu_us / unit_us,
+            f"{measured.main_thread_s / measured.cpu_s:.0%}",
+            *(f"{s / seconds:.0%}" for s in (measured.cpu_s, *measured.others_s)),
             self.n_yielded,
             self.n_lost,
+            "yes" if self.kept_up else "no",
         )
 
 
-def end_to_end(loads: Sequence[Load]) -> list[Table]:
-    """Run each load against a fresh broker and gateway."""
-    results = [asyncio.run(_run(load)) for load in loads]
-    n_probes = sum(len(result.measured.latencies_s) for result in results)
+def end_to_end(climbs: Sequence[Climb]) -> list[Table]:
+    """Run each program at rising rates, each time with a fresh broker."""
+    results = [result for climb in climbs for result in asyncio.run(_climb(climb))]
+    unit_us = json_us()
     columns = (
         "QoS",
+        "program",
         "asked/s",
         "sent/s",
-        "cloaked/s",
         "p50, ms",
         "p99, ms",
-        "own p50, ms",
-        "own p99, ms",
-        "CPU, µs/position",
-        "gateway",
+        "CPU, µs/message",
+        "to json.loads",
+        "of it event loop",
+        "program's core",
         *_OTHERS,
         "yielded",
         "lost",
+        "kept up",
     )
     notes = (
-        "p50, p99: from a device through the broker to an analyst, by probes during the load.",
-        f"probes: {n_probes:,} in all.",
-        "own: from arrival to publication, by the gateway's histogram with steps of 33 %.",
-        "both include up to 100 ms of waiting for the tick.",
-        "cloaked/s: published messages, one for each group, read by one subscriber.",
-        "CPU: user and system time of the gateway's process.",
-        "gateway to analyst: share of one core used by each process.",
-        "the programs share the cores with everything else that runs; p99 shows this first.",
+        "gateway: mode `session`, default settings. bare: a compiled loop from socket to socket.",
+        "paho: a client's loop in Python that hashes the ids of devices. Neither hides anybody.",
+        "relays publish every message, the gateway one for each group; nobody reads the former.",
+        (
+            "p50, p99: of probes from a device to an analyst; of the gateway's, up to "
+            f"{_TICK_S * 1e3:.0f} ms are the tick."
+        ),
+        f"probes: {sum(result.measured.n_probes for result in results):,} in all.",
+        (
+            "CPU: user and system time of the program's process; json.loads: of one position, "
+            f"{unit_us:.2g} µs."
+        ),
+        "event loop: share of the first thread; the gateway's ticks run in another one.",
+        "program's core to analyst: share of one core used by each process; all share the machine.",
         "yielded: positions suppressed as overload or undelivered during the measurement.",
-        "lost: messages that the broker accepted and the gateway never received, in the whole run.",
-        *(_best(results, qos) for qos in sorted({r.load.qos for r in results})),
+        "lost: messages that the broker accepted and the program never received, in a whole run.",
+        (
+            "kept up: all was sent, nothing yielded or lost, "
+            f"and p99 was at most {_MOST_P99_S * 1e3:.0f} ms."
+        ),
+        "jpo-cvdp, a filter that a user might pick, is in no package registry.",
     )
-    rows = [result.row() for result in results]
-    return [Table(f"Through Mosquitto, {loads[0].network}", columns, rows, notes)]
+    rows = [result.row(unit_us) for result in results]
+    title = f"Through Mosquitto, {climbs[0].network}"
+    return [Table(title, columns, rows, notes, _ratios(results, unit_us))]
 
 
-def _best(results: Sequence[Result], qos: int) -> str:
-    rates = [r.load.rate_per_s for r in results if r.load.qos == qos and r.kept_up]
-    best = f"{max(rates):,} messages/s" if rates else "none of these"
-    return f"highest rate at QoS {qos} with nothing yielded or lost: {best}."
-
-
-async def _run(load: Load) -> Result:
-    async with running_mosquitto() as url:
-        toml = _SETTINGS.format(
-            network=load.network, url=url, qos=load.qos, probes=TOPIC, output=_OUTPUT
+def _ratios(results: Sequence[Result], unit_us: float) -> dict[str, float]:
+    """Return what is compared with stored ratios; infinite for a gateway that never kept up."""
+    found = {}
+    for qos in sorted({result.climb.qos for result in results}):
+        best = {
+            program: max(
+                (
+                    r
+                    for r in results
+                    if (r.climb.program, r.climb.qos) == (program, qos)
+                    if r.kept_up
+                ),
+                key=lambda result: result.rate_per_s,
+                default=None,
+            )
+            for program in (GATEWAY, "bare")
+        }
+        gateway, bare = best[GATEWAY], best["bare"]
+        found[f"gateway's CPU a message / json.loads, QoS {qos}"] = (
+            gateway.cpu_us / unit_us if gateway else math.inf
         )
+        if bare:
+            found[f"bare relay's highest rate / gateway's, QoS {qos}"] = (
+                bare.rate_per_s / gateway.rate_per_s if gateway else math.inf
+            )
+    return found
+
+
+async def _climb(climb: Climb) -> list[Result]:
+    results: list[Result] = []
+    for rate_per_s in climb.rates_per_s:
+        results.append(await _run(climb, rate_per_s))
+        if not results[-1].kept_up:
+            break
+    return results
+
+
+_Program: TypeAlias = RunningGateway | RunningRelay
+
+
+@asynccontextmanager
+async def _running(climb: Climb, url: str) -> AsyncIterator[_Program]:
+    if climb.program != GATEWAY:
+        async with running_relay(climb.program, url, qos=climb.qos) as relay:
+            yield relay
+        return
+    toml = _SETTINGS.format(
+        network=climb.network,
+        url=url,
+        qos=climb.qos,
+        probes=INPUT,
+        output=_OUTPUT,
+        public=_PUBLIC,
+        tick_s=_TICK_S,
+    )
+    async with running_gateway(toml) as gateway:
+        yield gateway
+
+
+async def _run(climb: Climb, rate_per_s: int) -> Result:
+    network = network_named(climb.network)
+    is_relay = climb.program != GATEWAY
+    async with running_mosquitto() as url, _running(climb, url) as program:
         prober = Prober(
             url,
-            network_named(load.network),
-            n_crowds=load.n_probes,
-            topic=_OUTPUT,
-            qos=load.qos,
+            (float(network.lat[0]), float(network.lon[0])),
+            n_lanes=climb.n_lanes,
+            topics=[f"{PREFIX}probes/+"] if is_relay else [_OUTPUT, _PUBLIC],
+            qos=climb.qos,
         )
-        async with running_gateway(toml) as gateway:
-            async with prober.probing():
-                measured = await _measure(load, url, gateway, prober)
-            n_lost = await _missing(gateway, measured.n_sent + prober.n_published * CROWD)
-    return Result(load, measured, n_lost)
+        async with prober.probing():
+            measured = await _measure(climb, rate_per_s, url, program, prober)
+        n_lost = await _missing(program, measured.n_sent + prober.n_sent)
+    return Result(climb, rate_per_s, measured, n_lost)
 
 
-async def _measure(load: Load, url: str, gateway: RunningGateway, prober: Prober) -> Measurement:
-    options = ("--network", load.network, "--devices", str(load.rate_per_s), "--rate", "1")
-    async with running_simulator(*options, "--qos", str(load.qos), "--broker", url) as simulator:
+async def _measure(
+    climb: Climb, rate_per_s: int, url: str, program: _Program, prober: Prober
+) -> Measurement:
+    options = ("--network", climb.network, "--devices", str(rate_per_s), "--rate", "1")
+    async with running_simulator(*options, "--qos", str(climb.qos), "--broker", url) as simulator:
 
-        def has_all_devices() -> Awaitable[bool]:
-            return gateway.has_received(prober.n_published * CROWD + load.rate_per_s)
+        async def has_all_devices() -> bool:
+            return await program.n_received() >= prober.n_sent + rate_per_s
 
         if not await until(has_all_devices, within_s=_START_S):
-            raise TransportError("the gateway receives too little from the simulator")
-        await asyncio.sleep(load.settle_s)
+            raise TransportError("the program receives too little from the simulator")
+        await asyncio.sleep(climb.settle_s)
         prober.latencies_s.clear()
-        n_cloaked = prober.n_cloaked
-        before, spent_s = await gateway.scrape(), _cpu_s()
-        await asyncio.sleep(load.seconds)
-        between = await gateway.scrape() - before
-        cpu_s = [now - then for now, then in zip(_cpu_s(), spent_s, strict=True)]
-        latencies_s = tuple(prober.latencies_s)
-        n_cloaked = prober.n_cloaked - n_cloaked
+        before, n_before = await _state(program)
+        spent_s = _cpu_s(program)
+        await asyncio.sleep(climb.seconds)
+        cpu_s, main_s, *others_s = (
+            now - then for now, then in zip(_cpu_s(program), spent_s, strict=True)
+        )
+        after, n_after = await _state(program)
+        p50_s, p99_s = prober.quantiles_s(0.5, 0.99)
         n_sent, sent_per_s = await simulator.end()
-    return Measurement(between, cpu_s, latencies_s, n_cloaked, n_sent, sent_per_s)
+        return Measurement(
+            between=after - before if before and after else None,
+            cpu_s=cpu_s,
+            main_thread_s=main_s,
+            others_s=others_s,
+            p50_s=p50_s,
+            p99_s=p99_s,
+            n_probes=len(prober.latencies_s),
+            n_received=n_after - n_before,
+            n_sent=n_sent,
+            sent_per_s=sent_per_s,
+        )
 
 
-def _cpu_s() -> list[float]:
-    """Return the CPU time of `_OTHERS` so far."""
-    return [*map(cpu_s_of_child, ("mosquitto", "simulator")), time.process_time()]
+async def _state(program: _Program) -> tuple[Scrape | None, int]:
+    """Return the metrics of a gateway, and how many messages the program has received."""
+    if isinstance(program, RunningRelay):
+        return None, await program.n_received()
+    scrape = await program.scrape()
+    return scrape, scrape.n_received
 
 
-async def _missing(gateway: RunningGateway, n_sent: int) -> int:
-    """Return how many positions have not arrived within `_ARRIVAL_S`."""
-    await until(lambda: gateway.has_received(n_sent), within_s=_ARRIVAL_S)
-    return max(0, n_sent - (await gateway.scrape()).n_received)
+def _cpu_s(program: _Program) -> list[float]:
+    """Return the CPU time so far of the program, of its first thread, and of `_OTHERS`."""
+    return [
+        cpu_s_of(program.pid),
+        cpu_s_of_main_thread(program.pid),
+        *map(cpu_s_of_child, ("mosquitto", "simulator")),
+        time.process_time(),
+    ]
+
+
+async def _missing(program: _Program, n_sent: int) -> int:
+    """Return how many messages have not arrived within `_ARRIVAL_S`."""
+
+    async def has_all() -> bool:
+        return await program.n_received() >= n_sent
+
+    await until(has_all, within_s=_ARRIVAL_S)
+    return max(0, n_sent - await program.n_received())

@@ -1,4 +1,4 @@
-"""Processes of an end-to-end run, the gateway and the simulator, and the gateway's metrics."""
+"""Processes of an end-to-end run: gateway, relays and simulator, and the gateway's metrics."""
 
 import asyncio
 import json
@@ -6,6 +6,7 @@ import math
 import os
 import re
 import secrets
+import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -17,6 +18,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from anonymizer.errors import TransportError
+from benchmarks.relays import READY
 
 _UP_S = 60.0
 _POLL_EVERY_S = 0.1
@@ -64,8 +66,9 @@ class Scrape:
 class RunningGateway:
     """A running gateway, by its HTTP interface."""
 
-    def __init__(self, http: httpx.AsyncClient) -> None:
+    def __init__(self, http: httpx.AsyncClient, pid: int) -> None:
         self._http = http
+        self.pid = pid
 
     async def ready(self) -> bool:
         """Return whether it is connected to its broker."""
@@ -82,9 +85,9 @@ class RunningGateway:
             }
         )
 
-    async def has_received(self, n: int) -> bool:
-        """Return whether it has received at least `n` positions."""
-        return (await self.scrape()).n_received >= n
+    async def n_received(self) -> int:
+        """Return how many positions it has received."""
+        return (await self.scrape()).n_received
 
 
 @asynccontextmanager
@@ -117,12 +120,49 @@ async def running_gateway(toml: str) -> AsyncIterator[RunningGateway]:
             async with asyncio.timeout(_UP_S):
                 url = await _address(process)
             async with httpx.AsyncClient(base_url=url, timeout=_UP_S, headers=headers) as http:
-                gateway = RunningGateway(http)
+                gateway = RunningGateway(http, process.pid)
                 if not await until(gateway.ready, within_s=_UP_S):
                     raise TransportError("the gateway did not find the broker")
                 yield gateway
         finally:
             await _end(process)
+
+
+class RunningRelay:
+    """A running relay, see `benchmarks.relays`."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._out = process.stdout or asyncio.StreamReader()
+        self.pid = process.pid
+
+    async def n_received(self) -> int:
+        """Return how many messages it has received."""
+        self._process.send_signal(signal.SIGUSR1)
+        return int(await self._out.readline())
+
+
+@asynccontextmanager
+async def running_relay(name: str, url: str, *, qos: int) -> AsyncIterator[RunningRelay]:
+    """Run a relay.
+
+    Raises
+    ------
+    TransportError
+        If it does not start.
+    """
+    command = (sys.executable, "-m", "benchmarks.relays", name, url, str(qos))
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    try:
+        async with asyncio.timeout(_UP_S):
+            if (
+                await (process.stdout or asyncio.StreamReader()).readline()
+                != READY.encode() + b"\n"
+            ):
+                raise TransportError(f"the relay {name} did not start")
+        yield RunningRelay(process)
+    finally:
+        await _end(process)
 
 
 class RunningSimulator:

@@ -1,113 +1,118 @@
-"""Probes: the latency of a position from its device to an analyst, measured from outside."""
+"""Probes: the latency of a message from its device to an analyst, measured from outside.
+
+A probe reports a public device, which the gateway publishes at the end of the tick in which it
+arrives. It passes the same connections and queues as the positions around it, and has no region or
+beat to wait for. A relay passes it on like any other message.
+"""
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
-import msgspec
 import numpy as np
 
-from anonymizer.domain.arrays import Int32Array
-from anonymizer.domain.network import RoadNetwork
 from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.pipeline.positions.encoding import GroupMessage
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport.mqtt import MqttLink
 
-TOPIC = "probes"
-"""Topic of an input of the gateway with `device_from = "payload"`."""
-CROWD = 10
-"""Devices of a probe: at this density, the smallest k applies, and the region is their node."""
+INPUT = "probes/{device}"
+"""Topic of the input of the gateway for probes: fixed devices that are public."""
 
 _PATIENCE_S = 5.0
 _PAUSE_S = 0.1
-_DECODER = msgspec.json.Decoder(GroupMessage)
+_NAME = b'"device":"'
 
 
 class Prober:
-    """Small crowds, each at a node of its own, that report together and await their region.
-
-    The answer to a report is a message whose region is this node alone, with a pseudonym for each
-    device of the crowd: no other devices are so many at one node. A crowd has one report in flight.
+    """Sends probes, and receives what the program under test publishes.
 
     Parameters
     ----------
     url
         Address of the broker.
-    network
-        The network of the gateway.
-    n_crowds
-        Number of crowds, spread over the nodes.
-    topic, qos
-        Topic of cloaked positions, and QoS of the subscription.
+    at
+        Latitude and longitude of all probes.
+    n_lanes
+        How many probes are on their way at once.
+    topics, qos
+        Topic filters of what is published, probes and others, and QoS of all.
     """
 
     def __init__(
-        self, url: str, network: RoadNetwork, *, n_crowds: int, topic: str, qos: int
+        self, url: str, at: tuple[float, float], *, n_lanes: int, topics: Sequence[str], qos: int
     ) -> None:
         self.latencies_s: list[float] = []
-        self.n_published = 0
-        self.n_cloaked = 0
-        """Messages that the analyst received."""
-        self._network = network
+        """Of the probes that have ended; infinite if there was no answer."""
+        self.n_sent = 0
+        self.n_others = 0
+        """Messages received that are no probes."""
+        self._n_lanes = n_lanes
+        self._at = at
         self._qos = qos
-        self._node: Int32Array = np.linspace(0, network.n_nodes - 1, n_crowds).astype(np.int32)
         self._awaited: dict[bytes, asyncio.Future[float]] = {}
         self._link = MqttLink(
             BrokerSettings(url=url),
             client_id="prober",
-            subscriptions=[(topic, qos)],
+            subscriptions=[(topic, qos) for topic in topics],
             deliver=self._see,
             on_state=lambda _up, _why: None,
         )
+
+    def quantiles_s(self, *q: float) -> list[float]:
+        """Return quantiles of the latencies; NaN if there are none."""
+        if not self.latencies_s:
+            return [math.nan] * len(q)
+        found: list[float] = np.quantile(self.latencies_s, q, method="higher").tolist()
+        return found
 
     @asynccontextmanager
     async def probing(self) -> AsyncIterator[None]:
         """Probe while the block runs."""
         running = asyncio.create_task(self._link.run(), name="prober")
         await self._link.until_connected()
-        crowds = [
-            asyncio.create_task(self._repeat(node), name="crowd") for node in self._node.tolist()
+        lanes = [
+            asyncio.create_task(self._repeat(lane), name="lane") for lane in range(self._n_lanes)
         ]
         try:
             yield
         finally:
-            for crowd in crowds:
-                crowd.cancel()
-            await asyncio.wait(crowds)
+            for lane in lanes:
+                lane.cancel()
+            await asyncio.wait(lanes)
             await self._link.close()
             await running
 
-    async def _repeat(self, node: int) -> None:
-        rng = np.random.default_rng(node)
-        payload = self._report(node)
-        region = str(self._network.node_id[node]).encode()
-        while True:
+    async def _repeat(self, lane: int) -> None:
+        rng = np.random.default_rng(lane)
+        lat, lon = self._at
+        for number in range(1 << 62):
             # At a random phase of the gateway's tick.
             await asyncio.sleep(float(rng.uniform(0.0, _PAUSE_S)))
-            answer = self._awaited[region] = asyncio.get_running_loop().create_future()
-            self.n_published += 1
+            name = b"probe-%d-%d" % (lane, number)
+            payload = b'{"lat":%.7f,"lon":%.7f,"device":"%s"}' % (lat, lon, name)
+            message = Outgoing(INPUT.format(device=name.decode()), payload)
+            answer = self._awaited[name] = asyncio.get_running_loop().create_future()
+            latency_s = math.inf
             began = time.perf_counter()
-            await self._link.publish([Outgoing(TOPIC, payload)], qos=self._qos, timeout_s=1.0)
             with suppress(TimeoutError):
                 async with asyncio.timeout(_PATIENCE_S):
-                    self.latencies_s.append(await answer - began)
-
-    def _report(self, node: int) -> bytes:
-        lat, lon = float(self._network.lat[node]), float(self._network.lon[node])
-        crowd = [{"lat": lat, "lon": lon, "device": f"probe-{node}-{i}"} for i in range(CROWD)]
-        return msgspec.json.encode(crowd)
+                    accepted = await self._link.publish(
+                        [message], qos=self._qos, timeout_s=_PATIENCE_S
+                    )
+                    self.n_sent += all(accepted)
+                    latency_s = await answer - began
+            self.latencies_s.append(latency_s)
+            del self._awaited[name]
 
     def _see(self, deliveries: Sequence[Delivery]) -> None:
         now = time.perf_counter()
-        self.n_cloaked += len(deliveries)
         for delivery in deliveries:
-            payload = delivery.payload
-            region = payload[payload.find(b"[") + 1 : payload.find(b"]")]
-            answer = self._awaited.get(region)
-            if answer is None or answer.done():
-                continue
-            if len(_DECODER.decode(payload).pseudonyms) >= CROWD:
+            _, _, rest = delivery.payload.partition(_NAME)
+            answer = self._awaited.get(rest.partition(b'"')[0])
+            if answer is None:
+                self.n_others += 1
+            elif not answer.done():
                 answer.set_result(now)
         self._link.acknowledge(d.receipt for d in deliveries if d.receipt)

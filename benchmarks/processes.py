@@ -1,6 +1,7 @@
-"""CPU time of the child processes of a run, from /proc."""
+"""CPU time of the processes of a run and of their threads, from /proc."""
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +14,7 @@ def cpu_s_of_child(program: str) -> float:
     NaN if the system has no /proc; no other figure needs it.
     """
     ours = [
-        sum(map(int, (fields[_UTIME], fields[_STIME]))) / os.sysconf("SC_CLK_TCK")
+        _cpu_s(fields)
         for folder in Path("/proc").glob("[0-9]*")
         if (fields := _fields(folder)) and int(fields[_PARENT]) == os.getpid()
         if program in _command(folder)
@@ -21,8 +22,24 @@ def cpu_s_of_child(program: str) -> float:
     return sum(ours) if ours else float("nan")
 
 
+def cpu_s_of(pid: int) -> float:
+    """Return the CPU seconds of a process, of all its threads; NaN as in `cpu_s_of_child`."""
+    fields = _fields(Path("/proc", str(pid)))
+    return _cpu_s(fields) if fields else float("nan")
+
+
+def cpu_s_of_main_thread(pid: int) -> float:
+    """Return the CPU seconds of the first thread of a process, which runs its event loop."""
+    fields = _fields(Path("/proc", str(pid), "task", str(pid)))
+    return _cpu_s(fields) if fields else float("nan")
+
+
+def _cpu_s(fields: Sequence[str]) -> float:
+    return (int(fields[_UTIME]) + int(fields[_STIME])) / os.sysconf("SC_CLK_TCK")
+
+
 def _fields(folder: Path) -> list[str]:
-    """Return the fields of a process; empty if it has just ended."""
+    """Return the fields of a process or thread; empty if it has just ended."""
     with suppress(OSError):
         return (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return []

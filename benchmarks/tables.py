@@ -4,7 +4,7 @@ import math
 import os
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -40,12 +40,15 @@ class Table:
         One cell for each column.
     notes
         A sentence each.
+    ratios
+        By name: times compared with a peer's in the same run, see `benchmarks.ratios`.
     """
 
     title: str
     columns: tuple[str, ...]
     rows: Sequence[tuple[Cell, ...]]
     notes: tuple[str, ...] = ()
+    ratios: Mapping[str, float] = field(default_factory=dict)
 
 
 def machine() -> dict[str, str]:

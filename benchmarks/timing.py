@@ -2,12 +2,15 @@
 
 import gc
 import itertools
+import json
 import time
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 T = TypeVar("T")
 
+_POSITION = b'{"ts":1800000000.123,"lat":52.5200066,"lon":13.4049540}'
+_MESSAGES = 20_000
 _RUNS = range(5, 50)
 _RECORDS = 100_000
 
@@ -44,6 +47,15 @@ def best_us(work: Callable[[T], object], given: T, *, n_records: int, runs: int 
     return best_of(work, itertools.repeat(given, runs + 1)) / n_records * 1e6
 
 
+def json_us() -> float:
+    """Return the CPU time of `json.loads` on one position, in microseconds: the unit of ratios.
+
+    Other programs on the machine lengthen CPU time less than the time by the clock.
+    """
+    payloads = [_POSITION] * _MESSAGES
+    return min(_cpu_seconds(_load_all, payloads) for _ in range(_RUNS.start)) / _MESSAGES * 1e6
+
+
 def agree(ours: object, twins: object) -> None:
     """Raise if a peer gives another answer, because its time would then not be comparable.
 
@@ -60,3 +72,13 @@ def _seconds(work: Callable[[T], object], given: T) -> float:
     began = time.perf_counter()
     work(given)
     return time.perf_counter() - began
+
+
+def _load_all(payloads: Iterable[bytes]) -> list[object]:
+    return [json.loads(payload) for payload in payloads]
+
+
+def _cpu_seconds(work: Callable[[T], object], given: T) -> float:
+    began = time.process_time()
+    work(given)
+    return time.process_time() - began

@@ -1,0 +1,185 @@
+"""Benchmark of the whole positions flow at 1 Hz in `session` mode: where each microsecond goes."""
+
+import gc
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from anonymizer.algorithms.positions.cloaks import SessionCloak
+from anonymizer.algorithms.positions.density import DensityMap
+from anonymizer.algorithms.positions.operator import CloakingOperator
+from anonymizer.algorithms.positions.protection import Zones
+from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.networks.privacy_zones import with_zones
+from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.packed import PackedDeliveries
+from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.positions import flow
+from anonymizer.pipeline.positions.core import FlowCore
+from anonymizer.pipeline.positions.decoding import Decoder
+from anonymizer.pipeline.positions.encoding import ReleaseEncoder
+from anonymizer.pipeline.positions.flow import PositionFlow
+from anonymizer.pipeline.positions.inbox import Arrivals
+from anonymizer.pipeline.positions.tick_accounts import Accounts
+from anonymizer.settings import Settings
+from benchmarks.crowds import network_named
+from benchmarks.tables import Table
+from benchmarks.timing import json_us
+
+_NOW = 1_800_000_000.0
+_TICKS_PER_S = 10
+_MOVE_EVERY_S = 10
+_SPREAD_DEG = 1e-4  # about ten metres
+
+_PARTS: dict[str, Sequence[tuple[object, str]]] = {
+    "decode": ((Decoder, "decode"), (flow, "admit")),
+    "locate": ((FlowCore, "locate"),),
+    "density": ((DensityMap, "advance"), (DensityMap, "expire")),
+    "cloak": ((SessionCloak, "cloak"), (SessionCloak, "kept")),
+    "verify": ((CloakingOperator, "_verified"),),
+    "encode": ((ReleaseEncoder, "encode"),),
+    "accounting": (
+        (Accounts, "book"),
+        (flow, "part_of"),
+        (PositionFlow, "begin"),
+        (PositionFlow, "book"),
+        (PositionFlow, "settle"),
+    ),
+    "measuring": ((PositionFlow, "_measure"),),
+}
+"""What each part of a tick consists of; a part does not include the parts that it calls."""
+_DOOR = ("decode",)
+"""The parts before the core: from bytes to columns."""
+
+
+class Stopwatch:
+    """Time spent in each part of a tick, in seconds, without the parts called from there."""
+
+    def __init__(self) -> None:
+        self.seconds = dict.fromkeys(_PARTS, 0.0)
+        self._inner = [0.0]
+        """Seconds spent in parts that the part on top of the stack has called."""
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Time the parts while the block runs."""
+        with ExitStack() as stack:
+            for part, places in _PARTS.items():
+                for owner, name in places:
+                    timed = self._timed(part, getattr(owner, name))
+                    stack.enter_context(patch.object(owner, name, timed))
+            yield
+
+    def _timed(self, part: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(work)
+        def timed(*args: Any, **options: Any) -> Any:  # noqa: ANN401  of any function
+            self._inner.append(0.0)
+            began = time.thread_time()
+            try:
+                return work(*args, **options)
+            finally:
+                spent = time.thread_time() - began
+                self.seconds[part] += spent - self._inner.pop()
+                self._inner[-1] += spent
+
+        return timed
+
+
+def costs(cases: Sequence[tuple[str, int, int]]) -> list[Table]:
+    """Time ticks of the flow for networks, numbers of devices and seconds of traffic."""
+    columns = (
+        "network",
+        "devices",
+        "flow",
+        *(f"of it {part}" for part in _PARTS),
+        "of it rest",
+        "core",
+        "median tick, ms",
+        "p99 tick, ms",
+        "worst tick, ms",
+    )
+    notes = (
+        "mode `session`, default settings: each device reports once a second, ten ticks a second.",
+        "a device moves to a neighbouring node every ten seconds; groups form every 7.5 s.",
+        "core: all but decode, from columns to encoded regions and settled accounts.",
+        "encode includes pseudonyms, cloak includes forming groups and their regions.",
+    )
+    rows = [_row(*case) for case in cases]
+    largest = dict(zip(columns, rows[-1], strict=True))
+    ratios = {
+        f"{part} of {largest['devices']:,} devices at 1 Hz / json.loads": float(largest[part])
+        / json_us()
+        for part in ("flow", "core")
+    }
+    title = "The flow at 1 Hz in memory: CPU time, µs a position"
+    return [Table(title, columns, rows, notes, ratios)]
+
+
+def _row(source: str, n: int, seconds: int) -> tuple[str | int | float, ...]:
+    """Return the row of a case, with CPU time in all columns."""
+    network = network_named(source)
+    tested = PositionFlow(
+        Settings(),
+        with_zones(network, Zones()),
+        Ledger(),
+        secret=b"of a benchmark",
+        monotonic=time.perf_counter,
+    )
+    traffic = _ticks(network, n)
+    n_settling = _TICKS_PER_S * max(1, seconds // 4)
+    watch, n_positions = Stopwatch(), 0
+    laps: list[float] = []
+    with watch.running():
+        for number, (now, deliveries) in zip(range(_TICKS_PER_S * seconds), traffic, strict=False):
+            if number == n_settling:
+                watch.seconds = dict.fromkeys(_PARTS, 0.0)
+                laps, n_positions = [], 0
+                gc.collect()
+            laps.append(_lap(tested, now, deliveries))
+            n_positions += len(deliveries)
+    parts = [s / n_positions * 1e6 for s in watch.seconds.values()]
+    whole = sum(laps) / n_positions * 1e6
+    door = sum(watch.seconds[part] for part in _DOOR) / n_positions * 1e6
+    percentiles = (np.percentile(laps, (50, 99, 100)) * 1e3).tolist()
+    return source, n, whole, *parts, whole - sum(parts), whole - door, *percentiles
+
+
+def _lap(tested: PositionFlow, now: float, deliveries: Sequence[Delivery]) -> float:
+    """Run one tick; return its duration in seconds."""
+    tested.ledger.receive(len(deliveries))
+    arrivals = Arrivals(time.perf_counter(), deliveries)
+    began = time.thread_time()
+    output = tested.tick([arrivals], now=now)
+    tested.settle(output, [True] * len(output.messages), seconds=0.0)
+    return time.thread_time() - began
+
+
+def _ticks(network: RoadNetwork, n: int) -> Iterator[tuple[float, Sequence[Delivery]]]:
+    """Yield the time and the messages of each tick; every device reports once a second."""
+    rng = np.random.default_rng(n)
+    topic = [f"positions/device-{s}" for s in range(n)]
+    node: Int32Array = rng.integers(network.n_nodes, size=n).astype(np.int32)
+    number = 0
+    while True:
+        slot = np.arange(number % _TICKS_PER_S, n, _TICKS_PER_S)
+        turn = number // _TICKS_PER_S % _MOVE_EVERY_S
+        moving = slot[slot // _TICKS_PER_S % _MOVE_EVERY_S == turn]
+        first = network.first_arc_of[node[moving]]
+        degree = network.first_arc_of[node[moving] + 1] - first
+        arc = first + (rng.random(len(moving)) * degree).astype(np.int64)
+        node[moving] = network.neighbour_of[arc]
+        number += 1
+        now = _NOW + number / _TICKS_PER_S
+        aside = rng.normal(scale=_SPREAD_DEG, size=(2, len(slot)))
+        lat, lon = network.lat[node[slot]] + aside[0], network.lon[node[slot]] + aside[1]
+        deliveries = [
+            Delivery(topic[s], b'{"ts":%.3f,"lat":%.7f,"lon":%.7f}' % (now, y, x), 0)
+            for s, y, x in zip(slot.tolist(), lat.tolist(), lon.tolist(), strict=True)
+        ]
+        yield now, PackedDeliveries.of(deliveries)
