@@ -94,7 +94,11 @@ class BrokerLink(ABC):
 
     async def until_connected(self) -> None:
         """Wait until the broker has accepted the connection and the subscriptions."""
-        await self._up.wait()
+        while True:
+            await self._up.wait()
+            if self.connected:
+                return
+            await asyncio.sleep(0)  # it has just been lost, which its task has yet to notice
 
     async def run(self) -> None:
         """Keep the connection until `close`.

@@ -184,6 +184,14 @@ async def test_all_unanswered_and_queued_messages_fail_at_once_if_the_connection
             assert await publishing == [True, None, None, None, None]
 
 
+async def test_waiting_for_a_link_that_has_just_been_lost_lets_it_reconnect() -> None:
+    async with served() as (link, _server):
+        assert link._session is not None
+        link._session.end("lost, which no task has noticed yet")
+        await link.until_connected()
+        assert link.counts.n_connections == 2
+
+
 async def test_a_message_above_the_limit_of_the_broker_fails_without_affecting_others() -> None:
     async with served(b"\x27\x00\x00\x00\x32") as (link, server):  # Maximum Packet Size 50
         messages = [Outgoing("t", b"a"), Outgoing("t", b"x" * 50), Outgoing("t", b"b")]
