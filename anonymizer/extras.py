@@ -31,6 +31,8 @@ class Extra(NamedTuple):
     modules: tuple[str, ...]
 
 
+DISTRIBUTION = "anonymizer-gateway"
+"""What is installed; another distribution has the name of the package."""
 EXTRAS: Mapping[str, Extra] = {
     "demo": Extra("demos without Mosquitto", ("amqtt",)),
     "h3": Extra("H3 cells", ("h3",)),
@@ -65,7 +67,7 @@ def extra(name: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in EXTRAS[name].modules:
             raise
-        install = f"pip install 'anonymizer[{name}]'"
+        install = f"pip install '{DISTRIBUTION}[{name}]'"
         raise MissingExtraError(
             f'{EXTRAS[name].needed_by} need the extra "{name}": {install}'
         ) from None

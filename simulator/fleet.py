@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from anonymizer.algorithms.geodesy import EARTH_RADIUS_M
+from anonymizer.algorithms.geodesy import EARTH_RADIUS_M, haversine_m
 from anonymizer.domain.arrays import FloatArray
 from simulator.reports import Reports, Rounds, Turns, uniform_draws
 from simulator.traffic import Traffic
@@ -29,6 +29,8 @@ class FleetSource:
         Standard deviation of a reported position, to the north and to the east.
     seed
         Seed of the phases and of the noise.
+    states_speed
+        Whether reports state the mean speed since the previous one, without noise.
     """
 
     def __init__(
@@ -39,8 +41,10 @@ class FleetSource:
         duration_s: float | None = None,
         noise_m: float = 3.0,
         seed: int = 0,
+        states_speed: bool = False,
     ) -> None:
         n = traffic.n_devices
+        self._speeds = Speeds(n) if states_speed else None
         self.device_id = tuple(f"veh-{i:06d}" for i in range(n))
         order = np.random.default_rng([seed, _NOISE_STREAM]).permutation(n)
         self._rounds = Rounds(order, rate_hz=rate_hz, duration_s=duration_s)
@@ -58,8 +62,10 @@ class FleetSource:
     def take(self, until_s: float, *, limit: int) -> Reports:
         """Return the reports due up to a moment, at most the oldest `limit`."""
         turns = self._rounds.take(until_s, limit=limit)
-        lat, lon = self._with_noise(turns, *self._traffic.move(turns.device, turns.due_s))
-        return Reports(turns.device, turns.due_s, lat.round(_DECIMALS), lon.round(_DECIMALS))
+        true = self._traffic.move(turns.device, turns.due_s)
+        lat, lon = (each.round(_DECIMALS) for each in self._with_noise(turns, *true))
+        speed = None if self._speeds is None else self._speeds.since(turns, *true)
+        return Reports(turns.device, turns.due_s, lat, lon, speed_mps=speed)
 
     def _with_noise(
         self, turns: Turns, lat: FloatArray, lon: FloatArray
@@ -73,3 +79,38 @@ class FleetSource:
         noisy_lat = np.clip(lat + np.degrees(north / EARTH_RADIUS_M), -90.0, 90.0)
         noisy_lon = lon + np.degrees(east / (EARTH_RADIUS_M * cosine))
         return noisy_lat, (noisy_lon + 180.0) % 360.0 - 180.0
+
+
+class Speeds:
+    """The mean speed of each device since its previous report, by the places where it was.
+
+    Parameters
+    ----------
+    n_devices
+        Number of devices.
+    """
+
+    def __init__(self, n_devices: int) -> None:
+        self._at = np.full((n_devices, 3), np.nan)
+        """Latitude, longitude and seconds of the newest report of each device."""
+
+    def since(self, turns: Turns, lat: FloatArray, lon: FloatArray) -> FloatArray:
+        """Return the speed of each turn in metres per second, NaN at the first, shape (m,)."""
+        order = np.argsort(turns.device, kind="stable")
+        device = turns.device[order]
+        now = np.column_stack([lat, lon, turns.due_s])[order]
+        before = np.empty_like(now)
+        before[1:] = now[:-1]
+        first = np.ones(len(device), np.bool_)
+        first[1:] = device[1:] != device[:-1]
+        before[first] = self._at[device[first]]
+        last = np.ones(len(device), np.bool_)
+        last[:-1] = first[1:]
+        self._at[device[last]] = now[last]
+        speed = np.empty(len(device))
+        moved_m = haversine_m(before[:, 0], before[:, 1], now[:, 0], now[:, 1])
+        took_s = now[:, 2] - before[:, 2]
+        speed[order] = np.divide(
+            moved_m, took_s, out=np.full(len(device), np.nan), where=took_s > 0
+        )
+        return speed

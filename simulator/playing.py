@@ -20,6 +20,7 @@ from anonymizer.transport.mqtt import MqttLink
 from simulator.displays import Bar, Display, Lines, Silent, show_until
 from simulator.publishing import SystemClock, Tally, publish
 from simulator.reports import Due, Playable
+from simulator.waiting import until_ready
 
 D = TypeVar("D", bound=Due)
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -46,6 +47,8 @@ class Outlet:
     """Number of connections among which the devices are divided."""
     per_message: int = 1
     """Most positions in one message; more than 1: they state their devices."""
+    wait_for: str | None = None
+    """Address of a gateway that is to be ready before the traffic begins."""
     connect_timeout_s: float = 5.0
     """Time to connect at the start; if the connection is lost later, the traffic waits."""
 
@@ -65,6 +68,8 @@ async def play(
     TransportError
         If the links do not connect in time at the start.
     """
+    if outlet.wait_for is not None:
+        await until_ready(outlet.wait_for)
     failure = deque(["no answer in time"], maxlen=1)
 
     def on_state(up: bool, reason: str) -> None:  # noqa: FBT001  the signature of the callback

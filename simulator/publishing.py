@@ -153,9 +153,15 @@ def positions_to(
 
     def encode(reports: Reports, ts: FloatArray) -> list[Outgoing]:
         columns = (reports.device, ts, reports.lat, reports.lon)
-        return [
+        messages = [
             Outgoing(topics[device], b'{"ts":%.6f,"lat":%.7f,"lon":%.7f}' % (t, lat, lon))
             for device, t, lat, lon in zip(*(c.tolist() for c in columns), strict=True)
+        ]
+        if reports.speed_mps is None:
+            return messages
+        return [
+            message if math.isnan(speed) else _with_speed(message, speed)
+            for message, speed in zip(messages, reports.speed_mps.tolist(), strict=True)
         ]
 
     return encode
@@ -182,6 +188,11 @@ def named_positions_to(
         ]
 
     return encode
+
+
+def _with_speed(message: Outgoing, speed_mps: float) -> Outgoing:
+    readings = b',"readings":{"speed_mps":%.2f}}' % speed_mps
+    return Outgoing(message.topic, message.payload[:-1] + readings)
 
 
 def topic_level(device_id: str) -> str:
@@ -227,7 +238,7 @@ async def _send(
             batch = [_joined(batch[start : start + per_message]) for start in starts]
         if batch:
             accepted = await link.publish(batch, qos=qos, timeout_s=TIMEOUT_S)
-            taken[rows] = np.repeat(accepted, per_message)[: len(rows)]
+            taken[rows] = np.repeat([bool(each) for each in accepted], per_message)[: len(rows)]
 
     await asyncio.gather(*(send(number, link) for number, link in enumerate(links)))
     return taken

@@ -26,6 +26,8 @@ class Reports:
         WGS84 degrees.
     ts
         Unix seconds to state; None: the moment at which the report is due.
+    speed_mps
+        Speed to state as a reading, NaN where it is not known; None: reports state none.
     """
 
     device: IntArray
@@ -33,6 +35,7 @@ class Reports:
     lat: FloatArray
     lon: FloatArray
     ts: FloatArray | None = None
+    speed_mps: FloatArray | None = None
 
     def __len__(self) -> int:
         """Return the number of reports."""

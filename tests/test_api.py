@@ -138,7 +138,7 @@ try:
 except anonymizer.SettingsError as error:
     print(error)
 """
-    assert python(code).endswith(f"pip install 'anonymizer[{extra}]'")
+    assert python(code).endswith(f"pip install 'anonymizer-gateway[{extra}]'")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from anonymizer.extras import EXTRAS, MissingExtraError, extra, require
+from anonymizer.extras import DISTRIBUTION, EXTRAS, MissingExtraError, extra, require
 from anonymizer.networks import load_network
 from anonymizer.transport.local_brokers import running_mosquitto
 from simulator.toll_exits import MADE, settings_for
@@ -82,7 +82,8 @@ def test_every_extra_is_declared_with_the_distributions_of_its_modules() -> None
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     optional = declared["optional-dependencies"]
     assert set(EXTRAS) == set(optional) - {"all"}
-    assert optional["all"] == [f"anonymizer[{','.join(sorted(EXTRAS))}]"]
+    assert declared["name"] == DISTRIBUTION
+    assert optional["all"] == [f"{DISTRIBUTION}[{','.join(sorted(EXTRAS))}]"]
     for name, (_, modules) in EXTRAS.items():
         assert len(optional[name]) == len(modules)
 
@@ -91,7 +92,7 @@ def test_only_an_extras_own_modules_are_put_down_to_it() -> None:
     with pytest.raises(MissingExtraError) as caught, extra("osm"):
         raise ModuleNotFoundError(name="osmium.filter")
     assert str(caught.value) == (
-        "networks from OpenStreetMap need the extra \"osm\": pip install 'anonymizer[osm]'"
+        "networks from OpenStreetMap need the extra \"osm\": pip install 'anonymizer-gateway[osm]'"
     )
     with pytest.raises(ModuleNotFoundError, match="another"), extra("osm"):
         raise ModuleNotFoundError("another", name="another")
@@ -156,6 +157,7 @@ CASES = [
     ("mcp", "anonymizer", ("mcp", "-c", "kmeans.toml")),
     ("osm", "anonymizer", ("check", "-c", "osm.toml")),
     ("osm", "simulator", ("run", "--network", "net.osm.pbf")),
+    ("owntracks", "anonymizer", ("check", "-c", "phones.toml")),
     ("plots", "anonymizer", (*ANONYMIZE, "--page", "page.html")),
     ("plots", "anonymizer", TUNE),
     ("plots", "anonymizer", ("experiment", "adka", "--out", "o")),
@@ -168,6 +170,8 @@ CASES = [
     ("tables", "anonymizer", ("audit", "stream", "t.csv", "o.jsonl", "--network", "grid:3x3")),
     ("tables", "anonymizer", ("experiment", "multisource", "--out", "o")),
     ("tables", "anonymizer", ("check", "-c", "tables.toml")),
+    ("websockets", "anonymizer", ("check", "-c", "websocket.toml")),
+    ("websockets", "simulator", ("run", "--network", "grid:3x3", "--broker", "ws://127.0.0.1:1")),
     ("tables", "simulator", REPLAY),
     ("tables", "simulator", ("run", "--network", "grid:3x3", "--record", "t.csv")),
     ("tables", "simulator", ("trace", "t.csv", "--network", "grid:3x3", "--duration", "1")),
@@ -186,6 +190,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     clusters = toll.replace('model = "kaca"', 'model = "kaca"\nmethod = "kmeans"')
     (folder / "kmeans.toml").write_text(clusters)
     (folder / "cells.toml").write_text(CELLS)
+    (folder / "keys").write_text("open sesame")
+    phones = [{"codec": "owntracks", "key_file": str(folder / "keys")}]
+    write_settings(folder / "phones.toml", {"inputs": phones})
+    write_settings(folder / "websocket.toml", {"broker": {"url": "ws://localhost"}})
     return folder
 
 
@@ -212,7 +220,7 @@ def test_a_missing_extra_is_one_line_and_exit_2(
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert done.stderr.startswith(f"{program}: ")
     install = (
-        f"{EXTRAS[name].needed_by} need the extra \"{name}\": pip install 'anonymizer[{name}]'"
+        f"{EXTRAS[name].needed_by} need the extra \"{name}\": pip install '{DISTRIBUTION}[{name}]'"
     )
     assert done.stderr.endswith(f"{install}\n")
     assert done.stderr.count("\n") == 1
@@ -226,7 +234,7 @@ def test_the_estimators_without_their_extra_are_an_import_error() -> None:
         "try: import anonymizer.estimators\n"
         "except ImportError as error: print(error)",
     )
-    assert "pip install 'anonymizer[learn]'" in done.stdout
+    assert "pip install 'anonymizer-gateway[learn]'" in done.stdout
 
 
 def test_the_package_itself_loads_nothing() -> None:

@@ -21,6 +21,7 @@ import httpx
 import pytest
 
 import anonymizer
+from anonymizer.extras import DISTRIBUTION
 from tests.console import ROOT
 
 PACKAGES = ("anonymizer", "simulator", "experiments")
@@ -92,8 +93,10 @@ def test_the_wheel_has_every_file_of_the_packages_and_no_other(installed: Instal
 
 def test_the_metadata_has_the_version_the_licences_and_the_extras(installed: Installed) -> None:
     version = anonymizer.__version__
-    info = installed.packages / f"anonymizer-{version}.dist-info"
+    # Another distribution is called anonymizer; the packages and the commands are this one's.
+    info = installed.packages / f"anonymizer_gateway-{version}.dist-info"
     metadata = PathDistribution(info).metadata
+    assert metadata["Name"] == DISTRIBUTION
     assert metadata["Version"] == version
     assert metadata["License-Expression"] == "Apache-2.0"
     for name in ("LICENSE", "NOTICE"):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anonymizer.errors import SettingsError
+from anonymizer.extras import require
 
 if TYPE_CHECKING:
     from anonymizer.settings import BrokerSettings
@@ -53,7 +54,7 @@ Broker = Annotated[
     typer.Option(
         envvar="SIMULATOR_BROKER",
         metavar="URL",
-        help="mqtt://host[:port], or mqtts://host[:port] for TLS.",
+        help="mqtt://host[:port], or mqtts://host[:port] for TLS; ws:// and wss:// likewise.",
     ),
 ]
 MqttVersion = Annotated[Version, typer.Option("--mqtt", help="Version of MQTT.")]
@@ -92,6 +93,14 @@ CaFile = Annotated[
         exists=True,
         dir_okay=False,
         help="Certificate authority of the broker; by default those of the system.",
+    ),
+]
+WaitFor = Annotated[
+    str | None,
+    typer.Option(
+        "--wait-for",
+        metavar="URL",
+        help="Begin when the gateway at this address is ready: http://127.0.0.1:8080.",
     ),
 ]
 AllowPlaintext = Annotated[
@@ -136,6 +145,8 @@ def broker_settings(
 
     from anonymizer.settings import BrokerSettings
 
+    if url.startswith(("ws://", "wss://")):
+        require("websockets")
     try:
         return BrokerSettings.model_validate(
             {

@@ -18,6 +18,7 @@ from simulator.cli.options import (
     Seed,
     Username,
     Version,
+    WaitFor,
     above_zero,
     broker_settings,
 )
@@ -44,6 +45,7 @@ def records(
     qos: Qos = 1,
     connections: Connections = 1,
     connect_timeout: ConnectTimeout = 5.0,
+    wait_for: WaitFor = None,
     mqtt: MqttVersion = Version.V5,
     username: Username = None,
     password_file: PasswordFile = None,
@@ -80,6 +82,7 @@ def records(
         qos=qos,
         connections=connections,
         connect_timeout_s=connect_timeout,
+        wait_for=wait_for,
     )
     fleet = RecordFleet(vehicles, rate_hz=rate, duration_s=duration, seed=seed)
     tally = Tally(was_heard=np.zeros(vehicles, np.bool_))

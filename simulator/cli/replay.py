@@ -22,6 +22,7 @@ from simulator.cli.options import (
     Topic,
     Username,
     Version,
+    WaitFor,
     above_zero,
     broker_settings,
     play_reports,
@@ -68,6 +69,7 @@ def replay(
     qos: Qos = 0,
     connections: Connections = 1,
     connect_timeout: ConnectTimeout = 5.0,
+    wait_for: WaitFor = None,
     mqtt: MqttVersion = Version.V5,
     username: Username = None,
     password_file: PasswordFile = None,
@@ -91,6 +93,7 @@ def replay(
         qos=qos,
         connections=connections,
         connect_timeout_s=connect_timeout,
+        wait_for=wait_for,
     )
     recorded = read_trace(trace)
     if recorded.node is not None:

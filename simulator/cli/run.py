@@ -28,6 +28,7 @@ from simulator.cli.options import (
     Topic,
     Username,
     Version,
+    WaitFor,
     above_zero,
     broker_settings,
     play_reports,
@@ -57,6 +58,9 @@ def run(
     duration: Duration = None,
     parked: Parked = 0.1,
     gps_noise: GpsNoise = 3.0,
+    readings: Annotated[
+        bool, typer.Option("--readings", help="Also send speed_mps, a reading of each device.")
+    ] = False,
     record: Annotated[
         Path | None,
         typer.Option(metavar="TRACE", help="Also write a trace (csv, csv.gz, parquet); ts from 0."),
@@ -66,6 +70,7 @@ def run(
     batch: Batch = 1,
     connections: Connections = 1,
     connect_timeout: ConnectTimeout = 5.0,
+    wait_for: WaitFor = None,
     mqtt: MqttVersion = Version.V5,
     username: Username = None,
     password_file: PasswordFile = None,
@@ -97,9 +102,17 @@ def run(
         per_message=batch,
         connections=connections,
         connect_timeout_s=connect_timeout,
+        wait_for=wait_for,
     )
     traffic = Traffic(load_network(network), devices, seed=seed, parked_share=parked)
-    source = FleetSource(traffic, rate_hz=rate, duration_s=duration, noise_m=gps_noise, seed=seed)
+    source = FleetSource(
+        traffic,
+        rate_hz=rate,
+        duration_s=duration,
+        noise_m=gps_noise,
+        seed=seed,
+        states_speed=readings,
+    )
 
     if record is None:
         play_reports(source, outlet, quiet=quiet)

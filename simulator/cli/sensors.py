@@ -21,6 +21,7 @@ from simulator.cli.options import (
     Topic,
     Username,
     Version,
+    WaitFor,
     above_zero,
     broker_settings,
 )
@@ -58,6 +59,7 @@ def sensors(
     qos: Qos = 0,
     connections: Connections = 1,
     connect_timeout: ConnectTimeout = 5.0,
+    wait_for: WaitFor = None,
     mqtt: MqttVersion = Version.V5,
     username: Username = None,
     password_file: PasswordFile = None,
@@ -105,6 +107,7 @@ def sensors(
         qos=qos,
         connections=connections,
         connect_timeout_s=connect_timeout,
+        wait_for=wait_for,
     )
     tally = Tally(was_heard=np.zeros(sensors, np.bool_))
     asyncio.run(play(source, outlet, tally, encode=source.encode, quiet=quiet))

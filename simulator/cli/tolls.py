@@ -19,6 +19,7 @@ from simulator.cli.options import (
     Seed,
     Username,
     Version,
+    WaitFor,
     above_zero,
     broker_settings,
 )
@@ -73,6 +74,7 @@ def tolls(
     qos: Qos = 1,
     connections: Connections = 1,
     connect_timeout: ConnectTimeout = 5.0,
+    wait_for: WaitFor = None,
     mqtt: MqttVersion = Version.V5,
     username: Username = None,
     password_file: PasswordFile = None,
@@ -135,6 +137,7 @@ def tolls(
         qos=qos,
         connections=connections,
         connect_timeout_s=connect_timeout,
+        wait_for=wait_for,
     )
     source = TollSource(exits, n_total=n_exits, rate_per_s=rate)
     tally = Tally(was_heard=np.zeros(max(n_exits, 1), np.bool_))

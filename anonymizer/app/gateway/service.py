@@ -41,7 +41,6 @@ async def serve_until_told(settings: Settings, reread: Callable[[], Settings]) -
     """
     configure_logs(settings.log)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to reload
-    log = structlog.get_logger()
     try:
         async with AsyncExitStack() as stack:
             startup = None
@@ -51,7 +50,6 @@ async def serve_until_told(settings: Settings, reread: Callable[[], Settings]) -
 
                 startup = Startup(settings.http)
                 await stack.enter_async_context(startup.server.serving())
-                log.info("starting", url=startup.server.url)
             gateway = await in_daemon_thread(lambda: _prepared(settings, startup))
             reload_at_signal(gateway, settings, reread)
             await gateway.run(stop_at_signal())

@@ -356,7 +356,6 @@ def test_the_status_topic_follows_and_is_all_that_stays(story: Story) -> None:
 
 def test_the_log_tells_of_the_life_of_the_service_and_of_nothing_else(story: Story) -> None:
     assert [line["event"] for line in story.log] == [
-        "starting",
         "network loaded",
         "region mode bfs hides devices from nobody who knows the algorithm",
         "listening",

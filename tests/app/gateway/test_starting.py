@@ -1,7 +1,11 @@
 """A gateway that starts answers its probes at once, and says what it does."""
 
+import asyncio
+import socket
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -18,21 +22,44 @@ async def broker(tmp_path: Path) -> AsyncIterator[LocalBroker]:
     await started.stop()
 
 
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@asynccontextmanager
+async def probing(port: int) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a server that listens already, or soon will."""
+    async with (
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=DEADLINE_S) as http,
+        asyncio.timeout(DEADLINE_S),
+    ):
+        while True:
+            with suppress(httpx.ConnectError):
+                await http.get("/healthz")
+                break
+            await asyncio.sleep(0.02)
+        yield http
+
+
 async def test_probes_are_answered_before_the_network_is_read(
     tmp_path: Path, broker: LocalBroker
 ) -> None:
-    tables = quick(broker.url, log={"level": "info"}, network={"source": "city:20000"})
-    config = write_settings(tmp_path / "gateway.toml", tables)
-    async with running(ANONYMIZER, "serve", "-c", config) as program:
-        url = (await program.logged("starting"))["url"]
-        async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S) as http:
-            healthy, ready = await http.get("/healthz"), await http.get("/readyz")
-            page, metrics = await http.get("/"), await http.get("/metrics")
-            assert "network loaded" not in [line["event"] for line in program.log]
-            after = await eventually(
-                lambda: http.get("/readyz"), lambda answer: answer.status_code == 200
-            )
-            page_after = await http.get("/")
+    port = free_port()
+    more: dict[str, Any] = {
+        "network": {"source": "city:20000"},
+        "http": {"port": port},
+        "log": {"level": "info"},
+    }
+    config = write_settings(tmp_path / "gateway.toml", quick(broker.url, **more))
+    async with running(ANONYMIZER, "serve", "-c", config) as program, probing(port) as http:
+        healthy, ready = await http.get("/healthz"), await http.get("/readyz")
+        page, metrics = await http.get("/"), await http.get("/metrics")
+        assert "network loaded" not in [line["event"] for line in program.log]
+        after = await eventually(
+            lambda: http.get("/readyz"), lambda answer: answer.status_code == 200
+        )
+        page_after = await http.get("/")
     assert (healthy.status_code, metrics.status_code, ready.status_code) == (200, 200, 503)
     assert ready.json()["problems"] == ["starting: reads the network"]
     assert (page.status_code, page.headers["retry-after"]) == (503, "2")
@@ -42,13 +69,16 @@ async def test_probes_are_answered_before_the_network_is_read(
 
 @pytest.mark.soak  # compiles every kernel anew
 async def test_it_says_that_it_compiles(tmp_path: Path, broker: LocalBroker) -> None:
-    config = write_settings(tmp_path / "gateway.toml", quick(broker.url, log={"level": "info"}))
+    port = free_port()
+    more: dict[str, Any] = {"http": {"port": port}, "log": {"level": "info"}}
+    config = write_settings(tmp_path / "gateway.toml", quick(broker.url, **more))
     cold = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}  # as after the installation
-    async with running(ANONYMIZER, "serve", "-c", config, environment=cold) as program:
-        url = (await program.logged("starting"))["url"]
-        async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S) as http:
-            await program.logged("compiling kernels")
-            compiling = await http.get("/readyz")
+    async with (
+        running(ANONYMIZER, "serve", "-c", config, environment=cold) as program,
+        probing(port) as http,
+    ):
+        await program.logged("compiling kernels")
+        compiling = await http.get("/readyz")
     assert compiling.json()["problems"][0].startswith("starting: compiles kernels, ")
 
 
@@ -57,4 +87,5 @@ async def test_a_mistake_in_the_settings_ends_the_start_in_one_line(tmp_path: Pa
     config = write_settings(tmp_path / "gateway.toml", tables)
     async with running(ANONYMIZER, "serve", "-c", config) as program:
         assert await program.ended() == 2
-    assert program.lines[-1].startswith(f"anonymizer: {config}: network.source: nowhere.graphml")
+    [line] = program.lines
+    assert line.startswith(f"anonymizer: {config}: network.source: nowhere.graphml")
