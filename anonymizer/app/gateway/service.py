@@ -1,6 +1,7 @@
 """Service: runs a gateway until a signal (SIGTERM, SIGINT), and reloads settings on SIGHUP."""
 
 import asyncio
+import gc
 import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -93,6 +94,9 @@ def _prepared(settings: Settings, startup: "Startup | None") -> Gateway:
     tell("warms up")
     gateway = Gateway(settings, network, streams, http=startup.server if startup else None)
     gateway.warm_up()
+    # What is loaded by now is no garbage. To visit it all stops every thread for 0.1 to 0.2 s.
+    gc.collect()
+    gc.freeze()
     return gateway
 
 
