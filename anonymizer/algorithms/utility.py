@@ -95,7 +95,10 @@ def popularity_tau(true: FloatArray, published: FloatArray) -> float:
 
 def _shares(table: FloatArray) -> FloatArray:
     total = table.sum(axis=1, keepdims=True)
-    return np.divide(table, total, out=np.zeros_like(table, np.float64), where=total > 0)
+    shares: FloatArray = np.divide(
+        table, total, out=np.zeros_like(table, np.float64), where=total > 0
+    )
+    return shares
 
 
 def _kullback_leibler(p: FloatArray, q: FloatArray) -> FloatArray:

@@ -160,7 +160,8 @@ def grid_cells(network: RoadNetwork, side: int) -> IntArray:
 
     def slot(at: FloatArray) -> IntArray:
         width = max(float(np.ptp(at)), 1.0) / side
-        return np.minimum((at - at.min()) / width, side - 1).astype(np.int64)
+        found: IntArray = np.minimum((at - at.min()) / width, side - 1).astype(np.int64)
+        return found
 
     return slot(y_m) * side + slot(x_m)
 
