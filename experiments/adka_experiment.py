@@ -1,6 +1,7 @@
 """The published ADKA experiment: random users and targets on a network, and their regions."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 
@@ -9,10 +10,20 @@ from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.errors import SettingsError
 from anonymizer.settings import Settings
 
 MAX_REFERENCE = 10_000
-"""Largest number of targets of the reference series; of a larger network, a sample."""
+"""Largest number of targets of the reference series; of more users or nodes, a sample."""
+
+
+class Targets(StrEnum):
+    """What targets are drawn from."""
+
+    USERS = "users"
+    """A target is the node of a user, as published."""
+    NODES = "nodes"
+    """A target is any node, with a user or without."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,17 +86,24 @@ class Experiment:
         Positions of the users; the same in all runs.
     rule, max_nodes
         Rule for k by density, and the cap on regions.
+    targets
+        What targets are drawn from.
     runs
         Runs for random targets, with repetition.
     reference
-        Runs for every node as a target, or for a sample of nodes: the expected distribution.
+        Runs for every user (or node) as a target, or for a sample: the expected distribution.
+    fixed
+        The same targets as in `reference` with one k for all, by that k: what an adaptive k is
+        compared with.
     """
 
     users: DensityMap
     rule: DensityRule
     max_nodes: int
+    targets: Targets
     runs: Runs
     reference: Runs
+    fixed: dict[int, Runs]
 
     @property
     def network(self) -> RoadNetwork:
@@ -94,7 +112,13 @@ class Experiment:
 
 
 def run_experiment(
-    network: RoadNetwork, settings: Settings, *, n_users: int, n_runs: int, seed: int
+    network: RoadNetwork,
+    settings: Settings,
+    *,
+    n_users: int,
+    n_runs: int,
+    seed: int,
+    targets: Targets = Targets.USERS,
 ) -> Experiment:
     """Put users on random nodes and cloak random targets.
 
@@ -105,26 +129,58 @@ def run_experiment(
     settings
         Settings of the service: the rule for k by density, and the cap on regions.
     n_users, n_runs
-        Users and targets are drawn uniformly over the nodes, independently of each other: a target
-        may have no user, and with more runs the first ones stay the same.
+        Users are drawn uniformly over the nodes, and targets over the users or nodes. With more
+        runs the first ones stay the same.
     seed
         Seed; equal arguments give equal results.
+    targets
+        What targets are drawn from.
+
+    Raises
+    ------
+    SettingsError
+        If targets are users and there are none.
     """
+    if targets is Targets.USERS and not n_users:
+        raise SettingsError("without users, targets can only be nodes: --targets nodes")
     adka, max_nodes = settings.adka, settings.region.max_nodes
     rule = DensityRule(adka.density_steps, adka.k_values, adka.k_floor)
     for_users, for_targets, for_reference = np.random.default_rng(seed).spawn(3)
     n_nodes = network.n_nodes
-    users = users_at(network, for_users.integers(n_nodes, size=n_users, dtype=np.int32))
-    target = for_targets.integers(n_nodes, size=n_runs, dtype=np.int32)
-    every = np.arange(n_nodes, dtype=np.int32)
-    if n_nodes > MAX_REFERENCE:
-        every = np.sort(for_reference.choice(every, MAX_REFERENCE, replace=False))
+    at = for_users.integers(n_nodes, size=n_users, dtype=np.int32)
+    users = users_at(network, at)
+    every = at if targets is Targets.USERS else np.arange(n_nodes, dtype=np.int32)
+    target = every[for_targets.integers(len(every), size=n_runs)]
+    if len(every) > MAX_REFERENCE:
+        every = for_reference.choice(every, MAX_REFERENCE, replace=False)
+    return experiment_at(
+        users, target, np.sort(every), rule=rule, max_nodes=max_nodes, targets=targets
+    )
+
+
+def experiment_at(
+    users: DensityMap,
+    target: Int32Array,
+    every: Int32Array,
+    *,
+    rule: DensityRule,
+    max_nodes: int,
+    targets: Targets,
+) -> Experiment:
+    """Return the experiment with given targets of the runs and of the reference series."""
+
+    def cloaked(node: Int32Array, by: DensityRule) -> Runs:
+        return cloak_targets(users, node, rule=by, max_nodes=max_nodes)
+
+    ks = sorted({max(value, rule.floor) for value in rule.values})
     return Experiment(
         users=users,
         rule=rule,
         max_nodes=max_nodes,
-        runs=cloak_targets(users, target, rule=rule, max_nodes=max_nodes),
-        reference=cloak_targets(users, every, rule=rule, max_nodes=max_nodes),
+        targets=targets,
+        runs=cloaked(target, rule),
+        reference=cloaked(every, rule),
+        fixed={k: cloaked(every, DensityRule(steps=(), values=(k,), floor=k)) for k in ks},
     )
 
 

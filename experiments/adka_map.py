@@ -175,7 +175,7 @@ def region_on_network(experiment: Experiment, path: Path) -> None:
         _draw_roads(axes, network, drawn)
         _draw_nodes(axes, experiment, drawn)
         legend = _panel(figure, side_left_in, _MARGIN_IN + _SIDE_IN, _SIDE_IN, _MAP_IN - _SIDE_IN)
-        _draw_legend(legend, network, drawn)
+        _draw_legend(legend, experiment, drawn)
         if network.has_coordinates and not drawn.window.contains(drawn.xy).all():
             _draw_whole(
                 _panel(figure, side_left_in, _MARGIN_IN, _SIDE_IN, _SIDE_IN), network, drawn
@@ -298,8 +298,9 @@ def _free_corners(drawn: _Map, *, size_pt: float, name_pt: float) -> IntArray:
     return free
 
 
-def _draw_legend(axes: Axes, network: RoadNetwork, drawn: _Map) -> None:
-    """Draw the legend of the dots, with dots of one readable size."""
+def _draw_legend(axes: Axes, experiment: Experiment, drawn: _Map) -> None:
+    """Draw the legend of the dots, with dots of one readable size, and what a fixed k gives."""
+    network = experiment.network
     for label, fill, edge in (
         ("region", RED, RED),
         ("all other nodes", BLUE, BLUE),
@@ -311,6 +312,11 @@ def _draw_legend(axes: Axes, network: RoadNetwork, drawn: _Map) -> None:
         lines.append("Next to it: its name.")
     if network.has_coordinates:
         lines.append(f"The map is {2 * drawn.window.half:,.0f} m wide.")
+    for k, runs in experiment.fixed.items():
+        here = np.flatnonzero(runs.target == drawn.target)
+        size = int(runs.region_size[here[0]]) if len(here) else 0
+        if size:
+            lines.append(f"With k = {k} for all: {size:,} node{'s' if size > 1 else ''}.")
     title = "\n".join(lines) + "\n"
     axes.legend(loc="upper left", borderaxespad=0, title=title, alignment="left")
 

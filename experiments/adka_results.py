@@ -2,7 +2,8 @@
 
 import csv
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -10,7 +11,12 @@ import numpy as np
 
 from anonymizer.domain.arrays import BoolArray, IntArray
 from anonymizer.errors import InputError
-from experiments.adka_charts import density_against_k, k_against_region_size
+from experiments.adka_attacks import AttackPoint, draw_attacks
+from experiments.adka_charts import (
+    adaptive_against_fixed,
+    density_against_k,
+    k_against_region_size,
+)
 from experiments.adka_experiment import Experiment, Runs
 from experiments.adka_map import region_on_network
 
@@ -56,12 +62,13 @@ def rows_by_k(runs: Runs) -> list[Row]:
 def summary(experiment: Experiment, *, source: str, seed: int) -> Row:
     """Return the parameters of the experiment and its main figures."""
     network, rule = experiment.network, experiment.rule
-    series = {"over_runs": experiment.runs, "over_nodes": experiment.reference}
+    series = {"over_runs": experiment.runs, f"over_{experiment.targets}": experiment.reference}
     return {
         "network": source,
         "nodes": network.n_nodes,
         "roads": network.n_roads,
         "users": experiment.users.n_devices,
+        "targets": experiment.targets.value,
         "seed": seed,
         "density_steps": list(rule.steps),
         "k_values": list(rule.values),
@@ -71,10 +78,16 @@ def summary(experiment: Experiment, *, source: str, seed: int) -> Row:
             name: {"n": len(runs), "suppressed": runs.suppressed, "by_k": rows_by_k(runs)}
             for name, runs in series.items()
         },
+        "fixed_k": [
+            {"suppressed": runs.suppressed, **rows_by_k(runs)[0]}
+            for runs in experiment.fixed.values()
+        ],
     }
 
 
-def write_results(experiment: Experiment, report: Row, out: Path) -> list[Path]:
+def write_results(
+    experiment: Experiment, report: Row, out: Path, *, attacks: Sequence[AttackPoint] = ()
+) -> list[Path]:
     """Write the tables and plots of an experiment; equal experiments give equal files.
 
     Parameters
@@ -84,8 +97,10 @@ def write_results(experiment: Experiment, report: Row, out: Path) -> list[Path]:
     report
         Content of `summary.json`.
     out
-        Folder for `runs.csv`, `summary.json`, `density_k.png`, `k_region_size.png` and
-        `region.png`; made if it does not exist.
+        Folder for `runs.csv`, `summary.json`, `density_k.png`, `k_region_size.png`,
+        `adaptive_fixed.png` and `region.png`; made if it does not exist.
+    attacks
+        Attacks on regions in each mode, for `attacks.csv` and `attacks.png`; empty: neither.
 
     Returns
     -------
@@ -103,8 +118,12 @@ def write_results(experiment: Experiment, report: Row, out: Path) -> list[Path]:
         "summary.json": lambda path: path.write_text(json.dumps(report, indent=2) + "\n", "utf-8"),
         "density_k.png": lambda path: density_against_k(experiment, path),
         "k_region_size.png": lambda path: k_against_region_size(experiment, path),
+        "adaptive_fixed.png": lambda path: adaptive_against_fixed(experiment, path),
         "region.png": lambda path: region_on_network(experiment, path),
     }
+    if attacks:
+        write_of["attacks.csv"] = lambda path: _write_csv(list(map(asdict, attacks)), path)
+        write_of["attacks.png"] = lambda path: draw_attacks(list(attacks), path)
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name, write in write_of.items():
@@ -120,9 +139,10 @@ def _mean(values: IntArray, among: BoolArray) -> float | None:
 
 
 def _write_csv(rows: list[Row], path: Path) -> None:
-    """Write the columns with one value for each run, that is, all but the nodes of regions."""
-    columns = [name for name in rows[0] if name != "region"]
+    """Write rows of equal columns; the nodes of a region are separated by blanks."""
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        for row in rows:
+            cells = {n: " ".join(map(str, v)) if isinstance(v, list) else v for n, v in row.items()}
+            writer.writerow(cells)

@@ -32,6 +32,15 @@ class PlotFormat(StrEnum):
     PDF = "pdf"
 
 
+class AdkaTargets(StrEnum):
+    """What targets of ADKA's experiment are drawn from."""
+
+    USERS = "users"
+    NODES = "nodes"
+
+
+_LEAST_ATTACKED = 2
+"""Fewest devices whose regions are attacked."""
 _USERS_PER_NODE = 5 / 3
 """With this density, the published grid shows every k."""
 
@@ -63,13 +72,23 @@ def adka(
         ),
     ] = None,
     runs: Annotated[int, typer.Option(min=1, max=10_000, help="Number of random targets.")] = 20,
+    targets: Annotated[
+        AdkaTargets,
+        typer.Option(help="What targets are drawn from: users, as published, or nodes."),
+    ] = AdkaTargets.USERS,
     seed: Annotated[int, typer.Option(min=0, help="Seed; equal seeds give equal files.")] = 1,
     config: ConfigFile = None,
+    attacks: Annotated[  # noqa: FBT002  typer's
+        bool, typer.Option(help="Attack regions of every mode. Needs coordinates and two users.")
+    ] = True,
+    show: Annotated[bool, typer.Option("--show", help="Open the plots.")] = False,  # noqa: FBT002  typer's
     as_json: Annotated[bool, typer.Option("--json", help="Print all runs as JSON.")] = False,  # noqa: FBT002  typer's
 ) -> None:
     """Grow ADKA's regions for random targets among random users, and plot them.
 
-    Writes runs.csv, summary.json, density_k.png, k_region_size.png and region.png.
+    Writes runs.csv, summary.json, density_k.png, k_region_size.png, adaptive_fixed.png (beside
+    one k for all) and region.png; and attacks.csv and attacks.png, the success of the centre and
+    root attacks against region size in every mode, for at most 500 simulated devices.
 
     [bold]Examples[/bold]
 
@@ -79,7 +98,8 @@ def adka(
     """
     require("plots")
     from anonymizer.networks import load_network
-    from experiments.adka_experiment import run_experiment
+    from experiments.adka_attacks import MOST_DEVICES, attack_modes
+    from experiments.adka_experiment import Targets, run_experiment
     from experiments.adka_results import run_rows, summary, write_results
 
     settings = settings_of(config)
@@ -91,9 +111,20 @@ def adka(
         n_users=round(roads.n_nodes * _USERS_PER_NODE) if users is None else users,
         n_runs=runs,
         seed=seed,
+        targets=Targets(targets.value),
     )
     report, rows = summary(experiment, source=network, seed=seed), run_rows(experiment)
-    paths = write_results(experiment, report, out)
+    n_devices = min(experiment.users.n_devices, MOST_DEVICES)
+    points = []
+    if attacks and roads.has_coordinates and n_devices >= _LEAST_ATTACKED:
+        with _progress() as progress:
+            points = attack_modes(
+                roads, settings, n_devices=n_devices, seed=seed, progress=progress
+            )
+    paths = write_results(experiment, report, out, attacks=points)
+    for plot in paths if show else ():
+        if plot.suffix == ".png":
+            typer.launch(str(plot))
     if as_json:
         typer.echo(json.dumps({**report, "runs": rows}))
     else:
@@ -217,6 +248,59 @@ def multisource(
     console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)
 
 
+@app.command()
+def tracking(
+    out: Annotated[Path, typer.Option(help="Folder for the table and charts; made if missing.")],
+    network: Annotated[
+        str, typer.Option(help="As in `adka`; it needs coordinates.")
+    ] = "city:10000",
+    devices: Annotated[
+        list[int] | None,
+        typer.Option(min=20, max=100_000, help="Devices of a fleet; give the option repeatedly."),
+    ] = None,
+    fleets: Annotated[int, typer.Option(min=1, max=100, help="Fleets of each size.")] = 1,
+    seconds: Annotated[int, typer.Option(min=400, help="Length of each trace.")] = 600,
+    seed: Annotated[int, typer.Option(min=0, help="Seed; equal seeds give equal files.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all points as JSON.")] = False,  # noqa: FBT002  typer's
+) -> None:
+    """Cloak simulated fleets with several settings of the regions, and track devices in them.
+
+    Shows what a smaller region costs: the belief of the audit's strongest tracking adversary after
+    five minutes, against nodes a region. Writes points.csv, summary.json, tracking.png and
+    tracking.svg. A point of 1,000 devices takes about a minute.
+
+    [bold]Example[/bold]
+
+        anonymizer experiment tracking --devices 200 --devices 1000 --out tracking
+    """
+    require("plots")
+    from anonymizer.networks import load_network
+    from experiments.tracking_experiment import run_tracking
+    from experiments.tracking_results import rows_of, write_results
+
+    _make(out)
+    with _progress() as progress:
+        points = run_tracking(
+            load_network(network),
+            sizes=devices or [200, 1000],
+            n_fleets=fleets,
+            seconds=seconds,
+            seed=seed,
+            progress=progress,
+        )
+    rows = rows_of(points)
+    report = {"network": network, "fleets": fleets, "seconds": seconds, "seed": seed}
+    paths = write_results(points, {**report, "points": rows}, out)
+    if as_json:
+        typer.echo(json.dumps({**report, "points": rows}))
+        return
+    console = Console(markup=False, highlight=False)
+    columns = ("devices", "mode", "place_devices", "area_devices", "min_nodes", "nodes")
+    beliefs = ("belief_none", "belief_raw", "belief_strongest")
+    _print(console, "Belief in the true place", rows, (*columns, *beliefs))
+    console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)
+
+
 def _make(folder: Path) -> None:
     """Make the folder for the results before any work is done."""
     try:
@@ -278,7 +362,8 @@ def _print_by_k(console: Console, report: Row) -> None:
     table = Table(title="Regions by k", title_justify="left", box=SIMPLE)
     for heading in ("targets", "k", "number", "suppressed", "mean nodes", "mean users"):
         table.add_column(heading, justify="left" if heading == "targets" else "right")
-    for series, targets in (("over_runs", "runs"), ("over_nodes", "nodes")):
+    drawn_from = report["targets"]
+    for series, targets in (("over_runs", "runs"), (f"over_{drawn_from}", drawn_from)):
         for row in report[series]["by_k"]:
             table.add_row(
                 f"{report[series]['n']:,} {targets}",

@@ -13,7 +13,7 @@ from experiments import tracking_experiment
 def told(*words: str | Path) -> str:
     """Return what the command says; it must succeed."""
     result = CliRunner(env={"COLUMNS": "120"}).invoke(
-        app, ["adka", *map(str, words)], catch_exceptions=False
+        app, ["adka", "--no-attacks", *map(str, words)], catch_exceptions=False
     )
     assert result.exit_code == 0
     return result.stdout
@@ -38,17 +38,19 @@ def test_the_seeds_output_is_told_and_its_files_are_written(tmp_path: Path) -> N
         assert [str(cell) for cell in (*(run[name] for name in columns), *run["region"])] in said
     assert lines[-1].startswith("Written: ")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "density_k.png", "k_region_size.png", "region.png", "runs.csv", "summary.json"
+        "adaptive_fixed.png", "density_k.png", "k_region_size.png", "region.png",
+        "runs.csv", "summary.json",
     ]  # fmt: skip
 
 
 def test_the_users_at_each_node_are_told_one_by_one_on_a_small_network(tmp_path: Path) -> None:
-    shown = told("--out", tmp_path, "--network", "grid:1x3", "--users", "0")
+    shown = told("--out", tmp_path, "--network", "grid:1x3", "--users", "0", "--targets", "nodes")
     assert "0: 0   1: 0   2: 0" in shown
 
 
 def test_the_users_of_a_large_network_are_told_in_numbers(tmp_path: Path) -> None:
-    lines = told("--out", tmp_path, "--network", "grid:20x20", "--users", "0").splitlines()
+    shown = told("--out", tmp_path, "--network", "grid:20x20", "--users", "0", "--targets", "nodes")
+    lines = shown.splitlines()
     assert lines[:2] == ["0 users on 400 nodes", "  0 at 400 nodes"]
 
 

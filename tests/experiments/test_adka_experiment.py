@@ -17,19 +17,30 @@ from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.app.plots import BLUE, RED
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.errors import InputError
+from anonymizer.errors import InputError, SettingsError
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
 from experiments import adka_experiment as adka
+from experiments.adka_attacks import ATTACKS, MODES, attack_modes, draw_attacks
 from experiments.adka_charts import k_against_region_size
-from experiments.adka_experiment import Experiment, cloak_targets, run_experiment, users_at
+from experiments.adka_experiment import (
+    Experiment,
+    Targets,
+    cloak_targets,
+    experiment_at,
+    run_experiment,
+    users_at,
+)
 from experiments.adka_map import SURROUNDINGS, place_nodes, region_on_network, window_around
 from experiments.adka_results import rows_by_k, run_rows, summary, write_results
 from tests import naive
 from tests.graphs import network_of, two_islands
 
 GRID = load_network("grid:5x5")
-FILES = ["runs.csv", "summary.json", "density_k.png", "k_region_size.png", "region.png"]
+FILES = [
+    "runs.csv", "summary.json",
+    "density_k.png", "k_region_size.png", "adaptive_fixed.png", "region.png",
+]  # fmt: skip
 
 
 def nodes(*node: int) -> Int32Array:
@@ -43,21 +54,23 @@ def experiment_on(
     n_runs: int = 20,
     seed: int = 1,
     max_nodes: int = 1000,
+    targets: Targets = Targets.NODES,
 ) -> Experiment:
     settings = Settings.model_validate({"region": {"mode": "bfs", "max_nodes": max_nodes}})
-    return run_experiment(network, settings, n_users=n_users, n_runs=n_runs, seed=seed)
+    return run_experiment(
+        network, settings, n_users=n_users, n_runs=n_runs, seed=seed, targets=targets
+    )
 
 
-def experiment_at(network: RoadNetwork, *, users: Int32Array, target: Int32Array) -> Experiment:
+def chosen(network: RoadNetwork, *, users: Int32Array, target: Int32Array) -> Experiment:
     """Return the experiment of users and targets that are chosen, not drawn."""
-    everyone, rule = users_at(network, users), DensityRule()
-    every = np.arange(network.n_nodes, dtype=np.int32)
-    return Experiment(
-        users=everyone,
-        rule=rule,
+    return experiment_at(
+        users_at(network, users),
+        target,
+        np.arange(network.n_nodes, dtype=np.int32),
+        rule=DensityRule(),
         max_nodes=1000,
-        runs=cloak_targets(everyone, target, rule=rule, max_nodes=1000),
-        reference=cloak_targets(everyone, every, rule=rule, max_nodes=1000),
+        targets=Targets.NODES,
     )
 
 
@@ -112,6 +125,42 @@ def test_every_node_is_a_target_of_the_reference_once() -> None:
     assert experiment_on().reference.target.tolist() == list(range(25))
 
 
+def test_targets_are_the_nodes_of_users_as_published() -> None:
+    experiment = experiment_on(n_users=8, n_runs=50, targets=Targets.USERS)
+    at = np.flatnonzero(experiment.users.n_at)
+    assert set(experiment.runs.target.tolist()) == set(at.tolist())
+    counted = np.bincount(experiment.reference.target, minlength=25)
+    assert counted.tolist() == experiment.users.n_at.tolist()
+
+
+def test_without_users_targets_can_only_be_nodes() -> None:
+    with pytest.raises(SettingsError, match="--targets nodes"):
+        experiment_on(n_users=0, targets=Targets.USERS)
+
+
+def test_a_fixed_k_is_the_rule_of_a_single_k() -> None:
+    experiment = experiment_on(targets=Targets.USERS)
+    assert list(experiment.fixed) == [2, 5, 10]
+    for k, fixed in experiment.fixed.items():
+        assert set(fixed.k.tolist()) == {k}
+        assert (fixed.target == experiment.reference.target).all()
+        same = experiment.reference.k == k
+        assert (fixed.region_size == experiment.reference.region_size)[same].all()
+
+
+def test_attacks_find_the_root_of_published_regions_and_not_of_ours(tmp_path: Path) -> None:
+    points = attack_modes(load_network("city:300"), Settings(), n_devices=100, seed=1)
+    assert {(p.mode, p.attack) for p in points} == {(m, a) for m in MODES for a in ATTACKS}
+    for point in points:
+        assert 0 < point.chance <= 1
+        if point.attack == "root" and point.mode == "bfs":
+            assert point.success > min(0.8, 5 * point.chance)
+        if point.mode == "session":
+            assert point.success < 3 * point.chance + 0.05
+    draw_attacks(points, tmp_path / "attacks.png")
+    assert share_of(RED, imread(tmp_path / "attacks.png")) > 0
+
+
 def test_the_reference_of_a_large_network_is_a_sample_of_different_nodes() -> None:
     large = load_network("grid:101x100")
     reference = experiment_on(large, n_users=1000).reference
@@ -131,9 +180,7 @@ def test_the_defaults_show_every_k_and_a_region_of_several_nodes() -> None:
 
 
 def test_suppressed_runs_are_counted_by_reason_and_leave_the_means_alone() -> None:
-    experiment = experiment_at(
-        two_islands(), users=nodes(*[0] * 10, 5, 5), target=nodes(4, 5, 6, 7)
-    )
+    experiment = chosen(two_islands(), users=nodes(*[0] * 10, 5, 5), target=nodes(4, 5, 6, 7))
     runs = experiment.runs
     assert [runs.outcome(run) for run in range(4)] == ["cloaked", *["too_few_devices"] * 3]
     assert runs.suppressed == {"too_few_devices": 3}
@@ -153,9 +200,13 @@ def test_the_tables_say_the_same_as_the_runs(tmp_path: Path) -> None:
     files = written(experiment, tmp_path)
     rows = list(csv.DictReader(files["runs.csv"].decode().splitlines()))
     assert list(rows[0]) == [
-        "run", "target", "density", "k", "region_size", "users_in_region", "outcome"
+        "run", "target", "density", "k", "region_size", "users_in_region", "outcome", "region"
     ]  # fmt: skip
-    expected = [{name: str(row[name]) for name in rows[0]} for row in run_rows(experiment)]
+    expected = [
+        {name: str(value) for name, value in row.items()}
+        | {"region": " ".join(map(str, row["region"]))}
+        for row in run_rows(experiment)
+    ]
     assert rows == expected
     assert {row["outcome"] for row in rows} == {"cloaked", "region_too_large"}
     told = json.loads(files["summary.json"])
@@ -236,7 +287,7 @@ def test_a_region_can_be_drawn_on_any_network(
 
 
 def test_a_node_on_an_island_of_its_own_can_be_drawn(tmp_path: Path) -> None:
-    lone = experiment_at(two_islands(), users=nodes(0, 0, 0, 0), target=nodes(7))
+    lone = chosen(two_islands(), users=nodes(0, 0, 0, 0), target=nodes(7))
     region_on_network(lone, tmp_path / "region.png")
     assert share_of(BLUE, map_in(tmp_path / "region.png")) > 0.001
 

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.records import Records, Schema
 from experiments.rivals import (
     full_domain,
@@ -91,8 +90,8 @@ def test_the_labels_of_a_full_domain_release_cover_its_records(table: Records) -
 
 
 def bands(*values: float) -> list[list[int]]:
-    levels: Int32Array = level_codes(numbers("age", *values))
-    return levels.T.tolist()
+    levels: list[list[int]] = level_codes(numbers("age", *values)).T.tolist()
+    return levels
 
 
 def test_numbers_without_a_hierarchy_have_bands_that_double() -> None:
