@@ -90,6 +90,8 @@ class Scene:
     ----------
     broker, http_url
         Name of the broker, and address of the gateway.
+    beat_s
+        Seconds between two releases of a group.
     device
         Subscriber to the topic of one device.
     analyst
@@ -100,6 +102,7 @@ class Scene:
 
     broker: str
     http_url: str
+    beat_s: float
     device: Subscriber
     analyst: Subscriber
     sensors: Subscriber
@@ -186,7 +189,7 @@ async def run_demo(
             problem = await _all_up([gateway, *others])
             if not problem:
                 url = gateway.http.url if gateway.http else ""
-                begin(Scene(name, url, device, analyst, sensors))
+                begin(Scene(name, url, settings.session.beat_s, device, analyst, sensors))
                 problem = await _watch(clock, show, stop, simulators, plan.duration_s)
             for simulator in simulators:
                 await _end(simulator)

@@ -46,7 +46,7 @@ async def _in_lines(plan: DemoPlan, console: Console) -> FlowSnapshot:
     printed_s = 0.0
 
     def begin(scene: Scene) -> None:
-        console.print(f"{_where(scene)}\n", soft_wrap=True, highlight=False)
+        console.print(f"{_where(scene)}\n{_releases(scene)}\n", soft_wrap=True, highlight=False)
 
     def show(now: FlowSnapshot) -> None:
         nonlocal printed_s
@@ -111,6 +111,14 @@ def has_desktop(environment: Mapping[str, str], platform: str) -> bool:
 
 def _where(scene: Scene) -> str:
     return f"broker   {scene.broker}\nmap      {scene.http_url}/\nmetrics  {scene.http_url}/metrics"
+
+
+def _releases(scene: Scene) -> str:
+    """Return why far less is published than received."""
+    return (
+        f"releases every {scene.beat_s:g} s from each group: the newest position of each device; "
+        "the others are superseded"
+    )
 
 
 def _line(now: FlowSnapshot) -> str:

@@ -47,6 +47,7 @@ LATER = FlowSnapshot(
 SCENE = Scene(
     "Mosquitto at mqtt://127.0.0.1:1883",
     "http://127.0.0.1:8080",
+    30.0,
     Subscriber(),
     Subscriber(2, "x" * 500),
     Subscriber(1, '{"device":"sensor-0001"}'),
@@ -64,6 +65,10 @@ def test_before_the_first_position_there_is_nothing_to_measure() -> None:
     for text in (drawn(live._view(SCENE, EARLY, EARLY)), live._line(EARLY)):
         assert "nan" not in text
     assert "nothing yet" in drawn(live._view(SCENE, EARLY, EARLY))
+
+
+def test_it_says_why_less_is_published_than_received() -> None:
+    assert "every 30 s from each group" in live._releases(SCENE)
 
 
 def test_the_view_fits_a_small_terminal_and_shows_rates_latency_and_what_is_refused() -> None:
