@@ -149,6 +149,7 @@ TUNE = ("tune", "t.csv", "--qi", "age", "--out", "o")
 AUDIT = ("t.csv", "o.csv", "--auditor-map", "m.csv", "--qi", "age")
 CASES = [
     ("demo", "anonymizer", ("demo", "--broker", "embedded", "--headless")),
+    ("h3", "anonymizer", ("check", "-c", "h3.toml")),
     ("learn", "anonymizer", (*ANONYMIZE, "--model", "cells")),
     ("learn", "anonymizer", (*ANONYMIZE, "--model", "kaca", "--method", "kmeans")),
     ("learn", "anonymizer", TUNE),
@@ -194,6 +195,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     phones = [{"codec": "owntracks", "key_file": str(folder / "keys")}]
     write_settings(folder / "phones.toml", {"inputs": phones})
     write_settings(folder / "websocket.toml", {"broker": {"url": "ws://localhost"}})
+    write_settings(folder / "h3.toml", {"shapes": {"regions": "h3"}})
     return folder
 
 

@@ -123,6 +123,24 @@ def test_a_report_that_cannot_be_written_is_said(tmp_path: Path, config: Path) -
     assert str(result.exception) == f"{path}: cannot be written: No such file or directory"
 
 
+def test_utility_is_reported_beside_other_ways_to_publish(tmp_path: Path) -> None:
+    world = wandering(n_devices=60, n_ticks=200, seed=2)
+    release, auditor_map = ideal_sessions(world).write(tmp_path)
+    out = tmp_path / "out.json"
+    config = tmp_path / "gateway.toml"
+    config.write_text(f"[presence]\nttl_s = {TTL_S}\nmax_behind_s = 1.0\n[session]\nepoch_s = 1\n")
+    trace = world.write_trace(tmp_path / "trace.csv")
+    options = ["--network", f"grid:{SIDE}x{SIDE}", "-c", config, "--utility", "--json", out]
+    command = ["stream", trace, release, *options]
+    result = CliRunner(env={"COLUMNS": "120"}).invoke(app, [str(word) for word in command])
+    assert "planar Laplace" in result.stdout
+    found = json.loads(out.read_text())["utility"]
+    assert {each["side"] for each in found} == {6, 18}
+    [raw] = [each for each in found if (each["what"], each["side"]) == ("raw", 6)]
+    assert (raw["density"], raw["query"]) == (0, 0)
+    assert auditor_map.exists()
+
+
 def test_no_pseudonym_device_or_node_is_printed(tmp_path: Path, config: Path) -> None:
     paper = fixed_pseudonyms(WORLD)
     result = audit(tmp_path, paper, config)

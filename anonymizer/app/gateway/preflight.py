@@ -50,6 +50,11 @@ def check_files(settings: Settings) -> Checked:
             require("websockets")
         except MissingExtraError as error:
             raise SettingsError(f"broker.url: {error}") from None
+    if "h3" in {settings.shapes.regions, settings.shapes.fixed}:
+        try:
+            require("h3")
+        except MissingExtraError as error:
+            raise SettingsError(f"shapes: {error}") from None
     try:
         read_access(broker)
     except TransportError as error:
