@@ -1,0 +1,62 @@
+"""The subtraction attack on fleets of which most stand still (`make soak`)."""
+
+import numpy as np
+import pytest
+
+from anonymizer.app.audit.pseudonym_attacks import SUBTRACTION_RATIO, subtraction
+from anonymizer.domain.trace import Trace
+from anonymizer.networks import load_network
+from anonymizer.settings import Settings
+from experiments.tracking_experiment import START, attacked
+from simulator.traffic import Traffic
+
+CITY = load_network("city:10000")
+N_DEVICES = 1000
+SECONDS = 400
+NOISE_M = 3.0
+METRES_PER_DEGREE = 111_195.0
+
+
+def partly_parked(share: float, *, seed: int) -> Trace:
+    """Return devices that report every second with noise; a share of them never moves."""
+    traffic, rng = Traffic(CITY, N_DEVICES, seed=seed), np.random.default_rng(seed)
+    places = [traffic.advance(float(second)) for second in range(SECONDS)]
+    lat, lon = np.array([lat for lat, _ in places]), np.array([lon for _, lon in places])
+    still = rng.permutation(N_DEVICES)[: round(share * N_DEVICES)]
+    lat[:, still], lon[:, still] = lat[0, still], lon[0, still]
+    north, east = rng.normal(0, NOISE_M / METRES_PER_DEGREE, (2, *lat.shape))
+    return Trace(
+        device_id=tuple(f"device-{d}" for d in range(N_DEVICES)),
+        device_of=np.tile(np.arange(N_DEVICES), SECONDS),
+        ts=START + np.repeat(np.arange(SECONDS, dtype=np.float64), N_DEVICES),
+        lat=(lat + north).ravel(),
+        lon=(lon + east / np.cos(np.radians(lat))).ravel(),
+    )
+
+
+def found(share: float, *, parked_s: float | None) -> tuple[float, float]:
+    """Return how often the attack is right, and blind guessing, over two fleets."""
+    settings = Settings()
+    presence = settings.presence.model_copy(update={"parked_s": parked_s})
+    settings = settings.model_copy(update={"presence": presence})
+    shares = []
+    for seed in (1, 2):
+        case = attacked(partly_parked(share, seed=seed), CITY, settings)
+        [figures] = [finding.figures for finding in subtraction(case)]
+        shares.append((figures["success"], figures["one_in_n"]))
+    success, blind = np.mean(np.array(shares, np.float64), axis=0).tolist()
+    return success, blind
+
+
+@pytest.mark.soak
+def test_half_a_fleet_may_be_parked() -> None:
+    success, blind = found(0.5, parked_s=None)
+    assert success <= SUBTRACTION_RATIO * blind
+
+
+@pytest.mark.soak
+def test_where_nine_in_ten_are_parked_company_that_moves_halves_what_the_attack_finds() -> None:
+    success, blind = found(0.9, parked_s=None)
+    apart, apart_blind = found(0.9, parked_s=60.0)
+    assert apart <= 0.6 * success
+    assert apart / apart_blind < success / blind
