@@ -15,7 +15,7 @@ from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
 from benchmarks.tables import Cell, Table
 from benchmarks.timing import runs_for
-from benchmarks.tolls import HOW, toll_exits
+from experiments.toll_table import HOW, toll_exits
 
 _K = 5
 _SEED = 1

@@ -301,6 +301,48 @@ def tracking(
     console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)
 
 
+@app.command()
+def kaca(
+    out: Annotated[Path, typer.Option(help="Folder for the tables and plots; made if missing.")],
+    records: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=10,
+            max=100_000,
+            help="Size of a generated table; give the option repeatedly.",
+            show_default="500, 1000, 2000, 4000, 8000",
+        ),
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, max=1000, help="Tables of each size.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Seed; equal seeds give equal classes.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the means as JSON.")] = False,  # noqa: FBT002  typer's
+) -> None:
+    """Form classes of generated toll exits by K-Means, as published, and by the fast method.
+
+    Over k, with 2,000 records, and over records, with k = 5. Writes runs.csv, summary.json,
+    over_k.png and over_records.png. K-Means is quadratic: the defaults take some minutes.
+
+    [bold]Example[/bold]
+
+        anonymizer experiment kaca --records 500 --records 1000 --repeats 2 --out kaca
+    """
+    require("learn", "plots")
+    from experiments.kaca_experiment import RECORDS, mean_rows, run_kaca, write_kaca
+
+    _make(out)
+    with _progress() as progress:
+        runs = run_kaca(records=records or RECORDS, repeats=repeats, seed=seed, progress=progress)
+    report: Row = {"repeats": repeats, "seed": seed, "means": mean_rows(runs)}
+    paths = write_kaca(runs, report, out)
+    if as_json:
+        typer.echo(json.dumps(report))
+        return
+    console = Console(markup=False, highlight=False)
+    columns = ("method", "k", "records", "classes", "gcp", "squares", "seconds")
+    _print(console, "K-Means and the fast method, means", report["means"], columns)
+    console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)
+
+
 def _make(folder: Path) -> None:
     """Make the folder for the results before any work is done."""
     try:
