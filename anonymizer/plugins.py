@@ -15,6 +15,8 @@ from anonymizer.errors import SettingsError
 
 CODECS = "anonymizer.codecs"
 """Group of codecs: functions from a payload to its positions, see `anonymizer.codecs`."""
+CLOAKS = "anonymizer.cloaks"
+"""Group of cloaks: functions from a network and the settings to a `Cloak`."""
 
 
 def plugin_names(group: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from anonymizer import plugins
@@ -9,7 +10,9 @@ from anonymizer.codecs.guard import guarded
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import SettingsError
-from anonymizer.settings import InputSettings, load_settings
+from anonymizer.networks import load_network
+from anonymizer.pipeline.positions.factory import cloaking_operator
+from anonymizer.settings import InputSettings, Settings, load_settings
 from tests.cli.support import anonymizer
 
 ACME = """
@@ -27,13 +30,56 @@ def liar(payload):
 """
 
 
-def install(folder: Path, name: str, *entries: str, code: str = ACME) -> None:
+CLOAKS = """
+import numpy as np
+from anonymizer.algorithms.positions.cloaks.protocol import MemorylessCloak
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.domain.release import Cloaked, Release, starts_of
+
+class Groups(MemorylessCloak):
+    reciprocal = True
+
+    def __init__(self, network, size):
+        self.network, self.size = network, size
+
+    def cloak(self, density, slot, *, now):
+        n_groups = len(slot) // self.size
+        member = slot[: n_groups * self.size]
+        nodes = np.arange(self.network.n_nodes, dtype=np.int32)
+        return Cloaked(
+            Release(
+                k=np.full(n_groups, 5, np.int32),
+                first_node_of=starts_of(np.full(n_groups, len(nodes))),
+                node=np.tile(nodes, n_groups),
+                first_member_of=starts_of(np.full(n_groups, self.size)),
+                member=member,
+                version=np.zeros(len(member), np.int64),
+            ),
+            np.full(len(slot), Outcome.PUBLISHED, np.uint8),
+        )
+
+def fives(network, settings):
+    return Groups(network, 5)
+
+def liar(network, settings):
+    return Groups(network, 1)  # and says that its k is 5
+
+def shy(network, settings):
+    groups = Groups(network, 5)
+    groups.reciprocal = False
+    return groups
+"""
+
+
+def install(
+    folder: Path, name: str, *entries: str, code: str = ACME, group: str = "anonymizer.codecs"
+) -> None:
     """Install a distribution as pip does: a module, and a dist-info beside it."""
     (folder / f"{name}.py").write_text(code)
     info = folder / f"{name}-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("\n".join(["[anonymizer.codecs]", *entries]) + "\n")
+    (info / "entry_points.txt").write_text("\n".join([f"[{group}]", *entries]) + "\n")
 
 
 @pytest.fixture
@@ -102,3 +148,34 @@ def test_a_codec_that_returns_nothing_usable_costs_only_its_message() -> None:
         assert len(found) == 1
         assert isinstance(found[0], Outcome)
         assert found[0].label[0] == "invalid"
+
+
+NETWORK = load_network("grid:3x3")
+
+
+def tick(cloak: str, *, mode: str = "snapshot") -> list[str]:
+    """Return what becomes of ten devices, cloaked by a plug-in."""
+    settings = Settings.model_validate({"region": {"mode": mode, "cloak": cloak}})
+    operator = cloaking_operator(settings, NETWORK)
+    slot = np.arange(10, dtype=np.int32)
+    found = operator.tick(slot, np.full(10, 99.0), slot % NETWORK.n_nodes, now=100.0)
+    return [Outcome(outcome).name for outcome in found.outcome.tolist()]
+
+
+def test_an_installed_cloak_forms_the_groups_and_is_verified_like_any_other(site: Path) -> None:
+    entries = [f"{name} = acme_cloaks:{name}" for name in ("fives", "liar", "shy")]
+    install(site, "acme_cloaks", *entries, code=CLOAKS, group="anonymizer.cloaks")
+    assert tick("fives") == ["PUBLISHED"] * 10
+    assert tick("liar") == ["SUPPRESSED__UNVERIFIED"] * 10
+    assert tick("liar", mode="bfs") == ["SUPPRESSED__UNVERIFIED"] * 10
+    assert tick("shy", mode="bfs") == ["PUBLISHED"] * 10
+    with pytest.raises(SettingsError, match="shy: its members do not hide each other"):
+        tick("shy")
+
+
+def test_check_names_a_cloak_that_is_not_installed(tmp_path: Path) -> None:
+    config = tmp_path / "gateway.toml"
+    config.write_text('[network]\nsource = "grid:2x2"\n[region]\ncloak = "acme"\n')
+    ran = anonymizer("check", "--config", config)
+    assert ran.returncode == 2
+    assert ran.stderr.endswith("region.cloak: acme: no plug-in of this name is installed\n")

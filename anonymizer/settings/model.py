@@ -24,6 +24,7 @@ from anonymizer.settings.base import (
     FieldName,
     Group,
     HostName,
+    NonEmpty,
     NotNegative,
     OutputTopic,
     Positive,
@@ -161,7 +162,9 @@ class BrokerSettings(Group):
             # The library's message quotes the address, with a password if it contains one.
             raise ValueError("must be an address with a port between 0 and 65535") from None
         if parts.scheme not in {"mqtt", "mqtts", "ws", "wss"} or not parts.hostname:
-            raise ValueError("must be mqtt://host[:port] or mqtts://host[:port], or ws:// or wss://")
+            raise ValueError(
+                "must be mqtt://host[:port] or mqtts://host[:port], or ws:// or wss://"
+            )
         if parts.username or parts.password:
             raise ValueError("must not contain credentials; set username and password_file")
         return url
@@ -294,6 +297,9 @@ class RegionSettings(Group):
     """`session`: at least k devices share the whole life of a pseudonym. `snapshot`: at least k
     devices publish the identical region at each instant. `bfs`: ADKA as published; its regions
     hold k devices but reveal which of them published."""
+    cloak: NonEmpty | None = None
+    """Name of an installed plug-in (entry point `anonymizer.cloaks`) that forms the groups. They
+    are verified by the promise of `mode`; one that breaks it is suppressed. None: by `mode`."""
     max_nodes: AtLeastOne = 1000
     """A region that would need more nodes is suppressed for all its devices."""
     min_nodes: AtLeastOne = 6

@@ -11,6 +11,7 @@ from anonymizer.errors import InputError, SettingsError, TransportError
 from anonymizer.extras import MissingExtraError, extras_of_method, require
 from anonymizer.files.device_registry import read_registry
 from anonymizer.networks import load_network
+from anonymizer.plugins import CLOAKS, load_plugin
 from anonymizer.settings import NetworkSettings, Settings
 from anonymizer.transport.connecting import read_access
 
@@ -61,7 +62,7 @@ def check_files(settings: Settings) -> Checked:
         raise SettingsError(str(error)) from None
     _check_token(settings)
     read_registries(settings)
-    _check_codecs(settings)
+    _check_formats_and_cloak(settings)
     streams = _declared(settings) if settings.streams else []
     if streams and not settings.store.path.absolute().parent.is_dir():
         raise SettingsError(f"store.path: {settings.store.path}: there is no such folder")
@@ -108,13 +109,18 @@ def read_secrets(settings: Settings) -> Mapping[Path, Sequence[bytes]]:
     return found
 
 
-def _check_codecs(settings: Settings) -> None:
+def _check_formats_and_cloak(settings: Settings) -> None:
     secrets = read_secrets(settings)
     for each in settings.inputs:
         try:
             each.make_codec(secrets[each.key_file] if each.key_file else ())
         except SettingsError as error:
             raise SettingsError(f"inputs: codec: {error}") from None
+    if settings.region.cloak is not None:
+        try:
+            load_plugin(CLOAKS, settings.region.cloak)
+        except SettingsError as error:
+            raise SettingsError(f"region.cloak: {error}") from None
 
 
 def _check_token(settings: Settings) -> None:

@@ -1,5 +1,6 @@
 """Factory of the cloaking operator: from settings to the operator that they describe."""
 
+from anonymizer import plugins
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.atoms import Company, Levels, cut_into_levels
 from anonymizer.algorithms.positions.cloaks import (
@@ -18,6 +19,7 @@ from anonymizer.algorithms.positions.spanning_forest import (
 )
 from anonymizer.algorithms.positions.verification import Transcripts
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.errors import SettingsError
 from anonymizer.settings import Settings
 
 
@@ -59,7 +61,24 @@ def _levels(network: RoadNetwork, forest: SpanningForest, settings: Settings) ->
     )
 
 
+def _plugged_cloak(settings: Settings, network: RoadNetwork, name: str) -> Cloak:
+    """Return the cloak of another distribution.
+
+    Raises
+    ------
+    SettingsError
+        If there is none, or if it does not even claim what the mode promises.
+    """
+    cloak: Cloak = plugins.load_plugin(plugins.CLOAKS, name)(network, settings)
+    if settings.region.mode != "bfs" and not cloak.reciprocal:
+        problem = 'its members do not hide each other, so it is for mode = "bfs" alone'
+        raise SettingsError(f"region.cloak: {name}: {problem}")
+    return cloak
+
+
 def _cloak(settings: Settings, network: RoadNetwork, pace: Pace) -> Cloak:
+    if settings.region.cloak is not None:
+        return _plugged_cloak(settings, network, settings.region.cloak)
     rule, region = density_rule(settings), settings.region
     rotate_s = settings.pseudonym.rotate_s
     if region.mode == "bfs":
