@@ -42,6 +42,7 @@ COMMANDS = {
     "anonymizer": (
         "demo", "serve", "check", "init", "schema", "cloak", "anonymize", "tune", "mcp", "backup",
         "audit stream", "audit table", "experiment adka", "experiment multisource",
+        "experiment tracking",
     ),
     "simulator": ("run", "trace", "replay", "records", "tolls"),
 }  # fmt: skip
@@ -163,6 +164,7 @@ CASES = [
     ("plots", "anonymizer", TUNE),
     ("plots", "anonymizer", ("experiment", "adka", "--out", "o")),
     ("plots", "anonymizer", ("experiment", "multisource", "--out", "o")),
+    ("plots", "anonymizer", ("experiment", "tracking", "--out", "o")),
     ("sumo", "anonymizer", ("check", "-c", "sumo.toml")),
     ("tables", "anonymizer", ANONYMIZE),
     ("tables", "anonymizer", TUNE),
