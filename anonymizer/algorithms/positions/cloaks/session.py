@@ -274,7 +274,8 @@ class SessionCloak:
         published[np.flatnonzero(due)[whole]] = True
         due = np.append(due, True)
         grouped = group_of != _UNGROUPED
-        outcome[~grouped & ~self._can_join(density)[slot]] = Outcome.SUPPRESSED__REGION_TOO_SMALL
+        on_large = self._is_large[density.node_of[slot]]
+        outcome[~grouped & ~on_large] = Outcome.SUPPRESSED__REGION_TOO_SMALL
         outcome[grouped & published[group_of]] = Outcome.PUBLISHED
         outcome[grouped & due[group_of] & ~published[group_of]] = (
             Outcome.SUPPRESSED__REGION_TOO_LARGE
@@ -308,8 +309,9 @@ class SessionCloak:
         """End the groups whose epoch is over and form new ones; return how many live on."""
         length_s = self._pace.epoch_s
         ended = self._epochs.over(self._groups.ends_at, now, length_s)
-        just_ended = self._groups.only(ended).member
+        just_ended = np.zeros(0, np.int32)
         if ended.any():
+            just_ended = self._groups.only(ended).member
             self._keep(~ended)
         n_old = len(self._groups.k)
         if self._cell_ends_at is None:
