@@ -7,13 +7,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
+from scipy.spatial import cKDTree
 
 from anonymizer.domain.network import RoadNetwork
 
 _SAME_DEG = 1e-4
 """About 10 metres: a number this close to a coordinate of the input counts as that coordinate."""
+_CANDIDATES = 64
+"""Roads whose middles are the nearest ones to a place; the nearest road is among them, or not."""
 _DECIMAL = re.compile(r"-?\d+\.\d+")
 
 
@@ -54,18 +58,44 @@ def nearest_nodes(network: RoadNetwork, truths: Sequence[Truth]) -> list[Any]:
     length = np.hypot(*step.T)
     total = np.bincount(road, weights=length)
     before = np.cumsum(length) - length - (np.cumsum(total) - total)[road]
+    middles = cKDTree(a + step / 2)
     nearest: list[Any] = []
-    for part in range(0, len(truths), 50):
-        p = np.array([(t.lat, t.lon) for t in truths[part : part + 50]]) * shrink
-        q = p[:, None] - a
-        share = np.clip((q * step).sum(axis=2) / np.maximum(length**2, 1e-30), 0, 1)
-        gap = q - share[:, :, None] * step
-        piece = (gap**2).sum(axis=2).argmin(axis=1)
-        along = before[piece] + share[np.arange(len(p)), piece] * length[piece]
+    for truth in range(0, len(truths), 1000):
+        p = np.array([(t.lat, t.lon) for t in truths[truth : truth + 1000]]) * shrink
+        n_near = min(_CANDIDATES, len(a))
+        distance, index = middles.query(p, k=n_near)
+        far = np.asarray(distance, np.float64).reshape(len(p), n_near)
+        near = np.asarray(index, np.int64).reshape(len(p), n_near)
+        piece, share, gap = _nearest_piece(p, a, step, near)
+        # Roads that are no candidates are farther than this; where that is not enough, all are.
+        unsure = np.flatnonzero(gap > far[:, -1] - length.max() / 2)
+        for row in unsure.tolist():
+            all_of_them = np.arange(len(a))[None]
+            piece[[row]], share[[row]], _ = _nearest_piece(p[[row]], a, step, all_of_them)
+        along = before[piece] + share * length[piece]
         first = along <= total[road[piece]] / 2
         node = np.where(first, lines.tail[road[piece]], lines.head[road[piece]])
         nearest += network.node_id[node].tolist()
     return nearest
+
+
+def _nearest_piece(
+    p: NDArray[np.float64],
+    a: NDArray[np.float64],
+    step: NDArray[np.float64],
+    among: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return the nearest piece of each place, the share of it at which it is nearest, and how far.
+
+    `a` and `step` are the beginning and the extent of each piece; `among` the candidates, (n, m).
+    """
+    q = p[:, None] - a[among]
+    length2 = np.maximum((step[among] ** 2).sum(axis=2), 1e-30)
+    share = np.clip((q * step[among]).sum(axis=2) / length2, 0, 1)
+    gap = np.linalg.norm(q - share[:, :, None] * step[among], axis=2)
+    best = gap.argmin(axis=1)
+    row = np.arange(len(p))
+    return among[row, best], share[row, best], gap[row, best]
 
 
 class Whereabouts:

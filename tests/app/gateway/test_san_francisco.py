@@ -40,8 +40,12 @@ async def test_taxis_at_sixty_times_their_speed_are_cloaked_covered_and_accounte
 ) -> None:
     data = Path(os.environ["ANONYMIZER_DATA"])
     source = str(data / "networks" / "san_francisco")
-    network = {"source": source, "snap_limit_m": 150}
-    settings = quick(broker.url, network=network, tick={"interval_s": 0.1})
+    settings = quick(
+        broker.url,
+        network={"source": source, "snap_limit_m": 150},
+        public_network={"enabled": False},  # it states the coordinates of all nodes
+        tick={"interval_s": 0.1},
+    )
     traffic = (
         *(SIMULATOR, "replay", data / "traces" / "cabspotting_sf_2008-05-19_20.parquet"),
         *("--speed", "60", "--from", "36000", "--duration", str(WALL_S)),
