@@ -16,6 +16,7 @@ from anonymizer.app.anonymize.release_report import CostName
 from anonymizer.app.audit import table_audit
 from anonymizer.app.audit.findings import TableAuditReport
 from anonymizer.errors import InputError
+from anonymizer.files.coded_columns import DEFAULT_MARKERS
 from anonymizer.files.coded_table import Declared, intervals_of
 from anonymizer.files.frame_kinds import DataFrame, FilePath, as_table, in_kind_of
 from anonymizer.files.hierarchies import hierarchies_of, read_hierarchy
@@ -333,7 +334,7 @@ def _declared(
         ranges=intervals_of(domains or {}),
         categories=_names(categories),
         times=[name for name, form in (labels or {}).items() if form == "hours"],
-        markers=_names(missing),
+        markers=_names(missing) or DEFAULT_MARKERS,
         markers_are_values=as_published,
         keep=_names(keep),
     )

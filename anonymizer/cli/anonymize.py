@@ -266,7 +266,9 @@ def _progress(
         TimeElapsedColumn(),
         TextColumn("{task.fields[loss]}"),
     )
-    with Progress(*columns, console=console, transient=True) as bar:
+    # Where there is no terminal it would leave an empty line behind.
+    shown = console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=not shown) as bar:
         task = bar.add_task("", total=budget_s or None, loss="")
 
         def report(step: str, used_s: float, loss: float | None) -> None:
@@ -302,7 +304,10 @@ def _summary(report: "AnonymizeReport", *, title: str) -> "Table":
     table.add_row("GCP set", f"{loss.set:.4f}")
     table.add_row("GCP taxonomy", f"{loss.taxonomy:.4f}")
     table.add_row("DM", f"{report.dm:,}")
-    table.add_row("values linked between sources", f"{report.n_learned(sensitive=False):,}")
-    table.add_row("sensitive values linked", f"{report.n_learned(sensitive=True):,}")
-    table.add_row("time", f"{sum(report.seconds.values()):.1f} s")
+    if len(report.sources) > 1:
+        table.add_row("values linked between sources", f"{report.n_learned(sensitive=False):,}")
+    if report.sensitive:
+        table.add_row("sensitive values linked", f"{report.n_learned(sensitive=True):,}")
+    compiling_s = report.seconds.get("compile", 0.0)
+    table.add_row("time", f"{sum(report.seconds.values()) - compiling_s:.1f} s")
     return table

@@ -59,7 +59,10 @@ Categories = Annotated[
 Markers = Annotated[
     Many,
     typer.Option(
-        "--missing", metavar="MARKER", help="Text that means `no value`, like an empty cell or `?`."
+        "--missing",
+        metavar="MARKER",
+        help="Text that means `no value`, like an empty cell or `?`.",
+        show_default="NA, N/A, NaN, null, None, -, inf and their spellings",
     ),
 ]
 Bands = Annotated[
@@ -106,6 +109,7 @@ def declared_columns(
     InputError, SettingsError
         If a file cannot be read, or an option is invalid.
     """
+    from anonymizer.files.coded_columns import DEFAULT_MARKERS
     from anonymizer.files.coded_table import Declared, intervals_of
     from anonymizer.files.hierarchies import (
         read_hierarchies,
@@ -136,7 +140,7 @@ def declared_columns(
         ranges=intervals_of(dict(assigned_numbers("domain", domain or ()))),
         categories=category or (),
         times=times,
-        markers=missing or (),
+        markers=missing or DEFAULT_MARKERS,
         markers_are_values=missing_is_a_value,
         keep=keep or (),
     )

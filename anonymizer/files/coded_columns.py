@@ -22,6 +22,28 @@ from anonymizer.domain.records import Attribute
 from anonymizer.errors import InputError
 from anonymizer.files.tables import Table
 
+DEFAULT_MARKERS = (
+    *("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "None", "-"),
+    *("inf", "-inf", "Infinity", "-Infinity"),
+)
+"""Texts that mean "missing" unless others are declared: those of pandas, a dash, and infinities."""
+_GROUPED = {
+    "numbers with decimal commas": (r"^[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?$", "[.]", ","),
+    "numbers with thousands separators": (r"^[+-]?(\d+|\d{1,3}(,\d{3})+)(\.\d+)?$", "[,]", "."),
+    "numbers with thousands spaces": (
+        r"^[+-]?\d{1,3}([ \x{a0}\x{202f}']\d{3})*(\.\d+)?$",
+        r"[ \x{a0}\x{202f}']",
+        ".",
+    ),
+    "numbers with thousands spaces and decimal commas": (
+        r"^[+-]?\d{1,3}([ \x{a0}\x{202f}']\d{3})*(,\d+)?$",
+        r"[ \x{a0}\x{202f}']",
+        ",",
+    ),
+}
+"""Ways to write numbers: a cell, the separators of thousands, and that of decimals."""
+_MOSTLY = 0.5
+"""Share of numbers from which categories are said to look like numbers."""
 _SAFE_DIGITS = 15
 """A decimal of so many digits is read back from the float nearest to it."""
 MINUTES_OF_DAY = Interval(0, 1439, 1)
@@ -34,7 +56,7 @@ _TIME = f"^{_DATE}{_CLOCK}{_ZONE}$"
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ColumnRules:
-    """Declaration of one column; see `Declared`."""
+    """Declaration of one column; see `Declared`. `plain`: numbers are written in one way only."""
 
     branches: Sequence[Branch] = ()
     order: Sequence[str] | None = None
@@ -42,14 +64,16 @@ class ColumnRules:
     as_category: bool = False
     markers: Sequence[str] = ()
     markers_are_values: bool = False
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Coded:
-    """An attribute, and the code of each cell of its column, shape (rows,)."""
+    """An attribute, the code of each cell of its column, shape (rows,), and how it was read."""
 
     attribute: Attribute
     code: Int32Array
+    read_as: str
 
 
 def code_column(table: Table, name: str, rules: ColumnRules) -> Coded:
@@ -63,13 +87,14 @@ def code_column(table: Table, name: str, rules: ColumnRules) -> Coded:
     Notes
     -----
     A column is numeric if a parquet file declares it so, or if every cell reads as a number (`007`
-    does not), unless an order or a hierarchy of other values is declared.
+    does not), unless an order or a hierarchy of other values is declared. Numbers may have decimal
+    commas and separators of thousands, if all cells are written alike.
     """
-    values = _numbers(table, name, rules)
+    values, how = _numbers(table, name, rules)
     try:
         if values is None:
-            return _code_categories(table, name, rules)
-        return _code_numbers(table, name, rules, values)
+            return _code_categories(table, name, rules, how)
+        return _code_numbers(table, name, rules, values, how)
     except ValueError as error:
         raise InputError(f"{table.path}: column {name}: {error}") from None
 
@@ -104,15 +129,43 @@ _Numbers: TypeAlias = FloatArray | list[Decimal | None]
 """The numbers of a column, NaN or None where one is missing; decimals if some are no floats."""
 
 
-def _numbers(table: Table, name: str, rules: ColumnRules) -> _Numbers | None:
-    """Return a column as numbers; None: it holds categories."""
+def plain_numbers(column: pl.Series) -> tuple[pl.Series, str]:
+    """Return a text column with numbers written plainly, and how they were written.
+
+    A column that holds anything but numbers is returned as it is.
+
+    Raises
+    ------
+    ValueError
+        If all its cells could be read in two ways, such as `1,234`.
+    """
+    cells = column.drop_nulls().unique()
+    if not len(cells) or _read_as_numbers(cells):
+        return column, "numbers" if len(cells) else "categories"
+    ways = [how for how, (form, _, _) in _GROUPED.items() if cells.str.contains(form).all()]
+    if not ways:
+        n_numbers = int(column.cast(pl.Float64, strict=False).is_finite().sum())
+        mostly = n_numbers > _MOSTLY * (len(column) - column.null_count())
+        return column, "categories, although most cells are numbers" if mostly else "categories"
+    if any(not _bare(cells, how).equals(_bare(cells, ways[0])) for how in ways):
+        raise ValueError("a comma could be of decimals or of thousands: write numbers plainly")
+    return _bare(column, ways[0]), ways[0]
+
+
+def _bare(column: pl.Series, how: str) -> pl.Series:
+    _, thousands, point = _GROUPED[how]
+    return column.str.replace_all(thousands, "").str.replace(point, ".", literal=True)
+
+
+def _numbers(table: Table, name: str, rules: ColumnRules) -> tuple[_Numbers | None, str]:
+    """Return a column as numbers, None if it holds categories, and how it was read."""
     leaves = [branch[0] for branch in rules.branches if not _marks(branch[0], rules)]
     by_order = rules.order is not None or rules.as_category
     if by_order or (leaves and not _read_as_numbers(pl.Series(leaves))):
         if rules.interval is not None:
             raise InputError(f"{table.path}: column {name}: has categories, and a range declared")
-        return None
-    column = table.frame[name]
+        return None, "categories"
+    how, column = "numbers", table.frame[name]
     if column.dtype.is_float():
         values = column.cast(pl.Float64).fill_null(np.nan).to_numpy(writable=True)
         values[np.isin(values, [float(m) for m in rules.markers if _is_number(m)])] = np.nan
@@ -122,16 +175,21 @@ def _numbers(table: Table, name: str, rules: ColumnRules) -> _Numbers | None:
         column = texts(table, name)
         missing = is_missing(column, rules.markers)
         column = column.set(pl.Series(missing), None)
+        if not declared_so and not rules.plain:
+            try:
+                column, how = plain_numbers(column)
+            except ValueError as error:
+                raise InputError(f"{table.path}: column {name}: {error}") from None
         read = declared_so or _read_as_numbers(column.drop_nulls())
         if rules.interval is None and not leaves and not read:
-            return None
+            return None, how
         values = column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
         _refuse(table, name, ~missing & ~np.isfinite(values), "is not a number")
         if not _are_floats(column):
-            return [None if cell is None else Decimal(cell) for cell in column]
+            return [None if cell is None else Decimal(cell) for cell in column], how
     if rules.interval is None and not leaves and np.isnan(values).all():
-        return None
-    return values
+        return None, "categories"
+    return values, how
 
 
 def _are_floats(column: pl.Series) -> bool:
@@ -142,7 +200,7 @@ def _are_floats(column: pl.Series) -> bool:
     return all(Decimal(cell) == Decimal(repr(float(cell))) for cell in unsure if cell is not None)
 
 
-def _code_numbers(table: Table, name: str, rules: ColumnRules, values: _Numbers) -> Coded:
+def _code_numbers(table: Table, name: str, rules: ColumnRules, values: _Numbers, how: str) -> Coded:
     branches = tuple(branch for branch in rules.branches if not _marks(branch[0], rules))
     if isinstance(values, list):
         missing = np.array([value is None for value in values])
@@ -156,7 +214,7 @@ def _code_numbers(table: Table, name: str, rules: ColumnRules, values: _Numbers)
     has_missing = bool(missing.any())
     attribute = numbers(name, position, branches=branches, missing=has_missing, exact=exact)
     code[missing] = attribute.missing
-    return Coded(attribute, code)
+    return Coded(attribute, code, how)
 
 
 def _places(
@@ -198,7 +256,7 @@ def _places_of_decimals(
     return np.array(code, np.int32), rising(exact), exact
 
 
-def _code_categories(table: Table, name: str, rules: ColumnRules) -> Coded:
+def _code_categories(table: Table, name: str, rules: ColumnRules, how: str) -> Coded:
     column = texts(table, name)
     column = column.set(pl.Series(is_missing(column, rules.markers)), MISSING)
     branches = tuple((_plain(branch[0], rules), *branch[1:]) for branch in rules.branches)
@@ -215,7 +273,7 @@ def _code_categories(table: Table, name: str, rules: ColumnRules) -> Coded:
     code_of = {label: code for code, label in enumerate(attribute.label)}
     code = column.replace_strict(code_of, default=-1, return_dtype=pl.Int32).to_numpy()
     _refuse(table, name, code < 0, "lies outside its domain")
-    return Coded(attribute, code)
+    return Coded(attribute, code, how)
 
 
 def _refuse(table: Table, name: str, faulty: BoolArray, why: str) -> None:

@@ -12,6 +12,7 @@ from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.records import Attribute, Records, Schema
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.coded_columns import (
+    DEFAULT_MARKERS,
     MINUTES_OF_DAY,
     Coded,
     ColumnRules,
@@ -45,7 +46,8 @@ class Declared:
     times
         Attributes whose values are local times; their codes are minutes of the day.
     markers
-        Texts that mean "missing", in addition to an empty cell and `?`. All are published as `?`.
+        Texts that mean "missing", in addition to an empty cell and `?`. All are published as `?`
+        in quasi-identifiers.
     markers_are_values
         Whether a missing value counts as one more category, as in the paper.
     keep
@@ -61,7 +63,7 @@ class Declared:
     ranges: Mapping[str, Interval] = field(default_factory=dict)
     categories: Sequence[str] = ()
     times: Sequence[str] = ()
-    markers: Sequence[str] = ()
+    markers: Sequence[str] = DEFAULT_MARKERS
     markers_are_values: bool = False
     keep: Sequence[str] = ()
 
@@ -127,8 +129,8 @@ class CodedTable:
         The columns that are published as they are: sensitive attributes and kept columns.
     open_code
         Rank of each cell of `open` in its column, shape (records, columns of `open`).
-    origin
-        Origin of the domain of each attribute, by name.
+    origin, read_as
+        Origin of the domain of each attribute, and what its cells were taken for, by name.
     """
 
     records: Records
@@ -138,6 +140,7 @@ class CodedTable:
     open: pl.DataFrame
     open_code: Int32Array
     origin: dict[str, Origin]
+    read_as: dict[str, str]
 
     def __repr__(self) -> str:
         """Return the sizes alone: no value may appear in a log."""
@@ -183,6 +186,7 @@ def code_table(table: Table, declared: Declared) -> CodedTable:
         n_rows=len(table),
         open=shown,
         open_code=_columns([_ranked(table, column) for column in shown], len(row)),
+        read_as={name: coded[name].read_as for name in names},
         origin={name: _origin(declared, name, coded[name].attribute) for name in names},
     )
 
@@ -215,6 +219,7 @@ def _code(table: Table, declared: Declared, name: str) -> Coded:
         as_category=name in declared.categories,
         markers=() if is_time else declared.markers,  # already replaced by null; 0 is midnight
         markers_are_values=declared.markers_are_values,
+        plain=name not in declared.qis,  # what is published unchanged is read back as it is
     )
     return code_column(table, name, rules)
 

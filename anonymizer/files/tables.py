@@ -1,10 +1,11 @@
 """Tables of records, read from and written to csv and parquet."""
 
+import csv
 import gzip
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 import polars as pl
 
@@ -39,7 +40,7 @@ class Table:
 
 
 def read_table(path: str | Path, columns: Iterable[str] | None = None) -> Table:
-    """Read a table with a header; cells of a csv are separated by `,` or `;`.
+    """Read a table with a header; cells of a csv are separated by `,`, `;` or tabs.
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ def read_table(path: str | Path, columns: Iterable[str] | None = None) -> Table:
         raise InputError(f"{path}: is empty") from None
     except (pl.exceptions.PolarsError, EOFError, UnicodeDecodeError):  # may quote a row
         form = ending(path).removeprefix(".")
-        raise InputError(f"{path}: is not well-formed {form}") from None
+        raise InputError(f"{path}: {_fault(path) or f'is not well-formed {form}'}") from None
     if not len(frame):
         raise InputError(f"{path}: has no rows")
     return Table(path, frame)
@@ -115,6 +116,8 @@ def _csv(path: Path, wanted: list[str] | None) -> pl.DataFrame:
     _require(path, wanted, list(name_of.values()))
     there = [each for each in header if wanted is None or name_of[each] in wanted]
     frame = pl.read_csv(path, columns=there, infer_schema=False, separator=separator)
+    if frame[:, -1].null_count() and (fault := _fault(path)) is not None:
+        raise InputError(f"{path}: {fault}")  # short rows would be filled up
     frame = frame.rename({each: name_of[each] for each in there})
     frame = frame.with_columns(pl.all().str.strip_chars().replace("", None))
     return frame if wanted is None else frame.select(wanted)
@@ -124,7 +127,31 @@ def _separator(path: Path) -> str:
     opened = gzip.open if ending(path) == ".csv.gz" else open
     with opened(path, "rb") as file:
         header = file.readline()
-    return ";" if header.count(b";") > header.count(b",") else ","
+    return max((",", ";", "\t"), key=lambda mark: header.count(mark.encode()))
+
+
+def _fault(path: Path) -> str | None:
+    """Return what is wrong with a csv, by its row; None: no fault is known."""
+    if ending(path) == ".parquet":
+        return None
+    try:
+        with _opened(path) as file:
+            rows = csv.reader(file, delimiter=_separator(path))
+            n_columns = len(next(rows))
+            for number, row in enumerate(rows, 1):
+                if row and len(row) != n_columns:
+                    return f"row {number}: has {len(row)} cells, and the header {n_columns}"
+    except UnicodeDecodeError:
+        return "is not UTF-8 text: save it in this encoding"
+    except (csv.Error, OSError, EOFError):
+        return None
+    return None
+
+
+def _opened(path: Path) -> TextIO:
+    if ending(path) == ".csv.gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
 
 
 def _require(path: Path, wanted: list[str] | None, there: list[str]) -> None:

@@ -264,3 +264,23 @@ def test_kaca_publishes_its_own_labels_and_the_audit_reads_them(
 def test_a_label_is_a_name_and_a_known_form(table: Path, tmp_path: Path, given: str) -> None:
     code, said = told_of(table, "-k", "4", "--out", tmp_path / "out.csv", "--label", given)
     assert (code, "label: must be a name, = and one of plain, prefix" in said) == (2, True)
+
+
+def test_l_without_a_sensitive_attribute_is_refused_in_one_line(
+    table: Path, tmp_path: Path
+) -> None:
+    columns = ("--qi", "age,sex", "-k", "2", "--out", tmp_path / "out.csv")
+    done = anonymizer("anonymize", table, *columns, "-l", "2")
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "anonymizer: l, entropy-l and t need a sensitive attribute: name one with --sa"
+    ]
+
+
+def test_nothing_is_said_of_links_where_one_source_knows_everything(
+    table: Path, tmp_path: Path
+) -> None:
+    columns = ("--qi", "age,sex", "-k", "2", "--method", "hilbert", "--out", tmp_path / "out.csv")
+    done = anonymizer("anonymize", table, *columns)
+    assert done.returncode == 0, done.stderr
+    assert "linked" not in done.stderr

@@ -140,10 +140,44 @@ def test_what_does_not_fit_is_named_by_column_and_row_and_never_quoted(
 
 
 @pytest.mark.parametrize(
-    "cells", [["007", "8"], ["1", "x"], ["nan", "1"], [True, False], [None, None], ["?", ""]]
+    "cells", [["007", "8"], ["1", "x"], ["1-2", "1"], [True, False], [None, None], ["?", ""]]
 )
 def test_what_does_not_read_as_a_number_throughout_is_categories(cells: list[Any]) -> None:
     assert not coded(table(x=cells)).schema.qis[0].numeric
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers", "read_as"),
+    [
+        (["1,5", "2,25", "-3"], [1.5, 2.25, -3.0], "numbers with decimal commas"),
+        (["1.000,5", "2,5"], [1000.5, 2.5], "numbers with decimal commas"),
+        (["1,000.5", "12"], [1000.5, 12.0], "numbers with thousands separators"),
+        (["1,234,567", "12"], [1234567.0, 12.0], "numbers with thousands separators"),
+        (["1 234", "12"], [1234.0, 12.0], "numbers with thousands spaces"),
+        (["1'234,5", "12"], [1234.5, 12.0], "numbers with thousands spaces and decimal commas"),
+        (["30", "NA", "nan", "null", "-", "inf", "31"], [30.0, 31.0], "numbers"),
+    ],
+)
+def test_numbers_are_read_as_people_write_them(
+    cells: list[str], numbers: list[float], read_as: str
+) -> None:
+    made = coded(table(x=cells))
+    (qi,) = made.schema.qis
+    codes = [code for code in made.records.qi[:, 0].tolist() if code != qi.missing]
+    assert [float(qi.position[code]) for code in codes] == numbers
+    assert made.read_as == {"x": read_as}
+
+
+def test_a_comma_of_two_meanings_is_refused_unless_the_column_is_of_categories() -> None:
+    rows = table(x=["1,234", "5,678"])
+    with pytest.raises(InputError, match="column x: a comma could be of decimals or of thousands"):
+        coded(rows)
+    assert coded(rows, categories=["x"]).schema.qis[0].label == ("1,234", "5,678")
+
+
+def test_categories_of_which_most_are_numbers_are_said_to_be_so() -> None:
+    made = coded(table(x=["1", "2", "3", "four"]))
+    assert made.read_as == {"x": "categories, although most cells are numbers"}
 
 
 def test_a_marker_can_be_a_number() -> None:

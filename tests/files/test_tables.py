@@ -50,7 +50,9 @@ def test_cells_are_separated_by_semicolons_where_the_header_is(tmp_path: Path) -
         ("t.csv", b"age,work\n", "has no rows"),
         ("t.csv", b"name\nx\n", "no column age"),
         ("t.csv", b"age,age\n1,2\n", "column age occurs twice"),
-        ("t.csv", b"age\n1,2,3\n", "is not well-formed csv"),
+        ("t.csv", b"age\n1,2,3\n", "row 1: has 3 cells, and the header 1"),
+        ("t.csv", b"work,age\na,1\nb\n", "row 2: has 1 cells, and the header 2"),
+        ("t.csv", "work,age\nM\xfcller,1\n".encode("latin-1"), "is not UTF-8 text"),
         ("t.csv.gz", b"age\n1\n", "cannot be read"),
         ("t.parquet", b"age\n1\n", "is not well-formed parquet"),
         ("t.txt", b"age\n1\n", "a table ends in .csv, .csv.gz, .parquet"),
@@ -64,6 +66,12 @@ def test_what_is_no_table_is_refused_in_one_line_that_names_the_file(
     with pytest.raises(InputError, match=fault) as error:
         read_table(path, ["age"])
     assert str(error.value).startswith(str(path))
+
+
+def test_cells_are_separated_by_tabs_where_the_header_is(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("age\twork\n30\ta,b;c\n")
+    assert read_table(path).frame.rows() == [("30", "a,b;c")]
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:

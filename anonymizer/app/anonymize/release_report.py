@@ -26,8 +26,9 @@ class QuasiIdentifier(_Part):
 
     Attributes
     ----------
-    kind, domain, size
-        Numbers or categories; origin of the domain; number of its codes.
+    kind, read_as, domain, size
+        Numbers or categories; what the cells were taken for; origin of the domain; number of its
+        codes.
     n_missing
         Records without a value, unless that counts as a value.
     d
@@ -42,6 +43,7 @@ class QuasiIdentifier(_Part):
 
     name: str
     kind: Literal["number", "category"]
+    read_as: str
     domain: Origin
     size: int
     n_missing: int
@@ -130,6 +132,7 @@ class Settings(_Part):
     seed: int
     target: str | None
     missing_is_a_value: bool
+    markers: tuple[str, ...]
     id: str | None
     kept: tuple[str, ...]
     labels: dict[str, str] = {}

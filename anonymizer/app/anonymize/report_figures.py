@@ -90,6 +90,7 @@ def _qis(coded: CodedTable, found: Measures) -> tuple[QuasiIdentifier, ...]:
         QuasiIdentifier(
             name=qi.name,
             kind=_kind(qi),
+            read_as=coded.read_as[qi.name],
             domain=coded.origin[qi.name],
             size=qi.size,
             n_missing=_n_missing(qi, coded.records.qi[:, j]),
@@ -162,6 +163,7 @@ def settings_of(table: Table, declared: Declared, plan: Plan) -> Settings:
         seed=plan.seed,
         target=plan.target,
         missing_is_a_value=declared.markers_are_values,
+        markers=tuple(declared.markers),
         id=declared.id,
         kept=tuple(declared.keep),
         labels=dict(plan.labels),
@@ -185,7 +187,9 @@ def warnings_of(
         f"model {plan.model} promises nothing about the sensitive attributes": bool(
             coded.schema.sensitive
         )
-        and plan.promise.l < 2,
+        and plan.promise.l < 2
+        and plan.promise.entropy_l <= 1
+        and not isfinite(plan.promise.t),
         f"published as it is, outside of every promise: {open_}": bool(open_),
         "losses and leaks are those of the ranges and sets beneath the labels, which tell no "
         "more": any(form != "plain" for form in plan.labels.values()),
@@ -194,4 +198,9 @@ def warnings_of(
         ),
         "the time budget ended the search: another run may end elsewhere": not in_time,
     }
-    return tuple(warning for warning, holds in warnings.items() if holds)
+    unusual = [
+        f"{name}: the cells were taken for {how}"
+        for name, how in coded.read_as.items()
+        if how not in {"numbers", "categories"}
+    ]
+    return (*unusual, *(warning for warning, holds in warnings.items() if holds))

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import TypeAlias
 
 import numpy as np
@@ -161,6 +162,11 @@ def _model(plan: Plan, coded: CodedTable, models: Mapping[str, Model]) -> Model:
         raise SettingsError(f"model {plan.model}: method must be one of {', '.join(model.methods)}")
     if model.needs_sensitive and not coded.schema.sensitive:
         raise SettingsError(f"model {plan.model} needs a sensitive attribute")
+    promise = plan.promise
+    if not coded.schema.sensitive and (
+        promise.l > 1 or promise.entropy_l > 1 or isfinite(promise.t)
+    ):
+        raise SettingsError("l, entropy-l and t need a sensitive attribute: name one with --sa")
     numeric = [qi.name for qi in coded.schema.qis if qi.numeric]
     if astray := [name for name in plan.promise.min_spread if name not in numeric]:
         raise SettingsError(f"min-spread: {astray[0]} is not a numeric quasi-identifier")

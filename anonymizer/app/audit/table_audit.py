@@ -22,7 +22,7 @@ from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
 from anonymizer.errors import SettingsError
-from anonymizer.files.coded_columns import texts
+from anonymizer.files.coded_columns import plain_numbers, texts
 from anonymizer.files.coded_table import CodedTable, Declared, cells_of, code_table
 from anonymizer.files.published_tables import (
     CLASS_COLUMN,
@@ -226,7 +226,10 @@ def _soundness(case: _Case, forms: Mapping[str, LabelForm]) -> Iterator[Finding]
             branches=declared.hierarchies.get(qi.name, ()),
             by_hour=forms.get(qi.name) == "hours",
         )
-        cells, cell_of = numbered(cells_of(case.original, declared, qi.name)[case.row[kept]])
+        cells_as_read = cells_of(case.original, declared, qi.name)
+        if qi.numeric:
+            cells_as_read = plain_numbers(cells_as_read)[0]
+        cells, cell_of = numbered(cells_as_read[case.row[kept]])
         pairs = np.column_stack([release.label_of[row, j], cell_of])
         outside = reader.uncovered(release.label_texts[j], cells, pairs.astype(np.int64))
         figures: dict[str, Figure] = {
