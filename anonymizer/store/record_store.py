@@ -221,6 +221,14 @@ class RecordStore:
             for stream, of_stream in news.items():
                 self._account(self._id(stream), of_stream)
 
+    def suppressed(self, numbers: Sequence[int], news: Mapping[str, Mapping[str, int]]) -> None:
+        """Erase classes that will not be published; see `Store.suppressed`."""
+        with self._transaction():
+            self._db.executemany("DELETE FROM classes WHERE number = ?", ((n,) for n in numbers))
+            for stream, of_stream in news.items():
+                self._account(self._id(stream), of_stream)
+        self._erase_log()
+
     def classes(self, stream: str, *, start: float, end: float) -> list[bytes]:
         """Return the published payloads of all windows within a time span."""
         with self._reading():

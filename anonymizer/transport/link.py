@@ -135,6 +135,10 @@ class BrokerLink(ABC):
             return [False] * len(messages)
         return await self._session.publish(messages, qos=qos, timeout_s=timeout_s)
 
+    def takes(self, message: Outgoing) -> bool:
+        """Return whether the broker takes messages of this size; True while that is not known."""
+        return not self.connected or self._session is None or self._session.takes(message)
+
     def acknowledge(self, receipts: Iterable[int]) -> None:
         """Acknowledge deliveries to the broker; unknown receipts are ignored.
 

@@ -207,6 +207,12 @@ class Session:
             for r in results
         ]
 
+    def takes(self, message: Outgoing) -> bool:
+        """Return whether a message is within the largest packet of the broker."""
+        return (
+            len(encode_publish(message, mid=1, version5=self._version5)) <= self._max_outgoing_bytes
+        )
+
     def acknowledge(self, receipts: Iterable[int]) -> None:
         """Acknowledge deliveries of this connection, each once; other receipts are ignored."""
         mids = [self._mid_of.pop(receipt) for receipt in receipts if receipt in self._mid_of]

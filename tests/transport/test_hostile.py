@@ -198,6 +198,7 @@ async def test_a_message_above_the_limit_of_the_broker_fails_without_affecting_o
         assert await link.publish(messages, qos=0, timeout_s=DEADLINE_S) == [True, False, True]
         assert [(await server.published.get()).payload for _ in range(2)] == [b"a", b"b"]
         assert link.counts.n_too_large == 1
+        assert [link.takes(message) for message in messages] == [True, False, True]
 
 
 async def test_an_answer_after_the_timeout_frees_the_place_of_its_message() -> None:

@@ -227,7 +227,13 @@ class Recorder:
                     ),
                     (
                         "publish classes",
-                        publish_stage(self._context, self._link, signals, timeout_s=drain_s),
+                        publish_stage(
+                            self._context,
+                            self._link,
+                            signals,
+                            timeout_s=drain_s,
+                            takes=self._link.takes,
+                        ),
                     ),
                 )
             ]

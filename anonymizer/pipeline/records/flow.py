@@ -224,16 +224,28 @@ class RecordFlow:
 
     def published(self, taken: Sequence[Waiting], *, now: float) -> None:
         """Settle the classes that the broker has accepted."""
+        news = self._settle_classes(taken, Outcome.PUBLISHED)
+        self._store.published([waiting.number for waiting in taken], news, at=now)
+
+    def suppress(self, refused: Sequence[Waiting]) -> None:
+        """Settle and erase classes that the broker will never accept."""
+        news = self._settle_classes(refused, Outcome.SUPPRESSED__UNDELIVERED)
+        self._store.suppressed([waiting.number for waiting in refused], news)
+
+    def _settle_classes(
+        self, classes: Sequence[Waiting], outcome: Outcome
+    ) -> dict[str, Mapping[str, int]]:
+        """Settle waiting classes; return what is to be added to the accounts, by stream."""
         news: dict[str, Mapping[str, int]] = {}
-        for name in {waiting.stream for waiting in taken}:
-            of_stream = [waiting.n_parts for waiting in taken if waiting.stream == name]
+        for name in {waiting.stream for waiting in classes}:
+            of_stream = [waiting.n_parts for waiting in classes if waiting.stream == name]
             state = next(
                 (state for state in self.states if state.stream.settings.name == name), None
             )
             if state is None:  # no longer declared
-                news[name] = {label_of(Outcome.PUBLISHED): sum(of_stream)}
+                news[name] = {label_of(outcome): sum(of_stream)}
             else:
-                state.publish(n_classes=len(of_stream), n_parts=sum(of_stream))
+                state.end(outcome, n_classes=len(of_stream), n_parts=sum(of_stream))
                 news[name] = state.accounts.news()
         self._store.published([waiting.number for waiting in taken], news, at=now)
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import ParamSpec, Protocol, TypeVar
 
-from anonymizer.pipeline.ports import Link
+from anonymizer.pipeline.ports import Link, Outgoing
 from anonymizer.pipeline.records.anonymize_window import Closing
 from anonymizer.pipeline.records.flow import Due, RecordFlow
 from anonymizer.pipeline.records.inbox import RecordInbox
@@ -134,7 +134,12 @@ async def close_stage(
 
 
 async def publish_stage(
-    context: StageContext, link: Link, signals: StageSignals, *, timeout_s: float
+    context: StageContext,
+    link: Link,
+    signals: StageSignals,
+    *,
+    timeout_s: float,
+    takes: Callable[[Outgoing], bool] = lambda _: True,
 ) -> None:
     """Publish waiting classes in order, and retry until the broker has accepted them.
 
@@ -142,10 +147,16 @@ async def publish_stage(
     ----------
     timeout_s
         Time for the broker to accept a batch.
+    takes
+        Whether the broker takes messages of this size. Classes that are too large would wait for
+        ever; they are suppressed.
     """
     while True:
         signals.closed.clear()
         waiting = await context.in_store(context.flow.waiting, limit=MAX_MESSAGES)
+        if too_large := [w for w in waiting if not takes(w.message)]:
+            await context.in_store(context.flow.suppress, too_large)
+            continue
         if waiting:
             accepted = await link.publish([w.message for w in waiting], qos=1, timeout_s=timeout_s)
             published = [w for w, ok in zip(waiting, accepted, strict=True) if ok]

@@ -169,6 +169,9 @@ class Store(Protocol):
     ) -> None:
         """Mark classes as accepted by the broker; `news`, by stream, is added to the accounts."""
 
+    def suppressed(self, numbers: Sequence[int], news: Mapping[str, Mapping[str, int]]) -> None:
+        """Erase classes that will not be published; `news` as for `published`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Release:

@@ -159,9 +159,9 @@ class StreamState:
         self.next_message += len(closing.messages)
         self.stats.close(closing)
 
-    def publish(self, *, n_classes: int, n_parts: int) -> None:
-        """Account for classes that the broker has accepted."""
-        self.accounts.settle(Outcome.PUBLISHED, n_parts)
+    def end(self, outcome: Outcome, *, n_classes: int, n_parts: int) -> None:
+        """Account for classes that have waited: published, or suppressed."""
+        self.accounts.settle(outcome, n_parts)
         self._n_unpublished -= n_parts
         self.n_waiting -= n_classes
         self.stats.n_messages += n_classes

@@ -49,6 +49,7 @@ class World:
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
+        self.largest_bytes = 10**6
         self.broker = MemoryBroker()
         self.inbox = RecordInbox(10_000, stream_of=rig.flow.stream_of)
         self.link = MemoryLink(
@@ -93,7 +94,13 @@ class World:
                         self.signals,
                         on_closed=lambda due, _: self.closed.append(due.window),
                     ),
-                    publish_stage(self.context, self.link, self.signals, timeout_s=1.0),
+                    publish_stage(
+                        self.context,
+                        self.link,
+                        self.signals,
+                        timeout_s=1.0,
+                        takes=lambda message: len(message.payload) <= self.largest_bytes,
+                    ),
                 )
             ]
             yield
@@ -168,6 +175,32 @@ async def test_classes_wait_for_a_lost_broker_and_are_published_when_it_is_back(
         await world.until(lambda: world.rig.state.n_waiting == 0)
         await world.until(lambda: len(world.seen) == world.rig.state.stats.n_messages)
     assert world.rig.accounts() == {"received": 60, "published": 60}
+
+
+async def one_window(world: World, *, start: float) -> None:
+    """Let a window come in, and wait until all of it is published or suppressed."""
+    async with world.running():
+        world.send(list(traffic(n_vehicles=20, n_windows=1, seed=1, start=start)))
+        await world.until(lambda: world.rig.state.n_held == 60)
+        world.rig.clock_s += 1000.0
+        await world.until(lambda: world.rig.state.n_held == 0)
+
+
+async def test_classes_that_the_broker_will_never_take_are_suppressed_and_the_others_published(
+    world: World,
+) -> None:
+    await one_window(world, start=0.0)
+    sizes = sorted(map(len, world.seen))
+    narrow = World(world.rig)
+    narrow.largest_bytes = sizes[len(sizes) // 2]
+    await one_window(narrow, start=6000.0)
+    accounts = world.rig.accounts()
+    assert accounts["suppressed/undelivered"] > 0
+    assert accounts["published"] > 60
+    assert accounts["published"] + accounts["suppressed/undelivered"] == accounts["received"] == 120
+    world.rig.crash()
+    assert world.rig.flow.waiting(limit=10**6) == []
+    assert world.rig.accounts() == accounts
 
 
 async def test_a_drain_without_a_broker_leaves_waiting_classes_in_the_store(world: World) -> None:
