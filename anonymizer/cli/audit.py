@@ -100,7 +100,7 @@ def stream(
         typer.Option(
             "--utility",
             help="Also measure how close counts made from the release are to the true ones, beside "
-            "raw positions, noise, thresholds and differential privacy.",
+            "safe counts, raw positions, noise, thresholds and differential privacy.",
         ),
     ] = False,
     config: ConfigFile = None,

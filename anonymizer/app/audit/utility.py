@@ -2,18 +2,20 @@
 
 Every minute, devices are counted in the cells of a grid: the true ones at their last position, and
 the published ones spread evenly over the nodes of their regions. The same measures are taken for
-raw positions, positions with noise (geo-indistinguishability), counts with a threshold, and counts
-with central differential privacy.
+safe counts, raw positions, positions with noise (geo-indistinguishability), counts with a
+threshold, and counts with central differential privacy.
 """
 
 from itertools import pairwise
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 from scipy.sparse import csr_array
 
 from anonymizer.algorithms.attacks.observed import Observed, tangent_plane
+from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.algorithms.utility import (
     density_error,
     divergence,
@@ -25,6 +27,8 @@ from anonymizer.app.audit.case import Reports
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
+from anonymizer.pipeline.positions.counting import CountingFlow, CountsMessage
+from anonymizer.settings import CountSettings
 
 SIDES = (6, 18)
 """Rows and columns of the grids."""
@@ -39,6 +43,7 @@ LEAST_IN_CELL = 10
 CENTRAL_EPSILON = 1.0
 """Budget of a device for an hour of counts with central differential privacy."""
 _HOUR_S = 3600.0
+_COUNT_TICK_S = 1.0
 _GRACE_TICKS = 2
 """A region holds for so many ticks beyond its time: the next one may be on its way."""
 
@@ -135,6 +140,7 @@ def utility(
     times = _times(observed)
     device, place = _true_places(reports, times, present_s)
     published = _last_records(observed, times, until + _GRACE_TICKS * tick_s)
+    counts, count_cell = _safe_counts(reports, network, times)
     found: list[UtilityFigures] = []
     for side in SIDES:
         cell_of = grid_cells(network, side)
@@ -142,6 +148,7 @@ def utility(
         rng = np.random.default_rng(seed)
         seen = {
             "release": _of_release(observed, published, cell_of, side),
+            "safe counts": _of_counts(counts, cell_of, count_cell, side),
             "raw": truth,
             "planar Laplace": _of_devices(device, cell_of, _noisy(network, place, rng), side),
             "threshold": _with_threshold(truth),
@@ -252,6 +259,44 @@ def _of_release(observed: Observed, records: list[IntArray], cell_of: IntArray, 
                     moves += n * np.outer(gone, came) / came.sum()
         before = newest
     return _Seen(n_at, moves)
+
+
+def _safe_counts(
+    reports: Reports, network: RoadNetwork, times: FloatArray
+) -> tuple[list[CountsMessage | None], Int32Array]:
+    """Return what `[counts]` publishes by default at each time, and the cell of each node."""
+    settings = CountSettings(enabled=True, every_s=EVERY_S)
+    flow = CountingFlow(settings, network, version="")
+    order = np.argsort(reports.ts, kind="stable")
+    slot, ts = reports.device[order].astype(np.int32), reports.ts[order]
+    node = reports.node[order]
+    ends = np.arange(ts[0] // _COUNT_TICK_S, times[-1] // _COUNT_TICK_S + 1) * _COUNT_TICK_S
+    published: dict[float, CountsMessage] = {}
+    done = 0
+    for now, end in zip(ends.tolist(), np.searchsorted(ts, ends).tolist(), strict=True):
+        rows = slice(done, end)
+        messages = flow.tick(slot[rows], ts[rows], node[rows], now=now, freed=np.zeros(0, np.int32))
+        done = end
+        for message in messages:
+            body = msgspec.json.decode(message.payload, type=CountsMessage)
+            published[body.time] = body
+    return [published.get(time) for time in times.tolist()], compact_parts(network, settings.cells)
+
+
+def _of_counts(
+    counts: list[CountsMessage | None], cell_of: IntArray, count_cell: Int32Array, side: int
+) -> _Seen:
+    """Spread the devices of each run of cells evenly over its nodes."""
+    n_at = np.zeros((len(counts), side * side))
+    for t, message in enumerate(counts):
+        if message is None:
+            continue
+        for each in message.counts:
+            inside = (count_cell >= each.first) & (count_cell <= each.last)
+            share = np.bincount(cell_of[inside], minlength=side * side) / inside.sum()
+            # Numbers are rounded down to multiples of k.
+            n_at[t] += share * (each.devices + (message.k - 1) / 2)
+    return _Seen(n_at, None)
 
 
 def _noisy(

@@ -67,7 +67,7 @@ def test_a_cloaked_trace_is_less_useful_than_the_truth_and_more_than_a_threshold
         assert 0 < release.density < threshold.density
         assert 0 < release.query < threshold.query
     assert {each.what for each in found} == {
-        *("release", "raw", "planar Laplace", "threshold", "central DP")
+        *("release", "safe counts", "raw", "planar Laplace", "threshold", "central DP")
     }
 
 

@@ -33,7 +33,9 @@ async def test_a_retained_statement_hides_its_device_and_is_published_nowhere(
     async with client(broker.url, "devices") as devices, witness(broker.url) as watching:
         zone = json.dumps([{"circle": place}]).encode()
         await devices.publish("zones/tram-3", zone, qos=1, retain=True)
-        settings = quick(broker.url, device_zones={"enabled": True})
+        settings = quick(
+            broker.url, device_zones={"enabled": True}, public_network={"enabled": False}
+        )
         async with serving(tmp_path, settings) as gateway:
             await gateway.until_ready()
             await send(devices, reports)

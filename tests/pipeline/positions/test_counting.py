@@ -1,15 +1,20 @@
 """Counting in the flow: the devices of an interval, each once, where it was seen last."""
 
 import json
+import os
 from collections import Counter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.geodesy import haversine_m
+from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.networks import load_network
 from anonymizer.pipeline.positions.counting import CountingFlow, cells_message
@@ -138,6 +143,42 @@ def test_the_cells_are_boxes_around_their_nodes() -> None:
             lon, lat = float(NETWORK.lon[node]), float(NETWORK.lat[node])
             assert min(p[0] for p in ring) - 1e-6 <= lon <= max(p[0] for p in ring) + 1e-6
             assert min(p[1] for p in ring) - 1e-6 <= lat <= max(p[1] for p in ring) + 1e-6
+
+
+@pytest.mark.data
+@pytest.mark.soak
+def test_one_taxi_changes_about_half_of_the_messages() -> None:
+    """What an adversary learns who knows all other devices, as the manual says."""
+    data = Path(os.environ["ANONYMIZER_DATA"])
+    days = pl.scan_parquet(data / "traces" / "cabspotting_sf_2008-05-19_20.parquet")
+    start = days.select(pl.col("ts").min()).collect().item() + 18 * 3600
+    hour = days.filter((pl.col("ts") >= start) & (pl.col("ts") < start + 3600)).collect()
+    hour = hour.sort("ts", maintain_order=True)
+    network = load_network(str(data / "networks" / "san_francisco"))
+    node = NodeLocator(network, limit_m=100.0).locate(
+        hour["lat"].to_numpy(), hour["lon"].to_numpy()
+    )
+    taxis, slot = np.unique(hour["device_id"].to_numpy(), return_inverse=True)
+    ts = hour["ts"].to_numpy().astype(np.float64)
+
+    def said(without: int | None) -> list[bytes]:
+        flow = CountingFlow(CountSettings(), network, version="abc")
+        kept = slot != without
+        found = []
+        for now in np.arange(start, start + 3611.0, 10.0):
+            rows = kept & (ts > now - 10) & (ts <= now)
+            columns = (slot[rows].astype(np.int32), ts[rows], node[rows])
+            messages = flow.tick(*columns, now=float(now), freed=np.zeros(0, np.int32))
+            found += [message.payload for message in messages]
+        return found
+
+    everybody = said(None)
+    left_out = np.random.default_rng(0).choice(len(taxis), 20, replace=False)
+    changed = [
+        np.mean([a != b for a, b in zip(everybody, said(int(taxi)), strict=True)])
+        for taxi in left_out
+    ]
+    assert 0.35 < np.mean(changed) < 0.65
 
 
 def test_speeds_are_those_between_positions() -> None:
