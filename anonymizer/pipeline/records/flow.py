@@ -247,7 +247,7 @@ class RecordFlow:
             else:
                 state.end(outcome, n_classes=len(of_stream), n_parts=sum(of_stream))
                 news[name] = state.accounts.news()
-        self._store.published([waiting.number for waiting in taken], news, at=now)
+        return news
 
     def _place(self, delivery: Delivery, *, now: float, at_s: float) -> None:
         route = self.router.route(delivery.topic)

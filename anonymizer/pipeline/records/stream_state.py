@@ -164,7 +164,7 @@ class StreamState:
         self.accounts.settle(outcome, n_parts)
         self._n_unpublished -= n_parts
         self.n_waiting -= n_classes
-        self.stats.n_messages += n_classes
+        self.stats.n_messages += n_classes if outcome == Outcome.PUBLISHED else 0
 
 
 def _floor(stored: Recalled, stream: Stream) -> int:
