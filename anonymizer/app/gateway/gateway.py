@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -57,6 +58,9 @@ if TYPE_CHECKING:
     from anonymizer.pipeline.records.declaration import Stream
     from anonymizer.web import HttpServer
 
+_SWITCH_S = 0.0005
+"""For how long a tick may compute while the event loop waits to receive, a tenth of Python's
+default. With too little CPU these waits, not the work, decide how much is received."""
 _STALLED_S = 10.0
 _LATE_INTERVALS = 2.0
 """A tick that begins so many intervals after the previous one is late."""
@@ -276,6 +280,7 @@ class Gateway:
 
         Whatever the broker does, this returns at most a few seconds after `tick.drain_s`.
         """
+        sys.setswitchinterval(_SWITCH_S)
         async with AsyncExitStack() as stack:
             if self.http and self._application:
                 if self._own_http:

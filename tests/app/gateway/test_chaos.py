@@ -66,6 +66,9 @@ EVERY_S = 0.5
 LIFE_S = (40.0, 90.0)
 """How long a device reports before another takes its place."""
 DISK_MIB = 64
+PATIENCE_S = 300.0
+"""For a start, through a relay that cuts, on a machine that may be busy."""
+POLL_S = 0.05
 
 Blow = Literal[
     "kill gateway",
@@ -185,6 +188,8 @@ class Supervisor:
     """Exit codes, negative for signals."""
     n_looks: int = 0
     may_start: asyncio.Event = field(default_factory=asyncio.Event)
+    refused: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the gateway could not start."""
     _program: Program | None = None
     _stopping: bool = False
 
@@ -202,19 +207,23 @@ class Supervisor:
                 self._program = program
                 code = await program.ended(within_s=3600)
             self.codes[code] += 1
+            if code == 1:
+                self.refused.set()
             assert code in {0, 1, -signal.SIGKILL}, program.lines[-5:]
 
     async def connected(self) -> Program:
         """Wait for a gateway that receives records; return it."""
 
-        async def look() -> Program | None:
-            program = self._program
-            there = program is not None and events(program, "broker connected for records")
-            return program if there and program and program.process.returncode is None else None
-
-        program = await eventually(look, lambda seen: seen is not None)
-        assert program is not None
-        return program
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                program = self._program
+                if (
+                    program is not None
+                    and program.process.returncode is None
+                    and events(program, "broker connected for records")
+                ):
+                    return program
+                await asyncio.sleep(POLL_S)
 
     async def stop(self) -> dict[str, Any]:
         """Stop it; return the last line of its log, which states its accounts."""
@@ -285,17 +294,15 @@ class Machine:
 
     async def _start_on_a_read_only_disk(self, program: Program) -> None:
         """Remounting needs a store that nobody has open, so the gateway is killed first."""
-        n_refused = self.supervisor.codes[1]
+        self.supervisor.refused.clear()
         self.supervisor.may_start.clear()
         program.process.kill()
         await program.ended()
         self.disk.remount("ro")
         self.supervisor.may_start.set()
 
-        async def look() -> int:
-            return self.supervisor.codes[1]
-
-        await eventually(look, lambda n: n > n_refused)
+        async with asyncio.timeout(PATIENCE_S):
+            await self.supervisor.refused.wait()
         self.disk.remount("rw")
 
 
