@@ -21,6 +21,7 @@ from benchmarks.decode import decode
 from benchmarks.density import density
 from benchmarks.end_to_end import GATEWAY, Climb, end_to_end
 from benchmarks.kaca import kaca
+from benchmarks.memory import memory
 from benchmarks.pipeline import pipeline
 from benchmarks.records import best, records
 from benchmarks.regions import regions
@@ -72,6 +73,11 @@ BENCHMARKS = {
         costs,
         [("city:100000", n, 40) for n in (10_000, 100_000)],
         [("city:400", 1_000, 4)],
+    ),
+    "memory": Benchmark(
+        memory,
+        [("city:100000", 100_000), ("grid:1000x1000", 1_000_000)],
+        [("city:400", 1_000)],
     ),
     "end_to_end": Benchmark(
         end_to_end,

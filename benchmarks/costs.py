@@ -131,17 +131,17 @@ def _row(source: str, n: int, seconds: int) -> tuple[str | int | float, ...]:
         secret=b"of a benchmark",
         monotonic=time.perf_counter,
     )
-    traffic = _ticks(network, n)
+    ticks = traffic(network, n)
     n_settling = _TICKS_PER_S * max(1, seconds // 4)
     watch, n_positions = Stopwatch(), 0
     laps: list[float] = []
     with watch.running():
-        for number, (now, deliveries) in zip(range(_TICKS_PER_S * seconds), traffic, strict=False):
+        for number, (now, deliveries) in zip(range(_TICKS_PER_S * seconds), ticks, strict=False):
             if number == n_settling:
                 watch.seconds = dict.fromkeys(_PARTS, 0.0)
                 laps, n_positions = [], 0
                 gc.collect()
-            laps.append(_lap(tested, now, deliveries))
+            laps.append(lap(tested, now, deliveries))
             n_positions += len(deliveries)
     parts = [s / n_positions * 1e6 for s in watch.seconds.values()]
     whole = sum(laps) / n_positions * 1e6
@@ -150,7 +150,7 @@ def _row(source: str, n: int, seconds: int) -> tuple[str | int | float, ...]:
     return source, n, whole, *parts, whole - sum(parts), whole - door, *percentiles
 
 
-def _lap(tested: PositionFlow, now: float, deliveries: Sequence[Delivery]) -> float:
+def lap(tested: PositionFlow, now: float, deliveries: Sequence[Delivery]) -> float:
     """Run one tick; return its duration in seconds."""
     tested.ledger.receive(len(deliveries))
     arrivals = Arrivals(time.perf_counter(), deliveries)
@@ -160,7 +160,7 @@ def _lap(tested: PositionFlow, now: float, deliveries: Sequence[Delivery]) -> fl
     return time.thread_time() - began
 
 
-def _ticks(network: RoadNetwork, n: int) -> Iterator[tuple[float, Sequence[Delivery]]]:
+def traffic(network: RoadNetwork, n: int) -> Iterator[tuple[float, Sequence[Delivery]]]:
     """Yield the time and the messages of each tick; every device reports once a second."""
     rng = np.random.default_rng(n)
     topic = [f"positions/device-{s}" for s in range(n)]
