@@ -28,7 +28,9 @@ MOST_NODES = 60_000
 _FIRST_KEPT_S = 5.0
 _LEAST_KEPT_S = 2.0
 _GAPS_KEPT = 3.0
-"""A pseudonym is shown for this many times the usual gap between its messages."""
+"""A message that does not say until when it holds is shown for this many times the usual gap."""
+_GRACE_S = 1.0
+"""The next release of a group may be so much later than the end of the one before."""
 _INERTIA = 0.8
 """Weight of the previous estimate of the usual gap, from frame to frame."""
 
@@ -42,6 +44,8 @@ class _Message(msgspec.Struct, frozen=True):
 
     k: int
     region: list[int | str]
+    time: float = 0.0
+    until: float = 0.0
     pseudonyms: list[str] = []
     pseudonym: str = ""
 
@@ -53,6 +57,8 @@ class _Shown(msgspec.Struct, frozen=True, eq=False):
     names: list[str]
     nodes: list[int | str]
     at_s: float
+    held_s: float
+    """How long it holds; 0: unknown."""
 
 
 _Life: TypeAlias = tuple[float, _Shown]
@@ -117,9 +123,11 @@ class AnalystView:
         """Return the regions to draw, newest first, and the number of all regions."""
         now_s = self._monotonic()
         self._take_in()
-        since_s = now_s - max(_LEAST_KEPT_S, _GAPS_KEPT * self._gap_s)
+        usual_s = max(_LEAST_KEPT_S, _GAPS_KEPT * self._gap_s)
         self._life_of = {
-            name: life for name, life in self._life_of.items() if life[1].at_s > since_s
+            name: life
+            for name, life in self._life_of.items()
+            if life[1].at_s + (life[1].held_s or usual_s) > now_s
         }
         # A region is drawn while it is the newest one of any of its pseudonyms.
         first_s_of: dict[_Shown, float] = {}
@@ -153,7 +161,8 @@ class AnalystView:
             names = message.pseudonyms or [message.pseudonym]
             if done.issuperset(names):
                 continue
-            shown = _Shown(message.k, names, message.region, at_s)
+            held_s = message.until - message.time + _GRACE_S if message.until else 0.0
+            shown = _Shown(message.k, names, message.region, at_s, held_s)
             if message.pseudonym:
                 # One message per device: those of one tick and one region belong to a group.
                 shown = alike.setdefault((at_s, tuple(message.region)), shown)

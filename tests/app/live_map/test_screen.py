@@ -97,6 +97,15 @@ def test_who_speaks_seldom_stays_for_longer() -> None:
     assert len(rows_of(screen)) == 1
 
 
+def test_a_region_is_shown_as_long_as_its_message_says_that_it_holds() -> None:
+    screen, clock = a_screen()
+    screen.see([message(k=2, region=[1], pseudonyms=["a", "b"], until=31.0)])
+    clock.now_s += 29.0
+    assert len(rows_of(screen)) == 1
+    clock.now_s += 3.0
+    assert rows_of(screen) == []
+
+
 def test_messages_about_single_devices_are_one_region_where_they_say_the_same() -> None:
     screen, _ = a_screen()
     screen.see([message(k=2, region=[1, 2], pseudonym=name) for name in "abc"])
