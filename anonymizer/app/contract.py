@@ -344,9 +344,13 @@ def _features(*properties: Schema) -> Schema:
 _NODE = _object({"kind": {"const": "node"}, "node": _NAME}, "kind", "node")
 _ROAD = _object(
     {
-        "kind": {"const": "road"}, "u": _NAME, "v": _NAME,
-        "length_m": _NUMBER, "speed_mps": _NUMBER,
-        "forward": {"type": "boolean"}, "backward": {"type": "boolean"},
+        "kind": {"const": "road"},
+        "u": _NAME,
+        "v": _NAME,
+        "length_m": _NUMBER,
+        "speed_mps": _NUMBER,
+        "forward": {"type": "boolean"},
+        "backward": {"type": "boolean"},
     },
     *("kind", "u", "v", "length_m", "speed_mps", "forward", "backward"),
 )
