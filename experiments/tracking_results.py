@@ -83,10 +83,12 @@ def _panel(axes: Axes, points: Sequence[Point]) -> None:
         for point, belief in zip(chosen, strongest, strict=True):
             choice = point.choice
             name = f"{choice.place_devices:g}, {choice.area_devices:g}, {choice.min_nodes}"
-            axes.annotate(
-                name, (point.nodes, belief), (4, 4), textcoords="offset points", fontsize=7
-            )
+            at = point.nodes, belief
+            axes.annotate(name, at, (3, 5), textcoords="offset points", fontsize=7, rotation=30)
     axes.set_xscale("log")
+    axes.margins(0.15)  # room for the labels
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("{x:g}")
     axes.set_xlabel("nodes a region")
     axes.set_ylim(bottom=0)
 
