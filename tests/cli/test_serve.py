@@ -148,11 +148,13 @@ def test_the_example_in_deploy_passes() -> None:
 
 def test_the_example_states_every_key_and_the_defaults_as_they_are() -> None:
     text = EXAMPLE.read_text()
-    # The shipped broker publishes how many messages it drops; others need not.
-    broker = {"drops_topic": "$SYS/broker/publish/messages/dropped"}
-    assert Settings.model_validate(tomllib.loads(text)) == Settings.model_validate(
-        {"broker": broker}
-    )
+    # The shipped broker publishes how many messages it drops; others need not. The default of
+    # k_floor is that of the published algorithm.
+    chosen = {
+        "broker": {"drops_topic": "$SYS/broker/publish/messages/dropped"},
+        "adka": {"k_floor": 5},
+    }
+    assert Settings.model_validate(tomllib.loads(text)) == Settings.model_validate(chosen)
     several: dict[str, type[BaseModel]] = {
         "inputs": InputSettings,
         "readings": ReadingSettings,
@@ -184,6 +186,8 @@ def test_the_stream_of_the_example_can_be_declared_and_states_the_defaults() -> 
     assert stream.promise.promise == PromiseSettings(t=0.5, min_spread={"speed": 10.0}).promise
     plain = StreamSettings(name="fleet", sources=stream.sources, attributes=stream.attributes)
     said = {"promise": stream.promise, "idle_s": plain.silence_s, "offset_s": plain.begin_s}
+    assert plain.enforces
+    said["cumulative"] = "enforce"
     assert stream == plain.model_copy(update=said)
     for header, model in (
         ("[streams.promise]", PromiseSettings),
