@@ -324,3 +324,10 @@ def test_a_file_that_is_not_a_sound_store_is_refused_in_one_line_that_names_it(
 def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="cannot be used: No such file or directory"):
         RecordStore(tmp_path / "nowhere" / "records.sqlite", keep_published_s=1)
+
+
+def test_what_a_batch_counts_is_added_to_what_is_stored(store: RecordStore) -> None:
+    recall(store)
+    for _ in range(2):
+        store.take([taken(news={"received": 2, "late": 1})])
+    assert store.accounts() == {"fleet": {"received": 4, "late": 2}}

@@ -16,6 +16,7 @@ from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.records import Records
+from anonymizer.pipeline.records.anonymize_window import totals_of
 from anonymizer.pipeline.records.flow import Due
 from anonymizer.pipeline.records.kaca_model import Clustering, own_records
 from tests.pipeline.records.support import Rig
@@ -54,6 +55,15 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 def take(rig: Rig, sent: list[Exit]) -> None:
     rig.take_raw([each.delivery(i) for i, each in enumerate(sent, start=1)])
+
+
+def test_totals_are_of_at_least_k_trucks_however_many_exits_one_has(rig: Rig) -> None:
+    [toll] = rig.stream.measures
+    class_of, codes = np.zeros(K, np.int32), np.zeros((K, 1), np.int32)
+    one, many = np.zeros(K, np.int32), np.arange(K, dtype=np.int32)
+    assert totals_of(rig.stream, class_of, one, codes) == [{toll.name: None}]
+    [total] = totals_of(rig.stream, class_of, many, codes)
+    assert total[toll.name] is not None
 
 
 def test_one_truck_does_not_crowd_the_others_out_for_the_day(tmp_path: Path) -> None:

@@ -372,6 +372,12 @@ def test_the_first_groups_are_formed_after_the_first_devices_had_time_to_report(
     assert not {v for g in groups for v in g.versions} & {v for g in again for v in g.versions}
 
 
+def test_a_group_states_the_k_of_its_sparsest_member() -> None:
+    drive = Drive(GRID, session_cloak(GRID, rule=RULE))
+    [group] = drive.tick({0: 12, 1: 12, 2: 12, 3: 12, 4: 12, 5: 0}, now=0.0)
+    assert (group.k, len(group.members)) == (6, 6)
+
+
 def test_putting_the_clock_back_does_not_prolong_a_group() -> None:
     drive = a_pair()
     [born] = drive.released
