@@ -168,9 +168,9 @@ class StreamSettings(Group):
     none, and suppresses whom it cannot protect. None: `enforce` for `kd` and `kld`, else
     `report`."""
     silent_share: Annotated[float, Field(ge=0, le=1)] = 0.05
-    """A source of which fewer than this share of the vehicles of a window have a part, or fewer than
-    k, is silent: under `kd` and `kld` its attributes are withheld, and the promise is kept on the
-    others. 0: only below k."""
+    """A source of which fewer than this share of the vehicles of a window have a part, or fewer
+    than k, is silent: under `kd` and `kld` its attributes are withheld, and the promise is kept on
+    the others. 0: only below k."""
     forget_after: Annotated[int, Field(ge=1)] = 1000
     """Number of windows after which a vehicle that was not published is forgotten."""
     count_as: Annotated[str, Field(min_length=1, max_length=64)] = "truck_count"

@@ -5,7 +5,7 @@ Bands of a sensitive number make its distinct values countable: 14.1 and 14.2 ar
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import TypeAlias
 
 import numpy as np
@@ -120,10 +120,14 @@ def numbers(
     Raises
     ------
     ValueError
-        If a position has no branch, or the numbers below a node are not consecutive.
+        If a leaf is no number, a position has no branch, or the numbers below a node are not
+        consecutive.
     """
     values = [*exact] or [Decimal(repr(x)) for x in position.tolist()] if branches else []
-    branch_of = {Decimal(b[0]): b for b in branches}
+    try:
+        branch_of = {Decimal(b[0]): b for b in branches}
+    except InvalidOperation:
+        raise ValueError("a leaf of the hierarchy is no number") from None
     leaves = []
     if branch_of:
         if any(x not in branch_of for x in values):

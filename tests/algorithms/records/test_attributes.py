@@ -154,3 +154,8 @@ def test_a_label_of_two_nodes_is_found() -> None:
 def test_a_hierarchy_without_groups_is_leaves_and_root() -> None:
     tree = hierarchy_of([("a", "*"), ("b", "*")])
     assert tree.ancestor.tolist() == [[0, 2], [1, 2]]
+
+
+def test_a_hierarchy_of_numbers_has_numbers_as_leaves() -> None:
+    with pytest.raises(ValueError, match="is no number"):
+        numbers("age", np.array([1.0]), branches=[("young", "*")])
