@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
+import msgspec
 from google.transit.gtfs_realtime_pb2 import FeedMessage
 
 from anonymizer.networks.grids import ORIGIN_LAT, ORIGIN_LON
@@ -91,8 +92,20 @@ _MESSAGES: dict[str, dict[str, Any]] = {
 
 def messages(codec: str, n: int) -> list[bytes]:
     """Return `n` distinct messages of a codec, with one position each."""
+    if codec == "msgpack":
+        return [msgspec.msgpack.encode(json.loads(each)) for each in messages("native", n)]
     write = _protobuf if codec == "gtfs_rt" else _writer(_MESSAGES[codec])
     return [write(lat, lon) for lat, lon in _places(n)]
+
+
+def batches(codec: str, n: int, *, of: int) -> list[bytes]:
+    """Return `n` positions in a native format, `of` in a message, each of another device."""
+    each = [
+        {"device": f"device-{i}", **json.loads(payload)}
+        for i, payload in enumerate(messages("native", n))
+    ]
+    encode = msgspec.msgpack.encode if codec == "msgpack" else msgspec.json.encode
+    return [encode(each[i : i + of]) for i in range(0, n, of)]
 
 
 def _places(n: int) -> Iterator[tuple[float, float]]:

@@ -29,7 +29,7 @@ from anonymizer.networks.grids import grid
 from anonymizer.pipeline import packed
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.pipeline.positions import flat_json, senders
+from anonymizer.pipeline.positions import compiled_reader, senders
 from anonymizer.pipeline.positions.topics import TopicRouter
 from anonymizer.settings import InputSettings
 from anonymizer.transport import packets
@@ -106,7 +106,7 @@ def _messages() -> packed.PackedDeliveries:
 def _compile_reader() -> None:
     stream, columns = np.frombuffer(_messages().stream, np.uint8), _messages().columns
     layout, limits = np.zeros(1, np.int32), {"max_payload_bytes": 99, "max_positions": 1}
-    reader = flat_json.Reader([LAYOUTS["native"]], {})
+    reader = compiled_reader.Reader([LAYOUTS["native"]], {})
     reader.read(stream, columns.bounds, columns.retained, layout, **limits)
 
 
@@ -128,7 +128,7 @@ def _compile_packed() -> None:
 
 _JOBS: Mapping[str, Callable[[], None]] = {
     # The longest first.
-    flat_json.__name__: _compile_reader,
+    compiled_reader.__name__: _compile_reader,
     grouping.__name__: _compile_grouping,
     regions.__name__: _compile_regions,
     device_partition.__name__: _compile_partition,

@@ -16,6 +16,7 @@ from anonymizer.codecs import (
     home_assistant,
     j2735,
     meshtastic,
+    msgpack,
     native,
     ngsi_ld,
     owntracks,
@@ -28,6 +29,7 @@ __all__ = ["CODECS", "Codec"]
 
 CODECS: dict[str, Codec] = {
     "native": native.decode,
+    "msgpack": msgpack.decode,
     "owntracks": owntracks.decode,
     "hfp": hfp.decode,
     "traccar": traccar.decode,

@@ -1,4 +1,4 @@
-"""Layouts of flat JSON messages: which member states what, for a reader that is compiled.
+"""Layouts of flat messages: which member states what, for a reader that is compiled.
 
 A layout describes the usual messages of a format, not all of them. What it does not describe is
 left to the codec of the format, which alone decides what is valid.
@@ -59,25 +59,30 @@ class Layout(NamedTuple):
         Text of the member with the role `KIND`.
     many
         Whether a message may also be an array of such objects.
+    msgpack
+        Whether messages are MessagePack, not JSON.
     """
 
     members: Mapping[str, Member]
     kind: str = ""
     many: bool = False
+    msgpack: bool = False
 
 
+_NATIVE = Layout(
+    {
+        "lat": Member(Role.LAT),
+        "lon": Member(Role.LON),
+        "ts": Member(Role.TIME),
+        "device": Member(Role.DEVICE_OR_NUMBER),
+        "readings": Member(Role.READINGS),
+    },
+    many=True,
+)
 LAYOUTS: Mapping[str, Layout] = MappingProxyType(
     {
-        "native": Layout(
-            {
-                "lat": Member(Role.LAT),
-                "lon": Member(Role.LON),
-                "ts": Member(Role.TIME),
-                "device": Member(Role.DEVICE_OR_NUMBER),
-                "readings": Member(Role.READINGS),
-            },
-            many=True,
-        ),
+        "native": _NATIVE,
+        "msgpack": _NATIVE._replace(msgpack=True),
         "owntracks": Layout(
             {
                 "_type": Member(Role.KIND),

@@ -1,8 +1,8 @@
 """Decoding of deliveries into columns of positions.
 
-Usual messages are read by a compiled reader (`flat_json`). Every other message is decoded by its
-codec, by itself: a joined payload would fail as a whole on one bad record. Both ways lead to the
-same positions and the same counts.
+Usual messages are read by compiled kernels (`compiled_reader`). Every other message is decoded by
+its codec, by itself: a joined payload would fail as a whole on one bad record. Both ways lead to
+the same positions and the same counts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
 from anonymizer.pipeline.names import UNKNOWN
 from anonymizer.pipeline.packed import PackedDeliveries, in_groups, receipts_of
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions.flat_json import NO_LAYOUT, READING, Found, Reader
+from anonymizer.pipeline.positions.compiled_reader import NO_LAYOUT, READING, Found, Reader
 from anonymizer.pipeline.positions.id_shares import IdShares
 from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.senders import NO_INPUT, OF_PAYLOAD, Senders

@@ -1,207 +1,82 @@
-"""Flat JSON, read by compiled kernels: the bytes of many messages become columns of positions.
-
-A message is read here if it has exactly the layout that its codec describes (`codecs.layouts`), and
-states a valid position in plain texts and numbers (`json_values`). Any doubt leaves it to its
-codec.
-"""
-
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+"""Flat JSON messages, read by compiled kernels; see `compiled_reader`."""
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import inner_kernel, kernel
-from anonymizer.codecs.layouts import Layout, Role
-from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, RecordArray
+from anonymizer.algorithms.kernels import inner_kernel
+from anonymizer.codecs.layouts import Role
+from anonymizer.domain.arrays import IntArray, RecordArray
 from anonymizer.pipeline.names import Bytes
 from anonymizer.pipeline.positions.json_values import (
     CLOSE_ARRAY,
     CLOSE_OBJECT,
     COMMA,
     LOWER_N,
-    MAX_CODE_BYTES,
     OPEN_ARRAY,
     OPEN_OBJECT,
-    QUOTE,
     SPACE,
-    code,
+    after_colon,
     device,
-    member_name,
     number,
     skipped,
     space_end,
     starts_number,
     text,
 )
-
-NO_LAYOUT = -1
-"""In place of a layout: the message is left to its codec."""
-
-POSITION = np.dtype(
-    [
-        ("message", np.int32),
-        ("start", np.int32),
-        ("end", np.int32),
-        ("lat", np.float64),
-        ("lon", np.float64),
-        ("ts", np.float64),
-    ]
+from anonymizer.pipeline.positions.layout_members import (
+    has_kind,
+    is_noted,
+    member_index,
+    name_index,
+    note,
 )
-"""Index of the message, start and end of the stated device id in the bytes (0, 0 if there is none),
-valid degrees, and unix seconds (NaN if the message states no time)."""
-READING = np.dtype([("row", np.int64), ("attribute", np.int64), ("value", np.float64)])
-"""The position that a reading came with, index of its attribute, and its value."""
 
-_LAYOUT = np.dtype([("low", np.int64), ("high", np.int64), ("many", np.bool_)])
-_MEMBER = np.dtype(
-    [
-        ("low", np.int64),
-        ("high", np.int64),
-        ("role", np.int64),
-        ("attribute", np.int64),
-        ("factor", np.float64),
-    ]
-)
-_FEWEST_BYTES = len(b'{"lat":1,"lon":1}')
-"""No position takes less. A reading takes at least 4 bytes, and so does what is not a position."""
-_IGNORED, _LAT, _LON, _TIME, _DEVICE, _DEVICE_OR_NUMBER, _KIND, _READINGS, _READING = (
-    int(role) for role in Role
+_LAT, _LON, _TIME, _DEVICE, _DEVICE_OR_NUMBER, _KIND, _READINGS, _READING = (
+    int(role) for role in Role if role != Role.IGNORED
 )
 _NAN = float("nan")
 
 
-class Found(NamedTuple):
-    """What was read of a batch of messages, in order of arrival.
-
-    Attributes
-    ----------
-    positions
-        Records of the type `POSITION`.
-    readings
-        Records of the type `READING`.
-    left
-        Indices of the messages that are left to their codecs, rising.
-    """
-
-    positions: RecordArray
-    readings: RecordArray
-    left: IntArray
-
-    def __repr__(self) -> str:
-        """Reveal neither device nor place."""
-        return "Found(...)"
-
-
-class Reader:
-    """Reads messages of several layouts.
-
-    Parameters
-    ----------
-    layouts
-        Messages refer to these by index.
-    attribute_of
-        Index of each declared reading by name. Other readings are left out.
-    """
-
-    def __init__(self, layouts: Sequence[Layout], attribute_of: Mapping[str, int]) -> None:
-        most = max((len(layout.members) for layout in layouts), default=0)
-        self._layouts: RecordArray = np.zeros(len(layouts), _LAYOUT)
-        self._members: RecordArray = np.zeros((len(layouts), most), _MEMBER)
-        self._members["low"] = -1  # matches no name
-        for i, layout in enumerate(layouts):
-            self._layouts[i] = (*code(layout.kind), layout.many)
-            for j, (name, member) in enumerate(layout.members.items()):
-                if max(len(name), len(layout.kind)) > MAX_CODE_BYTES:
-                    raise ValueError("a layout has a longer name than this reader knows")
-                attribute = attribute_of.get(member.reading, -1)
-                self._members[i, j] = (*code(name), member.role, attribute, member.factor)
-        names = [name.encode() for name in sorted(attribute_of, key=attribute_of.__getitem__)]
-        self._names = np.frombuffer(b"".join(names), np.uint8)
-        self._name_end = np.cumsum([0, *map(len, names)])
-
-    def read(
-        self,
-        stream: Bytes,
-        bounds: Int32Array,
-        retained: BoolArray,
-        layout: Int32Array,
-        *,
-        max_payload_bytes: int,
-        max_positions: int,
-    ) -> Found:
-        """Return the positions of those messages that can be read here. About 0.1 µs each.
-
-        Parameters
-        ----------
-        stream, bounds, retained
-            The messages, see `pipeline.packed`, shape (n,).
-        layout
-            Index of the layout of each message, or `NO_LAYOUT`.
-        max_payload_bytes, max_positions
-            Messages beyond these limits are left, as are retained ones without a time.
-        """
-        names = (self._names, self._name_end)
-        limits = (max_payload_bytes, max_positions)
-        return Found(
-            *_read(stream, bounds, retained, layout, self._layouts, self._members, *names, *limits)
-        )
-
-
-@kernel
-def _read(
+@inner_kernel
+def json_message(
     stream: Bytes,
-    bounds: Int32Array,
-    retained: BoolArray,
-    layout_of: Int32Array,
-    layouts: RecordArray,
+    at: int,
+    end: int,
+    layout: np.void,
     members: RecordArray,
     names: Bytes,
     name_end: IntArray,
-    max_payload_bytes: int,
+    positions: RecordArray,
+    n: int,
+    readings: RecordArray,
+    n_readings: int,
     max_positions: int,
-) -> tuple[RecordArray, RecordArray, IntArray]:
-    """Return the fields of `Found`."""
-    most = 0
-    for i in range(len(bounds)):
-        if layout_of[i] != NO_LAYOUT:
-            most += 1 + (bounds[i, 3] - bounds[i, 2]) // _FEWEST_BYTES
-    positions = np.empty(most, POSITION)
-    readings = np.empty(most * min(len(name_end) - 1, _FEWEST_BYTES), READING)
-    left = np.empty(len(bounds), np.int64)
-    n = n_readings = n_left = 0
-    for i in range(len(bounds)):
-        first, first_reading = n, n_readings
-        at, end = int(np.int64(bounds[i, 2])), int(np.int64(bounds[i, 3]))
-        is_read = layout_of[i] != NO_LAYOUT and end - at <= max_payload_bytes
-        if is_read:
-            layout, of_layout = layouts[layout_of[i]], members[layout_of[i]]
-            at = space_end(stream, at, end)
-            is_array = at < end and stream[at] == OPEN_ARRAY and layout["many"]
-            at += is_array
-            while True:
-                at, n_readings = _object(
-                    stream, at, end, layout, of_layout, names, name_end,
-                    positions, n, readings, n_readings,
-                )  # fmt: skip
-                is_read = at >= 0 and n - first < max_positions
-                is_read &= not (retained[i] and np.isnan(positions[n]["ts"]))
-                if not is_read:
-                    break
-                positions[n]["message"] = i
-                n += 1
-                at = space_end(stream, at, end)
-                if not is_array or at >= end or stream[at] != COMMA:
-                    break
-                at += 1
-            if is_read and is_array:
-                is_read = at < end and stream[at] == CLOSE_ARRAY
-                at = space_end(stream, at + 1, end)
-            is_read &= at == end
-        if not is_read:
-            n, n_readings = first, first_reading
-            left[n_left] = i
-            n_left += 1
-    return positions[:n], readings[:n_readings], left[:n_left]
+) -> tuple[int, int, int]:
+    """Read the message at `at` into the positions and readings, from `n` and `n_readings` on.
+
+    Returns
+    -------
+    Where it ends, -1 if it is to be left; and the number of positions and of readings so far.
+    """
+    first = n
+    at = space_end(stream, at, end)
+    is_array = at < end and stream[at] == OPEN_ARRAY and layout["many"]
+    at += is_array
+    separator = COMMA
+    while separator == COMMA:
+        at, n_readings = _object(
+            stream, at, end, layout, members, names, name_end, positions, n, readings, n_readings
+        )
+        n += 1
+        if at < 0 or n - first > max_positions:
+            return -1, n, n_readings
+        at = space_end(stream, at, end)
+        separator = SPACE
+        if is_array:
+            separator = stream[at] if at < end else SPACE
+            at += 1
+    if is_array and separator != CLOSE_ARRAY:
+        return -1, n, n_readings
+    return space_end(stream, at, end), n, n_readings
 
 
 @inner_kernel
@@ -231,8 +106,9 @@ def _object(
     separator = COMMA if at < end and stream[at] == OPEN_OBJECT else SPACE
     seen = 0
     while separator == COMMA:
-        low, high, at = member_name(stream, at + 1, end)
-        which = _member(members, low, high)
+        low, high, at = text(stream, space_end(stream, at + 1, end), end)
+        at = after_colon(stream, at, end)
+        which = member_index(members, low, high)
         if at < 0 or (which >= 0 and seen >> which & 1):
             return -1, n_readings
         if which < 0:
@@ -251,18 +127,8 @@ def _object(
     lat, lon = position["lat"], position["lon"]
     # NaN, which is no coordinate, where one is missing.
     is_valid = -90.0 <= lat <= 90.0 and -180.0 <= lon <= 180.0 and not lat == lon == 0.0
-    for j in range(len(members)):
-        is_valid &= members[j]["role"] != _KIND or seen >> j & 1 == 1
+    is_valid &= has_kind(members, seen)
     return at + 1 if is_valid and separator == CLOSE_OBJECT else -1, n_readings
-
-
-@inner_kernel
-def _member(members: RecordArray, low: int, high: int) -> int:
-    """Return the index of the member with this code, -1 if the layout has none."""
-    for j in range(len(members)):
-        if members[j]["low"] == low and members[j]["high"] == high:
-            return j
-    return -1
 
 
 @inner_kernel
@@ -295,9 +161,7 @@ def _value(
         value, at = number(stream, at, end)
         value *= member["factor"]
         if value >= 0:
-            readings[n_readings]["row"], readings[n_readings]["attribute"] = n, member["attribute"]
-            readings[n_readings]["value"] = value
-            n_readings += 1
+            n_readings = note(readings, n_readings, n, member["attribute"], value)
     else:
         at = skipped(stream, at, end)
     return at, n_readings
@@ -318,33 +182,15 @@ def _readings(
     first = n_readings
     separator = COMMA if at < end and stream[at] == OPEN_OBJECT else SPACE
     while separator == COMMA:
-        start = space_end(stream, at + 1, end) + 1
-        _, _, at = member_name(stream, at + 1, end)
-        if at < 0:
-            return -1, n_readings
+        start = space_end(stream, at + 1, end)
+        _, _, stop = text(stream, start, end)
+        at = after_colon(stream, stop, end)
         value, at = number(stream, at, end)
-        if at < 0:
+        found = name_index(stream[start + 1 : stop - 1], names, name_end)
+        if at < 0 or is_noted(readings[first:n_readings], found):
             return -1, n_readings
-        found = _index(stream, start, names, name_end)
-        for i in range(first, n_readings):
-            if readings[i]["attribute"] == found:
-                return -1, n_readings
         if found >= 0:
-            readings[n_readings]["row"], readings[n_readings]["attribute"] = n, found
-            readings[n_readings]["value"] = value
-            n_readings += 1
+            n_readings = note(readings, n_readings, n, found, value)
         at = space_end(stream, at, end)
         separator = stream[at] if at < end else SPACE
     return at + 1 if separator == CLOSE_OBJECT else -1, n_readings
-
-
-@inner_kernel
-def _index(stream: Bytes, start: int, names: Bytes, name_end: IntArray) -> int:
-    """Return the index of the name that begins at `start` and ends at a quote; -1 if unknown."""
-    for j in range(len(name_end) - 1):
-        at, i = start, name_end[j]
-        while i < name_end[j + 1] and stream[at] == names[i]:
-            at, i = at + 1, i + 1
-        if i == name_end[j + 1] and stream[at] == QUOTE:
-            return j
-    return -1

@@ -20,6 +20,7 @@ SPACE, QUOTE, COMMA, MINUS, POINT, ZERO, NINE, COLON, BACKSLASH, LOWER_E, LOWER_
 _TAB, _LINE_FEED, _RETURN = b"\t\n\r"
 OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT = b"[]{}"
 
+_NOT_ASCII = 0x80
 _LOWER = 0x20
 """Set in a small letter."""
 _HALF = MAX_CODE_BYTES // 2
@@ -51,35 +52,39 @@ def space_end(stream: Bytes, at: int, end: int) -> int:
 
 @inner_kernel
 def text(stream: Bytes, at: int, end: int) -> tuple[int, int, int]:
-    """Return the code of the text at `at`, -1 where it is long, and its end, -1 if it is left."""
+    """Return the code of the text at `at`, and its end, -1 if it is left."""
     if at >= end or stream[at] != QUOTE:
         return -1, -1, -1
-    low = high = 0
     start = at = at + 1
     while at < end:
-        char = _byte(stream, at)
+        char = stream[at]
         if char == QUOTE:
-            return low, high if at - start <= MAX_CODE_BYTES else -1, at + 1
-        if char < SPACE or char >= 0x80 or char == BACKSLASH:
+            low, high = text_code(stream, start, at)
+            return low, high, at + 1
+        if char < SPACE or char >= _NOT_ASCII or char == BACKSLASH:
             break
-        if at - start < _HALF:
-            low = low << 8 | char
-        elif at - start < MAX_CODE_BYTES:
-            high = high << 8 | char
         at += 1
     return -1, -1, -1
 
 
 @inner_kernel
-def member_name(stream: Bytes, at: int, end: int) -> tuple[int, int, int]:
-    """Return the code of the name before a colon, and where its value begins, -1 if it is left."""
-    low, high, at = text(stream, space_end(stream, at, end), end)
-    if at < 0:
-        return -1, -1, -1
-    at = space_end(stream, at, end)
-    if at >= end or stream[at] != COLON:
-        return -1, -1, -1
-    return low, high, space_end(stream, at + 1, end)
+def text_code(stream: Bytes, start: int, end: int) -> tuple[int, int]:
+    """Return what `code` does for a text in the bytes; -1, -1 if it is longer."""
+    if end - start > MAX_CODE_BYTES:
+        return -1, -1
+    low = high = 0
+    for at in range(start, min(end, start + _HALF)):
+        low = low << 8 | _byte(stream, at)
+    for at in range(start + _HALF, end):
+        high = high << 8 | _byte(stream, at)
+    return low, high
+
+
+@inner_kernel
+def after_colon(stream: Bytes, at: int, end: int) -> int:
+    """Return where the value behind a colon begins, -1 if `at` is -1 or there is no colon."""
+    at = space_end(stream, at, end) if at >= 0 else end
+    return space_end(stream, at + 1, end) if at < end and stream[at] == COLON else -1
 
 
 @inner_kernel
@@ -124,6 +129,8 @@ def skipped(stream: Bytes, at: int, end: int) -> int:
 @inner_kernel
 def number(stream: Bytes, at: int, end: int) -> tuple[float, int]:
     """Return the number at `at` and where it ends; -1 if it is none or cannot be read exactly."""
+    if at < 0:
+        return _NAN, -1
     is_negative = at < end and stream[at] == MINUS
     start = at + is_negative
     digits, at = _digits(stream, start, end, 0, _MOST_DIGITS)

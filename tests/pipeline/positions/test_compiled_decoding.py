@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -41,9 +42,12 @@ INPUTS = (
     InputSettings(topic="public/{device}", kind="fixed", publish="public"),
     InputSettings(topic="feed/+", device_from="payload"),
     InputSettings(topic="users/+", codec="owntracks", device_from="payload"),
+    InputSettings(topic="packed/{device}", codec="msgpack"),
+    InputSettings(topic="batch", codec="msgpack", device_from="payload"),
 )
 TOPICS = [
     *(f"{kind}/{device}" for kind in ("native", "phones", "trackers") for device in "ab"),
+    "packed/a", "packed/b", "batch",
     "buses/a", "sensors/a", "public/a", "feed/x", "feed/y", "users/x",
     "native/", "native/abcdefg", "other", "native/ä", "",
 ]  # fmt: skip
@@ -174,7 +178,58 @@ def payloads(draw: st.DrawFn) -> bytes:
     return draw(st.binary(max_size=9)) if broken == "noise" else payload
 
 
-DELIVERY = st.builds(Delivery, st.sampled_from(TOPICS), payloads(), st.just(0), st.booleans())
+NUMBERS = st.one_of(
+    st.floats(),
+    st.floats(width=32),
+    st.floats(-180, 180),
+    st.integers(-(2**63), 2**64 - 1),
+    st.integers(-200, 200),
+)
+SCALARS = NUMBERS | st.sampled_from([None, True, False, "", "a", "ab", "ä", "x" * 40, b"a"])
+ANYTHING = SCALARS | st.sampled_from([[], {}, [1], {"a": 1}, msgspec.msgpack.Ext(5, b"x")])
+MAPS = st.fixed_dictionaries(
+    {"lat": st.floats(-91, 91) | NUMBERS, "lon": st.floats(-181, 181) | NUMBERS},
+    optional={
+        "ts": NUMBERS | st.none(),
+        "device": st.sampled_from(["", "a", "ab", "abcdef", "ä", 7, None, 1.0]),
+        "readings": st.dictionaries(st.sampled_from(["no2", "no", "", "x", "ä"]), SCALARS)
+        | st.dictionaries(st.sampled_from(["no2", "no", "", "x", "speed_mps"]), NUMBERS)
+        | ANYTHING,
+        "la": ANYTHING,
+        "x" * 20: SCALARS,
+    },
+)
+PACK = msgspec.msgpack.encode
+
+
+@st.composite
+def packed_payloads(draw: st.DrawFn) -> bytes:
+    """Return a message in MessagePack, an array of them, or something broken."""
+    message = draw(MAPS | st.lists(MAPS, max_size=4) | ANYTHING)
+    payload = PACK(message)
+    if draw(st.booleans()):  # numbers of 32 bits, and of more bytes than they need
+        number = draw(st.floats(-90, 90, width=32))
+        short = b"\xca" + struct.pack(">f", number)
+        payload = payload.replace(b"\xa3lat", b"\xd9\x03lat").replace(PACK(number), short)
+    at = draw(st.integers(0, len(payload)))
+    broken = draw(st.sampled_from(["", "", "", "cut", "changed", "longer"]))
+    if broken == "cut":
+        return payload[:at]
+    if broken == "changed":
+        return payload[:at] + draw(st.binary(max_size=2)) + payload[at + 1 :]
+    return payload + draw(st.binary(max_size=2)) if broken == "longer" else payload
+
+
+DELIVERY = st.one_of(
+    st.builds(Delivery, st.sampled_from(TOPICS), payloads(), st.just(0), st.booleans()),
+    st.builds(
+        Delivery,
+        st.sampled_from(["packed/a", "packed/b", "batch"]),
+        packed_payloads(),
+        st.just(0),
+        st.booleans(),
+    ),
+)
 
 
 @settings(deadline=None, max_examples=80)
@@ -193,7 +248,7 @@ def test_the_same_positions_and_counts_as_if_each_message_went_to_its_codec(
 
 
 @settings(deadline=None)
-@given(payloads())
+@given(payloads() | packed_payloads())
 def test_a_message_is_read_alike_whatever_its_input(payload: bytes) -> None:
     rig = Rig()
     rig.agree([Arrivals(1.0, [Delivery(topic, payload, 0) for topic in TOPICS])])
@@ -256,6 +311,23 @@ def halfway(rng: random.Random) -> str:
     return f"{digits[:-n_decimals]}.{digits[-n_decimals:]}"
 
 
+@settings(deadline=None, max_examples=200)
+@given(
+    number=st.floats() | st.floats(width=32) | st.integers(-(2**63), 2**64 - 1), short=st.booleans()
+)
+def test_a_packed_number_is_the_one_that_was_packed(*, number: float, short: bool) -> None:
+    packed = PACK(number)
+    if short and isinstance(number, float) and not abs(number) > 3e38:
+        packed = b"\xca" + struct.pack(">f", number)
+        (number,) = struct.unpack(">f", packed[1:])
+    payload = b"\x83\xa3lat\x01\xa3lon\x02\xa2ts" + packed
+    rig = Rig()
+    arrivals = [Arrivals(1.0, [Delivery("packed/a", payload, 0)])]
+    rig.agree(arrivals)
+    found = positions(rig.decoder.decode(arrivals))
+    assert [each.ts for each in found] == ([float(number)] if math.isfinite(number) else [])
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_numbers_half_way_between_two_floats_are_rounded_to_even(seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311  equal seeds give equal numbers
@@ -305,6 +377,7 @@ def fuzzed(seed: int, n: int) -> Iterator[bytes]:
     rng = random.Random(seed)  # noqa: S311  equal seeds give equal streams
     sound = [payload for codec in LAYOUTS for payload in messages(codec, 20)]
     sound += [b"[%s]" % b",".join(messages("native", i)) for i in (1, 2, 3)]
+    sound += [PACK([{"lat": 1.5, "lon": rng.random(), "ts": 7, "device": d}]) for d in "abcd"]
     sound += [
         b'{"lat":%r,"lon":%r,"device":"%d","readings":{"no2":%r,"x":1}}'
         % (rng.uniform(-90, 90), rng.uniform(-180, 180), rng.randrange(9), rng.random())

@@ -1,0 +1,59 @@
+"""Members and readings of a layout, as the compiled reader looks them up and notes them."""
+
+from anonymizer.algorithms.kernels import inner_kernel
+from anonymizer.codecs.layouts import Role
+from anonymizer.domain.arrays import IntArray, RecordArray
+from anonymizer.pipeline.names import Bytes
+
+_KIND = int(Role.KIND)
+
+
+@inner_kernel
+def member_index(members: RecordArray, low: int, high: int) -> int:
+    """Return the index of the member whose name has this code, -1 if the layout has none."""
+    for j in range(len(members)):
+        if members[j]["low"] == low and members[j]["high"] == high:
+            return j
+    return -1
+
+
+@inner_kernel
+def has_kind(members: RecordArray, seen: int) -> bool:
+    """Return whether the kind of the message is stated, if the layout asks for it.
+
+    Bit j of `seen` says that member j is stated.
+    """
+    for j in range(len(members)):
+        if members[j]["role"] == _KIND and seen >> j & 1 == 0:
+            return False
+    return True
+
+
+@inner_kernel
+def name_index(name: Bytes, names: Bytes, name_end: IntArray) -> int:
+    """Return the index of a declared reading, -1 if it is not declared."""
+    for j in range(len(name_end) - 1):
+        begin = name_end[j]
+        if name_end[j + 1] - begin == len(name):
+            i = 0
+            while i < len(name) and name[i] == names[begin + i]:
+                i += 1
+            if i == len(name):
+                return j
+    return -1
+
+
+@inner_kernel
+def is_noted(readings: RecordArray, attribute: int) -> bool:
+    """Return whether there is already a reading of this attribute."""
+    found = False
+    for i in range(len(readings)):
+        found |= readings[i]["attribute"] == attribute
+    return found
+
+
+@inner_kernel
+def note(readings: RecordArray, n: int, row: int, attribute: int, value: float) -> int:
+    """Put down reading `n`; return how many there are now."""
+    readings[n]["row"], readings[n]["attribute"], readings[n]["value"] = row, attribute, value
+    return n + 1
