@@ -70,7 +70,8 @@ def _nearest(network: RoadNetwork, lat: FloatArray, lon: FloatArray) -> IntArray
     share = np.clip((q * step).sum(axis=2) / (step**2).sum(axis=1), 0.0, 1.0)
     road = ((q - share[:, :, None] * step) ** 2).sum(axis=2).argmin(axis=1)
     first = share[np.arange(len(road)), road] <= 0.5
-    return np.where(first, lines.tail[road], lines.head[road]).astype(np.int64)
+    node: IntArray = np.where(first, lines.tail[road], lines.head[road]).astype(np.int64)
+    return node
 
 
 def _one_by_one(locator: NodeLocator, at: tuple[FloatArray, FloatArray]) -> None:
