@@ -215,7 +215,8 @@ def test_two_streams_are_apart() -> None:
     ],
 )
 def test_windows_together_keep_the_promise_by_default_where_the_model_can(
-    changes: dict[str, Any], enforces: bool
+    changes: dict[str, Any],
+    enforces: bool,  # noqa: FBT001  a case
 ) -> None:
     settings = fleet(method="auto", **changes)
     assert (settings.enforces, settings.unprotected) == (enforces, not enforces)
