@@ -65,7 +65,7 @@ def draw(points: Sequence[Point], path: Path) -> None:
             _panel(axes, [point for point in points if point.n_devices == n_devices])
             axes.set_title(f"{n_devices:,} devices")
         panels[0].set_ylabel("belief within 300 m after 5 minutes")
-        panels[-1].legend(loc="upper right", fontsize=8)
+        panels[0].legend(loc="upper right", fontsize=8)
 
 
 def _panel(axes: Axes, points: Sequence[Point]) -> None:
