@@ -93,9 +93,7 @@ class DensityMap:
         node, network = self.node_of[chosen & (self.node_of >= 0)], self.network
         n_at = np.bincount(node, minlength=network.n_nodes)
         tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
-        around = np.bincount(
-            tail, weights=n_at[network.neighbour_of], minlength=network.n_nodes
-        )
+        around = np.bincount(tail, weights=n_at[network.neighbour_of], minlength=network.n_nodes)
         return (n_at + around).astype(np.int32)
 
     def advance(self, slot: Int32Array, ts: FloatArray, node: Int32Array) -> UInt8Array:

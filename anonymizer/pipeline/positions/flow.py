@@ -189,11 +189,11 @@ class PositionFlow:
     def n_held(self) -> int:
         """Positions that are in a tick, or wait for their trip to go on, a group or the broker."""
         return self._n_in_tick + self._n_in_core + self._n_in_hand
+
     @property
     def n_accepted(self) -> int:
         """Positions that are not settled, but known to be usable: `n_held` without the tick."""
         return self._n_in_core + self._n_in_hand
-
 
     @property
     def view(self) -> FlowView:
