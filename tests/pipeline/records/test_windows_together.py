@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from anonymizer.algorithms.attacks.released_classes import Labels
-from anonymizer.algorithms.attacks.window_intersection import Read, WindowIntersection
 from anonymizer.algorithms.records.published_values import ValueReader
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.outcomes import Outcome
@@ -21,6 +20,7 @@ from anonymizer.pipeline.records.join import Joined
 from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
 from anonymizer.settings import StreamSettings
 from simulator.record_fleet import SETTINGS
+from tests.pipeline.records.window_intersection import Read, WindowIntersection
 
 
 class Roads:
