@@ -61,8 +61,9 @@ def draw_over_l(experiment: Multisource, path: Path) -> None:
         for axes, panel in zip(panels, (_GCP, _DM, _CLASSES), strict=True):
             for method in (Method.HILBERT, Method.PRINTED, Method.BEST):
                 runs = [r for r in _of(experiment, ADULT, method) if r.trial.l > 1]
-                _line(axes, method, _LOOK[method], varied(runs, "l"), panel[1])
-            _finish(axes, panel[0], "l")
+                at = varied(runs, "l", k=K_OF[ADULT])
+                _line(axes, method, _LOOK[method], at, panel[1])
+            _finish(axes, panel[0], "l", log=panel is _DM)
         _close(figure, "(k,l,d)-diversity over l, k = 20, d = 2", panels[0])
 
 
@@ -88,7 +89,9 @@ def draw_readings(experiment: Multisource, path: Path) -> None:
         for axes, panel in zip(panels, (_GCP, _CLASSES), strict=True):
             for reading, style in ((Reading.PAPER, "-"), (Reading.SAFE, ":")):
                 look = _LOOK[Method.HILBERT] | {"linestyle": style}
-                at = varied(_of(experiment, ADULT, Method.HILBERT), "d", reading=reading, k=20)
+                at = varied(
+                    _of(experiment, ADULT, Method.HILBERT), "d", reading=reading, k=K_OF[ADULT]
+                )
                 _line(axes, f"hilbert, {reading}", look, at, panel[1])
             _finish(axes, panel[0], "d")
         _close(figure, "Missing values, as published and not counted", panels[0])

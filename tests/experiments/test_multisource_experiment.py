@@ -164,6 +164,9 @@ def test_a_line_has_the_trials_that_differ_in_one_thing(experiment: Multisource)
         assert [where for where, _ in at] == list(values)
         assert {len(some) for _, some in at} == {2}
     assert [where for where, _ in varied(runs, "k")] == list(KS[ADULT])
+    over_l = varied(runs, "l", k=K)
+    assert [where for where, _ in over_l] == [1, *LS]
+    assert {len(some) for _, some in over_l} == {2}
 
 
 def test_the_steps_are_told_in_order() -> None:
