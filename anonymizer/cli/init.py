@@ -120,10 +120,12 @@ def schema(
 
         anonymizer schema --asyncapi --config gateway.toml > asyncapi.json
     """
+    if asyncapi or config is not None:
+        settings = settings_of(config)
     if asyncapi:
         from anonymizer.app import contract
 
-        typer.echo(json.dumps(contract.asyncapi(settings_of(config)), indent=2))
+        typer.echo(json.dumps(contract.asyncapi(settings), indent=2))
         return
     from anonymizer.settings.json_schema import json_schema
 

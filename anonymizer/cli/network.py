@@ -37,6 +37,8 @@ def export(
 
         anonymizer network export grid:20x20 --out grid.parquet
     """
+    # As the gateway loads it, so that it has the same nodes.
+    spacing_m = settings_of(config).network.max_spacing_m
     if out.suffix not in _ENDINGS:
         raise InputError(f"{out}: must end in {' or '.join(_ENDINGS)}")
     from anonymizer.domain.network_version import network_version
@@ -44,8 +46,6 @@ def export(
     from anonymizer.networks import load_network
     from anonymizer.networks.publication import geojson, geoparquet
 
-    # As the gateway loads it, so that it has the same nodes.
-    spacing_m = settings_of(config).network.max_spacing_m
     roads = load_network(network, max_spacing_m=spacing_m)
     content = geojson(roads) if out.suffix == ".geojson" else geoparquet(roads)
     write_whole({out: Part(lambda file: file.write(content))})

@@ -14,6 +14,7 @@ from simulator.cli.main import app as simulator
 
 _GOOD = {
     "--network": "grid:3x3",
+    "network": "grid:3x3",
     "--qi": "age,zip",
     "-k": "2",
     "--sa": "illness",
@@ -74,7 +75,11 @@ ALL = [
     *_commands("anonymizer", ours.main, get_command(ours.app)),
     *_commands("simulator", theirs.main, get_command(simulator)),
 ]
-WRITERS = [c for c in ALL if str(c) == "simulator trace" or c.words[0] == "experiment"]
+WRITERS = [
+    c
+    for c in ALL
+    if str(c) in {"simulator trace", "anonymizer network export"} or c.words[0] == "experiment"
+]
 READERS = [
     c
     for c in ALL

@@ -97,6 +97,10 @@ class Model:
     methods: Mapping[str, Method]
     time_budget_s: float = TIME_BUDGET_S
 
+    def forms_classes_like(self, other: "Model") -> bool:
+        """Return whether the methods of streams have the same names in both models."""
+        return not self.methods.keys().isdisjoint(other.methods)
+
     def method_name(self, name: str | None, *, n: int, time_budget_s: float) -> str:
         """Return the method to use: `name`, or for None and `auto` the default one.
 

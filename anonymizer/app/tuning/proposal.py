@@ -40,7 +40,7 @@ def proposal_for_stream(
         If a stream cannot have it.
     """
     fields = settings.model_dump(mode="json", exclude_unset=True)
-    if not MODELS[settings.model].methods.keys() & MODELS[configuration.model].methods.keys():
+    if not MODELS[settings.model].forms_classes_like(MODELS[configuration.model]):
         for key in ("method", "target", "labels"):
             fields.pop(key, None)  # other models do not have it
     if configuration.model == "cells" and target is not None:

@@ -183,7 +183,7 @@ def _method(bench: Bench, model: Model, n: int) -> str:
     if bench.stream is None:
         return model.method_name(AUTO, n=n, time_budget_s=model.time_budget_s)
     settings = bench.stream.settings
-    same = MODELS[settings.model].methods == model.methods
+    same = MODELS[settings.model].forms_classes_like(model)
     method = settings.method if same else AUTO
     return model.method_name(method, n=n, time_budget_s=settings.budget_s)
 
@@ -397,7 +397,7 @@ def _served(bench: Bench, promise: Promise, model: str) -> Stream:
     stream = bench.stream
     assert stream is not None  # noqa: S101  the caller has seen to it
     names = {attribute.name for attribute in (*bench.schema.qis, *bench.schema.sensitive)}
-    same = MODELS[stream.settings.model].methods == MODELS[model].methods
+    same = MODELS[stream.settings.model].forms_classes_like(MODELS[model])
     asked = {"k": promise.k, "d": promise.d, "l": promise.l}
     changes = {
         "model": model,

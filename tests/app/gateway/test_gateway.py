@@ -28,7 +28,8 @@ NETWORK = load_network("grid:20x20")
 async def running(gateway: Gateway) -> AsyncIterator[None]:
     """Run a gateway and drain it at the end."""
     stop = asyncio.Event()
-    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+    # The first gateway in a fresh checkout compiles its kernels.
+    async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         gateway.warm_up()
         group.create_task(gateway.run(stop), name="gateway")
         await gateway.until_connected()

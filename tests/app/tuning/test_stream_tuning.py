@@ -109,7 +109,12 @@ def test_of_what_was_heard_for_a_while_the_windows_that_were_cut_off_are_left_ou
 )
 def test_classes_are_those_that_the_gateway_publishes(model: str, diverse: int) -> None:
     d = 2 if model == "kld" else 1
-    declared = stream(model=model, method="auto", promise={"k": 5, "d": d, "l": diverse})
+    declared = stream(
+        model=model,
+        method="auto",
+        promise={"k": 5, "d": d, "l": diverse},
+        cumulative="report",  # windows are tried one by one
+    )
     (joined,) = joined_windows(declared, messages(sent(n_windows=1)), limits=LIMITS).windows
     published = anonymize(
         declared,
