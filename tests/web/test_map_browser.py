@@ -104,7 +104,8 @@ def test_the_difference_is_measured_while_one_looks(viewer: Viewer) -> None:
         return dict(zip(MODES, viewer.texts("#comparison td:last-child"), strict=True))
 
     seen = viewer.until(below_k, lambda now: now["bfs"] not in {"", "0 of 32"})
-    assert seen["session"] == "0 of 32"
+    # Some devices may still wait for a group.
+    assert re.fullmatch(r"0 of [1-9]\d*", seen["session"])
 
 
 @pytest.mark.parametrize("mode", MODES)
