@@ -1,0 +1,100 @@
+"""The auditor's own reading of labels, form by form."""
+
+import numpy as np
+import pytest
+
+from anonymizer.algorithms.records.label_text import LabelText, equal_cells
+
+NUMBERS = LabelText(numeric=True)
+WORDS = LabelText(numeric=False, branches=[("bus", "large", "*"), ("van", "small", "*")])
+BANDS = LabelText(numeric=True, branches=[("18", "young", "*"), ("x", "nothing")])
+HOURS = LabelText(numeric=True, by_hour=True)
+
+
+@pytest.mark.parametrize(
+    ("label", "cell", "fits"),
+    [
+        ("[1-5]", "5", True),
+        ("[1-5]", "5.0000000000000001", False),
+        ("[-5--1]", "-5", True),
+        ("[1700000007010-1700000008970]", "1700000008972", False),
+        ("7", "7.0", True),
+        ("{[1-2]|?}", None, True),
+        ("[1-2]", None, False),
+        ("[1-2]", "two", False),
+        ("[1-x]", "1", False),
+        ("[12]", "1", False),
+        ("NaN", "1", False),
+    ],
+)
+def test_a_range_covers_its_numbers_to_the_last_digit(
+    label: str,
+    cell: str | None,
+    fits: bool,  # noqa: FBT001  a parameter of the test
+) -> None:
+    assert NUMBERS.covers(label, cell) is fits
+
+
+@pytest.mark.parametrize(
+    ("label", "cell", "fits"),
+    [
+        ("van", "van", True),
+        ("large", "bus", True),
+        ("large", "van", False),
+        ("*", "van", True),
+        ("{van|bus}", "bus", True),
+        ("{van|bus", "bus", False),
+        ("{van|bus} ", "bus", False),
+        (r"{a\|b|c\}}", "a|b", True),
+        (r"{a\|b|c\}}", "c}", True),
+        ("G5615 area", "G5615530120", True),
+        ("G5615区域", "G5611530120", False),
+        ("all areas", "G5611530120", True),
+        ("unknown area", None, True),
+    ],
+)
+def test_a_word_is_covered_by_itself_its_branch_its_set_and_its_area(
+    label: str,
+    cell: str | None,
+    fits: bool,  # noqa: FBT001  a parameter of the test
+) -> None:
+    assert WORDS.covers(label, cell) is fits
+
+
+def test_numbers_have_branches_too() -> None:
+    assert BANDS.covers("young", "18.0")
+    assert not BANDS.covers("young", "19")
+
+
+@pytest.mark.parametrize(
+    ("label", "minute", "fits"),
+    [
+        ("morning (06-09)", "360", True),
+        ("morning (06-09)", "540", False),
+        ("night (22-05)", "1439", True),
+        ("night (22-05)", "299", True),
+        ("night (22-05)", "600", False),
+        ("night", "600", False),
+    ],
+)
+def test_hours_cover_minutes_also_over_midnight(
+    label: str,
+    minute: str,
+    fits: bool,  # noqa: FBT001  a parameter of the test
+) -> None:
+    assert HOURS.covers(label, minute) is fits
+
+
+def test_pairs_that_do_not_fit_are_found_and_a_label_that_is_missing_covers_nothing() -> None:
+    pairs = np.array([[0, 0], [0, 1], [1, 0], [0, 0]])
+    assert NUMBERS.uncovered(["[1-2]", None], ["1", "3"], pairs).tolist() == [
+        False, True, True, False
+    ]  # fmt: skip
+
+
+def test_cells_are_equal_as_texts_or_as_numbers() -> None:
+    assert equal_cells("1.50", "1.5")
+    assert equal_cells(None, None)
+    assert not equal_cells(None, "1")
+    assert not equal_cells("a", "b")
+    assert not equal_cells("inf", "Infinity")
