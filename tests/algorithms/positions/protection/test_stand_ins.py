@@ -1,7 +1,6 @@
 import numpy as np
 
-from anonymizer.algorithms.positions.protection.stand_ins import StandIns
-from anonymizer.algorithms.positions.protection.zones import NO_ZONE
+from anonymizer.algorithms.positions.protection.stand_ins import NO_ZONE, StandIns
 
 ZONE_OF = np.array([NO_ZONE, 0, 0, 1, 0, 1, NO_ZONE], np.int32)
 MEMBERS = {0: {1, 2, 4}, 1: {3, 5}}
