@@ -68,7 +68,7 @@ def test_the_files_start_on_debians_package_by_the_commands_in_their_header(tmp_
     tmp_path.chmod(0o755)
     commands = header_commands()
     assert commands[-1] == "systemctl restart mosquitto"
-    steps = "\n".join(commands[:-1]).replace("/root/secrets", f"{tmp_path}/secrets")
+    steps = "\n".join(commands[:-1]).replace("/etc/anonymizer-secrets", f"{tmp_path}/secrets")
     script = f"""
         set -e
         ip link set lo up
