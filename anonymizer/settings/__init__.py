@@ -6,20 +6,14 @@ from anonymizer.settings.analysts import (
     PublicNetworkSettings,
     ShapeSettings,
 )
+from anonymizer.settings.broker import BrokerSettings
 from anonymizer.settings.inputs import FixedSettings, InputSettings
 from anonymizer.settings.model import (
-    AdkaSettings,
-    BrokerSettings,
-    HttpSettings,
     LimitSettings,
     LogSettings,
     NetworkSettings,
     OutputSettings,
     PresenceSettings,
-    PseudonymSettings,
-    ReadingSettings,
-    RegionSettings,
-    SessionSettings,
     Settings,
     TickSettings,
     WatchSettings,
@@ -30,6 +24,13 @@ from anonymizer.settings.protection import (
     ZoneSettings,
     zones_of,
 )
+from anonymizer.settings.readings import ReadingSettings
+from anonymizer.settings.regions import (
+    AdkaSettings,
+    PseudonymSettings,
+    RegionSettings,
+    SessionSettings,
+)
 from anonymizer.settings.stream_attributes import AttributeSettings
 from anonymizer.settings.streams import (
     PromiseSettings,
@@ -38,6 +39,7 @@ from anonymizer.settings.streams import (
     StreamSettings,
 )
 from anonymizer.settings.toml_file import load_settings
+from anonymizer.settings.web import HttpSettings
 
 __all__ = [
     "AdkaSettings",

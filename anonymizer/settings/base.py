@@ -1,7 +1,7 @@
 """Base class of all tables of the settings file, and the types that several tables share."""
 
 import re
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -30,6 +30,14 @@ OutputTopic = Annotated[str, Field(min_length=1, pattern=r"^[^+#\x00]+$")]
 Qos = Literal[0, 1]
 HostName = Annotated[str, Field(pattern=r"^(\*|[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252}[A-Za-z0-9_])?)$")]
 """Name of a host, without a port; `*` stands for any."""
+
+
+def is_loopback(host: str | None) -> bool:
+    """Return whether a host name or address means this machine, without resolving it."""
+    try:
+        return host == "localhost" or ip_address(host or "").is_loopback
+    except ValueError:
+        return False
 
 
 def _is_range(text: str) -> str:

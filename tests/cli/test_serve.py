@@ -13,13 +13,13 @@ from anonymizer.networks import load_network
 from anonymizer.settings import (
     InputSettings,
     PromiseSettings,
+    ReadingSettings,
     Settings,
     SourceSettings,
     StreamSettings,
     ZoneSettings,
 )
 from anonymizer.settings.inputs import ANY_JSON
-from anonymizer.settings.model import ReadingSettings
 from tests.brokers import Certificates
 from tests.cli.support import anonymizer
 

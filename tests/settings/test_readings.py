@@ -4,7 +4,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from anonymizer.algorithms.positions.readings import ReadingAttribute
-from anonymizer.settings.model import DeclaredReadings, ReadingSettings
+from anonymizer.settings.readings import DeclaredReadings, ReadingSettings
 
 SPEED = {"name": "speed_mps", "lo": 0, "hi": 50}
 

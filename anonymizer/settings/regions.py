@@ -1,0 +1,85 @@
+"""How regions are formed, and how long the groups and pseudonyms in them last."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from anonymizer.settings.base import AtLeastOne, Group, NonEmpty, NotNegative, Positive
+
+
+class AdkaSettings(Group):
+    """ADKA: k by local density, `k_values[i]` if the density is below `density_steps[i]`."""
+
+    density_steps: tuple[AtLeastOne, ...] = (4, 10)
+    k_values: tuple[AtLeastOne, ...] = (10, 5, 2)
+    k_floor: Annotated[int, Field(ge=2)] = 2
+    """The least k, whatever the density."""
+
+    @model_validator(mode="after")
+    def _steps_fit_values(self) -> Self:
+        if len(self.k_values) != len(self.density_steps) + 1:
+            raise ValueError("k_values must have one value more than density_steps")
+        if list(self.density_steps) != sorted(set(self.density_steps)):
+            raise ValueError("density_steps must rise")
+        if list(self.k_values) != sorted(self.k_values, reverse=True):
+            raise ValueError("k_values must not rise: sparse places need the larger k")
+        return self
+
+
+class RegionSettings(Group):
+    """How cloaking regions are formed."""
+
+    mode: Literal["bfs", "snapshot", "session"] = "session"
+    """`session`: at least k devices share the whole life of a pseudonym. `snapshot`: at least k
+    devices publish the identical region at each instant. `bfs`: ADKA as published; its regions
+    hold k devices but reveal which of them published."""
+    cloak: NonEmpty | None = None
+    """Name of an installed plug-in (entry point `anonymizer.cloaks`) that forms the groups. They
+    are verified by the promise of `mode`; one that breaks it is suppressed. None: by `mode`."""
+    max_nodes: AtLeastOne = 1000
+    """A region that would need more nodes is suppressed for all its devices."""
+    min_nodes: AtLeastOne = 6
+    """Least number of nodes of a region (`snapshot`, `session`)."""
+    min_road_m: NotNegative = 0.0
+    """Least length of road in a region, in metres (`snapshot`, `session`)."""
+    place_devices: Annotated[float, Field(ge=1)] = 2.0
+    """How many devices share the place as which a member is published, the member included, on
+    average over its group. More make regions larger and devices harder to follow. 1: places are
+    as small as `min_nodes` allows (`snapshot`, `session`)."""
+    area_devices: Annotated[float, Field(ge=1)] = 3.0
+    """How many devices share the area around such a place, three of the smallest places large, or
+    the place itself if it is larger. This makes places large where devices are few
+    (`snapshot`, `session`)."""
+    k_extra: Annotated[int, Field(ge=0)] = 0
+    """Members of a group beyond k: so many of its devices may belong to the adversary
+    (`snapshot`, `session`)."""
+
+    @model_validator(mode="after")
+    def _bounds_fit(self) -> Self:
+        if self.mode != "bfs" and self.max_nodes < self.min_nodes:
+            raise ValueError("max_nodes must not be below min_nodes")
+        return self
+
+
+class SessionSettings(Group):
+    """The lifetime of a group in `session` mode."""
+
+    epoch_s: Positive = 60.0
+    """Longest lifetime of a group and its pseudonyms. A longer one lets analysts follow a
+    pseudonym for longer, but makes regions larger and newcomers wait longer."""
+    cells: Literal[1, 2, 4, 8, 16, 32, 64] = 8
+    """Number of parts of the network whose epochs begin at different times; 1: all at once."""
+    settle_s: NotNegative = 5.0
+    """How long to wait after the first position before forming the first groups."""
+    beat_s: NotNegative = 30.0
+    """How often a group publishes, whether its members report or not; positions wait until then,
+    and of several of one device the newest is published. A shorter beat tells more about where
+    devices drive. 0: a group publishes whenever a member reports, which also tells when."""
+
+
+class PseudonymSettings(Group):
+    """Lifetime of pseudonyms."""
+
+    rotate_s: Positive = 300.0
+    """After this long every device gets a new pseudonym (`bfs`, `snapshot`; in `session` a
+    pseudonym lasts as long as its group)."""
