@@ -52,6 +52,12 @@ def chosen(viewer: Viewer) -> str:
     return str(viewer.script("return document.getElementById('map').city.chosen?.id ?? ''"))
 
 
+def pressed(viewer: Viewer, key: str) -> str:
+    """Press a key and return which region is chosen then."""
+    viewer.press(key)
+    return chosen(viewer)
+
+
 def switch_to(viewer: Viewer, mode: str) -> None:
     viewer.element(f"input[value={mode}]").click()
     viewer.until(viewer.n_regions)
@@ -228,8 +234,9 @@ def test_everything_can_be_done_from_the_keyboard(viewer: Viewer) -> None:
     viewer.press(Keys.ENTER)
     first = viewer.until(lambda: chosen(viewer))
     assert viewer.is_shown("#chosen")
-    viewer.press("n")
-    assert viewer.until(lambda: chosen(viewer), lambda now: now != first)
+    # Where there is one region alone, it is its own next one.
+    viewer.until(viewer.n_regions, lambda n: n > 1)
+    assert viewer.until(lambda: pressed(viewer, "n"), lambda now: now not in {"", first})
     viewer.press("p")
     viewer.press(Keys.ESCAPE)
     assert chosen(viewer) == ""
