@@ -51,10 +51,14 @@ Generated from the code by `make docs`. Prometheus scrapes `/metrics`. No label 
 about a single device. Counters end in `_total`; histograms have `_bucket`, `_sum` and `_count`.
 [Operating](operating.md) says what to do when one of them raises an alert.
 
-Exact counts of positions are for the bearer of the token (`http.token_file`) alone. Everybody else
-gets public ones: multiples of the largest k that the settings can ask for, one
-`output.rejected_every_s` late, with the reasons that depend on where a device is joined as
-`suppressed`, `other`, and without `anonymizer_devices_present`.
+Exact counts of positions and records are for the bearer of the token (`http.token_file`) alone.
+Everybody else gets public ones, one `output.rejected_every_s` late. Positions are counted in
+multiples of the largest k that the settings can ask for, with the reasons that depend on where a
+device is joined as `suppressed`, `other`, and without `anonymizer_devices_present`. Vehicles of a
+stream are counted in multiples of its k, and parts of records in multiples of what k vehicles can
+send in a window: k times its sources, or k times `max_records_per_vehicle` with `per = "record"`.
+What a single vehicle can change is left out: open and closed windows, the watermark, and the time
+that a window takes.
 
 `outcome` and `reason` are those of the [accounting](concepts.md#everything-is-accounted-for). The
 usual metrics of the process and of Python are exported as well.

@@ -190,7 +190,7 @@ def create_application(
     async def metrics(request: Request) -> Response:
         """Prometheus metrics of the last second, as text or in the OpenMetrics format.
 
-        Counts of positions are exact for the bearer of the token alone.
+        Counts of positions and records are exact for the bearer of the token alone.
         """
         chosen = registry
         if exact is not None and is_operator(request, token):

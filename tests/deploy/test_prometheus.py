@@ -17,7 +17,7 @@ from anonymizer.networks import load_network
 from anonymizer.transport.local_brokers import LocalBroker, running_mosquitto
 from tests.app.gateway.records import toml
 from tests.deploy.files import DEPLOY, dashboard_queries, dashboards
-from tests.end_to_end import ANONYMIZER, DEADLINE_S, client, eventually, running, send
+from tests.end_to_end import ANONYMIZER, DEADLINE_S, TOKEN, client, eventually, running, send
 from tests.pipeline.records.made import FLEET, traffic
 
 _SPAN = "20s"
@@ -66,6 +66,8 @@ def prometheus(folder: Path, gateway_url: str) -> LocalBroker:
     for said, instead in (
         ("gateway:8080", urlsplit(gateway_url).netloc),
         ("_interval: 15s", "_interval: 300ms"),
+        ("# authorization:", "authorization:"),
+        ("#   credentials_file: /etc/prometheus/http.token", f"  credentials: {TOKEN}"),
     ):
         assert said in text
         text = text.replace(said, instead)
@@ -118,7 +120,8 @@ async def keep_sending(url: str, enough: asyncio.Event) -> None:
 async def watch(folder: Path) -> Watched:
     async with running_mosquitto() as url:
         config = write_settings(folder, url)
-        async with running(ANONYMIZER, "serve", "-c", config) as gateway:
+        token = {"ANONYMIZER__HTTP__TOKEN": TOKEN}
+        async with running(ANONYMIZER, "serve", "-c", config, environment=token) as gateway:
             web = prometheus(folder, (await gateway.logged("listening"))["url"])
             await gateway.logged("broker connected for records")
             await web.start()

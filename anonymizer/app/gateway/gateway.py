@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from prometheus_client.registry import Collector, CollectorRegistry
 
     from anonymizer.app.gateway.recorder import Recorder
+    from anonymizer.observe.public_record_metrics import PublicRecordCollector
+    from anonymizer.observe.record_metrics import RecordCollector
     from anonymizer.pipeline.records.declaration import Stream
     from anonymizer.web import HttpServer
 
@@ -179,7 +181,9 @@ class Gateway:
         self._drops = BrokerDrops(settings.broker, key=key) if settings.broker.drops_topic else None
         zones = self.flow.device_zones
         self._zones = ZonesLink(settings, zones, key=key) if zones is not None else None
-        self.registry = self._new_registry(self._figures)
+        collectors = _record_metrics(self.records)
+        self._public_records = collectors[1] if collectors else None
+        self.registry = self._new_registry(self._figures, collectors[0] if collectors else None)
         self._own_http = http is None
         self._application = (
             self._http_application(network, streams, demo=demo) if settings.http.enabled else None
@@ -200,8 +204,10 @@ class Gateway:
             await self._zones.until_connected()
         await self._link.run()
 
-    def _new_registry(self, figures: Callable[[], Figures]) -> "CollectorRegistry":
-        """Return the metrics of this gateway, with these counts of the positions flow."""
+    def _new_registry(
+        self, figures: Callable[[], Figures], records: "Collector | None"
+    ) -> "CollectorRegistry":
+        """Return the metrics of this gateway, with these of positions and of records."""
         return new_registry(
             FlowCollector(
                 self.flow,
@@ -216,7 +222,7 @@ class Gateway:
                 | ({"records": self.records.link_counts} if self.records else {}),
                 drops=lambda: self._drops.n if self._drops else None,
             ),
-            *_record_metrics(self.records),
+            *([records] if records else []),
         )
 
     def _figures(self) -> Figures:
@@ -247,7 +253,7 @@ class Gateway:
 
             routes.append(api_routes(settings, streams))
         return create_application(
-            self._new_registry(lambda: self._public.shown),
+            self._new_registry(lambda: self._public.shown, self._public_records),
             exact=self.registry,
             token=read_token(settings.http),
             alive=self._why_dead,
@@ -389,6 +395,8 @@ class Gateway:
         while True:
             await asyncio.sleep(self._settings.output.rejected_every_s)
             self._public.turn(self._figures())
+            if self._public_records:
+                self._public_records.turn()
             await self._publish_rejected()
 
     async def _report_misfits(self) -> None:
@@ -486,9 +494,15 @@ class Gateway:
         return [f"output: positions arrive, and none has been published for {silent_s:.0f} s"]
 
 
-def _record_metrics(records: "Recorder | None") -> "list[Collector]":
+def _record_metrics(
+    records: "Recorder | None",
+) -> "tuple[RecordCollector, PublicRecordCollector] | None":
+    """Return the exact metrics of records, and the public ones; None: there are no records."""
     if records is None:
-        return []
-    from anonymizer.observe.record_metrics import RecordCollector  # noqa: PLC0415  as the above
+        return None
+    from anonymizer.observe.public_record_metrics import (  # noqa: PLC0415  as the above
+        PublicRecordCollector,
+    )
+    from anonymizer.observe.record_metrics import RecordCollector  # noqa: PLC0415  likewise
 
-    return [RecordCollector(records)]
+    return RecordCollector(records), PublicRecordCollector(records)

@@ -82,6 +82,13 @@ async def counted(gateway: Gateway) -> dict[tuple[str, ...], float]:
     return samples((await gateway.get("/metrics")).text)
 
 
+async def anonymously(gateway: Gateway) -> httpx.Response:
+    """Return the metrics as anybody may read them."""
+    url = gateway.program.events("listening")[0]["url"]
+    async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S) as http:
+        return await http.get("/metrics")
+
+
 def seen_classes(watching: Witness) -> list[bytes]:
     return [m.payload for m in watching.seen if m.topic == "anonymized/fleet"]
 
@@ -126,7 +133,11 @@ async def test_a_window_stays_open_over_a_restart_and_what_came_meanwhile_is_in_
     async with witness(url) as watching:
         async with serving_records(tmp_path, url, fleet={"idle_s": 600}) as gateway:
             await publish(url, parts[:30])
-            await until_held(gateway, 30)
+            now = await until_held(gateway, 30)
+            shown = samples((await anonymously(gateway)).text)
+            assert now["anonymizer_records_open_windows", "fleet"] == 1
+            assert ("anonymizer_records_open_windows", "fleet") not in shown
+            assert shown["anonymizer_record_parts_held", "fleet"] in {0, 12, 24}
             gateway.signal(signal.SIGTERM)
             assert await gateway.program.ended() == 0
             assert gateway.program.events("stream stopped")[0]["held"] == 30
@@ -163,6 +174,7 @@ async def test_the_settings_that_the_simulator_prints_take_what_it_sends(
         "ANONYMIZER__BROKER__URL": broker.url,
         "ANONYMIZER__STORE__PATH": str(store),
         "ANONYMIZER__HTTP__PORT": "0",
+        "ANONYMIZER__HTTP__TOKEN": TOKEN,
     }
     said = await printed(ANONYMIZER, "check", "-c", config, environment=environment)
     assert said == f"{config}: fine; streams of records: fleet\n"
@@ -174,7 +186,7 @@ async def test_the_settings_that_the_simulator_prints_take_what_it_sends(
         sending = ("--vehicles", "40", "--rate", "20", "--duration", "2", "--quiet")
         # It ends by its own clock, and starts as slowly as the machine is busy.
         await printed(SIMULATOR, "records", "--broker", broker.url, *sending)
-        async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S) as http:
+        async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S, headers=AS_OPERATOR) as http:
             received = ("anonymizer_record_parts_received_total", "fleet")
             await eventually(
                 lambda: counted(Gateway(program, http)), lambda now: now.get(received, 0) > 0

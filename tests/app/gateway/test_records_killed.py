@@ -24,7 +24,7 @@ from tests.app.gateway.records import (
     stored_parts,
     write_records_settings,
 )
-from tests.end_to_end import ANONYMIZER, DEADLINE_S, eventually, running
+from tests.end_to_end import ANONYMIZER, AS_OPERATOR, DEADLINE_S, TOKEN, eventually, running
 from tests.pipeline.records.made import LENGTH_S, SOURCES, Sent, traffic
 
 N_VEHICLES = 30
@@ -117,15 +117,16 @@ async def endure(folder: Path, *, n_kills: int, seed: int, pause_s: float) -> Or
     config = write_records_settings(
         folder / "gateway.toml", broker.url, store=store, fleet={"idle_s": 600}
     )
+    serve, token = (ANONYMIZER, "serve", "-c", config), {"ANONYMIZER__HTTP__TOKEN": TOKEN}
     vehicles, seen = Vehicles(pause_s), list[bytes]()
     try:
         async with analyst(broker.url, seen):
-            async with running(ANONYMIZER, "serve", "-c", config) as program:
+            async with running(*serve, environment=token) as program:
                 # From now on the broker keeps for the gateway what it does not take.
                 await program.logged("broker connected for records")
             driving = asyncio.create_task(vehicles.drive(broker.url), name="vehicles")
             for _ in range(n_kills):
-                async with running(ANONYMIZER, "serve", "-c", config) as program:
+                async with running(*serve, environment=token) as program:
                     if rng.random() < 0.2:  # while it starts
                         await asyncio.sleep(rng.uniform(0.0, 2.0))
                     else:
@@ -133,7 +134,7 @@ async def endure(folder: Path, *, n_kills: int, seed: int, pause_s: float) -> Or
                         await asyncio.sleep(rng.expovariate(4.0))
                 if rng.random() < 0.4:
                     await restart(broker)
-            async with running(ANONYMIZER, "serve", "-c", config) as program:
+            async with running(*serve, environment=token) as program:
                 await program.logged("broker connected for records")
                 await restart(broker)
                 vehicles.enough.set()
@@ -153,7 +154,7 @@ async def restart(broker: LocalBroker) -> None:
 
 
 async def until_only_the_last_is_held(url: str) -> None:
-    async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S) as http:
+    async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S, headers=AS_OPERATOR) as http:
 
         async def held() -> tuple[float, float, float]:
             text = (await http.get("/metrics")).text
