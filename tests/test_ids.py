@@ -7,6 +7,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 COLLECT = (sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider")
 
@@ -24,12 +26,16 @@ def collected(hash_seed: str) -> list[str]:
     return [line for line in run.stdout.splitlines() if "::" in line]
 
 
+def test_the_ids_of_tests_are_distinct_and_plain(request: pytest.FixtureRequest) -> None:
+    ids = [item.nodeid for item in request.session.items]
+    assert len(ids) == len(set(ids))
+    assert [name for name in ids if not re.fullmatch(r"[ -~]{1,300}", name)] == []
+    assert [name for name in ids if str(ROOT) in name or " at 0x" in name] == []
+
+
+@pytest.mark.soak
 def test_two_collections_find_the_same_tests_under_the_same_ids() -> None:
+    # The workers of pytest-xdist refuse to start where these differ.
     with ThreadPoolExecutor(2) as pool:
-        # The workers of pytest-xdist refuse to start where these differ.
         first, second = pool.map(collected, ["1", "2"])
     assert first == second
-    assert len(first) == len(set(first))
-    strange = [name for name in first if not re.fullmatch(r"[ -~]{1,300}", name)]
-    assert strange == []
-    assert [name for name in first if str(ROOT) in name or " at 0x" in name] == []

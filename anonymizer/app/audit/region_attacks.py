@@ -58,10 +58,15 @@ def k_reached(case: Case) -> list[Finding]:
 
 
 def roots(case: Case) -> list[Finding]:
-    """Guess the node from which a region was grown."""
+    """Guess the node from which a region was grown.
+
+    A region and the node of a device in it count once, however often they are published: a car park
+    with a thousand reports shows once whether the guess is right, not a thousand times.
+    """
     observed = case.observed
     records = np.flatnonzero(np.isin(observed.pseudonym_of, case.sampled))
-    region = observed.region_of[records]
+    places = np.stack((observed.region_of[records], case.true_node_of(records)))
+    region, node = np.unique(places, axis=1)
     distinct = np.unique(region)
     one_in_n = mean(1 / observed.region_size[region])
     attacks = (
@@ -76,12 +81,13 @@ def roots(case: Case) -> list[Finding]:
     findings = []
     for attack, suspects_of, most, bar in attacks:
         suspect = suspects_of(observed, case.network, regions=distinct)
-        chance = guess_success(observed, suspect, region=region, node=case.true_node_of(records))
+        chance = guess_success(observed, suspect, region=region, node=node)
         success = mean(chance)
         figures: dict[str, Figure] = {
             "success": success,
             "one_in_n": one_in_n,
             "n_records": len(records),
+            "n_places": len(region),
         }
         findings.append(Finding(attack=attack, figures=figures, bar=bar, holds=success <= most))
     return findings

@@ -162,7 +162,6 @@ def test_an_hour_of_real_taxis_holds_under_attack(tmp_path: Path) -> None:
     presence = {"ttl_s": 240}  # taxis report once a minute
     for mode in ("snapshot", "session"):
         report = attacked(trace, network, tmp_path, cloaked=mode, promise=mode, presence=presence)
-        # Open: since long roads have nodes, `prefix` is above its bar (see the threat model).
-        assert failed(report) <= {"prefix"}
+        assert failed(report) == set()
     bfs = attacked(trace, network, tmp_path, cloaked="bfs", promise="session", presence=presence)
     assert failed(bfs) >= BETRAYED_BY_BFS

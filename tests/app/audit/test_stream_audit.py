@@ -19,7 +19,7 @@ from anonymizer.files.traces import read_trace
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
 from tests.algorithms.attacks.made import random_release
-from tests.app.worlds import CONTROLS, TTL_S, Paper, World, ideal_sessions, wandering
+from tests.app.worlds import CONTROLS, SIDE, TTL_S, Paper, World, ideal_sessions, wandering
 
 SETTINGS = Settings.model_validate(
     {"presence": {"ttl_s": TTL_S, "max_behind_s": 1.0}, "region": {"mode": "bfs"}}
@@ -173,6 +173,24 @@ def test_a_sample_limits_what_the_costly_attacks_look_at(bfs: Path) -> None:
     assert fewer is not None
     assert fewer < all_of_it.n_records
     assert the(some, "inversion") == the(all_of_it, "inversion")
+
+
+def test_a_car_park_shows_once_whether_a_guess_of_the_root_is_right(tmp_path: Path) -> None:
+    # Two devices stand where a breadth-first search of their region would begin. Two others drive
+    # along a road in the middle, in regions that no such search finds.
+    n_ticks, road = 20, SIDE * (SIDE // 2)
+    ahead = np.arange(n_ticks) % (SIDE - 4)
+    node = np.stack((np.zeros(n_ticks), np.zeros(n_ticks), road + ahead, road + ahead + 1), axis=1)
+    world = World(WORLD.network, node.astype(np.int64), np.ones((n_ticks, 4), bool))
+    paper = Paper(device_of={f"p{d}": f"device-{d}" for d in range(4)})
+    for t in range(n_ticks):
+        paper.publish(t, ["p0", "p1"], [0, 1, SIDE], k=2)
+        paper.publish(t, ["p2", "p3"], [int(road + ahead[t] + i) for i in range(4)], k=2)
+    figures = the(audit_of(paper, tmp_path, world=world), "prefix").figures
+    n_driven = 2 * (SIDE - 4)
+    assert figures["n_places"] == 1 + n_driven
+    # Where no node is suspected, the guess is one of the region's four.
+    assert figures["success"] == pytest.approx((1 + n_driven / 4) / (1 + n_driven))
 
 
 def test_without_the_map_what_needs_it_is_left_out_and_said(bfs: Path) -> None:
