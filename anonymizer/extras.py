@@ -34,6 +34,7 @@ class Extra(NamedTuple):
 DISTRIBUTION = "anonymizer-gateway"
 """What is installed; another distribution has the name of the package."""
 EXTRAS: Mapping[str, Extra] = {
+    "client": Extra("data frames of pandas and GeoPandas", ("pandas", "geopandas", "shapely")),
     "demo": Extra("demos without Mosquitto", ("amqtt",)),
     "h3": Extra("H3 cells", ("h3",)),
     "learn": Extra("decision trees, K-Means and estimators", ("sklearn", "threadpoolctl")),

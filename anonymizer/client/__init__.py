@@ -1,0 +1,143 @@
+"""The client of analysts: published releases as data frames, and counts with error bars.
+
+>>> from anonymizer import client
+>>> releases = client.listen("mqtt://127.0.0.1:1883", seconds=60)  # doctest: +SKIP
+>>> heat = releases.heat_map(releases.network.grid(500))  # doctest: +SKIP
+>>> heat.to_geopandas().plot("devices", legend=True)  # doctest: +SKIP
+
+It reads what the gateway publishes, and nothing else; docs/analyst.md has examples.
+"""
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any
+
+from anonymizer.client.cells import Cells
+from anonymizer.client.listening import (
+    KEEP_S,
+    TOPICS,
+    Subscription,
+    broker_settings,
+    collect,
+)
+from anonymizer.client.network import Network, read_network
+from anonymizer.client.recordings import read_recording
+from anonymizer.client.releases import Releases
+from anonymizer.client.tables import Table
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.errors import InputError
+
+__all__ = [
+    "Cells",
+    "InputError",
+    "Network",
+    "Releases",
+    "Subscription",
+    "Table",
+    "listen",
+    "read",
+    "read_network",
+    "subscribe",
+]
+
+
+def read(
+    path: str | PathLike[str],
+    *,
+    network: str | PathLike[str] | RoadNetwork | Network | None = None,
+) -> Releases:
+    """Read recorded releases.
+
+    Parameters
+    ----------
+    path
+        Lines of JSON, as `anonymizer cloak` writes them or `mosquitto_sub` prints them. With the
+        topic before each message (`mosquitto_sub -v`), it may have the network, too.
+    network
+        The network of the regions: see `read_network`. None: the one that is in the file; without
+        one, nothing can be placed.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or the releases are about another network. The message names the
+        line, never its content.
+    """
+    return read_recording(path, None if network is None else read_network(network))
+
+
+def listen(
+    url: str,
+    *,
+    seconds: float,
+    network: str | PathLike[str] | RoadNetwork | Network | None = None,
+    topics: Sequence[str] = TOPICS,
+    timeout_s: float = 10.0,
+    **broker: Any,  # noqa: ANN401  checked by the settings
+) -> Releases:
+    """Collect releases from a broker for some seconds, from the first release on.
+
+    The other parameters are those of `subscribe`.
+
+    Raises
+    ------
+    SettingsError
+        If a parameter cannot be used.
+    TransportError
+        If the broker does not accept the connection in time, or if no network or no release is
+        published for as long as it is to listen (at least `timeout_s`).
+    InputError
+        As for `Subscription.releases`.
+    """
+    subscription = subscribe(
+        url,
+        network=network,
+        topics=topics,
+        keep_s=float("inf"),
+        timeout_s=timeout_s,
+        **broker,
+    )
+    return collect(subscription, seconds)
+
+
+def subscribe(
+    url: str,
+    *,
+    network: str | PathLike[str] | RoadNetwork | Network | None = None,
+    topics: Sequence[str] = TOPICS,
+    keep_s: float = KEEP_S,
+    timeout_s: float = 10.0,
+    **broker: Any,  # noqa: ANN401  checked by the settings
+) -> Subscription:
+    """Return a subscription to the releases of a broker, to be used in a `with` statement.
+
+    Parameters
+    ----------
+    url
+        `mqtts://host[:port]`, `mqtt://` on this machine, or `wss://` and `ws://`.
+    network
+        See `read_network`. None: the one that the gateway publishes, which follows every change.
+    topics
+        Topic filters: the published network, the current groups, and the releases. Mobile and fixed
+        devices are on different topics, and are best counted apart.
+    keep_s
+        How long to keep what is over, in seconds.
+    timeout_s
+        Deadline of the connection.
+    **broker
+        Further settings of `[broker]`: `username`, `password`, `ca_file`, `version` and so on.
+
+    Raises
+    ------
+    SettingsError
+        If one of them cannot be used.
+    InputError
+        If the network cannot be read.
+    """
+    return Subscription(
+        broker_settings(url, broker),
+        topics=topics,
+        network=None if network is None else read_network(network),
+        keep_s=keep_s,
+        timeout_s=timeout_s,
+    )

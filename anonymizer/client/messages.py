@@ -1,0 +1,247 @@
+"""Messages about regions, as they arrive: what they say, and until when it holds.
+
+The rules are those of the contract (docs/analyst.md): the newest message about a pseudonym holds
+until its `until`; a complete snapshot of the current groups names all pseudonyms that live.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from anonymizer.errors import InputError
+
+VERSION: Final = 1
+"""Version of the messages that are understood."""
+NOT_UNDERSTOOD, ELSEWHERE, SUPPRESSED = "not understood", "other topic", "suppressed"
+"""Reasons to leave out a message: not of the contract, not about regions, a line without region."""
+
+
+_ABSENT: Final = msgspec.Raw()
+
+
+class _Body(msgspec.Struct, frozen=True, gc=False):
+    """Fields of all kinds of messages that matter here; those that are there tell the kind."""
+
+    v: int = VERSION
+    time: float | None = None
+    until: float = float("inf")
+    network: str | None = None
+    group: str | None = None
+    k: int = 0
+    region: msgspec.Raw = _ABSENT
+    pseudonyms: list[str] | None = None
+    pseudonym: str | None = None
+    readings: dict[str, dict[str, float]] | None = None
+    values: dict[str, list[float | None] | float | None] | None = None
+    groups: list[msgspec.Raw] | None = None
+    """Of a snapshot of the current groups."""
+    part: int = -1
+    of: int = 0
+    parts: int = 0
+    """Of the description of the network."""
+    features: msgspec.Raw = _ABSENT
+    """Of a part of the network."""
+
+
+@dataclass(slots=True)
+class Columns:
+    """Messages about regions, and the pseudonyms that they name.
+
+    Attributes
+    ----------
+    time, until, k, region, group, readings, network
+        Of each message; `region` is an index of `regions`, `network` a version or None.
+    message, pseudonym, end, values
+        Of each record, which is one pseudonym of a message: index of the message, name, time after
+        which something else is known, own published readings.
+    regions
+        Names of the nodes of each distinct region.
+    """
+
+    time: list[float] = field(default_factory=list)
+    until: list[float] = field(default_factory=list)
+    k: list[int] = field(default_factory=list)
+    region: list[int] = field(default_factory=list)
+    group: list[str | None] = field(default_factory=list)
+    readings: list[Mapping[str, Mapping[str, float]] | None] = field(default_factory=list)
+    network: list[str | None] = field(default_factory=list)
+    message: list[int] = field(default_factory=list)
+    pseudonym: list[str] = field(default_factory=list)
+    end: list[float] = field(default_factory=list)
+    values: list[Mapping[str, float | None] | None] = field(default_factory=list)
+    regions: list[tuple[int | str, ...]] = field(default_factory=list)
+
+    def since(self, moment: float) -> "Columns":
+        """Return what still held at a moment or came later."""
+        return self.only([i for i, until in enumerate(self.until) if until >= moment])
+
+    def only(self, kept: Sequence[int]) -> "Columns":
+        """Return some messages, by their indices."""
+        number = {old: new for new, old in enumerate(kept)}
+        records = [j for j, i in enumerate(self.message) if i in number]
+        region: dict[int, int] = {}
+        for i in kept:
+            region.setdefault(self.region[i], len(region))
+        return Columns(
+            time=[self.time[i] for i in kept],
+            until=[self.until[i] for i in kept],
+            k=[self.k[i] for i in kept],
+            region=[region[self.region[i]] for i in kept],
+            group=[self.group[i] for i in kept],
+            readings=[self.readings[i] for i in kept],
+            network=[self.network[i] for i in kept],
+            message=[number[self.message[j]] for j in records],
+            pseudonym=[self.pseudonym[j] for j in records],
+            end=[self.end[j] for j in records],
+            values=[self.values[j] for j in records],
+            regions=[self.regions[r] for r in region],
+        )
+
+
+class Collector:
+    """Collects messages in the order in which they arrive.
+
+    Attributes
+    ----------
+    columns
+        The messages about regions so far.
+    left_out
+        How many messages were left out, by reason.
+    """
+
+    def __init__(self) -> None:
+        self.columns = Columns()
+        self.left_out: Counter[str] = Counter()
+        self._decode = msgspec.json.Decoder(_Body).decode
+        self._region_of: dict[bytes, int] = {}
+        self._newest: dict[str, int] = {}
+        self._about: _Body | None = None
+        self._parts: dict[str, dict[int, bytes]] = {}
+        self._snapshot: dict[int, list[msgspec.Raw]] = {}
+        self._snapshot_time = float("-inf")
+
+    def take(self, payload: bytes) -> bool:
+        """Take in a message; return whether it was understood.
+
+        Raises
+        ------
+        InputError
+            If its version is not one that this client understands.
+        """
+        try:
+            body = self._decode(payload)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            self.left_out[NOT_UNDERSTOOD] += 1
+            return False
+        if body.v != VERSION:
+            raise InputError(
+                f"a message has version {body.v} of the contract, and this client reads version "
+                f"{VERSION}: install the release of the client that the gateway has"
+            )
+        if len(body.region) and body.time is not None:
+            return self._take_region(body)
+        if body.groups is not None and body.time is not None:
+            return self._take_snapshot(body)
+        if body.parts and body.network:
+            self._about = body
+            self._parts = {v: kept for v, kept in self._parts.items() if v == body.network}
+        elif len(body.features) and body.part >= 0 and body.network:
+            self._parts.setdefault(body.network, {})[body.part] = payload
+        else:
+            self.left_out[ELSEWHERE] += 1
+        return True
+
+    def network_parts(self) -> tuple[str, list[bytes]] | None:
+        """Return version and parts of the published network; None until all have come."""
+        if self._about is None or self._about.network is None:
+            return None
+        parts = self._parts.get(self._about.network, {})
+        wanted = range(self._about.parts)
+        if not all(i in parts for i in wanted):
+            return None
+        return self._about.network, [parts[i] for i in wanted]
+
+    def forget(self, before: float) -> None:
+        """Drop what was over at a moment."""
+        self.columns = self.columns.since(before)
+        self._region_of.clear()
+        self._newest = {name: j for j, name in enumerate(self.columns.pseudonym)}
+
+    def _take_region(self, body: _Body) -> bool:
+        names = [body.pseudonym] if body.pseudonyms is None else body.pseudonyms
+        try:
+            region = self._region(body.region)
+        except msgspec.MsgspecError:
+            self.left_out[NOT_UNDERSTOOD] += 1
+            return False
+        if region is None or not any(names):
+            self.left_out[SUPPRESSED] += 1
+            return True
+        time, columns = body.time or 0.0, self.columns
+        new = [i for i, name in enumerate(names) if name and self._is_new(name, time)]
+        if not new:
+            return True
+        columns.time.append(time)
+        columns.until.append(body.until)
+        columns.k.append(body.k)
+        columns.region.append(region)
+        columns.group.append(body.group)
+        columns.readings.append(body.readings)
+        columns.network.append(body.network)
+        for i in new:
+            name = names[i] or ""
+            self._newest[name] = len(columns.pseudonym)
+            columns.message.append(len(columns.time) - 1)
+            columns.pseudonym.append(name)
+            columns.end.append(body.until)
+            columns.values.append(_own(body.values, i) if body.values else None)
+        return True
+
+    def _is_new(self, name: str, time: float) -> bool:
+        """Return whether a message is newer than the newest about a pseudonym.
+
+        Messages of one gateway come in order; those that come again are in snapshots, or retained.
+        """
+        newest = self._newest.get(name)
+        return newest is None or time > self.columns.time[self.columns.message[newest]]
+
+    def _region(self, raw: msgspec.Raw) -> int | None:
+        """Return the number of a region, None for an empty one; it is decoded only once."""
+        key = bytes(raw)
+        number = self._region_of.get(key)
+        if number is None:
+            names = msgspec.json.decode(key, type=list[int | str])
+            if not names:
+                return None
+            number = self._region_of[key] = len(self.columns.regions)
+            self.columns.regions.append(tuple(names))
+        return number
+
+    def _take_snapshot(self, body: _Body) -> bool:
+        """Take in a part of a snapshot; what a whole one does not name has ended."""
+        time = body.time or 0.0
+        if time < self._snapshot_time:
+            return True
+        if time > self._snapshot_time:
+            self._snapshot, self._snapshot_time = {}, time
+        self._snapshot[body.part] = body.groups or []
+        groups = [raw for part in self._snapshot.values() for raw in part]
+        for raw in body.groups or []:
+            self.take(bytes(raw))
+        if len(self._snapshot) == body.of:
+            alive = set()
+            for raw in groups:
+                each = self._decode(raw)
+                alive.update(each.pseudonyms or [each.pseudonym or ""])
+            for name in [name for name in self._newest if name not in alive]:
+                record = self._newest[name]
+                self.columns.end[record] = min(self.columns.end[record], time)
+        return True
+
+
+def _own(values: Mapping[str, Any], member: int) -> dict[str, float | None]:
+    """Return the own readings of a member: one of a list, or that of a message about a device."""
+    return {name: each[member] if isinstance(each, list) else each for name, each in values.items()}

@@ -1,0 +1,48 @@
+"""Recorded releases: files of `anonymizer cloak`, and streams recorded from a broker."""
+
+from os import PathLike
+from pathlib import Path
+
+from anonymizer.client.messages import NOT_UNDERSTOOD, Collector
+from anonymizer.client.network import Network, from_parts
+from anonymizer.client.releases import Releases
+from anonymizer.errors import InputError
+
+_NO_PAYLOAD = b"(null)"
+"""What mosquitto_sub prints for an empty message."""
+
+
+def read_recording(path: str | PathLike[str], network: Network | None) -> Releases:
+    """Read a file of releases; see `anonymizer.client.read`."""
+    path, collector = Path(path), Collector()
+    try:
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                _take(collector, line.strip(), where=f"{path}: line {number}")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    if network is None and (parts := collector.network_parts()) is not None:
+        network = from_parts(*parts)
+    if not collector.columns.time:
+        raise InputError(f"{path}: publishes no region")
+    try:
+        return Releases(collector.columns, network, collector.left_out)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _take(collector: Collector, line: bytes, *, where: str) -> None:
+    """Take in a line: a message, or a topic and its message as `mosquitto_sub -v` prints them."""
+    topic, _, payload = (b"", b"", line) if line.startswith(b"{") else line.partition(b" ")
+    if not payload.startswith(b"{"):
+        if topic and ((payload and payload == _NO_PAYLOAD) or b"/" in topic):
+            collector.left_out[NOT_UNDERSTOOD] += 1
+        elif line:
+            raise InputError(f"{where}: is neither a message nor a topic and its message")
+        return
+    try:
+        understood = collector.take(payload)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    if not understood and not topic:
+        raise InputError(f"{where}: is not a message of the contract")

@@ -1,0 +1,376 @@
+"""Releases: what was published about devices, counted by the rules of the contract."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from anonymizer.client import measures
+from anonymizer.client.cells import Cells
+from anonymizer.client.messages import Columns
+from anonymizer.client.network import Geometry, Network, region_nodes
+from anonymizer.client.tables import Column, Table, times
+from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.errors import InputError
+
+GRACE_S = 2.0
+"""The next message about a pseudonym may be so much later than `until` announced."""
+
+
+class Releases:
+    """Published regions of groups of devices.
+
+    Get one from `anonymizer.client.read`, `listen` or `subscribe`. A *record* is one pseudonym in
+    one message. It holds from the `time` of the message to its `end`: the next message about the
+    pseudonym, or else the message's `until`, or the snapshot of current groups that no longer names
+    it. So the records that hold at a moment are about as many devices: nobody is counted twice.
+
+    Parameters
+    ----------
+    columns
+        The messages.
+    network
+        The network of their regions; None: it is not known, and nothing can be placed.
+    left_out
+        How many messages were left out, by reason.
+
+    Raises
+    ------
+    InputError
+        If the messages name another network.
+    """
+
+    def __init__(
+        self, columns: Columns, network: Network | None, left_out: Mapping[str, int]
+    ) -> None:
+        self.left_out = dict(left_out)
+        """How many messages were left out, by reason."""
+        _check_versions(columns, network)
+        self._network = network
+        self._regions = tuple(columns.regions)
+        self._readings = tuple(columns.readings)
+        self._group = tuple(columns.group)
+        self._time = np.array(columns.time, np.float64)
+        self._k = np.array(columns.k, np.int64)
+        self._region = np.array(columns.region, np.int64)
+        self._message = np.array(columns.message, np.int64)
+        self._values = tuple(columns.values)
+        names, number = np.unique(np.array(columns.pseudonym, np.str_), return_inverse=True)
+        self._name, self._pseudonym = names, number.astype(np.int64).ravel()
+        self._end = self._ends(np.array(columns.end, np.float64))
+
+    def __repr__(self) -> str:
+        """Reveal neither device nor place."""
+        return f"Releases({len(self):,} records, {self.n_pseudonyms:,} pseudonyms)"
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return len(self._message)
+
+    @property
+    def n_pseudonyms(self) -> int:
+        """Number of pseudonyms; it is larger than that of devices, whose pseudonyms change."""
+        return len(self._name)
+
+    @property
+    def first(self) -> float:
+        """Time of the oldest message, in unix seconds."""
+        return float(self._some_time().min())
+
+    @property
+    def now(self) -> float:
+        """Time of the newest message, in unix seconds: the present, as far as is known."""
+        return float(self._some_time().max())
+
+    @property
+    def network(self) -> Network:
+        """The network of the regions.
+
+        Raises
+        ------
+        InputError
+            If it is not known.
+        """
+        if self._network is None:
+            raise InputError(
+                "the network of the regions is not known: pass `network=`, a file of `anonymizer "
+                "network export`, or subscribe to `anonymizer/network/#` (the gateway's "
+                "public_network.enabled must be true)"
+            )
+        return self._network
+
+    def moments(self, every_s: float) -> list[float]:
+        """Return moments at which to count, every so many seconds, as unix seconds.
+
+        The first is one step after the first message, when most groups have published.
+        """
+        if not every_s > 0:
+            raise InputError("moments: every_s must be above 0")
+        start = (np.floor(self.first / every_s) + 1) * every_s
+        return [float(at) for at in np.arange(start, self.now, every_s) if at > self.first]
+
+    def devices(self, at: float | None = None) -> int:
+        """Return how many devices are published at a moment; None: at the newest."""
+        return int(self._holding(self.now if at is None else at).sum())
+
+    def at(self, moment: float | None = None) -> Table:
+        """Return the groups that hold at a moment (None: the newest), a row each, with regions.
+
+        Columns: `time` and `until` of the message, `group`, `k`, `devices` (those whose newest
+        message it is), `nodes`, and `<reading>_<statistic>` for published readings.
+        """
+        moment = self.now if moment is None else moment
+        message, n = np.unique(self._message[self._holding(moment)], return_counts=True)
+        ends = np.full(len(self._time), -np.inf)
+        np.maximum.at(ends, self._message, self._end)
+        columns: dict[str, Column] = {
+            "time": times(self._time[message]),
+            "until": times(ends[message]),
+            "group": [self._group[i] for i in message.tolist()],
+            "k": self._k[message],
+            "devices": n,
+            "nodes": self._n_nodes[message],
+        }
+        return Table(columns | self._statistics(message), self._geometry(message))
+
+    def table(self) -> Table:
+        """Return all records, a row each, by time.
+
+        Columns: `pseudonym`, `group`, `time`, `until` (the end of the record), `k`, `region` (names
+        of nodes), `<reading>` (own) and `<reading>_<statistic>` (of the group). A missing `until`
+        is not known.
+        """
+        order = np.lexsort((self._pseudonym, self._time[self._message]))
+        message = self._message[order]
+        columns: dict[str, Column] = {
+            "pseudonym": self._name[self._pseudonym[order]].astype(object),
+            "group": [self._group[i] for i in message.tolist()],
+            "time": times(self._time[message]),
+            "until": times(self._end[order]),
+            "k": self._k[message],
+            "region": [list(self._regions[r]) for r in self._region[message].tolist()],
+        }
+        values = [self._values[j] or {} for j in order.tolist()]
+        for name in dict.fromkeys(name for each in values for name in each):
+            columns[name] = np.array([_number(each.get(name)) for each in values])
+        return Table(columns | self._statistics(message), self._geometry(message))
+
+    def to_pandas(self) -> Any:  # noqa: ANN401  pandas has no types
+        """Return the records as a `pandas.DataFrame`; see `table`."""
+        return self.table().to_pandas()
+
+    def to_polars(self) -> Any:  # noqa: ANN401  polars is an extra
+        """Return the records as a `polars.DataFrame`; see `table`."""
+        return self.table().to_polars()
+
+    def to_geopandas(self) -> Any:  # noqa: ANN401  geopandas has no types
+        """Return the records as a `geopandas.GeoDataFrame` with the roads of their regions."""
+        _ = self.network  # which says what to do if it is not known
+        return self.table().to_geopandas()
+
+    def heat_map(
+        self,
+        cells: Cells,
+        *,
+        at: float | Sequence[float] | None = None,
+        spread: str = "nodes",
+        level: float = 0.95,
+    ) -> Table:
+        """Return the expected number of devices in each cell.
+
+        Parameters
+        ----------
+        cells
+            `releases.network.grid(500)`, `.h3(9)` or `.zones(...)`.
+        at
+            Moments, in unix seconds; None: the newest.
+        spread
+            How a device may be placed in its region: equally likely at all `nodes`, or by length of
+            `roads`.
+        level
+            Probability of the interval.
+
+        Returns
+        -------
+        table
+            `time`, `cell`, `devices`, `se` (standard error), `low` and `high` (the interval), for
+            each moment and cell where a device may be. Geometries are the cells.
+
+        Notes
+        -----
+        Devices in their regions are taken to be independent. Only published devices count.
+        """
+        shares = cells.shares(*self._nodes, self._weight(cells, spread))
+        moments = _moments(self.now if at is None else at)
+        counts = [self._per_region(at) for at in moments]
+        return measures.heat_map(cells, shares, moments, counts, level=level)
+
+    def flows(
+        self,
+        cells: Cells,
+        *,
+        start: float,
+        end: float,
+        spread: str = "nodes",
+        level: float = 0.95,
+    ) -> Table:
+        """Return how many devices moved from cell to cell between two moments.
+
+        Only devices that kept their pseudonym are followed, so take moments that are close to each
+        other, for example a minute. A device that may have stayed counts as having stayed:
+        regions are large, and would seem to be full of movement.
+
+        Parameters
+        ----------
+        start, end
+            Unix seconds.
+        cells, spread, level
+            As for `heat_map`.
+
+        Returns
+        -------
+        table
+            `origin`, `destination`, `devices`, `se`, `low` and `high`. The interval holds however
+            devices move within their regions, so it is wide where regions are larger than cells.
+            Geometries are lines between the middles of the cells.
+        """
+        if not end > start:
+            raise InputError("flows: end must be after start")
+        shares = cells.shares(*self._nodes, self._weight(cells, spread))
+        before, after = self._region_at(start), self._region_at(end)
+        both = (before >= 0) & (after >= 0)
+        pairs, n = np.unique(np.stack([before[both], after[both]]), axis=1, return_counts=True)
+        return measures.flows(cells, shares, pairs, n.astype(np.int64), level=level)
+
+    def speeds(self, reading: str = "speed_mps", *, level: float = 0.95) -> Table:
+        """Return the mean of a published reading by road, for example the speed.
+
+        Each group's mean is spread over the roads inside its region, by their length.
+
+        Parameters
+        ----------
+        reading
+            Its name; groups must publish `mean`, and `p25` and `p75` (or `min` and `max`) for the
+            error bar.
+        level
+            Probability of the interval.
+
+        Returns
+        -------
+        table
+            `u`, `v`, `mean`, `se`, `low`, `high` and `devices` (expected number of reports) for
+            each road that a group covers. The error bar is the spread of the reading among all
+            devices that may have been on the road, within groups and between them: the mean of the
+            road lies within it, whichever of them were there. It does not shrink with time.
+
+        Raises
+        ------
+        InputError
+            If no group publishes the reading.
+        """
+        found = [(each or {}).get(reading, {}) for each in self._readings]
+        mean = np.array([_number(each.get("mean")) for each in found])
+        if np.isnan(mean).all():
+            known = sorted({name for each in self._readings for name in each or {}})
+            raise InputError(
+                f"no group publishes a mean of {reading!r}; published are: "
+                f"{', '.join(known) or 'none'}"
+            )
+        spread = np.array([measures.spread_of(each) for each in found])
+        n = np.bincount(self._message, minlength=len(self._time))
+        told = ~np.isnan(mean)
+        return measures.by_road(
+            self.network,
+            self.network.roads_inside(*self._nodes)[self._region[told]],
+            mean=mean[told],
+            spread=spread[told],
+            n=n[told].astype(np.float64),
+            level=level,
+        )
+
+    @cached_property
+    def _nodes(self) -> tuple[IntArray, IntArray]:
+        return region_nodes(self.network, self._regions)
+
+    @property
+    def _n_nodes(self) -> IntArray:
+        sizes = np.array([len(region) for region in self._regions], np.int64)
+        return sizes[self._region]
+
+    def _some_time(self) -> FloatArray:
+        if not len(self._time):
+            raise InputError("there are no releases: nothing has been published about a region")
+        return self._time
+
+    def _ends(self, end: FloatArray) -> FloatArray:
+        """Return until when each record holds, given until when it does if none follows."""
+        time = self._time[self._message]
+        order = np.lexsort((time, self._pseudonym))
+        following = np.full(len(order), np.inf)
+        same = np.diff(self._pseudonym[order]) == 0
+        following[order[:-1][same]] = time[order[1:][same]]
+        return np.where(following <= end + GRACE_S, following, end)
+
+    def _holding(self, moment: float) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+        return (self._time[self._message] <= moment) & (moment < self._end)
+
+    def _region_at(self, moment: float) -> IntArray:
+        """Return the region of each pseudonym at a moment, -1 for none."""
+        holding = self._holding(moment)
+        found = np.full(self.n_pseudonyms, -1, np.int64)
+        found[self._pseudonym[holding]] = self._region[self._message[holding]]
+        return found
+
+    def _per_region(self, moment: float) -> IntArray:
+        """Return the number of devices in each region at a moment."""
+        region = self._region[self._message[self._holding(moment)]]
+        return np.bincount(region, minlength=len(self._regions))
+
+    def _weight(self, cells: Cells, spread: str) -> FloatArray:
+        if cells.network.version != self.network.version:
+            raise InputError("the cells are of another network; take `releases.network`")
+        return self.network.node_weights(spread)
+
+    def _geometry(self, message: IntArray) -> list[Geometry] | None:
+        if self._network is None:
+            return None
+        region, row = np.unique(self._region[message], return_inverse=True)
+        first, node = region_nodes(self.network, [self._regions[r] for r in region.tolist()])
+        drawn = self.network.regions(first, node)
+        return [drawn[i] for i in row.tolist()]
+
+    def _statistics(self, message: IntArray) -> dict[str, Column]:
+        readings = [self._readings[i] or {} for i in message.tolist()]
+        known = dict.fromkeys(
+            (name, statistic) for each in readings for name in each for statistic in each[name]
+        )
+        return {
+            f"{name}_{statistic}": np.array(
+                [_number(each.get(name, {}).get(statistic)) for each in readings]
+            )
+            for name, statistic in known
+        }
+
+
+def _number(value: float | None) -> float:
+    return np.nan if value is None else value
+
+
+def _moments(at: float | Sequence[float]) -> list[float]:
+    return [float(each) for each in np.atleast_1d(np.asarray(at, np.float64))]
+
+
+def _check_versions(columns: Columns, network: Network | None) -> None:
+    named = {version for version in columns.network if version}
+    if len(named) > 1:
+        raise InputError(
+            f"the releases are about {len(named)} networks ({', '.join(sorted(named))}): the "
+            "gateway got another one in between; read the time before and after separately"
+        )
+    if network is not None and named and network.version not in named:
+        raise InputError(
+            f"the releases are about network {named.pop()}, and network {network.version} is "
+            "given: take the one that the gateway publishes on `anonymizer/network/#`, or "
+            "`anonymizer network export` with the gateway's settings"
+        )

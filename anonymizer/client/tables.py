@@ -1,0 +1,250 @@
+"""Tables of results, perhaps with geometries, as data frames and as files for maps."""
+
+import json
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from io import BytesIO
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymizer.client.network import Geometry
+from anonymizer.errors import InputError
+from anonymizer.extras import extra
+from anonymizer.files.atomic_write import Part, write_whole
+
+Column: TypeAlias = NDArray[Any] | Sequence[Any]
+_WKB = {"Point": 1, "LineString": 2, "Polygon": 3, "MultiLineString": 5, "MultiPolygon": 6}
+"""Numbers of the types of geometries in well-known binary."""
+_PARTS = {"MultiLineString": "LineString", "MultiPolygon": "Polygon"}
+
+
+class Table:
+    """Columns of equal length, perhaps with a geometry for each row.
+
+    Columns whose values are numpy datetimes are times in UTC.
+
+    Parameters
+    ----------
+    columns
+        By name.
+    geometry
+        GeoJSON geometry of each row, in WGS84 degrees; None: it has no place.
+    """
+
+    def __init__(
+        self, columns: Mapping[str, Column], geometry: Sequence[Geometry] | None = None
+    ) -> None:
+        self._columns = dict(columns)
+        self._geometry = geometry
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(next(iter(self._columns.values())))
+
+    def __repr__(self) -> str:
+        """Return the number of rows and the names of the columns."""
+        return f"{type(self).__name__}({len(self):,} rows: {', '.join(self.columns)})"
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Return a column."""
+        column = self._columns[name]
+        return column if isinstance(column, np.ndarray) else np.array(column, dtype=object)
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns, without the geometry."""
+        return list(self._columns)
+
+    def to_pandas(self) -> Any:  # noqa: ANN401  pandas has no types
+        """Return a `pandas.DataFrame`.
+
+        Raises
+        ------
+        MissingExtraError
+            If the extra `client` is not installed.
+        """
+        with extra("client"):
+            import pandas as pd  # noqa: PLC0415  an extra
+
+        frame = pd.DataFrame({name: _plain(column) for name, column in self._columns.items()})
+        for name, column in self._columns.items():
+            if _is_time(column):
+                frame[name] = frame[name].dt.tz_localize("UTC")
+        return frame
+
+    def to_polars(self) -> Any:  # noqa: ANN401  polars is an extra
+        """Return a `polars.DataFrame`.
+
+        Raises
+        ------
+        MissingExtraError
+            If the extra `tables` is not installed.
+        """
+        with extra("tables"):
+            import polars as pl  # noqa: PLC0415  an extra
+
+        return pl.DataFrame(
+            [
+                pl.Series(name, column).dt.replace_time_zone("UTC")
+                if _is_time(column)
+                else pl.Series(name, column, nan_to_null=True)
+                for name, column in self._columns.items()
+            ]
+        )
+
+    def to_geopandas(self) -> Any:  # noqa: ANN401  geopandas has no types
+        """Return a `geopandas.GeoDataFrame` in WGS84.
+
+        Raises
+        ------
+        InputError
+            If the table has no place.
+        MissingExtraError
+            If the extra `client` is not installed.
+        """
+        with extra("client"):
+            import geopandas as gpd  # noqa: PLC0415  an extra
+            import shapely  # noqa: PLC0415  likewise
+
+        shapes = shapely.from_wkb([_wkb(each) for each in self._places()])
+        return gpd.GeoDataFrame(self.to_pandas(), geometry=shapes, crs="EPSG:4326")
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write a file for maps: `*.geojson`, `*.parquet` (GeoParquet) or `*.csv`.
+
+        A csv has the middle of each geometry as `latitude` and `longitude`. Times are ISO 8601.
+
+        Raises
+        ------
+        InputError
+            For another ending, for `*.geojson` if the table has no place, or if the file cannot be
+            written.
+        MissingExtraError
+            If the extra `tables` is not installed, for csv and parquet.
+        """
+        path = Path(path)
+        makers = {".geojson": self._geojson, ".parquet": self._parquet, ".csv": self._csv}
+        if path.suffix not in makers:
+            raise InputError(f"{path}: must end in {', '.join(makers)}")
+        content = makers[path.suffix]()
+        write_whole({path: Part(lambda file: file.write(content))})
+
+    def _places(self) -> Sequence[Geometry]:
+        if self._geometry is None:
+            raise InputError("the table has no geometries: the network of its regions is not known")
+        return self._geometry
+
+    def _geojson(self) -> bytes:
+        columns = [_texts(column) for column in self._columns.values()]
+        encode = msgspec.json.Encoder().encode  # a NaN becomes null
+        features = [
+            encode(
+                {
+                    "type": "Feature",
+                    "geometry": geometry,
+                    "properties": dict(zip(self._columns, row, strict=True)),
+                }
+            )
+            for geometry, *row in zip(self._places(), *columns, strict=True)
+        ]
+        return b'{"type":"FeatureCollection","features":[\n' + b",\n".join(features) + b"\n]}\n"
+
+    def _parquet(self) -> bytes:
+        frame = self.to_polars()
+        out = BytesIO()
+        if self._geometry is None:
+            frame.write_parquet(out)
+            return out.getvalue()
+        import polars as pl  # noqa: PLC0415  to_polars has checked that it is there
+
+        column = {
+            "encoding": "WKB",
+            "geometry_types": sorted({each["type"] for each in self._geometry}),
+        }
+        geo = {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": column}}
+        shapes = pl.Series("geometry", [_wkb(each) for each in self._geometry], dtype=pl.Binary)
+        frame.with_columns(shapes).write_parquet(out, metadata={"geo": json.dumps(geo)})
+        return out.getvalue()
+
+    def _csv(self) -> bytes:
+        frame = self.to_polars()
+        import polars as pl  # noqa: PLC0415  to_polars has checked that it is there
+
+        lists = [name for name, kind in frame.schema.items() if kind == pl.List]
+        frame = frame.with_columns(
+            pl.col(name).cast(pl.List(pl.String)).list.join(" ") for name in lists
+        )
+        if self._geometry is not None:
+            places = np.array([middle(each) for each in self._geometry]).reshape(-1, 2)
+            frame = frame.with_columns(
+                pl.Series("latitude", places[:, 1]), pl.Series("longitude", places[:, 0])
+            )
+        text: str = frame.write_csv(datetime_format="%Y-%m-%dT%H:%M:%S%.3fZ")
+        return text.encode()
+
+
+def times(seconds: NDArray[np.float64]) -> NDArray[np.datetime64]:
+    """Return unix seconds as datetimes; not a time where they are infinite."""
+    known = np.isfinite(seconds)
+    whole = np.round(np.where(known, seconds, 0.0) * 1000).astype("datetime64[ms]")
+    found: NDArray[np.datetime64] = np.where(known, whole, np.datetime64("NaT", "ms"))
+    return found
+
+
+def _is_time(column: Column) -> bool:
+    return isinstance(column, np.ndarray) and column.dtype.kind == "M"
+
+
+def _plain(column: Column) -> Column:
+    return column if isinstance(column, np.ndarray) else list(column)
+
+
+def _texts(column: Column) -> list[Any]:
+    """Return the values as JSON has them."""
+    if not isinstance(column, np.ndarray):
+        return list(column)
+    if not _is_time(column):
+        values: list[Any] = column.tolist()
+        return values
+    moments: list[datetime | None] = column.astype("datetime64[ms]").tolist()
+    return [None if at is None else at.replace(tzinfo=UTC).isoformat() for at in moments]
+
+
+def _wkb(geometry: Geometry) -> bytes:
+    """Return a geometry as little-endian well-known binary."""
+    kind, places = geometry["type"], geometry["coordinates"]
+    head = struct.pack("<BI", 1, _WKB[kind])
+    if kind == "Point":
+        return head + struct.pack("<dd", *places[:2])
+    if kind == "LineString":
+        return head + _wkb_points(places)
+    head += struct.pack("<I", len(places))
+    if kind == "Polygon":
+        return head + b"".join(map(_wkb_points, places))
+    return head + b"".join(_wkb({"type": _PARTS[kind], "coordinates": each}) for each in places)
+
+
+def _wkb_points(places: Sequence[Sequence[float]]) -> bytes:
+    points = np.array([place[:2] for place in places], "<f8")
+    return struct.pack("<I", len(points)) + points.tobytes()
+
+
+def middle(geometry: Geometry) -> tuple[float, float]:
+    """Return longitude and latitude of the middle of the box around a geometry."""
+    points = np.array(list(_points(geometry["coordinates"])))
+    lon, lat = (points.min(axis=0) + points.max(axis=0)) / 2
+    return float(lon), float(lat)
+
+
+def _points(places: Any) -> Iterator[Sequence[float]]:  # noqa: ANN401  nested lists of any depth
+    if isinstance(places[0], float | int):
+        yield places[:2]
+        return
+    for each in places:
+        yield from _points(each)

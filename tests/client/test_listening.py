@@ -1,0 +1,149 @@
+"""The client before a real broker."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from anonymizer import client
+from anonymizer.client.network import read_network
+from anonymizer.domain.network_version import network_version
+from anonymizer.errors import InputError, SettingsError, TransportError
+from anonymizer.networks import load_network
+from anonymizer.transport.local_brokers import LocalBroker
+from tests.brokers import PASSWORD, USER
+from tests.client.live import CITY, N_DEVICES, publish, retain
+from tests.client.paper import message, snapshot
+
+pytestmark = pytest.mark.filterwarnings("error")
+NODES = CITY.node_id[:3].tolist()
+VERSION = network_version(CITY)
+
+
+async def test_a_late_subscriber_gets_the_network_and_all_devices(broker: LocalBroker) -> None:
+    await retain(broker.url)
+    found = await asyncio.to_thread(client.listen, broker.url, seconds=0.01)
+    assert found.network.version == VERSION
+    assert found.devices() == N_DEVICES
+    # The heat map over all cells has all devices.
+    heat = found.heat_map(found.network.grid(300))
+    assert heat["devices"].sum() == pytest.approx(N_DEVICES)
+
+
+async def test_a_subscription_follows_what_is_published(broker: LocalBroker) -> None:
+    await retain(broker.url, snapshot=snapshot(1.0))
+
+    def follow(loop: asyncio.AbstractEventLoop) -> list[int]:
+        def say(names: str, time: float) -> None:
+            body = message(names, NODES, time, time + 30, network=VERSION)
+            told = publish(broker.url, "cloaked/positions", body)
+            asyncio.run_coroutine_threadsafe(told, loop).result()
+
+        with client.subscribe(broker.url) as stream:
+            say("ab", 10)
+            counts = [stream.wait(2, timeout_s=10).devices()]
+            say("cde", 20)
+            counts.append(stream.wait(5, timeout_s=10).devices())
+        return [*counts, len(stream.releases()), stream.connected]
+
+    assert await asyncio.to_thread(follow, asyncio.get_running_loop()) == [2, 5, 5, False]
+
+
+async def test_a_gateway_that_gets_another_network_is_followed(broker: LocalBroker) -> None:
+    await retain(broker.url)
+    other = load_network("grid:5x5")
+    version = network_version(other)
+
+    def follow(loop: asyncio.AbstractEventLoop) -> client.Releases:
+        with client.subscribe(broker.url) as stream:
+            assert stream.wait(N_DEVICES, timeout_s=10).network.version == VERSION
+            groups = message("xy", other.node_id[:2].tolist(), 2e9, 2e9 + 30, network=version)
+            told = retain(broker.url, other, snapshot=snapshot(2e9, groups))
+            asyncio.run_coroutine_threadsafe(told, loop).result()
+            while True:
+                found = stream.wait(2, timeout_s=10)
+                if found.network.version == version and len(found):
+                    return found
+
+    found = await asyncio.to_thread(follow, asyncio.get_running_loop())
+    assert found.devices() == 2
+    # Who gives a network of their own is told that it is another one now.
+    with pytest.raises(InputError, match="anonymizer network export"):
+        await asyncio.to_thread(client.listen, broker.url, seconds=0.01, network=CITY)
+    own = read_network(other)
+    given = await asyncio.to_thread(client.listen, broker.url, seconds=0, network=own)
+    assert given.network is own
+
+
+async def test_what_was_over_long_ago_is_not_kept(broker: LocalBroker) -> None:
+    await retain(broker.url, snapshot=snapshot(1.0))
+
+    def follow(loop: asyncio.AbstractEventLoop) -> client.Releases:
+        with client.subscribe(broker.url, keep_s=100) as stream:
+            for time in range(0, 1000, 50):
+                body = message("ab", NODES, time, time + 50, network=VERSION)
+                told = publish(broker.url, "cloaked/positions", body)
+                asyncio.run_coroutine_threadsafe(told, loop).result()
+            body = message("xyz", NODES, 1000, 1050, network=VERSION)
+            told = publish(broker.url, "cloaked/positions", body)
+            asyncio.run_coroutine_threadsafe(told, loop).result()
+            return stream.wait(3, timeout_s=10)
+
+    found = await asyncio.to_thread(follow, asyncio.get_running_loop())
+    assert found.first >= 700
+    assert found.devices() == 3
+
+
+async def test_a_broker_without_a_gateway_is_an_error_that_says_so(broker: LocalBroker) -> None:
+    with pytest.raises(TransportError, match="no network has been published: pass"):
+        await asyncio.to_thread(client.listen, broker.url, seconds=0.01, timeout_s=0.5)
+    await retain(broker.url, snapshot=snapshot(1.0))
+    with pytest.raises(TransportError, match="0 devices have been published"):
+        await asyncio.to_thread(client.listen, broker.url, seconds=0.01, timeout_s=0.5)
+
+
+async def test_a_message_of_another_version_is_an_error(broker: LocalBroker) -> None:
+    await retain(broker.url, snapshot=message("ab", NODES, v=2))
+    with pytest.raises(InputError, match="version 2 of the contract"):
+        await asyncio.to_thread(client.listen, broker.url, seconds=0.01)
+
+
+async def test_the_password_is_used_and_never_shown(password_broker: LocalBroker) -> None:
+    topics = ("allowed/#",)
+    good = client.subscribe(
+        password_broker.url, topics=topics, username=USER, password=PASSWORD, network=CITY
+    )
+
+    def use(stream: client.Subscription) -> bool:
+        with stream:
+            return stream.connected
+
+    assert await asyncio.to_thread(use, good)
+    wrong = PASSWORD[::-1]
+    bad = client.subscribe(password_broker.url, username=USER, password=wrong, timeout_s=0.5)
+    with pytest.raises(TransportError, match="refused") as caught:
+        await asyncio.to_thread(use, bad)
+    assert wrong not in str(caught.value)
+
+
+def test_a_broker_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(TransportError, match=r"mqtt://127.0.0.1:1: "):
+        client.listen("mqtt://127.0.0.1:1", seconds=1, timeout_s=0.3)
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "says"),
+    [
+        ("http://localhost", {}, "url: must be mqtt://"),
+        ("mqtt://example.org", {}, "allow_plaintext"),
+        ("mqtt://localhost", {"pasword": "secret"}, "pasword"),
+    ],
+)
+def test_a_wrong_setting_is_named(url: str, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(SettingsError, match=says) as caught:
+        client.subscribe(url, **options)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_subscription_that_was_never_entered_can_be_closed() -> None:
+    client.subscribe("mqtt://localhost").close()

@@ -1,0 +1,211 @@
+"""Measures with their error bars: cases for paper, and truths that are known."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anonymizer.client import Network, Releases, read_network
+from anonymizer.errors import InputError
+from anonymizer.networks import load_network
+from tests.client.paper import halves, message, releases, street
+
+STREET = read_network(street())
+HALVES = halves(STREET)
+
+
+def two_groups() -> Releases:
+    return releases(message("abc", [10, 11]), message("de", [11, 12, 13]), network=STREET)
+
+
+def test_a_heat_map_on_paper() -> None:
+    heat = two_groups().heat_map(HALVES)
+    assert list(heat["cell"]) == ["west", "east"]
+    # Three devices are in the west for sure, and each of two with a probability of 1/3.
+    assert heat["devices"] == pytest.approx([3 + 2 / 3, 4 / 3])
+    assert heat["se"] == pytest.approx([np.sqrt(2 * 1 / 3 * 2 / 3)] * 2)
+    assert [*heat["low"], *heat["high"]] == [3, 0, 5, 2]
+    narrow = two_groups().heat_map(HALVES, level=0.5)
+    # P(none) = 4/9 and P(both) = 1/9 in the west.
+    assert (narrow["low"][0], narrow["high"][0]) == (3, 4)
+
+
+def test_devices_may_be_spread_by_the_length_of_the_roads() -> None:
+    heat = two_groups().heat_map(HALVES, spread="roads")
+    # The last node has half a road around it, the others one.
+    assert heat["devices"] == pytest.approx([3 + 2 / 2.5, 2 * 1.5 / 2.5])
+    with pytest.raises(InputError, match="spread"):
+        two_groups().heat_map(HALVES, spread="evenly")
+
+
+def test_each_moment_has_its_own_map() -> None:
+    found = releases(message("ab", [10]), message("ab", [13], 30, 60), network=STREET)
+    heat = found.heat_map(HALVES, at=[0, 29, 30])
+    assert list(heat["cell"]) == ["west", "west", "east"]
+    assert [str(at)[17:19] for at in heat["time"]] == ["00", "29", "30"]
+
+
+def test_flows_on_paper() -> None:
+    found = releases(
+        message("abc", [10, 11]),
+        message("de", [11, 12, 13]),
+        message("abc", [11, 12], 10, 40),
+        network=STREET,
+    )
+    flows = found.flows(HALVES, start=5, end=15)
+    moves = list(zip(flows["origin"], flows["destination"], strict=True))
+    assert moves == [("west", "west"), ("west", "east"), ("east", "west"), ("east", "east")]
+    # Half of abc must have crossed; nothing shows that d or e did.
+    assert flows["devices"] == pytest.approx([3 / 2 + 2 / 3, 3 / 2, 0, 4 / 3])
+    # But each of d and e may have gone to the west, or from it, with a probability of up to 1/3.
+    # That all three of abc and both of these moved in one way has a probability of 1/8 x 1/9.
+    assert list(flows["low"]) == [0, 0, 0, 0]
+    assert list(flows["high"]) == [4, 4, 2, 2]
+    with pytest.raises(InputError, match="end"):
+        found.flows(HALVES, start=5, end=5)
+
+
+def test_devices_that_change_their_pseudonym_are_in_no_flow() -> None:
+    found = releases(message("ab", [10]), message("xy", [13], 30, 60), network=STREET)
+    assert len(found.flows(HALVES, start=0, end=30)) == 0
+
+
+def test_speeds_on_paper() -> None:
+    found = releases(
+        message("abc", [10, 11, 12], readings={"speed_mps": {"mean": 10.0, "min": 8, "max": 12}}),
+        message("de", [11, 12, 13], readings={"speed_mps": {"mean": 4.0, "min": 3, "max": 5}}),
+        message("f", [13]),
+        network=STREET,
+    )
+    speeds = found.speeds()
+    assert list(zip(speeds["u"], speeds["v"], strict=True)) == [(10, 11), (11, 12), (12, 13)]
+    # 1.5 devices of the first group and 1 of the second are on the road in the middle.
+    assert speeds["mean"] == pytest.approx([10, (15 + 4) / 2.5, 4])
+    assert speeds["devices"] == pytest.approx([1.5, 2.5, 1])
+    square = (1.5 * (2**2 + 10**2) + 1 * (1**2 + 4**2)) / 2.5 - 7.6**2
+    assert speeds["se"] == pytest.approx([2, np.sqrt(square), 1])
+    with pytest.raises(InputError, match="'noise'; published are: speed_mps"):
+        found.speeds("noise")
+
+
+def test_a_group_without_a_spread_has_no_error_bar() -> None:
+    found = releases(
+        message("ab", [10, 11], readings={"speed_mps": {"mean": 10.0}}), network=STREET
+    )
+    assert np.isnan(found.speeds()["se"]).all()
+    quartiles = {"mean": 10.0, "p25": 9, "p75": 11}
+    found = releases(message("ab", [10, 11], readings={"speed_mps": quartiles}), network=STREET)
+    assert found.speeds()["se"] == pytest.approx([2 / 1.349], abs=0.001)
+
+
+CITY = read_network(load_network("grid:12x12"))
+
+
+def simulated(seed: int, n_groups: int = 30) -> tuple[Releases, list[int]]:
+    """Return releases at two times and the true nodes of the devices at both.
+
+    Every device is anywhere in its region, and then anywhere in the next one.
+    """
+    rng = np.random.default_rng(seed)
+    messages, truth = [], []
+    for g in range(n_groups):
+        for t in (0, 60):
+            nodes = rng.choice(CITY.n_nodes, int(rng.integers(2, 40)), replace=False)
+            names = [f"{g}-{i}" for i in range(5)]
+            region = CITY.node_id[nodes].tolist()
+            messages.append(message("", region, t, t + 60, pseudonyms=names))
+            truth += rng.choice(nodes, len(names)).tolist()
+    return releases(*messages, network=CITY), truth
+
+
+@given(seed=st.integers(0, 1000), size_m=st.sampled_from([150.0, 400.0, 5000.0]))
+@settings(max_examples=5)
+def test_the_expected_devices_of_all_cells_are_the_devices(seed: int, size_m: float) -> None:
+    found, _ = simulated(seed, n_groups=6)
+    cells = CITY.grid(size_m)
+    for spread in ("nodes", "roads"):
+        heat = found.heat_map(cells, spread=spread)
+        assert heat["devices"].sum() == pytest.approx(found.devices()) == 30
+        assert (heat["low"] <= np.ceil(heat["devices"])).all()
+        assert (heat["high"] >= np.floor(heat["devices"])).all()
+    flows = found.flows(cells, start=0, end=60)
+    assert flows["devices"].sum() == pytest.approx(30)
+
+
+def test_intervals_contain_the_truth_at_the_stated_rate() -> None:
+    cells, covered = CITY.grid(400.0), []
+    flows_covered = []
+    for seed in range(10):
+        found, nodes = simulated(seed)
+        truth = np.array(nodes).reshape(-1, 2, 5)
+        heat = found.heat_map(cells, at=30.0, level=0.9)
+        counts = np.bincount(cells.cell_of[truth[:, 0].ravel()], minlength=len(cells))
+        there = counts[[cells.name.index(name) for name in heat["cell"]]]
+        covered += ((heat["low"] <= there) & (there <= heat["high"])).tolist()
+        flows = found.flows(cells, start=30, end=90, level=0.9)
+        moves = np.zeros((len(cells), len(cells)), int)
+        np.add.at(
+            moves, (cells.cell_of[truth[:, 0].ravel()], cells.cell_of[truth[:, 1].ravel()]), 1
+        )
+        index = {name: i for i, name in enumerate(cells.name)}
+        pairs = zip(flows["origin"], flows["destination"], strict=True)
+        true = np.array([moves[index[a], index[b]] for a, b in pairs])
+        flows_covered += ((flows["low"] <= true) & (true <= flows["high"])).tolist()
+    # At least: numbers of devices are whole, and flows allow for any dependence.
+    assert len(covered) == 10 * len(cells)
+    assert np.mean(covered) >= 0.9
+    assert np.mean(flows_covered) >= 0.9
+
+
+def test_the_standard_error_is_that_of_the_counts() -> None:
+    cells, standardized = CITY.grid(400.0), []
+    for seed in range(20):
+        found, nodes = simulated(seed)
+        truth = np.array(nodes).reshape(-1, 2, 5)[:, 0].ravel()
+        heat = found.heat_map(cells, at=30.0)
+        counts = np.bincount(cells.cell_of[truth], minlength=len(cells))
+        there = counts[[cells.name.index(name) for name in heat["cell"]]]
+        standardized += ((there - heat["devices"]) / heat["se"]).tolist()
+    assert np.mean(standardized) == pytest.approx(0, abs=0.15)
+    assert np.std(standardized) == pytest.approx(1, abs=0.15)
+
+
+def test_the_mean_of_a_road_is_within_its_error_bar_at_the_stated_rate() -> None:
+    first, covered = np.arange(0, CITY.n_nodes + 1, 36), []
+    node = np.arange(CITY.n_nodes)
+    roads = CITY.roads_inside(first, node).tocsr()
+    name_of = CITY.node_id.tolist()
+    road_of = {
+        (name_of[u], name_of[v]): r for r, (u, v) in enumerate(zip(CITY.u, CITY.v, strict=True))
+    }
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        road_mps = rng.normal(12, 3, CITY.n_roads)
+        messages = []
+        for g in range(len(first) - 1):
+            inside = roads.indices[roads.indptr[g] : roads.indptr[g + 1]]
+            speeds = rng.normal(road_mps[rng.choice(inside, 100)], 1.0)
+            p25, p75 = np.quantile(speeds, [0.25, 0.75]).tolist()
+            told = {"speed_mps": {"mean": float(speeds.mean()), "p25": p25, "p75": p75}}
+            region = name_of[first[g] : first[g + 1]]
+            names = [f"{g}-{i}" for i in range(len(speeds))]
+            messages.append(message("", region, pseudonyms=names, readings=told))
+        table = releases(*messages, network=CITY).speeds()
+        road = [road_of[u, v] for u, v in zip(table["u"], table["v"], strict=True)]
+        covered += ((table["low"] <= road_mps[road]) & (road_mps[road] <= table["high"])).tolist()
+    assert len(covered) > 1000
+    assert np.mean(covered) == pytest.approx(0.95, abs=0.03)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 95.0])
+def test_a_level_is_a_probability(level: float) -> None:
+    with pytest.raises(InputError, match="level"):
+        two_groups().heat_map(HALVES, level=level)
+
+
+def test_cells_of_another_network_are_refused() -> None:
+    other = Network(
+        "0" * 16, *(getattr(STREET, name) for name in Network.__slots__ if name != "version")
+    )
+    with pytest.raises(InputError, match="another network"):
+        two_groups().heat_map(halves(other))

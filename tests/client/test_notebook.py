@@ -1,0 +1,81 @@
+"""The notebook and the live map of the manual, from a real broker to a figure."""
+
+import asyncio
+import json
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+import geopandas
+import matplotlib as mpl
+import pandas as pd
+import pytest
+from PIL import Image
+
+from anonymizer.transport.local_brokers import LocalBroker
+from tests.client.live import N_DEVICES, retain
+
+DOCS = Path(__file__).parents[2] / "docs"
+NOTEBOOK = json.loads((DOCS / "analyst.ipynb").read_text())
+
+
+def program(**parameters: object) -> str:
+    """Return the code of the notebook, with other values in its first cell."""
+    first, *cells = ["".join(c["source"]) for c in NOTEBOOK["cells"] if c["cell_type"] == "code"]
+    names = [line.partition(" = ")[0] for line in first.splitlines()]
+    assert set(parameters) <= set(names)
+    changed = "\n".join(f"{name} = {value!r}" for name, value in parameters.items())
+    return "\n".join([first, changed, *cells])
+
+
+def run(code: str) -> dict[str, Any]:
+    """Run a program as a kernel would, without a screen."""
+    found: dict[str, Any] = {}
+    with mpl.rc_context({"backend": "Agg"}):
+        import matplotlib.pyplot as plt  # noqa: PLC0415  after the choice of the backend
+
+        exec(compile(code, "analyst.ipynb", "exec"), found)  # noqa: S102  our own notebook
+        plt.close("all")
+    return found
+
+
+def colours(path: Path) -> int:
+    """Return how many colours a picture has: one that is empty has few."""
+    with Image.open(path) as picture:
+        return len(picture.convert("RGB").getcolors(1 << 24) or [])
+
+
+def test_the_notebook_is_kept_without_outputs() -> None:
+    assert NOTEBOOK["nbformat"] == 4
+    for cell in NOTEBOOK["cells"]:
+        assert cell.get("outputs", []) == []
+        assert cell.get("execution_count") is None
+
+
+async def test_the_notebook_leads_from_a_broker_to_figures(
+    broker: LocalBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await retain(broker.url)
+    monkeypatch.chdir(tmp_path)
+    found = await asyncio.to_thread(run, program(URL=broker.url, SECONDS=0.01, CELL_M=500))
+    assert found["releases"].devices() == N_DEVICES
+    assert found["moves"]["devices"].sum() == pytest.approx(N_DEVICES)
+    for picture in ("heat_map.png", "busiest.png", "speeds.png"):
+        assert colours(tmp_path / picture) > 50, picture
+    heat = geopandas.read_file(tmp_path / "heat.geojson")
+    assert heat["devices"].sum() == pytest.approx(N_DEVICES)
+    assert pd.read_csv(tmp_path / "heat.csv")["cell"].tolist() == heat["cell"].tolist()
+    groups = geopandas.read_file(tmp_path / "groups.geojson")
+    assert groups["devices"].sum() == N_DEVICES
+
+
+async def test_a_live_map_is_drawn_from_the_broker_alone(
+    broker: LocalBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await retain(broker.url)
+    picture = tmp_path / "map.png"
+    monkeypatch.setattr(sys, "argv", ["live_map.py", broker.url, str(picture), "--pictures", "1"])
+    # In this process, which has loaded the libraries.
+    await asyncio.to_thread(runpy.run_path, str(DOCS / "live_map.py"), run_name="__main__")
+    assert colours(picture) > 50
