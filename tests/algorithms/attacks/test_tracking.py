@@ -98,7 +98,7 @@ def test_beliefs_equal_those_of_the_naive_twin(seed: int, kind: str) -> None:
         assert belief == pytest.approx(expected, abs=1e-3)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(seeds, kinds, st.booleans())
 def test_beliefs_in_hindsight_equal_those_of_the_naive_twin(
     seed: int,

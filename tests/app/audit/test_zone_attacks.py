@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from anonymizer.algorithms.positions.protection import Circle, Polygon
-from anonymizer.app.audit import AuditReport, Finding, audit_release
-from anonymizer.app.audit.zone_attacks import discs_of
+from anonymizer.app.audit import Finding
+from anonymizer.app.audit.stream_audit import case_of
+from anonymizer.app.audit.zone_attacks import discs_of, zone_ends, zone_holes
 from anonymizer.app.cloak import cloak_trace
 from anonymizer.domain.arrays import BoolArray
 from anonymizer.domain.network import RoadNetwork
@@ -19,11 +20,6 @@ from anonymizer.settings import Settings, zones_of
 from simulator.traffic import Traffic
 
 STEP_S = 5.0
-
-
-def the(report: AuditReport, attack: str) -> Finding:
-    (finding,) = (each for each in report.findings if each.attack == attack)
-    return finding
 
 
 def driving(network: RoadNetwork, *, n_devices: int, n_steps: int) -> Trace:
@@ -41,7 +37,7 @@ def driving(network: RoadNetwork, *, n_devices: int, n_steps: int) -> Trace:
     )
 
 
-def audited(
+def attacked(
     trace: Trace,
     network: RoadNetwork,
     *,
@@ -49,25 +45,17 @@ def audited(
     stated: Settings,
     folder: Path,
     on: RoadNetwork | None = None,
-) -> AuditReport:
-    """Cloak a trace with some settings, maybe on another network; audit it with others."""
+) -> dict[str, Finding]:
+    """Cloak a trace with some settings, maybe on another network; search the zones of others."""
     pub, auditor_map = folder / "PUB.jsonl", folder / "MAP.jsonl"
     roads = network if on is None else on
     cloak_trace(trace, roads, cloaked, tick_s=STEP_S, seed=1, out=pub, auditor_map=auditor_map)
     released = read_release(pub, network)
-    return audit_release(
-        trace,
-        released,
-        network,
-        stated,
-        device_of=read_auditor_map(
-            auditor_map, pseudonym=released.pseudonym, device_id=trace.device_id
-        ),
-        mode="session",
-        tick_s=STEP_S,
-        sample=50,
-        seed=0,
+    device_of = read_auditor_map(
+        auditor_map, pseudonym=released.pseudonym, device_id=trace.device_id
     )
+    case = case_of(trace, released, network, stated, device_of=device_of, tick_s=STEP_S)
+    return {each.attack: each for each in zone_holes(case) + zone_ends(case)}
 
 
 @pytest.fixture(scope="module")
@@ -104,13 +92,13 @@ def test_zones_cut_out_of_the_network_are_found_in_their_holes(
 ) -> None:
     trace, network, zoned = city
     closed = zones_of(zoned.zones).contains(network.lat, network.lon)
-    report = audited(
+    found = attacked(
         trace, network, cloaked=zoned, stated=zoned, folder=tmp_path, on=without(network, closed)
     )
-    holes = the(report, "zone holes")
+    holes = found["zone holes"]
     assert holes.holds is False
     assert holes.figures["share_within_1_radius"] >= 0.5  # type: ignore[operator]
-    ends = the(report, "zone ends")
+    ends = found["zone ends"]
     assert ends.figures["n_zones"] == 4
     assert ends.figures["centre_error_radii_median"] is not None
 
@@ -119,8 +107,8 @@ def test_zones_that_stay_in_the_network_leave_no_hole(
     city: tuple[Trace, RoadNetwork, Settings], tmp_path: Path
 ) -> None:
     trace, network, zoned = city
-    report = audited(trace, network, cloaked=zoned, stated=zoned, folder=tmp_path)
-    assert the(report, "zone holes").holds is True
+    found = attacked(trace, network, cloaked=zoned, stated=zoned, folder=tmp_path)
+    assert found["zone holes"].holds is True
 
 
 @pytest.mark.soak
@@ -135,7 +123,7 @@ def test_twenty_random_zones_in_a_city_leave_no_holes(tmp_path: Path) -> None:
         )
     ]
     zoned = Settings.model_validate({"zones": zones})
-    holes = the(audited(trace, network, cloaked=zoned, stated=zoned, folder=tmp_path), "zone holes")
+    holes = attacked(trace, network, cloaked=zoned, stated=zoned, folder=tmp_path)["zone holes"]
     assert holes.holds is True
     assert holes.figures["share_within_1_radius"] <= 0.2  # type: ignore[operator]
 
@@ -144,9 +132,9 @@ def test_places_that_are_no_zones_are_found_no_better_than_by_chance(
     city: tuple[Trace, RoadNetwork, Settings], tmp_path: Path
 ) -> None:
     trace, network, zoned = city
-    report = audited(trace, network, cloaked=Settings(), stated=zoned, folder=tmp_path)
+    found = attacked(trace, network, cloaked=Settings(), stated=zoned, folder=tmp_path)
     for attack in ("zone holes", "zone ends"):
-        figures = the(report, attack).figures
+        figures = found[attack].figures
         assert figures["share_within_1_radius"] <= 0.25  # type: ignore[operator]
 
 
@@ -154,9 +142,8 @@ def test_without_stated_zones_none_are_searched(
     city: tuple[Trace, RoadNetwork, Settings], tmp_path: Path
 ) -> None:
     trace, network, zoned = city
-    report = audited(trace, network, cloaked=zoned, stated=Settings(), folder=tmp_path)
-    assert not {"zone holes", "zone ends"} & {each.attack for each in report.findings}
-    assert not report.left_out
+    found = attacked(trace, network, cloaked=zoned, stated=Settings(), folder=tmp_path)
+    assert found == {}
 
 
 def test_a_polygon_is_searched_as_a_circle_that_contains_it() -> None:
