@@ -93,6 +93,25 @@ def _lay_out(node: RecordArray) -> None:
             right["start"] = node[at]["start"] + left["size"]
 
 
+def bare(n: int) -> Tree:
+    """Return a tree of the root alone, with n records."""
+    no_child = np.array([LEAF])
+    return plant(no_child, np.zeros(1), no_child, no_child, np.zeros(n, np.int64))
+
+
+@kernel
+def leaves(features: FeatureArray, node: RecordArray) -> IntArray:
+    """Return the leaf in which each record lies, shape (n,). O(n height)."""
+    leaf = np.zeros(len(features), np.int64)
+    for record in range(len(features)):
+        at = 0
+        while node[at]["left"] != LEAF:
+            goes_left = features[record, node[at]["feature"]] <= node[at]["threshold"]
+            at = node[at]["left"] if goes_left else node[at]["right"]
+        leaf[record] = at
+    return leaf
+
+
 def divided(tree: Tree, features: FeatureArray, weight: FloatArray, *, min_leaf: int) -> Tree:
     """Return the tree with its leaves divided further, while each part has `min_leaf` records.
 
@@ -221,6 +240,7 @@ def grow(
     seed: int = 0,
     divide: bool = True,
     ccp_alpha: float = 0.0,
+    usual_qi: Sequence[IntArray] | None = None,
 ) -> Grown:
     """Return a tree over the quasi-identifiers alone that predicts the target of records.
 
@@ -240,6 +260,9 @@ def grow(
         Whether to divide leaves that the target no longer splits: smaller cells lose less.
     ccp_alpha
         For minimal cost-complexity pruning, before leaves are divided.
+    usual_qi
+        How often each code of each quasi-identifier occurs in the table of which the records are a
+        part; None: they are all of it.
 
     Notes
     -----
@@ -248,7 +271,7 @@ def grow(
     scikit-learn.
     """
     features = encode(values_of(records.qi, schema.qis), schema.qis)
-    tree = _bare(records.n)
+    tree = bare(records.n)
     if not records.n or not schema.qis:
         return Grown(schema.qis, features, tree)
     if target is not None:
@@ -262,7 +285,10 @@ def grow(
             fitted.apply(features),
         )
     if divide:
-        tree = divided(tree, features, _weights(features, schema.qis), min_leaf=min_leaf)
+        if usual_qi is None:
+            columns = zip(records.qi.T, schema.qis, strict=True)
+            usual_qi = [np.bincount(column, minlength=qi.size) for column, qi in columns]
+        tree = divided(tree, features, _weights(schema.qis, usual_qi), min_leaf=min_leaf)
     return Grown(schema.qis, features, tree)
 
 
@@ -300,18 +326,18 @@ def _model(numeric: bool, min_leaf: int, seed: int, ccp_alpha: float) -> Any:  #
     return kind(min_samples_leaf=min_leaf, random_state=seed, ccp_alpha=ccp_alpha)
 
 
-def _weights(features: FeatureArray, qis: Sequence[Attribute]) -> FloatArray:
+def _weights(qis: Sequence[Attribute], usual: Sequence[IntArray]) -> FloatArray:
     """Return weights with which the variance of each quasi-identifier over all records is 1.
+
+    `usual` is how often each of its codes occurs among them.
 
     Rare values in a wide domain, such as large amounts, thus count by how they differ from others
     and not by the width of the domain.
     """
-    owner = owner_of(qis)
-    variance = np.bincount(owner, features.var(axis=0, dtype=np.float64), len(qis))
-    return np.divide(1.0, variance, out=np.zeros(len(qis)), where=variance > 0)[owner]
-
-
-def _bare(n: int) -> Tree:
-    """Return a tree of the root alone."""
-    no_child = np.array([LEAF])
-    return plant(no_child, np.zeros(1), no_child, no_child, np.zeros(n, np.int64))
+    variance = np.zeros(len(qis))
+    for j, (qi, counts) in enumerate(zip(qis, usual, strict=True)):
+        place = encode(qi.position[:, None], (qi,)).astype(np.float64)
+        mean = np.average(place, axis=0, weights=counts)
+        variance[j] = np.average((place - mean) ** 2, axis=0, weights=counts).sum()
+    weight = np.divide(1.0, variance, out=np.zeros(len(qis)), where=variance > 0)
+    return weight[owner_of(qis)]

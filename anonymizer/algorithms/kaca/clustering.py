@@ -40,11 +40,14 @@ def kaca(
     how: Sequence[Feature] = (),
     seed: int = 42,
     n_init: int = 1,
+    problem: Problem | None = None,
 ) -> Int32Array:
     """Return the class of each record.
 
     Parameters
     ----------
+    problem
+        The promise as arrays; None: as `make_problem` states it for these records.
     how
         How each quasi-identifier is compared, see `features`; empty: the default for all.
     seed, n_init
@@ -73,7 +76,7 @@ def kaca(
     """
     if not records.n:
         return np.zeros(0, np.int32)
-    problem = make_problem(records, schema, promise)
+    problem = make_problem(records, schema, promise) if problem is None else problem
     feature = features(records, schema, how)
     if method is Method.KMEANS:
         clusters = kmeans(feature, promise.k, seed=seed, n_init=n_init)

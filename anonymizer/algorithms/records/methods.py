@@ -52,6 +52,9 @@ class Task:
     features
         Distance between records, one entry per quasi-identifier. Empty: the defaults. Only
         `kaca` uses it.
+    usual_qi
+        Where the records are a part of a table: how often each code of each quasi-identifier
+        occurs in all of it. Only `cells` uses it.
     """
 
     records: "Records"
@@ -65,6 +68,7 @@ class Task:
     target: "ArrayLike | None" = None
     numeric_target: bool = False
     features: "Sequence[Feature]" = ()
+    usual_qi: "Sequence[IntArray] | None" = None
 
 
 Method: TypeAlias = "Callable[[Task], Int32Array]"
@@ -223,6 +227,7 @@ def _kaca(task: Task, method: "KacaMethod") -> "Int32Array":
         method=method,
         how=task.features,
         seed=task.seed,
+        problem=task.problem,
     )
 
 
@@ -237,6 +242,7 @@ def _tree(task: Task) -> "Int32Array":
         min_leaf=task.promise.k,
         numeric=task.numeric_target,
         seed=task.seed,
+        usual_qi=task.usual_qi,
     )
     return prune(grown, task.problem).class_of
 

@@ -44,14 +44,43 @@ def hilbert_order(codes: Int32Array, sizes: Sequence[int]) -> IntArray:
        in the package `hilbertcurve`.
     """
     order = np.arange(len(codes))
-    if not codes.size:
-        return order
-    bits = max(1, max(int(size) - 1 for size in sizes).bit_length())
-    key = np.zeros((-(-bits * codes.shape[1] // _WORD_BITS), len(codes)), np.uint64)
-    _fill_keys(codes, bits, key)
-    for word in key[::-1]:
+    for word in _keys(codes, sizes)[0][::-1]:
         order = _stable_order(word[order], order)
     return order
+
+
+def hilbert_key(codes: Int32Array, sizes: Sequence[int]) -> NDArray[np.uint64]:
+    """Return the first 64 bits of each record's position on the Hilbert curve, shape (n,).
+
+    Parameters
+    ----------
+    codes, sizes
+        As for `hilbert_order`.
+
+    Notes
+    -----
+    Records in the order of these keys are in `hilbert_order`, but for those of equal keys. The keys
+    of two tables with the same domains can be compared.
+    """
+    word, n_bits = _keys(codes, sizes)
+    if not len(word):
+        return np.zeros(len(codes), np.uint64)
+    in_first = n_bits - _WORD_BITS * (len(word) - 1)
+    key: NDArray[np.uint64] = word[0].copy()
+    if len(word) > 1 and in_first < _WORD_BITS:
+        key = (key << np.uint64(_WORD_BITS - in_first)) | (word[1] >> np.uint64(in_first))
+    return key
+
+
+def _keys(codes: Int32Array, sizes: Sequence[int]) -> tuple[NDArray[np.uint64], int]:
+    """Return each record's position, shape (words, n), highest word first, and its bits."""
+    if not codes.size:
+        return np.zeros((0, len(codes)), np.uint64), 0
+    bits = max(1, max(int(size) - 1 for size in sizes).bit_length())
+    n_bits = bits * codes.shape[1]
+    key = np.zeros((-(-n_bits // _WORD_BITS), len(codes)), np.uint64)
+    _fill_keys(codes, bits, key)
+    return key, n_bits
 
 
 @kernel

@@ -4,7 +4,7 @@ Shares no code with what forms classes and checks them on the way (`criteria`, `
 an import contract enforces it. A result is trusted where both agree.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -53,7 +53,12 @@ class Violation:
 
 
 def verify_classes(
-    records: Records, schema: Schema, promise: Promise, class_of: Int32Array
+    records: Records,
+    schema: Schema,
+    promise: Promise,
+    class_of: Int32Array,
+    *,
+    usual: Sequence[IntArray] | None = None,
 ) -> tuple[Violation, ...]:
     """Return every violation of `promise`, by class.
 
@@ -63,6 +68,9 @@ def verify_classes(
         All records: t-closeness compares with the distribution over them.
     class_of
         Class of each record, 0 and up, negative where suppressed, shape (n,).
+    usual
+        Where the records are a part of a table: how often each code of each sensitive attribute
+        occurs in all of it.
 
     Raises
     ------
@@ -103,13 +111,15 @@ def verify_classes(
         held = _persons(of, tuples, person)
         fails = _modal(held) > promise.max_source_share * n_persons + _TOLERANCE
         note(Part.MAX_SOURCE_SHARE, name, fails)
-    for attribute, column in zip(schema.sensitive, records.sensitive.T, strict=True):
+    everybody = _counts(records, schema) if usual is None else usual
+    columns = records.sensitive.T
+    for attribute, column, counts in zip(schema.sensitive, columns, everybody, strict=True):
         held = _persons(of, column[kept].astype(np.int64), person)
         note(Part.L, attribute.name, _n_real(held, attribute, len(number)) < promise.l)
         fails = _entropy(held) < np.log(promise.entropy_l) - _TOLERANCE
         note(Part.ENTROPY_L, attribute.name, fails)
         if np.isfinite(promise.t):
-            fails = ~(_distances(held, attribute, column) <= promise.t + _TOLERANCE)
+            fails = ~(_distances(held, attribute, counts) <= promise.t + _TOLERANCE)
             note(Part.T, attribute.name, fails)
     return tuple(sorted(found))
 
@@ -220,13 +230,19 @@ def _joint(records: Records, schema: Schema, kept: IntArray) -> Iterator[tuple[s
             yield " + ".join(schema.qis[j].name for j in columns), number
 
 
-def _distances(held: _Held, attribute: Attribute, everybody: Int32Array) -> FloatArray:
+def _counts(records: Records, schema: Schema) -> list[IntArray]:
+    """Return how often each code of each sensitive attribute occurs."""
+    columns = zip(records.sensitive.T, schema.sensitive, strict=True)
+    return [np.bincount(column, minlength=a.size) for column, a in columns]
+
+
+def _distances(held: _Held, attribute: Attribute, everybody: IntArray) -> FloatArray:
     """Return the earth mover's distance of each class from all records, 0 to 1.
 
     Categories are all at distance 1 from each other: half the sum of the differences. Numbers lie
     on a line as long as their span: the excess to the left of each gap crosses it.
     """
-    usual = np.bincount(everybody, minlength=attribute.size) / len(everybody)
+    usual = everybody / everybody.sum()
     share = held.n / held.n_persons[held.class_number]
     first, n_classes = held.first, int(held.class_number[-1]) + 1
     distance = np.empty(n_classes)

@@ -1,0 +1,193 @@
+"""Division of a table into ranges that can be anonymized one by one, learned from a sample.
+
+Methods that fill classes along the Hilbert order get stretches of that order. Methods that cut the
+table from the top, which are those of `kaca` and `cells`, get the boxes that their own first cuts
+make: across stretches of a curve their classes would lose more, see docs/decisions.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from anonymizer.algorithms.cells.tree import LEAF, bare, divided, grow, leaves
+from anonymizer.algorithms.cells.tree_features import FeatureArray, encode, values_of
+from anonymizer.algorithms.kaca.features import Feature, features
+from anonymizer.algorithms.records.ordering import hilbert_key
+from anonymizer.algorithms.records.problem import Cost
+from anonymizer.domain.arrays import Int32Array, IntArray, RecordArray
+from anonymizer.domain.promises import Promise
+from anonymizer.domain.records import Records, Schema
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Whole:
+    """What every range knows of the whole table, and how it is anonymized.
+
+    Attributes
+    ----------
+    schema
+        Attributes with the domains of the whole table.
+    usual_qi, usual
+        How often each code of each quasi-identifier, and of each sensitive attribute, occurs in
+        the whole table.
+    promise
+        The criteria of every class. t-closeness compares with the whole table.
+    model, method
+        Names in `MODELS` and in its `methods`.
+    cost, dm_weight, seed, numeric_target, features
+        See `Task`.
+    """
+
+    schema: Schema
+    usual_qi: Sequence[IntArray]
+    usual: Sequence[IntArray]
+    promise: Promise
+    model: str
+    method: str
+    cost: Cost = Cost.RANGE
+    dm_weight: float = 0.0
+    seed: int = 0
+    numeric_target: bool = False
+    features: Sequence[Feature] = ()
+
+
+class Division(Protocol):
+    """Tells the range of any record of the table. Ranges with adjacent numbers are similar."""
+
+    @property
+    def n_ranges(self) -> int:
+        """Number of ranges."""
+
+    def ranges_of(self, qi: Int32Array, turn: IntArray) -> Int32Array:
+        """Return the range of each record, 0 and up, shape (n,).
+
+        Parameters
+        ----------
+        qi
+            Code of each record in each quasi-identifier, shape (n, qis).
+        turn
+            Any number for each record, >= 0. Where so many records are equal that they need
+            several ranges, those of equal numbers stay together.
+        """
+
+
+def divide(
+    qi: Int32Array, whole: Whole, *, n_ranges: int, target: ArrayLike | None = None
+) -> Division:
+    """Return a division into about `n_ranges`, none much larger than the table over `n_ranges`.
+
+    Parameters
+    ----------
+    qi, target
+        Codes and target of all records, or of an even sample; at least one record.
+    """
+    if whole.model not in {"kaca", "cells"}:
+        sizes = [attribute.size for attribute in whole.schema.qis]
+        return Stretches(cuts(hilbert_key(qi, sizes), n_ranges), sizes)
+    min_leaf = max(len(qi) // (2 * n_ranges), 1)
+    seen = _features(qi, whole)
+    if whole.model == "cells":
+        tree = grow(
+            _records(qi),
+            whole.schema,
+            target,
+            min_leaf=min_leaf,
+            numeric=whole.numeric_target,
+            seed=whole.seed,
+            usual_qi=whole.usual_qi,
+        ).tree
+    else:
+        tree = divided(bare(len(qi)), seen, np.ones(seen.shape[1]), min_leaf=min_leaf)
+    leaf = np.flatnonzero(tree.node["left"] == LEAF)
+    leaf = leaf[np.argsort(tree.node["start"][leaf], kind="stable")]
+    n_parts = np.maximum(tree.node["size"][leaf] // (2 * min_leaf), 1)
+    first, parts = np.zeros((2, len(tree.node)), np.int64)
+    first[leaf], parts[leaf] = np.cumsum(n_parts) - n_parts, n_parts
+    return Boxes(tree.node, first, parts, whole)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Stretches:
+    """Stretches of the Hilbert order.
+
+    Attributes
+    ----------
+    cut
+        See `cuts`.
+    sizes
+        Number of codes of each quasi-identifier.
+    """
+
+    cut: NDArray[np.uint64]
+    sizes: list[int]
+
+    @property
+    def n_ranges(self) -> int:
+        """Number of ranges."""
+        return len(self.cut) + 1
+
+    def ranges_of(self, qi: Int32Array, turn: IntArray) -> Int32Array:
+        """Return the range of each record, see `Division`."""
+        key = hilbert_key(qi, self.sizes)
+        last = np.searchsorted(self.cut, key, side="right")
+        n_choices = np.maximum(last - np.searchsorted(self.cut, key, side="left"), 1)
+        found: Int32Array = (last - turn % n_choices).astype(np.int32)
+        return found
+
+
+def cuts(key: NDArray[np.uint64], n_ranges: int) -> NDArray[np.uint64]:
+    """Return the keys at which ranges of about equal size begin, rising, shape (n_ranges - 1,).
+
+    Parameters
+    ----------
+    key
+        See `hilbert_key`, shape (n,), in any order, n > 0.
+    """
+    return np.sort(key)[np.arange(1, n_ranges) * len(key) // n_ranges]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Boxes:
+    """The leaves of a tree over the features of a model.
+
+    Attributes
+    ----------
+    node
+        The nodes, see `cells.tree`.
+    first, parts
+        First range and number of ranges of each node that is a leaf, shape (nodes,).
+    whole
+        The model and the domains.
+    """
+
+    node: RecordArray
+    first: IntArray
+    parts: IntArray
+    whole: Whole
+
+    @property
+    def n_ranges(self) -> int:
+        """Number of ranges."""
+        return int(self.parts.sum())
+
+    def ranges_of(self, qi: Int32Array, turn: IntArray) -> Int32Array:
+        """Return the range of each record, see `Division`."""
+        leaf = leaves(_features(qi, self.whole), self.node)
+        found: Int32Array = (self.first[leaf] + turn % self.parts[leaf]).astype(np.int32)
+        return found
+
+
+def _features(qi: Int32Array, whole: Whole) -> FeatureArray:
+    """Return the features by which the model compares records, shape (n, features)."""
+    if whole.model == "cells":
+        return encode(values_of(qi, whole.schema.qis), whole.schema.qis)
+    found: FeatureArray = features(_records(qi), whole.schema, whole.features).astype(np.float32)
+    return found
+
+
+def _records(qi: Int32Array) -> Records:
+    """Return records of quasi-identifiers alone."""
+    return Records(qi, np.zeros((len(qi), 0), np.int32), np.arange(len(qi), dtype=np.int32))

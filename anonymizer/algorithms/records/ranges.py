@@ -1,0 +1,239 @@
+"""Classes range by range, for a table that is anonymized in parts.
+
+The whole table is cut into ranges of about equal size, see `division`. Each range is anonymized on
+its own, by any method, and verified. Records that find no class there meet at the borders: with
+those of neighbouring ranges and with the classes next to them they are anonymized once more. So no
+class is below its promise, and a record is suppressed only if no class is found for it there
+either.
+
+What the ranges must agree on is in `Whole`: the domains, in which information loss and distances
+are measured, and the distribution of sensitive attributes, from which t-closeness measures.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from anonymizer.algorithms.records.classes import SUPPRESSED, without_gaps
+from anonymizer.algorithms.records.criteria import why_impossible
+from anonymizer.algorithms.records.division import Whole, divide
+from anonymizer.algorithms.records.methods import MODELS, Task
+from anonymizer.algorithms.records.ordering import arranged, hilbert_order
+from anonymizer.algorithms.records.problem import Problem, make_problem
+from anonymizer.algorithms.records.verification import verify_classes
+from anonymizer.domain.arrays import BoolArray, Int32Array
+from anonymizer.domain.records import Records, Schema
+from anonymizer.errors import GuaranteeError
+
+NO_GROUP = -1
+"""Group of a range that has nothing to settle."""
+
+
+def form(
+    records: Records,
+    whole: Whole,
+    *,
+    open_code: Int32Array | None = None,
+    target: ArrayLike | None = None,
+    time_left: Callable[[], float] | None = None,
+) -> Int32Array:
+    """Return the class of each record of one range, `SUPPRESSED` where it has none, shape (n,).
+
+    Parameters
+    ----------
+    open_code
+        What is published of each record beside its quasi-identifiers; see `arranged`. None: the
+        sensitive attributes.
+    target, time_left
+        See `Task`.
+
+    Raises
+    ------
+    GuaranteeError
+        If independent verification finds that a class does not meet the criteria.
+    """
+    if not records.n:
+        return np.zeros(0, np.int32)
+    order = arranged(records, records.sensitive if open_code is None else open_code)
+    placed = records.only(order)
+    person = np.unique(placed.person, return_inverse=True)[1].astype(np.int32)
+    placed = replace(placed, person=person)
+    problem = _problem(placed, whole)
+    class_of = np.full(records.n, SUPPRESSED, np.int32)
+    if why_impossible(problem, whole.schema) is None:
+        task = Task(
+            records=placed,
+            schema=whole.schema,
+            promise=whole.promise,
+            problem=problem,
+            dm_weight=whole.dm_weight,
+            time_left=time_left,
+            seed=whole.seed,
+            numeric_target=whole.numeric_target,
+            target=None if target is None else np.asarray(target)[order],
+            features=whole.features,
+            usual_qi=whole.usual_qi,
+        )
+        class_of[order] = without_gaps(MODELS[whole.model].methods[whole.method](task))
+    verify(records, whole, class_of)
+    return class_of
+
+
+def verify(records: Records, whole: Whole, class_of: Int32Array) -> None:
+    """Verify classes of a part of the table.
+
+    Raises
+    ------
+    GuaranteeError
+        If a class does not meet the criteria.
+    """
+    schema, promise = whole.schema, whole.promise
+    broken = verify_classes(records, schema, promise, class_of, usual=whole.usual)
+    if broken:
+        raise GuaranteeError(f"{len(broken)} breaches of the promise were found in the classes")
+
+
+def at_borders(records: Records, schema: Schema, class_of: Int32Array) -> BoolArray:
+    """Return which records are in the first or the last class of a range along its order."""
+    order = hilbert_order(records.qi, [qi.size for qi in schema.qis])
+    along = class_of[order]
+    along = along[along != SUPPRESSED]
+    return np.isin(class_of, along[[0, -1]]) if len(along) else np.zeros(records.n, bool)
+
+
+def meetings(n_left: Sequence[int], n_classes: Sequence[int]) -> Int32Array:
+    """Return the group of ranges that settle together, for each range; `NO_GROUP`: none.
+
+    Parameters
+    ----------
+    n_left, n_classes
+        Records without a class, and classes, of each range, in the order of the ranges.
+
+    Notes
+    -----
+    A range with such records meets the nearest one on either side that has classes, and those
+    between. Ranges that meet a common one are one group.
+    """
+    n = len(n_left)
+    group = np.full(n, NO_GROUP, np.int32)
+    settled = np.flatnonzero(np.asarray(n_classes) > 0)
+    number = NO_GROUP
+    for at in np.flatnonzero(np.asarray(n_left) > 0).tolist():
+        before, after = settled[settled < at], settled[settled > at]
+        first = int(before[-1]) if len(before) else 0
+        last = int(after[0]) if len(after) else n - 1
+        if group[first] == NO_GROUP:
+            number += 1
+        group[first : last + 1] = number
+    return group
+
+
+def settle(
+    records: Records,
+    whole: Whole,
+    class_of: Int32Array,
+    *,
+    open_code: Int32Array | None = None,
+    target: ArrayLike | None = None,
+    time_left: Callable[[], float] | None = None,
+) -> Int32Array:
+    """Return the classes of records that meet at borders, numbered from 0 without a gap.
+
+    Parameters
+    ----------
+    records
+        The records without a class of some ranges, and the border classes of these ranges.
+    class_of
+        Class of each record in its range, numbered so that no two ranges share one, and
+        `SUPPRESSED`.
+    open_code, target, time_left
+        See `form`.
+
+    Raises
+    ------
+    GuaranteeError
+        As for `form`.
+
+    Notes
+    -----
+    The former classes stay where new ones would suppress no fewer records.
+    """
+    found = form(records, whole, open_code=open_code, target=target, time_left=time_left)
+    better = (found == SUPPRESSED).sum() < (class_of == SUPPRESSED).sum()
+    return without_gaps(found if better else class_of)
+
+
+def in_ranges(
+    records: Records,
+    whole: Whole,
+    *,
+    n_ranges: int,
+    open_code: Int32Array | None = None,
+    target: ArrayLike | None = None,
+) -> Int32Array:
+    """Return the class of each record of a table, formed range by range, shape (n,).
+
+    Parameters
+    ----------
+    n_ranges
+        See `divide`.
+    open_code, target
+        See `form`.
+
+    Notes
+    -----
+    For tables in memory. `anonymizer.spark` takes the same steps, each range on any machine.
+
+    Raises
+    ------
+    GuaranteeError
+        As for `form`.
+    """
+    if not records.n:
+        return np.zeros(0, np.int32)
+    division = divide(records.qi, whole, n_ranges=n_ranges, target=target)
+    range_of = division.ranges_of(records.qi, records.person.astype(np.int64))
+    n_ranges = division.n_ranges
+    open_code = records.sensitive if open_code is None else open_code
+    labels = None if target is None else np.asarray(target)
+    class_of, border = np.full(records.n, SUPPRESSED, np.int64), np.zeros(records.n, bool)
+    n_left, n_classes = [0] * n_ranges, [0] * n_ranges
+
+    total = 0
+    for r in range(n_ranges):
+        member = np.flatnonzero(range_of == r)
+        own = records.only(member)
+        wanted = None if labels is None else labels[member]
+        found = form(own, whole, open_code=open_code[member], target=wanted)
+        border[member] = at_borders(own, whole.schema, found)
+        n_left[r], n_classes[r] = int((found == SUPPRESSED).sum()), int(found.max(initial=-1)) + 1
+        class_of[member] = np.where(found == SUPPRESSED, SUPPRESSED, total + found)
+        total += n_classes[r]
+    group_of = meetings(n_left, n_classes)[range_of]
+    for group in range(group_of.max(initial=NO_GROUP) + 1):
+        member = np.flatnonzero((group_of == group) & (border | (class_of == SUPPRESSED)))
+        wanted = None if labels is None else labels[member]
+        found = settle(
+            records.only(member),
+            whole,
+            class_of[member].astype(np.int32),
+            open_code=open_code[member],
+            target=wanted,
+        )
+        class_of[member] = np.where(found == SUPPRESSED, SUPPRESSED, total + found)
+        total += int(found.max(initial=-1)) + 1
+    numbered = without_gaps(class_of.astype(np.int32))
+    verify(records, whole, numbered)
+    return numbered
+
+
+def _problem(records: Records, whole: Whole) -> Problem:
+    """Return the problem of one range, with the distribution of the whole table."""
+    problem = make_problem(records, whole.schema, whole.promise, cost=whole.cost)
+    usual = problem.usual.copy()
+    if whole.usual:
+        shares = np.concatenate([counts / max(counts.sum(), 1) for counts in whole.usual])
+        usual[len(usual) - len(shares) :] = shares
+    return replace(problem, usual=usual)
