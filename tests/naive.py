@@ -65,6 +65,45 @@ def may_be_located_at(network: RoadNetwork, lat: float, lon: float) -> set[int]:
     return {node for metres, node in whole if metres <= whole[0][0] + 1e-6}
 
 
+def may_be_located_with_heading(
+    network: RoadNetwork, lat: float, lon: float, heading: float, *, limit_m: float
+) -> set[int]:
+    """Return all nodes that are right if 10 cm may be neglected, on roads within the limit.
+
+    The cost of a road is the square of its distance in standard deviations (4.07 m), and of the
+    heading twice the logarithm of its von Mises density (10 degrees), at most that of 1 in 100.
+    """
+    found = []
+    lines = network.lines()
+    first_of, places = lines.first_point_of.tolist(), list(zip(lines.lat, lines.lon, strict=True))
+    for road, (tail, head) in enumerate(zip(lines.tail.tolist(), lines.head.tolist(), strict=True)):
+        ways = [
+            turn
+            for turn, (u, v) in ((0.0, (tail, head)), (math.pi, (head, tail)))
+            if network.drivable[_arc(network, u, v)]
+        ] or [0.0, math.pi]
+        corners = places[first_of[road] : first_of[road + 1]]
+        lengths = [haversine_m(*a, *b) for a, b in pairwise(corners)]
+        before_m = 0.0
+        for (a, b), length_m in zip(pairwise(corners), lengths, strict=True):
+            along_m, metres = _along(a, b, length_m, (lat, lon))
+            off = min(1 - math.cos(math.radians(heading) - _bearing(a, b) - way) for way in ways)
+            misfit = min(2 * off / math.radians(10) ** 2, 2 * math.log(100))
+            if metres <= limit_m:
+                half_m = sum(lengths) / 2
+                cost_m = math.sqrt(metres**2 + 4.07**2 * misfit)
+                found += [(cost_m, tail)] * (before_m + along_m <= half_m + 1e-6)
+                found += [(cost_m, head)] * (before_m + along_m > half_m - 1e-6)
+            before_m += length_m
+    return {node for cost_m, node in found if cost_m <= min(found)[0] + 0.1}
+
+
+def _arc(network: RoadNetwork, tail: int, head: int) -> int:
+    first, last = network.first_arc_of[tail : tail + 2].tolist()
+    heads: list[int] = network.neighbour_of[first:last].tolist()
+    return int(first) + heads.index(head)
+
+
 def _distances(
     network: RoadNetwork, lat: float, lon: float, *, tolerance_m: float = 0.0
 ) -> Iterator[tuple[float, int]]:

@@ -19,6 +19,7 @@ from anonymizer.app.audit import AuditReport, Finding, Mode, audit_release
 from anonymizer.app.audit.stream_audit import reports_of
 from anonymizer.app.audit.utility import UtilityFigures, utility
 from anonymizer.app.cloak import CloakSummary, cloak_trace
+from anonymizer.domain.fixes import MOTION
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.errors import GuaranteeError, SettingsError
@@ -330,7 +331,7 @@ def _with_mode(settings: Settings | None, mode: Mode | None) -> Settings:
 def _trace(trace: DataFrame | FilePath, readings: Sequence[str]) -> Trace:
     if isinstance(trace, str | PathLike):
         return read_trace(fspath(trace), readings=readings)
-    known = ("device_id", "ts", "lat", "lon", "node", *readings)
+    known = ("device_id", "ts", "lat", "lon", "node", *MOTION, *readings)
     there = [name for name in getattr(trace, "columns", ()) if name in known]
     return trace_of(as_polars(trace, there, name="trace"), readings=readings)
 

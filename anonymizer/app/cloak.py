@@ -20,6 +20,7 @@ from anonymizer.files.release_lines import AuditorMapWriter, ReleaseWriter
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.positions.core import FlowCore, row_locator
+from anonymizer.pipeline.positions.headings import headings_in
 from anonymizer.pipeline.positions.trip_guard import Positions
 from anonymizer.settings import Settings, zones_of
 
@@ -149,6 +150,7 @@ class _TraceColumns:
         self._readings = [trace.readings[name] for name in names]
         self._slot = trace.device_of.astype(np.int32)
         self._ts = trace.ts
+        self._heading = headings_in(trace)
         # A trace of nodes has its positions at these nodes.
         self._lat, self._lon = (
             (trace.lat, trace.lon) if node is None else (network.lat[node], network.lon[node])
@@ -161,7 +163,9 @@ class _TraceColumns:
             value = column[rows]
             row = np.flatnonzero(~np.isnan(value))
             self.core.readings.note(row, np.full(len(row), attribute), value[row], slot=slot, ts=ts)
-        return Positions(slot, ts, self._lat[rows], self._lon[rows], rows.astype(np.float64))
+        heading = None if self._heading is None else self._heading[rows]
+        place = self._lat[rows], self._lon[rows]
+        return Positions(slot, ts, *place, rows.astype(np.float64), heading)
 
 
 def _ticks(

@@ -12,6 +12,9 @@ from anonymizer.domain.outcomes import Outcome
 Places: TypeAlias = Mapping[str, tuple[float, float]]
 """Latitude and longitude of fixed devices, WGS84 degrees, by device id."""
 
+HEADING, SPEED = MOTION = ("heading_deg", "speed_mps")
+"""Names of the readings that say how a device moves: degrees clockwise from north, and m/s."""
+
 
 class Fix(msgspec.Struct, frozen=True, gc=False):
     """A position as stated by a device.

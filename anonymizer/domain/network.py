@@ -119,6 +119,13 @@ class RoadNetwork:
         """Whether positions can be located on this network."""
         return not bool(np.isnan(self.lat).any())
 
+    def opposite_arcs(self) -> IntArray:
+        """Return the arc in the other direction of each arc, shape (arcs,)."""
+        tail = np.repeat(np.arange(self.n_nodes), np.diff(self.first_arc_of))
+        opposite = np.empty(len(tail), np.int64)
+        opposite[np.lexsort((tail, self.neighbour_of))] = np.lexsort((self.neighbour_of, tail))
+        return opposite
+
     def lines(self) -> Lines:
         """Return the drawn line of each road, once, from its smaller node to its larger."""
         tail = np.repeat(np.arange(self.n_nodes, dtype=np.int32), np.diff(self.first_arc_of))

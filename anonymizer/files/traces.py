@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
+from anonymizer.domain.fixes import MOTION
 from anonymizer.domain.network import NodeNames
 from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError
@@ -23,7 +24,8 @@ _SCHEMA = {"device_id": pl.String, "ts": pl.Float64, "lat": pl.Float64, "lon": p
 def read_trace(path: str | Path, *, readings: Sequence[str] = ()) -> Trace:
     """Read a trace: columns device_id, ts and either lat and lon or node; others are ignored.
 
-    A file with both coordinates and nodes is read by its coordinates.
+    A file with both coordinates and nodes is read by its coordinates. The readings `heading_deg`
+    and `speed_mps` are always read where they are columns: the heading chooses between roads.
 
     Parameters
     ----------
@@ -66,6 +68,7 @@ def trace_of(
         lat, lon = _numbers(path, frame, "lat"), _numbers(path, frame, "lon")
         usable &= np.isfinite(lat) & np.isfinite(lon)
     rows = _in_time_order(ts, usable)
+    read = dict.fromkeys([*readings, *_motion(frame.columns)])
     if names is not None:
         node = _node_names(names.gather(rows))
     ids = ids.gather(rows)
@@ -78,7 +81,7 @@ def trace_of(
         lon=lon[rows],
         node=node,
         n_unusable=len(usable) - len(rows),
-        readings={name: _readings(path, frame, name)[rows] for name in readings},
+        readings={name: _readings(path, frame, name)[rows] for name in read},
     )
 
 
@@ -185,7 +188,11 @@ def _wanted(path: Path, columns: list[str], readings: Sequence[str]) -> list[str
         raise InputError(f"{path}: no column {missing[0]}{hint}")
     if unread := [name for name in readings if name not in columns]:
         raise InputError(f"{path}: no column {unread[0]} (a declared reading)")
-    return list(dict.fromkeys([*wanted, *readings]))
+    return list(dict.fromkeys([*wanted, *readings, *_motion(columns)]))
+
+
+def _motion(columns: Sequence[str]) -> list[str]:
+    return [name for name in MOTION if name in columns]
 
 
 def _numbers(path: Path, frame: pl.DataFrame, name: str) -> FloatArray:

@@ -73,8 +73,6 @@ def roads_of(network: RoadNetwork) -> Roads:
     """Return the roads of a network, from the smaller node to the larger, in adjacency order."""
     tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
     head = network.neighbour_of.astype(np.int64)
-    opposite = np.empty(len(tail), np.int64)
-    opposite[np.lexsort((head, tail))] = np.lexsort((tail, head))
     there = np.flatnonzero(tail < head)
     return Roads(
         tail[there],
@@ -82,7 +80,7 @@ def roads_of(network: RoadNetwork) -> Roads:
         network.length_m[there],
         network.speed_mps[there],
         network.drivable[there],
-        network.drivable[opposite[there]],
+        network.drivable[network.opposite_arcs()[there]],
     )
 
 

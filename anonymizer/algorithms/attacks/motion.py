@@ -112,7 +112,7 @@ def learn_motion(
     first_state_of = starts_of(degree + 1)
     node_of = np.repeat(np.arange(network.n_nodes, dtype=np.int32), degree + 1)
     first_turn_of = starts_of(degree[node_of])
-    came_by = _arc_back_of(network)
+    came_by = network.opposite_arcs()
     next_state_of = came_by + network.neighbour_of + 1
     counts = _Counts(
         np.zeros(network.n_nodes),
@@ -140,14 +140,6 @@ def learn_motion(
         _stops(counts.jumps),
         _density(counts.visits),
     )
-
-
-def _arc_back_of(network: RoadNetwork) -> IntArray:
-    """Return the arc in the opposite direction of each arc, shape (arcs,)."""
-    tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
-    back = np.empty(len(tail), np.int64)
-    back[np.lexsort((tail, network.neighbour_of))] = np.lexsort((network.neighbour_of, tail))
-    return back
 
 
 def _leave(network: RoadNetwork, counts: _Counts, tick_s: float) -> FloatArray:

@@ -32,6 +32,7 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.trace import Trace, named_nodes
 from anonymizer.files.release_lines import Released
 from anonymizer.pipeline.positions.factory import public_levels
+from anonymizer.pipeline.positions.headings import headings_in
 from anonymizer.settings import Settings
 
 _BFS = frozenset({"soundness", "k"})
@@ -201,7 +202,7 @@ def reports_of(trace: Trace, network: RoadNetwork, settings: Settings) -> Report
     node = named_nodes(trace, network)
     if node is None:
         locator = NodeLocator(network, limit_m=settings.network.snap_limit_m)
-        node = locator.locate(trace.lat, trace.lon)
+        node = locator.locate(trace.lat, trace.lon, headings_in(trace))
     valid = _is_valid(trace)
     return Reports(trace.device_of[valid], trace.ts[valid], node[valid])
 

@@ -68,4 +68,5 @@ def admit(
     kept = outcome == Outcome.HELD
     ledger.settle_all(outcome[~kept])
     columns = (slot, ts, decoded.lat, decoded.lon, decoded.at_s)
-    return Positions(*(column[kept] for column in columns))
+    heading = None if decoded.heading is None else decoded.heading[kept]
+    return Positions(*(column[kept] for column in columns))._replace(heading=heading)

@@ -152,13 +152,14 @@ class FlowCore:
 
     def cloak(self, located: LocatedPositions, *, now: float) -> TickRelease:
         """Make the release of one tick."""
-        slot, ts, _, _, tag = located.positions
+        positions = located.positions
+        slot, ts = positions.slot, positions.ts
         event_s = now - self._trips.delay_s
         stand_in = None if self._zones is None else self._zones.stand_ins(located)
         result = self.operator.tick(slot, ts, located.node, now=event_s, stand_in=stand_in)
         since = now - self.operator.pace.ttl_s
         values = self.readings.summarize(result.release, since=since)
-        carried = self._accounts.book(result, slot, tag)
+        carried = self._accounts.book(result, slot, positions.tag)
         present = self.operator.density.is_known
         freed = self._trips.freed(result.freed, now=now, present=present)
         self.readings.forget(freed)
@@ -196,7 +197,7 @@ class ZonePlaces:
 
     def stand_ins(self, located: LocatedPositions) -> Int32Array:
         """Return a node of its zone for each position in a zone, negative for the others."""
-        slot, _, lat, lon, _ = located.positions
+        slot, lat, lon = located.positions.slot, located.positions.lat, located.positions.lon
         inside = np.flatnonzero(located.node == IN_ZONE)
         zone = np.full(len(slot), NO_ZONE, np.int32)
         zone[inside] = self._zone_of[self._nodes.locate(lat[inside], lon[inside])]
@@ -208,11 +209,11 @@ class ZonePlaces:
 
 
 def coordinate_locator(zoned: ZonedNetwork, *, snap_limit_m: float) -> Locate:
-    """Return a function that matches positions by coordinates, none in a privacy zone."""
+    """Return a function that matches positions by coordinate and heading, none in a zone."""
     nodes = NodeLocator(zoned.network, limit_m=snap_limit_m)
 
     def locate(positions: Positions) -> Int32Array:
-        node = nodes.locate(positions.lat, positions.lon)
+        node = nodes.locate(positions.lat, positions.lon, positions.heading)
         return zoned.keep_out(node, positions.lat, positions.lon)
 
     return locate

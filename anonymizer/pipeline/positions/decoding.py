@@ -23,6 +23,7 @@ from anonymizer.pipeline.names import UNKNOWN
 from anonymizer.pipeline.packed import PackedDeliveries, in_groups, receipts_of
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.compiled_reader import NO_LAYOUT, READING, Found, Reader
+from anonymizer.pipeline.positions.headings import headings, with_motion
 from anonymizer.pipeline.positions.id_shares import IdShares
 from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.senders import NO_INPUT, OF_PAYLOAD, Senders
@@ -49,6 +50,9 @@ class Decoded:
         its value.
     names
         Ids of devices that have no number.
+    heading
+        Degrees clockwise from north, NaN where a mobile device states none or is slow, shape (n,);
+        None: nowhere.
     """
 
     senders: Senders
@@ -61,6 +65,7 @@ class Decoded:
     reading_attribute: IntArray
     reading_value: FloatArray
     names: Sequence[str]
+    heading: FloatArray | None = None
 
     def device(self, row: int) -> str:
         """Return the device id of a position."""
@@ -193,13 +198,14 @@ class Decoder:
         ids_kept_s: float = inf,
     ) -> None:
         self.senders = Senders(router)
-        self._attribute_of = attribute_of
+        self._n_declared = len(attribute_of)
+        self._attribute_of = with_motion(attribute_of)
         self._shares = IdShares(kept_s=ids_kept_s)
         self._router = router
         self._limits = limits
         self._ledger = ledger
         layouts = [layout for layout in router.layouts if layout is not None]
-        self._reader = Reader(layouts, attribute_of)
+        self._reader = Reader(layouts, self._attribute_of)
         # The last item is that of `NO_INPUT`.
         self._layout_of = np.full(len(router.layouts) + 1, NO_LAYOUT, np.int32)
         self._layout_of[:-1][[bool(layout) for layout in router.layouts]] = np.arange(len(layouts))
@@ -232,8 +238,12 @@ class Decoder:
             index = np.flatnonzero(treatment == each)
             rows = everything if len(index) == len(treatment) else everything.taken(index)
             columns = (rows.sender, rows.ts, rows.lat, rows.lon, at_s[index])
-            readings = (rows.reading_row, rows.reading_attribute, rows.reading_value)
-            of.append(Decoded(self.senders, *columns, *readings, names))
+            row, attribute, value = rows.reading_row, rows.reading_attribute, rows.reading_value
+            moving = each is Treatment.MOBILE
+            toward = headings(row, attribute, value, n=len(index), index_of=self._attribute_of)
+            declared = attribute < self._n_declared
+            readings = (row[declared], attribute[declared], value[declared])
+            of.append(Decoded(self.senders, *columns, *readings, names, toward if moving else None))
         return DecodedTick(of, receipts)
 
     def _rows(self, messages: PackedDeliveries, at_s: FloatArray, names: list[str]) -> _Rows:
@@ -337,7 +347,7 @@ class Decoder:
         return Outcome.INVALID__NO_FIX if isnan(fix.lat) else fix
 
     def _append(self, fix: Fix, out: _Lists, *, message: int, input_: int, sender: int) -> None:
-        if fix.readings and self._attribute_of:
+        if fix.readings:
             self._take_readings(fix.readings, out)
         out.message.append(message)
         out.input.append(input_)

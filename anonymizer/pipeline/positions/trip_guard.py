@@ -18,6 +18,8 @@ class Positions(NamedTuple):
     ----------
     tag
         Carried along unchanged: the arrival time in the live flow, the row in a trace.
+    heading
+        Degrees clockwise from north, NaN for none. None: no position has one.
     """
 
     slot: Int32Array
@@ -25,6 +27,7 @@ class Positions(NamedTuple):
     lat: FloatArray
     lon: FloatArray
     tag: FloatArray
+    heading: FloatArray | None = None
 
     def __repr__(self) -> str:
         """Reveal no place."""
@@ -52,8 +55,8 @@ class TripGuard:
         """Take the positions of a tick; return those, of any tick, that may now be published."""
         if self._ends is None:
             return positions
-        slot, ts, lat, lon, tag = positions
-        tick = self._ends.tick(slot, ts, lat, lon, tag=tag, now=now)
+        slot, ts, lat, lon, tag, heading = positions
+        tick = self._ends.tick(slot, ts, lat, lon, tag=tag, now=now, heading=heading)
         for outcome, settled in (
             (Outcome.SUPPRESSED__TRIP_END, tick.trip_end),
             (Outcome.SUPPRESSED__OVERLOAD, tick.overflow),
@@ -68,6 +71,7 @@ class TripGuard:
             passed["lat"].copy(),
             passed["lon"].copy(),
             passed["tag"].copy(),
+            passed["heading"].copy(),
         )
 
     def freed(self, freed: Int32Array, *, now: float, present: BoolArray) -> Int32Array:

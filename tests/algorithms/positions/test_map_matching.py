@@ -115,6 +115,15 @@ def test_the_nearer_end_is_measured_along_the_road_and_not_across_its_bends() ->
     assert NodeLocator(hairpin, limit_m=50).locate(*places).tolist() == [0, 1]
 
 
+def test_a_position_at_a_corner_beyond_the_middle_is_at_the_far_end() -> None:
+    # A straight road of 3 km, and then a zigzag: each position is outside one of its corners.
+    tip = np.arange(8.0)
+    lat, lon = 60 + 0.0005 * (tip % 2), 24.06 + 0.001 * tip
+    road = network_of_line([60.0, *lat.tolist()], [24.0, *lon.tolist()])
+    outside = lat + 1e-4 * (2 * (tip % 2) - 1)
+    assert NodeLocator(road, limit_m=50).locate(outside, lon).tolist() == [1] * 8
+
+
 def test_a_position_beyond_the_limit_is_off_the_graph_and_one_within_is_not() -> None:
     lat = GRID.lat[[2]] + np.degrees(30.0 / 6_371_008.8)
     lon = GRID.lon[[2]]
@@ -144,6 +153,84 @@ def test_a_network_around_the_world_is_searched_without_a_gap() -> None:
     found = NodeLocator(around, limit_m=100).locate(*places).tolist()
     for a, b, node in zip(*(each.tolist() for each in places), found, strict=True):
         assert node in naive.may_be_located_at(around, a, b)
+
+
+@given(st.lists(st.tuples(near_the_city, st.floats(0, 360)), max_size=6), st.floats(1, 300))
+@settings(max_examples=30)
+@pytest.mark.parametrize("network", [CITY, COUNTRY], ids=["city", "country"])
+def test_with_a_heading_a_position_is_on_the_road_that_is_likeliest(
+    network: RoadNetwork, where: list[tuple[tuple[float, float], float]], limit_m: float
+) -> None:
+    lat, lon = np.array([place for place, _ in where], np.float64).reshape(-1, 2).T
+    heading = np.array([heading for _, heading in where])
+    locator = NodeLocator(network, limit_m=limit_m)
+    found = locator.locate(lat, lon, heading).tolist()
+    nearest = locator.locate(lat, lon).tolist()
+    for ((a, b), toward), node, without in zip(where, found, nearest, strict=True):
+        assert (node == OFF_GRAPH) == (without == OFF_GRAPH)
+        if node != OFF_GRAPH and without < network.n_nodes - 1:  # the last has no road
+            right = naive.may_be_located_with_heading(network, a, b, toward, limit_m=limit_m)
+            assert node in right | {network.n_nodes - 1}
+
+
+def roads(*lines: tuple[float, float, float, float, bool]) -> RoadNetwork:
+    """Return straight roads from x, y to x, y, in metres around 60, 24; some are two-way."""
+    x, y = np.array([[line[:3:2], line[1:4:2]] for line in lines]).transpose(1, 0, 2).reshape(2, -1)
+    n = len(lines)
+    return from_arrays(
+        node_id=np.arange(2 * n),
+        lat=60 + y / METRES,
+        lon=24 + x / METRES / np.cos(np.radians(60)),
+        u=np.arange(n) * 2,
+        v=np.arange(n) * 2 + 1,
+        length_m=np.full(n, np.nan),
+        speed_mps=np.ones(n),
+        forward=np.ones(n, np.bool_),
+        backward=np.array([line[4] for line in lines]),
+    )
+
+
+METRES = 6_371_008.8 * np.pi / 180
+"""Metres of a degree of latitude."""
+EAST, WEST, NORTH = 90.0, 270.0, 0.0
+
+
+@pytest.mark.parametrize(
+    ("network", "metres_north", "heading", "road"),
+    [
+        # A main road to the east, and 8 m north of it the end of a side road.
+        (CORNER := roads((-50, 0, 50, 0, True), (0, 8, 0, 80, True)), 5, np.nan, 1),
+        (CORNER, 5, EAST, 0),
+        (CORNER, 5, WEST, 0),  # in both directions
+        (CORNER, 5, NORTH, 1),
+        (CORNER, 5, 360 + EAST, 0),
+        (CORNER, 3, 45.0, 0),  # fits neither: the nearer one
+        (roads((-50, 0, 50, 0, True), (0, 30, 0, 90, True)), 28, EAST, 1),  # not equally near
+        # Carriageways 10 m apart, to the east and, north of it, to the west.
+        (PAIR := roads((-50, 0, 50, 0, False), (50, 10, -50, 10, False)), 6, np.nan, 1),
+        (PAIR, 6, EAST, 0),
+        (PAIR, 6, WEST, 1),
+        (PAIR, 4, WEST, 1),
+    ],
+)
+def test_of_two_roads_equally_near_the_heading_decides(
+    network: RoadNetwork, metres_north: float, heading: float, road: int
+) -> None:
+    lat, lon = np.array([60 + metres_north / METRES]), np.array([24.0])
+    found = NodeLocator(network, limit_m=50).locate(lat, lon, np.array([heading]))
+    assert found[0] // 2 == road
+
+
+def test_positions_without_a_heading_are_where_they_were() -> None:
+    rng = np.random.default_rng(2)
+    lat = rng.uniform(COUNTRY.lat.min(), COUNTRY.lat.max(), 5000)
+    lon = rng.uniform(COUNTRY.lon.min(), COUNTRY.lon.max(), 5000)
+    locator = NodeLocator(COUNTRY, limit_m=100)
+    heading = np.where(rng.random(5000) < 0.5, np.nan, rng.uniform(0, 360, 5000))
+    nearest, found = locator.locate(lat, lon), locator.locate(lat, lon, heading)
+    silent = np.isnan(heading)
+    np.testing.assert_array_equal(found[silent], nearest[silent])
+    assert (found != nearest).any()
 
 
 def test_an_empty_batch_gives_no_nodes() -> None:

@@ -36,6 +36,21 @@ def devices(decoded: Decoded) -> list[str]:
     return [decoded.device(row) for row in range(len(decoded.sender))]
 
 
+def test_a_stated_heading_is_the_positions_unless_its_device_is_slow() -> None:
+    moving = [{"heading_deg": 90}, {"heading_deg": 0, "speed_mps": 30}, {"heading_deg": 450.5}]
+    slow = [{"heading_deg": 90, "speed_mps": 2.7}, {"speed_mps": 30}, {}, {"heading_deg": "east"}]
+    bodies = [here(readings=readings) for readings in [*moving, *slow]]
+    decoded, _ = decode(*(on(f"positions/{i}", body) for i, body in enumerate(bodies)))
+    assert decoded.heading is not None
+    np.testing.assert_array_equal(decoded.heading, [90, 0, 450.5, *[np.nan] * 4])
+    assert not len(decoded.reading_row)  # none of them is declared
+
+
+def test_without_headings_there_is_no_column_of_them() -> None:
+    decoded, _ = decode(on("positions/a", here(readings={"speed_mps": 30})))
+    assert decoded.heading is None
+
+
 def test_one_feed_cannot_name_more_devices_than_its_share() -> None:
     limits = LIMITS.model_copy(update={"max_ids_per_topic": 2})
     ledger = Ledger()

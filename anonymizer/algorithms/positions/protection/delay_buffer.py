@@ -18,9 +18,10 @@ _REPORT = [
     ("lat", np.float64),
     ("lon", np.float64),
     ("tag", np.float64),
+    ("heading", np.float64),
 ]
 REPORT = np.dtype(_REPORT)
-"""A position of a device, with a tag that is returned to the caller."""
+"""A position of a device, with a tag and a heading that are returned to the caller."""
 
 HELD = np.dtype(
     [
@@ -194,6 +195,7 @@ def _hold(trip: np.void, held: RecordArray, report: np.void) -> None:
     at["lat"] = report["lat"]
     at["lon"] = report["lon"]
     at["tag"] = report["tag"]
+    at["heading"] = report["heading"]
     at["next"] = _NONE
     if trip["head"] == _NONE:
         trip["head"] = e

@@ -84,7 +84,7 @@ class TripRule:
 
 
 _RULE = np.dtype([(field.name, np.float64) for field in fields(TripRule)])
-_COLUMNS = ("slot", "ts", "lat", "lon", "tag")
+_COLUMNS = ("slot", "ts", "lat", "lon", "tag", "heading")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -165,6 +165,7 @@ class TripEnds:
         *,
         tag: FloatArray,
         now: float,
+        heading: FloatArray | None = None,
     ) -> TripTick:
         """Process reports; return the positions that are decided now.
 
@@ -174,6 +175,8 @@ class TripEnds:
             Device slot, plausible unix seconds and WGS84 degrees, shape (n,), in any order.
         tag
             Returned with each position, shape (n,).
+        heading
+            Returned with each position, shape (n,); None: NaN.
         now
             Unix seconds at which the tick closes. Positions are passed on at an age of
             `delay_s`, plus at most one tick; the stages behind this one lag by as much.
@@ -184,7 +187,8 @@ class TripEnds:
         is decided and when it leaves.
         """
         reports = np.empty(len(slot), REPORT)
-        for name, column in zip(_COLUMNS, (slot, ts, lat, lon, tag), strict=True):
+        columns = (slot, ts, lat, lon, tag, np.nan if heading is None else heading)
+        for name, column in zip(_COLUMNS, columns, strict=True):
             reports[name] = column
         reports = reports[np.lexsort((tag, lon, lat, ts, slot))]
         self._make_room(reports)
