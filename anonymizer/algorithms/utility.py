@@ -20,6 +20,8 @@ from anonymizer.domain.arrays import FloatArray
 _SANITY = 0.01
 """A query error is relative to the answer, or to this share of all devices if that is more."""
 
+_DIGITS = 9
+
 
 def divergence(true: FloatArray, published: FloatArray) -> FloatArray:
     """Return the Jensen-Shannon divergence of rows of numbers, in bits, 0 to 1, shape (rows,).
@@ -90,7 +92,32 @@ def hotspot_gain(true: FloatArray, published: FloatArray, *, n: int = 10) -> flo
 
 def popularity_tau(true: FloatArray, published: FloatArray) -> float:
     """Return Kendall's tau-b of the cells by their devices over all times; NaN without an order."""
-    return float(kendalltau(true.sum(axis=0), published.sum(axis=0)).statistic)
+    # Equal shares of devices must be ties, in whatever order they were added up.
+    totals = (table.sum(axis=0).round(_DIGITS) for table in (true, published))
+    return float(kendalltau(*totals).statistic)
+
+
+def speed_error(true: FloatArray, published: FloatArray, weight: FloatArray) -> float | None:
+    """Return the mean absolute error of speeds at places, weighted, in their unit.
+
+    Parameters
+    ----------
+    true, published
+        Mean speed at each place, NaN for none, shape (places,). Where none is published, a reader
+        takes the mean of the places where one is. A place without a true speed is left out.
+    weight
+        Of each place, at least 0, shape (places,).
+
+    Returns
+    -------
+    error
+        None if no speed is published, or none is true.
+    """
+    shown, there = ~np.isnan(published), ~np.isnan(true) & (weight > 0)
+    if not shown.any() or not there.any():
+        return None
+    read = np.where(shown, published, published[shown].mean())
+    return float(np.average(np.abs(read - true)[there], weights=weight[there]))
 
 
 def _shares(table: FloatArray) -> FloatArray:

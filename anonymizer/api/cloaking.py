@@ -16,7 +16,7 @@ import polars as pl
 
 from anonymizer.app.anonymize.plan import real_number, whole_number
 from anonymizer.app.audit import AuditReport, Finding, Mode, audit_release
-from anonymizer.app.audit.stream_audit import reports_of
+from anonymizer.app.audit.stream_audit import is_valid, public_pieces, reports_of
 from anonymizer.app.audit.utility import UtilityFigures, utility
 from anonymizer.app.cloak import CloakSummary, cloak_trace
 from anonymizer.domain.fixes import MOTION
@@ -273,6 +273,8 @@ def measure_utility(
     tick_s: float = 1.0,
     seed: int = 0,
     settings: Settings | None = None,
+    mode: Mode | None = None,
+    speed: str | None = None,
 ) -> tuple[UtilityFigures, ...]:
     """Measure how close counts made from a release are to the true ones.
 
@@ -282,30 +284,45 @@ def measure_utility(
         As for `audit_stream`.
     seed
         Of the noise of other ways to publish, and of the queries.
+    mode
+        The mode of the release; None: that of the settings. It says what regions are made of.
+    speed
+        A declared reading that is a speed in metres a second: true speeds are its values in the
+        trace, published ones its group means, or the pseudonyms' own values. None: true speeds are
+        the distances between positions, and the release publishes none.
 
     Returns
     -------
     figures
-        For grids of 6x6 and 18x18 cells, of the release and of other ways to publish the trace.
+        For grids of 6x6 and 18x18 cells and for roads, of the release and of other ways to publish
+        the trace.
 
     Raises
     ------
     InputError
         If an input cannot be used, or the release is shorter than two minutes.
     """
-    chosen = _with_mode(settings, None)
+    chosen = _with_mode(settings, mode)
     if isinstance(release, CloakedTrace):
         release = release.frame
     roads = _network(network, chosen)
     released = _released(release, roads)
+    recorded = _trace(trace, [] if speed is None else [speed])
+    true_mps = published_mps = None
+    if speed is not None:
+        true_mps = recorded.readings[speed][is_valid(recorded)]
+        published_mps = released.means.get(speed, released.values.get(speed))
     return utility(
         released.observed,
-        reports_of(_trace(trace, []), roads, chosen),
+        reports_of(recorded, roads, chosen),
         roads,
         present_s=chosen.presence.ttl_s,
         until=released.until,
         tick_s=real_number("tick_s", tick_s, 0.001),
         seed=whole_number("seed", seed, 0),
+        piece_of=public_pieces(roads, chosen),
+        true_mps=true_mps,
+        published_mps=published_mps,
     )
 
 
@@ -347,9 +364,8 @@ def _lines(
     """Return the path of a file of JSON lines, or what such a file contains for a data frame."""
     if isinstance(source, str | PathLike):
         return Path(source), None
-    optional = [
-        column for column in getattr(source, "columns", ()) if column in {"values", "until"}
-    ]
+    known = {"readings", "values", "until"}
+    optional = [column for column in getattr(source, "columns", ()) if column in known]
     frame = as_polars(source, [*columns, *optional], name=name)
     return Path(name), frame.write_ndjson().encode()
 

@@ -103,6 +103,14 @@ def stream(
             "safe counts, raw positions, noise, thresholds and differential privacy.",
         ),
     ] = False,
+    speed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="READING",
+            help="With --utility: the declared reading that is a speed in m/s.",
+            show_default="speeds are measured between positions",
+        ),
+    ] = None,
     config: ConfigFile = None,
 ) -> None:
     """Attack a release of cloaked positions; exit 1 if a promise of the mode is broken.
@@ -138,7 +146,14 @@ def stream(
     if utility:
         with console.status("measuring utility"):
             figures = measure_utility(
-                release, trace, network, tick_s=tick, seed=seed, settings=settings
+                release,
+                trace,
+                network,
+                tick_s=tick,
+                seed=seed,
+                settings=settings,
+                mode=mode.value,
+                speed=speed,
             )
     measured = {"utility": [each.model_dump() for each in figures]} if utility else {}
     as_json = json.dumps(report.model_dump(mode="json") | measured, indent=2) + "\n"
@@ -305,21 +320,27 @@ def _summary(report: "AuditReport", title: str, *, why_left_out: str) -> Table:
 
 def _utility_table(figures: "Iterable[UtilityFigures]") -> Table:
     """Return a table with a row for each way to publish the trace, on each grid."""
+    measures = ("density", "query", "hotspots", "popularity", "flow")
     table = Table(
-        *("grid", "published", "density", "query", "hotspots", "popularity", "flow", "crossing"),
-        title="utility: errors of density, queries and flows; gain of hotspots, order of cells",
+        *("places", "published", *measures, "crossing", "speed, m/s"),
+        title="utility: errors of density, queries, flows and speeds; gain of hotspots, order of "
+        "places",
     )
     for each in figures:
-        measures = (each.density, each.query, each.hotspots, each.popularity, each.flow)
-        shown = ["" if value is None else f"{value:.3f}" for value in measures]
-        crossing = "" if each.crossing is None else f"{each.crossing:.2f}"
+        shown = [_decimals(getattr(each, name), 3) for name in measures]
+        crossing = _decimals(each.crossing, 2)
         table.add_row(
-            f"{each.side}x{each.side}",
+            each.places,
             each.what,
             *shown,
             f"{crossing} ({each.crossing_true:.2f} true)" if crossing else "",
+            _decimals(each.speed_mps, 2),
         )
     return table
+
+
+def _decimals(value: float | None, n: int) -> str:
+    return "" if value is None else f"{value:.{n}f}"
 
 
 def _table_summary(report: "TableAuditReport", title: str) -> Table:

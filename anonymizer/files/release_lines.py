@@ -38,6 +38,7 @@ class _ReleaseLine(msgspec.Struct, frozen=True, gc=False):
     time: float
     region: msgspec.Raw
     k: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+    readings: dict[str, dict[str, float | None] | None] | None = None
     values: dict[str, float | None] | None = None
     until: float | None = None
 
@@ -66,6 +67,8 @@ class Released:
     until
         Unix seconds until which each record of `observed` holds, infinite where the file does not
         say, shape (records,).
+    means
+        Mean readings of the group of each record, by attribute, as `values`.
     """
 
     observed: Observed
@@ -73,6 +76,7 @@ class Released:
     n_suppressed: int
     values: Mapping[str, FloatArray]
     until: FloatArray
+    means: Mapping[str, FloatArray]
 
     def __repr__(self) -> str:
         """Reveal neither device nor place."""
@@ -88,7 +92,8 @@ def read_release(
 ) -> Released:
     """Read PUB.jsonl: lines `{"pseudonym", "time", "region": [node ids], "k"}`, in any order.
 
-    A line may have `"values": {attribute: number or null}`; other fields are ignored.
+    A line may have `"values": {attribute: number or null}` and `"readings": {attribute:
+    {statistic: number}}`, of which the means are read; other fields are ignored.
 
     Parameters
     ----------
@@ -140,8 +145,9 @@ def read_release(
         observed,
         tuple(read.pseudonym_number),
         n_suppressed,
-        read.values_of(order),
+        read.in_columns(read.values, order),
         np.array(read.until)[order],
+        read.in_columns(read.means, order),
     )
 
 
@@ -226,6 +232,7 @@ class _Columns:
     until: list[float] = field(default_factory=list)
     values: dict[str, list[float]] = field(default_factory=dict)
     """By attribute, up to the last line that has a value."""
+    means: dict[str, list[float]] = field(default_factory=dict)
 
     def append(self, line: _ReleaseLine, region: int) -> None:
         number = self.pseudonym_number.setdefault(line.pseudonym, len(self.pseudonym_number))
@@ -235,17 +242,22 @@ class _Columns:
         self.k.append(line.k)
         self.until.append(math.inf if line.until is None else line.until)
         for name, value in (line.values or {}).items():
-            column = self.values.setdefault(name, [])
-            column += [np.nan] * (len(self.k) - 1 - len(column))
-            column.append(np.nan if value is None else value)
+            self._note(self.values, name, value)
+        for name, statistics in (line.readings or {}).items():
+            self._note(self.means, name, (statistics or {}).get("mean"))
+
+    def _note(self, columns: dict[str, list[float]], name: str, value: float | None) -> None:
+        column = columns.setdefault(name, [])
+        column += [np.nan] * (len(self.k) - 1 - len(column))
+        column.append(np.nan if value is None else value)
 
     def by_pseudonym_and_time(self) -> IntArray:
         return np.lexsort((self.time, self.pseudonym))
 
-    def values_of(self, order: IntArray) -> dict[str, FloatArray]:
+    def in_columns(self, columns: dict[str, list[float]], order: IntArray) -> dict[str, FloatArray]:
         return {
             name: np.array(column + [np.nan] * (len(order) - len(column)))[order]
-            for name, column in self.values.items()
+            for name, column in columns.items()
         }
 
     def observed(self, order: IntArray) -> Observed:

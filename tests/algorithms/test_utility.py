@@ -14,6 +14,7 @@ from anonymizer.algorithms.utility import (
     hotspot_gain,
     popularity_tau,
     query_error,
+    speed_error,
 )
 from anonymizer.domain.arrays import FloatArray
 
@@ -80,3 +81,21 @@ def test_hotspots_in_reverse_order_gain_less() -> None:
     backwards = hotspot_gain(true, true[:, ::-1], n=2)
     assert backwards == pytest.approx((1 + 2 / math.log2(3)) / (8 + 4 / math.log2(3)))
     assert popularity_tau(true, true[:, ::-1]) == pytest.approx(-1)
+
+
+speeds = st.lists(st.one_of(st.none(), st.floats(0, 30)), min_size=4, max_size=4)
+
+
+@given(speeds, speeds, st.lists(st.integers(0, 3), min_size=4, max_size=4))
+def test_the_speed_error_is_that_of_the_naive_twin(
+    true: list[float | None], published: list[float | None], weight: list[int]
+) -> None:
+    shown = [each for each in published if each is not None]
+    errors, n = 0.0, 0
+    for one, other, w in zip(true, published, weight, strict=True):
+        if one is not None and shown:
+            errors += w * abs((sum(shown) / len(shown) if other is None else other) - one)
+            n += w
+    was, said = (np.array(each, np.float64) for each in (true, published))  # None is NaN
+    found = speed_error(was, said, np.array(weight, np.float64))
+    assert found == (pytest.approx(errors / n) if n else None)

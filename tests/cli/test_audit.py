@@ -135,7 +135,9 @@ def test_utility_is_reported_beside_other_ways_to_publish(tmp_path: Path) -> Non
     result = CliRunner(env={"COLUMNS": "120"}).invoke(app, [str(word) for word in command])
     assert "planar Laplace" in result.stdout
     found = json.loads(out.read_text())["utility"]
-    assert {each["side"] for each in found} == {6, 18}
+    assert {(each["places"], each["side"]) for each in found} == {
+        ("6x6", 6), ("18x18", 18), ("roads", 0)
+    }  # fmt: skip
     [raw] = [each for each in found if (each["what"], each["side"]) == ("raw", 6)]
     assert (raw["density"], raw["query"]) == (0, 0)
     assert auditor_map.exists()

@@ -187,7 +187,7 @@ def case_of(
         network=network,
         class_of=indistinguishable_classes(observed),
         sampled=np.sort(drawn),
-        piece_of=_piece_of(network, settings),
+        piece_of=public_pieces(network, settings),
         density_steps=settings.adka.density_steps,
         tick_s=tick_s,
         reports=reports,
@@ -203,18 +203,18 @@ def reports_of(trace: Trace, network: RoadNetwork, settings: Settings) -> Report
     if node is None:
         locator = NodeLocator(network, limit_m=settings.network.snap_limit_m)
         node = locator.locate(trace.lat, trace.lon, headings_in(trace))
-    valid = _is_valid(trace)
+    valid = is_valid(trace)
     return Reports(trace.device_of[valid], trace.ts[valid], node[valid])
 
 
-def _piece_of(network: RoadNetwork, settings: Settings) -> IntArray | None:
+def public_pieces(network: RoadNetwork, settings: Settings) -> IntArray | None:
     """Return the public pieces that regions are made of, as in `Case`."""
     if settings.region.mode == "bfs":
         return None
     return public_levels(network, settings).at.astype(np.int64)
 
 
-def _is_valid(trace: Trace) -> BoolArray:
+def is_valid(trace: Trace) -> BoolArray:
     """Return which rows have valid coordinates, or name a node, shape (rows,)."""
     if trace.node is not None:
         return np.ones(trace.n_rows, bool)
@@ -233,7 +233,7 @@ def _values(
     ]
     if device_of is None or not declared:
         return ()
-    rows = _is_valid(trace)
+    rows = is_valid(trace)
     sensed = last_sensed(
         released.observed,
         attributes=declared,

@@ -5,7 +5,8 @@ import polars as pl
 import pytest
 
 from anonymizer.api.cloaking import CloakedTrace, cloak, measure_utility
-from anonymizer.app.audit.utility import UtilityFigures, grid_cells
+from anonymizer.app.audit.publications import grid, grid_cells, read_shrunk, roads
+from anonymizer.app.audit.utility import UtilityFigures
 from anonymizer.errors import InputError
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
@@ -48,13 +49,17 @@ def of(figures: tuple[UtilityFigures, ...], what: str, side: int) -> UtilityFigu
 def test_a_release_of_the_truth_is_of_full_utility() -> None:
     trace = commuters()
     found = measure_utility(as_released(trace), trace, NETWORK, tick_s=0.001, settings=SETTINGS)
-    for side in (6, 18):
-        exact = of(found, "release", side)
-        assert (exact.density, exact.query, exact.flow) == (0, 0, 0)
+    for side in (0, 6, 18):
+        # A region of one node is a piece, as it is when devices are spread evenly.
+        exact = of(found, "release, spread evenly", side)
+        assert (exact.density, exact.query or 0, exact.flow) == pytest.approx((0, 0, 0), abs=1e-9)
+        assert of(found, "release", side).density == pytest.approx(0, abs=1e-9)
         assert exact.hotspots == pytest.approx(1)
         assert exact.popularity == pytest.approx(1)
-        assert exact.crossing == exact.crossing_true > 0
-        assert exact == of(found, "raw", side).model_copy(update={"what": "release"})
+        assert exact.crossing == pytest.approx(exact.crossing_true)
+        raw = of(found, "raw", side)
+        assert (raw.density, raw.popularity) == (0, pytest.approx(1))
+        assert (raw.speed_mps, exact.speed_mps) == (0, None)
 
 
 def test_a_cloaked_trace_is_less_useful_than_the_truth_and_more_than_a_threshold() -> None:
@@ -65,10 +70,59 @@ def test_a_cloaked_trace_is_less_useful_than_the_truth_and_more_than_a_threshold
     for side in (6, 18):
         release, threshold = of(found, "release", side), of(found, "threshold", side)
         assert 0 < release.density < threshold.density
+        assert release.query is not None
+        assert threshold.query is not None
         assert 0 < release.query < threshold.query
     assert {each.what for each in found} == {
-        *("release", "safe counts", "raw", "planar Laplace", "threshold", "central DP")
+        *("release", "release, spread evenly", "safe counts", "raw", "threshold"),
+        *("planar Laplace", "planar Laplace, deconvolved", "central DP", "central DP, shrunk"),
     }
+    assert of(found, "planar Laplace, deconvolved", 6).density < of(found, "threshold", 6).density
+    # On 400 counts a device a minute, noise is all there is: drawn to the mean, it is less.
+    shrunk = of(found, "central DP, shrunk", 6)
+    assert shrunk.density < of(found, "central DP", 6).density
+
+
+def test_speeds_are_compared_with_those_between_positions_or_with_a_reading() -> None:
+    trace = commuters()
+    cloaked = cloak(trace, NETWORK, seed=1, tick_s=10.0, settings=SETTINGS)
+    found = measure_utility(cloaked, trace, NETWORK, tick_s=10.0, settings=SETTINGS)
+    assert of(found, "release", 6).speed_mps is None
+    counts, noisy = of(found, "safe counts", 6).speed_mps, of(found, "planar Laplace", 6).speed_mps
+    assert counts is not None
+    assert noisy is not None
+    assert counts < noisy
+    declared = SETTINGS.model_dump(exclude={"readings"}) | {
+        "readings": [{"name": "speed", "lo": 0.0, "hi": 20.0, "statistics": ["mean"]}]
+    }
+    with_speed = Settings.model_validate(declared)
+    driving = trace.with_columns(speed=pl.when(pl.col("node") < 72).then(3.0).otherwise(9.0))
+    cloaked = cloak(driving, NETWORK, seed=1, tick_s=10.0, settings=with_speed)
+    found = measure_utility(
+        cloaked, driving, NETWORK, tick_s=10.0, settings=with_speed, speed="speed"
+    )
+    published = of(found, "release", 6).speed_mps
+    assert published is not None
+    assert 0 < published < 3  # nobody knows: 3
+    with pytest.raises(InputError, match="no column speed"):
+        measure_utility(cloaked, trace, NETWORK, settings=with_speed, speed="speed")
+
+
+def test_noise_is_taken_out_as_far_as_it_explains_the_counts() -> None:
+    division = grid(NETWORK, 2)
+    same = np.full((50, 4), 30.0)
+    noisy = same + np.random.default_rng(2).laplace(0.0, 5.0, same.shape)
+    assert np.abs(read_shrunk(noisy, 5.0, division).n_at - same).max() < 5
+    varied = same + np.arange(50.0)[:, None] * 20.0
+    assert read_shrunk(varied, 0.1, division).n_at == pytest.approx(varied, abs=1)
+
+
+def test_a_device_at_a_crossing_is_on_its_roads_in_equal_shares() -> None:
+    division = roads(NETWORK)
+    assert division.share.shape == (NETWORK.n_nodes, NETWORK.n_roads)
+    assert division.share.sum(axis=1) == pytest.approx(1)
+    ends = (division.share > 0).sum(axis=0)
+    assert set(ends.tolist()) == {2}
 
 
 def test_a_region_that_has_ceased_to_hold_is_not_counted() -> None:
