@@ -135,6 +135,9 @@ class LogSettings(Group):
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     format: Literal["json", "text"] = "json"
+    silence_s: NotNegative = 60.0
+    """If the broker is connected and nothing has arrived for so long, in seconds, one line names
+    the topics and the likely cause. Devices that report less often: more. 0: never."""
 
 
 class Settings(Group):

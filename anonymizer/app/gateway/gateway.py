@@ -16,6 +16,7 @@ import structlog
 from anonymizer.app.gateway.analyst_topics import CurrentTopic, NetworkTopics
 from anonymizer.app.gateway.misfit import MisfitWatch
 from anonymizer.app.gateway.preflight import read_registries, read_secrets
+from anonymizer.app.gateway.silent_connection import LIKELY, SilentConnection
 from anonymizer.app.gateway.zones_link import ZonesLink
 from anonymizer.app.live_map.frames import Viewer, map_routes, origin_of
 from anonymizer.app.live_map.screen import AnalystLink, AnalystView, See
@@ -400,9 +401,14 @@ class Gateway:
             await self._publish_rejected()
 
     async def _report_misfits(self) -> None:
-        """Log once, with the likely cause, when nothing that arrives can be used."""
+        """Log once, with the likely cause, when nothing arrives, or nothing that can be used."""
         watches: defaultdict[str, MisfitWatch] = defaultdict(MisfitWatch)
+        silence_s = self._settings.log.silence_s
+        quiet = defaultdict(lambda: SilentConnection(after_s=silence_s))
         while True:
+            for flow, connected, n, topics in self._connections():
+                if quiet[flow].see(n, connected=connected, at_s=time.monotonic()):
+                    self._log.warning("nothing arrives", flow=flow, topics=topics, likely=LIKELY)
             ledgers = [("positions", self.ledger, self.flow.n_accepted)]
             if self.records:
                 ledgers += self.records.ledgers
@@ -411,6 +417,16 @@ class Gateway:
                 if found is not None:
                     self._log.error("nothing that arrives can be used", flow=flow, **found.fields)
             await asyncio.sleep(_MISFITS_S)
+
+    def _connections(self) -> list[tuple[str, bool, int, list[str]]]:
+        """Return name, state, received messages and subscriptions of each input connection."""
+        found = []
+        if topics := [subscription(each.topic) for each in self._settings.inputs]:
+            found.append(("positions", self._link.connected, self.ledger.n_received, topics))
+        if self.records:
+            n = sum(ledger.n_received for _, ledger, _ in self.records.ledgers)
+            found.append(("records", self.records.connected, n, self.records.topics))
+        return found
 
     async def _publish_rejected(self) -> None:
         """Publish how many positions were not published since the previous report, by reason.

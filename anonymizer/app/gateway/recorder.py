@@ -129,6 +129,13 @@ class Recorder:
         return self._link.connected
 
     @property
+    def topics(self) -> list[str]:
+        """The topic filters that it subscribes to."""
+        return [
+            topic_filter(source) for stream in self._settings.streams for source in stream.sources
+        ]
+
+    @property
     def link_counts(self) -> LinkCounts:
         """What happened to the connections for records since the start."""
         return self._link.counts

@@ -64,15 +64,24 @@ def test_every_way_to_be_invalid_has_a_likely_cause() -> None:
     assert set(CAUSES) == invalid | {Outcome.SUPPRESSED__OFF_GRAPH}
 
 
-async def test_the_service_says_in_one_line_that_the_codec_is_wrong(tmp_path: Path) -> None:
+async def test_the_service_says_that_nothing_arrives_and_then_that_the_codec_is_wrong(
+    tmp_path: Path,
+) -> None:
     broker = mosquitto(tmp_path)
     await broker.start()
     try:
         async with (
             client(broker.url, "device") as device,
-            serving(tmp_path, quick(broker.url, log={"level": "info"})) as gateway,
+            serving(
+                tmp_path, quick(broker.url, log={"level": "info", "silence_s": 0.5})
+            ) as gateway,
         ):
             await gateway.until_ready()
+            await send(device, [("position/bus-7", b'{"lat": 60.17, "lon": 24.94}')])
+            silence = await gateway.program.logged("nothing arrives")
+            assert (silence["flow"], silence["topics"]) == ("positions", ["positions/+"])
+            assert "no device publishes to these topics" in silence["likely"]
+            assert (await gateway.get("/readyz")).status_code == 200
             # A phone with OwnTracks at the native codec: the first thing that people try.
             payload = b'{"_type":"location","latitude":60.17,"longitude":24.94,"tst":1}'
             await send(device, [(f"positions/phone-{i}", payload) for i in range(20)])
@@ -81,4 +90,6 @@ async def test_the_service_says_in_one_line_that_the_codec_is_wrong(tmp_path: Pa
         await broker.stop()
     assert (said["flow"], said["reason"], said["arrived"]) == ("positions", "invalid/schema", 20)
     assert "inputs.codec is another format" in said["likely"]
-    assert not any("60.17" in line or "phone-" in line for line in gateway.program.lines)
+    assert not any(
+        each in line for each in ("60.17", "phone-", "bus-7") for line in gateway.program.lines
+    )
