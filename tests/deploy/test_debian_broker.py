@@ -58,6 +58,8 @@ def can_have_namespaces() -> bool:
     or not shutil.which("unshare")
     or not shutil.which("ip")
     or not can_have_namespaces(),
+    # A user namespace of an ordinary user has no second user, and the package's broker runs as
+    # `mosquitto`: without root this cannot be tried.
     reason="needs Debian's mosquitto, and root for namespaces",
 )
 def test_the_files_start_on_debians_package_by_the_commands_in_their_header(tmp_path: Path) -> None:

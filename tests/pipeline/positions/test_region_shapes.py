@@ -3,9 +3,9 @@
 import json
 from typing import Any, get_args
 
+import h3
 import msgspec
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,7 +49,6 @@ def test_a_box_contains_all_nodes() -> None:
 
 
 def test_the_cells_are_those_of_the_nodes() -> None:
-    h3 = pytest.importorskip("h3")
     expected = {h3.latlng_to_cell(float(NETWORK.lat[v]), float(NETWORK.lon[v]), 9) for v in (0, 35)}
     assert shape("h3", 0, 35)["cells"] == sorted(expected)
 

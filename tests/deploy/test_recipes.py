@@ -1,0 +1,157 @@
+"""The recipes of the manual: settings that load, brokers that start, and a message that passes."""
+
+import asyncio
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+
+import aiomqtt
+import pytest
+
+from anonymizer.app.gateway.preflight import check_files
+from anonymizer.domain.fixes import Fix
+from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.positions.decoding import Decoder
+from anonymizer.pipeline.positions.inbox import Arrivals
+from anonymizer.pipeline.positions.topics import TopicRouter, Treatment
+from anonymizer.settings import Settings
+from anonymizer.transport.local_brokers import mosquitto
+from tests.brokers import Certificates
+from tests.codecs.samples import SAMPLES
+from tests.console import ROOT, blocks
+from tests.end_to_end import DEADLINE_S, client
+
+PAGE = ROOT / "docs" / "recipes.md"
+BLOCKS = list(blocks(PAGE))
+
+
+class Message(NamedTuple):
+    """What a source publishes, and the device that it is."""
+
+    topic: str
+    codec: str
+    device: str
+
+    @property
+    def payload(self) -> bytes:
+        samples = (each for each in SAMPLES if each.codec == self.codec)
+        return next(each.payload for each in samples if isinstance(each.expected[0], Fix))
+
+
+BUS = Message("hfp/vp/bus/0012/01825/1069/1/Elielinaukio/8:11/5171/3/60;24/28/65/06", "hfp", "")
+MESSAGES = [
+    Message("owntracks/alice/phone", "owntracks", "alice/phone"),
+    Message("location/car", "home_assistant", "car"),
+    Message("traccar", "traccar", "7"),
+    BUS._replace(device="0012/01825"),
+]
+
+
+def recipes() -> Settings:
+    """Return settings with the inputs of all recipes."""
+    tables = [tomllib.loads(block.text) for block in BLOCKS if block.language == "toml"]
+    inputs = [one for table in tables for one in table.get("inputs", [])]
+    return Settings.model_validate({"network": {"source": "grid:2x2"}, "inputs": inputs})
+
+
+def snippet(beginning: str) -> list[str]:
+    """Return the lines of the snippet for a broker that begins so."""
+    return next(b.text.splitlines() for b in BLOCKS if b.text.startswith(beginning))
+
+
+def devices_of(*deliveries: Delivery) -> list[str]:
+    """Return the devices of which a position is usable."""
+    settings, ledger = recipes(), Ledger()
+    ledger.receive(len(deliveries))
+    decoder = Decoder(TopicRouter(settings.inputs), settings.limits, ledger)
+    decoded = decoder.decode([Arrivals(0.0, deliveries)]).of[Treatment.MOBILE]
+    return [decoded.device(row) for row in range(len(decoded.sender))]
+
+
+def test_every_input_of_a_recipe_has_a_message_here() -> None:
+    assert [each.codec for each in recipes().inputs] == [each.codec for each in MESSAGES]
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=[message.codec for message in MESSAGES])
+def test_a_message_passes_the_input_of_its_recipe(message: Message) -> None:
+    assert devices_of(Delivery(message.topic, message.payload, 0)) == [message.device]
+
+
+def test_check_accepts_all_recipes_together() -> None:
+    assert check_files(recipes()).network.n_nodes == 4
+
+
+async def test_a_phone_writes_its_own_topics_alone(tmp_path: Path) -> None:
+    rules = tmp_path / "acl"
+    rules.write_text("\n".join([*snippet("pattern write"), "user gateway", "topic read #", ""]))
+    rules.chmod(0o700)
+    broker = mosquitto(tmp_path, f"acl_file {rules}")
+    phone = MESSAGES[0]
+    await broker.start()
+    try:
+        async with (
+            client(broker.url, "reader", username="gateway") as gateway,
+            client(broker.url, "bob", username="bob") as bob,
+            client(broker.url, "alice", username="alice") as alice,
+        ):
+            await gateway.subscribe("#", qos=1)
+            await bob.publish(phone.topic, b"{}", qos=1)
+            await alice.publish(phone.topic, phone.payload, qos=1)
+            async with asyncio.timeout(DEADLINE_S):
+                first = await anext(aiter(gateway.messages))
+    finally:
+        await broker.stop()
+    assert (str(first.topic), first.payload) == (phone.topic, phone.payload)
+
+
+@pytest.fixture
+def authorities(tmp_path: Path, certificates: Certificates) -> Path:
+    """A folder of authorities as systems have one, with a single certificate."""
+    folder = tmp_path / "authorities"
+    folder.mkdir()
+    (folder / "ca.crt").write_bytes(certificates.ca.read_bytes())
+    subprocess.run(["openssl", "rehash", folder], check=True, capture_output=True)
+    return folder
+
+
+async def test_the_bridge_brings_vehicles_to_the_topic_of_its_recipe(
+    tmp_path: Path, certificates: Certificates, authorities: Path
+) -> None:
+    """A broker of this machine stands in for HSL's; only address and authorities differ."""
+    for folder in ("theirs", "ours"):
+        (tmp_path / folder).mkdir()
+    theirs = mosquitto(
+        tmp_path / "theirs",
+        f"cafile {certificates.ca}",
+        f"certfile {certificates.server}",
+        f"keyfile {certificates.server_key}",
+    )
+    await theirs.start()
+    replaced = {
+        "address": theirs.url.removeprefix("mqtts://"),
+        "bridge_capath": str(authorities),
+    }
+    lines = [
+        f"{key} {replaced.get(key, rest)}"
+        for key, _, rest in (line.partition(" ") for line in snippet("connection"))
+    ]
+    ours = mosquitto(tmp_path / "ours", *lines)
+    await ours.start()
+    trusting = aiomqtt.TLSParameters(ca_certs=str(certificates.ca))
+    vehicle = client(theirs.url, "vehicle", tls_params=trusting)
+    topic = BUS.topic.replace("hfp/", "/hfp/v2/journey/ongoing/", 1)
+    try:
+        async with client(ours.url, "gateway") as gateway, vehicle:
+            await gateway.subscribe("hfp/#")
+            # Retained: the bridge may not be connected yet.
+            await vehicle.publish(topic, BUS.payload, qos=1, retain=True)
+            async with asyncio.timeout(DEADLINE_S):
+                message = await anext(aiter(gateway.messages))
+    finally:
+        await ours.stop()
+        await theirs.stop()
+    assert str(message.topic) == BUS.topic
+    assert isinstance(message.payload, bytes)
+    assert devices_of(Delivery(str(message.topic), message.payload, 0)) == ["0012/01825"]
