@@ -24,7 +24,7 @@ from benchmarks.kaca import kaca
 from benchmarks.memory import memory
 from benchmarks.pipeline import pipeline
 from benchmarks.records import best, records
-from benchmarks.regions import regions
+from benchmarks.regions import districts, regions
 from benchmarks.relays import RELAYS
 from benchmarks.snap import snap
 from benchmarks.tables import Table, as_json, as_rich, document, machine
@@ -53,6 +53,9 @@ BENCHMARKS = {
     "adka": Benchmark(adka, _CASES, _QUICK_CASES),
     "regions": Benchmark(regions, _GROWTH, _QUICK_CASES),
     "records": Benchmark(
+    "districts": Benchmark(
+        districts, [("city:100000", 100_000, (1, 64))], [("city:400", 300, (1, 4))]
+    ),
         records,
         [("adult", 32_561), ("census", 300_000), ("census", 2_458_285)],
         [("adult", 300), ("census", 500)],

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.pipeline.positions.factory import cloaking_operator
+from anonymizer.pipeline.positions.factory import Operator, cloaking_operator
 from anonymizer.settings import Settings
 from benchmarks.crowds import Crowd, network_named
 from benchmarks.tables import Table
@@ -42,7 +42,7 @@ def _rows(
     rows = []
     bfs_us = 0.0
     for mode in _MODES:
-        seconds, sizes, weights = _measure(network, n, mode)
+        seconds, sizes, weights = _measure(_operator(mode, network), network, n)
         mean_us = float(np.mean(seconds)) / n * 1e6
         bfs_us = bfs_us or mean_us
         by_device = float(np.average(sizes, weights=weights))
@@ -53,11 +53,32 @@ def _rows(
     return rows
 
 
+def districts(cases: Sequence[tuple[str, int, Sequence[int]]]) -> list[Table]:
+    """Compare regions and ticks of `session` for several numbers of districts."""
+    columns = ("network", "devices", "districts", "ms a tick", "nodes/region", "more, %", "waiting")
+    rows = []
+    for source, n, numbers in cases:
+        network = network_named(source)
+        whole = None
+        for number in numbers:
+            operator = _operator("session", network, districts=number)
+            seconds, sizes, _ = _measure(operator, network, n)
+            mean = float(sizes.mean())
+            whole = whole or mean
+            tick_ms = float(np.mean(seconds)) * 1e3
+            rows.append((source, n, number, tick_ms, mean, 100 * (mean / whole - 1), operator.n_waiting))
+    return [Table("Districts: nodes a region", columns, rows, ("traffic as for the regions.",))]
+
+
+def _operator(mode: str, network: RoadNetwork, *, districts: int = 1) -> Operator:
+    region = {"mode": mode, "districts": districts}
+    return cloaking_operator(Settings.model_validate({"region": region}), network)
+
+
 def _measure(
-    network: RoadNetwork, n: int, mode: str
+    operator: Operator, network: RoadNetwork, n: int
 ) -> tuple[list[float], "np.ndarray[tuple[int], np.dtype[np.int64]]", list[int]]:
     """Return the seconds of each tick, and the nodes and members of all published groups."""
-    operator = cloaking_operator(Settings.model_validate({"region": {"mode": mode}}), network)
     seconds, n_nodes, n_members = [], [], []
     crowd = Crowd(network, n)
     slot, _, node = crowd.moves(n)

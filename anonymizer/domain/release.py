@@ -1,5 +1,6 @@
 """The release of one tick: groups of devices that share a cloaking region."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +53,22 @@ class Release:
             version=self.version[of_chosen],
             until=None if self.until is None else self.until[chosen],
         )
+
+
+def joined_releases(parts: Sequence[Release]) -> Release:
+    """Return the groups of all parts, of which there is one at least."""
+    ends = [part.until for part in parts if part.until is not None]
+    return Release(
+        k=np.concatenate([part.k for part in parts]),
+        first_node_of=starts_of(np.concatenate([np.diff(part.first_node_of) for part in parts])),
+        node=np.concatenate([part.node for part in parts]),
+        first_member_of=starts_of(
+            np.concatenate([np.diff(part.first_member_of) for part in parts])
+        ),
+        member=np.concatenate([part.member for part in parts]),
+        version=np.concatenate([part.version for part in parts]),
+        until=np.concatenate(ends) if len(ends) == len(parts) else None,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 import numpy as np
+from numpy.typing import NDArray
 
-from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.pipeline.names import with_room
 
 NO_SLOT = -1
@@ -38,6 +39,8 @@ class DeviceTable:
         self._free: list[int] = []
         self._pseudonym_of: list[str] = []
         self._version_of: list[int | None] = []
+        self._key_of: NDArray[np.uint64] = np.zeros(0, np.uint64)
+        self._has_key: BoolArray = np.zeros(0, bool)
         self.n_freed: IntArray = np.zeros(64, np.int64)
         """How often each slot has been freed; whoever remembers a slot remembers this too."""
 
@@ -72,6 +75,26 @@ class DeviceTable:
         """Return the device of each slot; empty for a slot without one."""
         return [self._device_of[slot] or "" for slot in slots.tolist()]
 
+    def keys(self, slots: Int32Array) -> NDArray[np.uint64]:
+        """Return a number for the device of each slot: in every process that has the secret, equal.
+
+        Two devices have the same number with a probability of 2^-64; they then count as one.
+        """
+        self._key_of = with_room(self._key_of, len(self._device_of))
+        self._has_key = with_room(self._has_key, len(self._device_of))
+        new = slots[~self._has_key[slots]]
+        for slot in new.tolist():
+            device = self._device_of[slot] or ""
+            digest = blake2b(
+                device.encode("utf-8", "surrogatepass"),
+                digest_size=8,
+                key=self._secret,
+                person=b"key",
+            ).digest()
+            self._key_of[slot] = int.from_bytes(digest, "big")
+        self._has_key[new] = True
+        return self._key_of[slots]
+
     def free(self, slots: Int32Array) -> None:
         """Forget the devices of these slots."""
         for slot in slots.tolist():
@@ -81,6 +104,7 @@ class DeviceTable:
                 self._device_of[slot] = None
                 self._version_of[slot] = None
                 self.n_freed[slot] += 1
+                self._has_key[slot : slot + 1] = False
                 self._free.append(slot)
 
     def pseudonyms(self, slots: Sequence[int], versions: Sequence[int]) -> list[str]:

@@ -26,6 +26,10 @@ class AdkaSettings(Group):
         return self
 
 
+Districts = Literal[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
+"""Numbers of districts: powers of two, so that each has a sibling."""
+
+
 class RegionSettings(Group):
     """How cloaking regions are formed."""
 
@@ -36,6 +40,9 @@ class RegionSettings(Group):
     cloak: NonEmpty | None = None
     """Name of an installed plug-in (entry point `anonymizer.cloaks`) that forms the groups. They
     are verified by the promise of `mode`; one that breaks it is suppressed. None: by `mode`."""
+    districts: Districts = 1
+    """Number of fixed parts into which the network is cut. Groups are formed within one part, so
+    that several workers can keep some parts each. 1: the network is not cut."""
     max_nodes: AtLeastOne = 1000
     """A region that would need more nodes is suppressed for all its devices."""
     min_nodes: AtLeastOne = 6

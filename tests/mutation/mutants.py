@@ -81,7 +81,7 @@ MODULES = (
             (" & (self._group_of == _UNGROUPED)\n", "\n"),
             ("sizes >= k_of_group + self._k_extra", "sizes >= k_of_group"),
             ("np.maximum.reduceat(k[member]", "np.minimum.reduceat(k[member]"),
-            ("self._next_serial += len(sizes)", "pass"),
+            ("self._n_formed += len(sizes)", "pass"),
             ("self.retire(release.only(~whole).member)", "pass"),
             ("        self._keep(~doomed)\n", "        pass\n"),
         ),

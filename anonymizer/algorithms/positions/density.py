@@ -40,6 +40,8 @@ class DensityMap:
     rest_node_of, rest_since
         Node near which each slot has stayed, and unix seconds since when, shape (slots,). A slot
         stays near a node while it is there or at a neighbour: receivers are not exact.
+    is_guest
+        Slots that count here but are grouped elsewhere (see `district`), shape (slots,).
     n_at
         Distinct devices at each node, shape (nodes,).
     n_near
@@ -53,6 +55,7 @@ class DensityMap:
     version_of: FloatArray
     rest_node_of: Int32Array
     rest_since: FloatArray
+    is_guest: BoolArray
     n_at: Int32Array
     n_near: Int32Array
     n_in: Int32Array
@@ -66,6 +69,7 @@ class DensityMap:
             version_of=np.full(_FIRST_SLOTS, -np.inf),
             rest_node_of=np.full(_FIRST_SLOTS, ABSENT, np.int32),
             rest_since=np.full(_FIRST_SLOTS, np.inf),
+            is_guest=np.zeros(_FIRST_SLOTS, bool),
             n_at=np.zeros(network.n_nodes, np.int32),
             n_near=np.zeros(network.n_nodes, np.int32),
             n_in=np.zeros(network.n_components, np.int32),
@@ -80,6 +84,12 @@ class DensityMap:
     def is_known(self) -> BoolArray:
         """Which slots belong to devices that have reported and have not expired."""
         return self.version_of > -np.inf
+
+    @property
+    def is_own(self) -> BoolArray:
+        """Which slots are on the graph and may be grouped here, shape (slots,)."""
+        own: BoolArray = (self.node_of >= 0) & ~self.is_guest
+        return own
 
     def is_parked(self, *, since: float) -> BoolArray:
         """Return which slots have stayed near one node since a time, shape (slots,)."""
@@ -160,9 +170,13 @@ class DensityMap:
             stale &= ~kept
         slot = np.flatnonzero(stale).astype(np.int32)
         self.version_of[slot] = -np.inf
+        self.remove(slot)
+        return slot
+
+    def remove(self, slot: Int32Array) -> None:
+        """Count distinct slots nowhere; their versions are still known."""
         self.rest_node_of[slot], self.rest_since[slot] = ABSENT, np.inf
         self._move(slot, np.full(len(slot), ABSENT, np.int32))
-        return slot
 
     def _move(self, slot: Int32Array, node: Int32Array) -> None:
         network = self.network
@@ -187,6 +201,7 @@ class DensityMap:
             absent = np.full(more, ABSENT, np.int32)
             self.rest_node_of = np.concatenate([self.rest_node_of, absent])
             self.rest_since = np.concatenate([self.rest_since, np.full(more, np.inf)])
+            self.is_guest = np.concatenate([self.is_guest, np.zeros(more, bool)])
 
 
 @kernel

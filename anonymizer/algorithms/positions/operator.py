@@ -5,6 +5,7 @@ minimum promise with code that is independent of the cloak.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,6 +38,27 @@ class TickResult:
 
     outcome: UInt8Array
     release: Release
+    freed: Int32Array
+
+
+class Arrived(NamedTuple):
+    """The positions of a tick, once their devices have moved.
+
+    Attributes
+    ----------
+    outcome
+        Outcome of each position so far, shape (n,).
+    reporting
+        Rows of the newest positions on the graph, by slot.
+    slot
+        Device of each position, shape (n,).
+    freed
+        Slots whose devices are no longer present.
+    """
+
+    outcome: UInt8Array
+    reporting: IntArray
+    slot: Int32Array
     freed: Int32Array
 
 
@@ -89,6 +111,28 @@ class CloakingOperator:
         self._cloak.set_rule(rule, k_extra=k_extra)
 
     @property
+    def reciprocal(self) -> bool:
+        """Whether all members of a group publish its region."""
+        return self._cloak.reciprocal
+
+    @property
+    def groups_last(self) -> bool:
+        """Whether groups live for longer than a tick."""
+        return self._cloak.lasting
+
+    def bound_until(self) -> FloatArray:
+        """Return until when each slot is a member of a group, -inf for none, unix seconds."""
+        return self._cloak.bound_until(len(self.density.node_of))
+
+    def confine(self, territory: IntArray) -> None:
+        """Form groups of devices at these nodes alone, from now on."""
+        self._cloak.confine(territory)
+
+    def retire(self, member: Int32Array) -> None:
+        """End the groups of these devices."""
+        self._cloak.retire(member)
+
+    @property
     def n_waiting(self) -> int:
         """Number of devices on the graph that wait to be grouped."""
         return self._cloak.n_waiting(self.density)
@@ -103,10 +147,7 @@ class CloakingOperator:
 
         It is the number of members if they hide each other, else of the devices in the region.
         """
-        if self._cloak.reciprocal:
-            return np.diff(release.first_member_of)
-        inside = self.density.n_at[release.node].astype(np.int64)
-        return np.add.reduceat(inside, release.first_node_of[:-1])
+        return hidden_among(release, self.density.n_at, reciprocal=self._cloak.reciprocal)
 
     def tick(
         self,
@@ -131,24 +172,42 @@ class CloakingOperator:
             Node at which a device inside a privacy zone is covered, negative for positions that
             are in no zone, shape (n,); None: it is covered where it was before.
         """
-        density = self.density
-        outcome = density.advance(slot, ts, node)
-        moved = np.flatnonzero(outcome == Outcome.HELD)
-        on_graph = node[moved] >= 0
-        outcome[moved[~on_graph]] = Outcome.SUPPRESSED__OFF_GRAPH
-        outcome[moved[node[moved] == IN_ZONE]] = Outcome.SUPPRESSED__PRIVACY_ZONE
-        self._cloak.last_seen(*_last_seen(slot, ts, node, moved[~on_graph], outcome))
-        if stand_in is not None:
-            inside = moved[~on_graph & (stand_in[moved] >= 0)]
-            self._cloak.last_seen(slot[inside], stand_in[inside])
+        arrived = self.advance(slot, ts, node, now=now, stand_in=stand_in)
+        return self.publish(arrived, now=now)
+
+    def advance(
+        self,
+        slot: Int32Array,
+        ts: FloatArray,
+        node: Int32Array,
+        *,
+        now: float,
+        stand_in: Int32Array | None = None,
+    ) -> Arrived:
+        """Move the devices, the first half of `tick`; the parameters are the same."""
+        newest = take_newest(self.density, slot, ts, node, stand_in=stand_in)
+        self._cloak.last_seen(newest.left, newest.left_from)
+        moved = newest.moved
         self.pace.advance(slot[moved], ts[moved], now=now)
-        freed = density.expire(now - self.pace.ttl_s, kept=self._cloak.kept(len(density.node_of)))
+        kept = self._cloak.kept(len(self.density.node_of))
+        freed = self.density.expire(now - self.pace.ttl_s, kept=kept)
         self.pace.forget(freed)
-        reporting = moved[on_graph]
-        reporting = reporting[np.argsort(slot[reporting])]
+        on_graph = moved[node[moved] >= 0]
+        return Arrived(newest.outcome, on_graph[np.argsort(slot[on_graph])], slot, freed)
+
+    def publish(self, arrived: Arrived, *, now: float) -> TickResult:
+        """Form and verify the groups, the second half of `tick`."""
+        density, (outcome, reporting, slot, freed) = self.density, arrived
+        stranger = density.is_guest
+        if stranger.any():
+            # Guests are published here only while a group that they are in lasts.
+            stranger = stranger & ~self._cloak.kept(len(stranger))
+            reporting = reporting[~stranger[slot[reporting]]]
         cloaked = self._cloak.cloak(density, slot[reporting], now=now)
         release, cloaked_outcome = cloaked.release, cloaked.outcome
         holds = self._verified(release, now)
+        if release.n_groups:
+            holds &= ~np.logical_or.reduceat(stranger[release.member], release.first_member_of[:-1])
         if not holds.all():
             self._cloak.retire(release.only(~holds).member)
             release = release.only(holds)
@@ -175,6 +234,60 @@ class CloakingOperator:
         if self._transcripts is not None:
             holds &= self._transcripts.unbroken(release, now=now, n_slots=len(place_of))
         return holds
+
+
+def hidden_among(release: Release, n_at: Int32Array, *, reciprocal: bool) -> IntArray:
+    """Return the size of each group's anonymity set, shape (groups,).
+
+    It is the number of members if they hide each other, else of the devices in the region.
+    """
+    if reciprocal:
+        return np.diff(release.first_member_of)
+    inside = n_at[release.node].astype(np.int64)
+    return np.add.reduceat(inside, release.first_node_of[:-1])
+
+
+class Newest(NamedTuple):
+    """What a batch of positions changed.
+
+    Attributes
+    ----------
+    outcome
+        Outcome of each position, shape (n,): `HELD` for one that moved its device on the graph.
+    moved
+        Rows of the positions that moved their devices, on the graph or off it.
+    left, left_from
+        Devices that left the graph or entered a privacy zone, and the node at which each is
+        covered from now on, if it is in a group.
+    """
+
+    outcome: UInt8Array
+    moved: IntArray
+    left: Int32Array
+    left_from: Int32Array
+
+
+def take_newest(
+    density: DensityMap,
+    slot: Int32Array,
+    ts: FloatArray,
+    node: Int32Array,
+    *,
+    stand_in: Int32Array | None = None,
+) -> Newest:
+    """Move devices to the newest of their positions; parameters as for `CloakingOperator.tick`."""
+    outcome = density.advance(slot, ts, node)
+    moved = np.flatnonzero(outcome == Outcome.HELD)
+    on_graph = node[moved] >= 0
+    outcome[moved[~on_graph]] = Outcome.SUPPRESSED__OFF_GRAPH
+    outcome[moved[node[moved] == IN_ZONE]] = Outcome.SUPPRESSED__PRIVACY_ZONE
+    left, left_from = _last_seen(slot, ts, node, moved[~on_graph], outcome)
+    if stand_in is not None:
+        inside = moved[~on_graph & (stand_in[moved] >= 0)]
+        zoned = np.isin(left, slot[inside])
+        left = np.concatenate([left[~zoned], slot[inside]])
+        left_from = np.concatenate([left_from[~zoned], stand_in[inside]])
+    return Newest(outcome, moved, left, left_from)
 
 
 def _last_seen(

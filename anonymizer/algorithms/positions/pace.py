@@ -66,6 +66,12 @@ class Pace:
         """Seconds without a report after which a device is absent; above `epoch_s`."""
         return max(self._least_ttl_s, self.epoch_s + _MISSED * self._interval_s)
 
+    @property
+    def longest_ttl_s(self) -> float:
+        """The longest time to live that there can be, seconds."""
+        slowest_s = _MISSED * STEPS_S[-1] if self._follows else 0.0
+        return max(self._least_ttl_s, self.longest_epoch_s + slowest_s)
+
     def advance(self, slot: Int32Array, ts: FloatArray, *, now: float) -> None:
         """Take in the newest reports of distinct devices, and look at the intervals now and then.
 

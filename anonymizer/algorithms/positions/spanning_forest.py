@@ -82,7 +82,7 @@ def road_metres(network: RoadNetwork) -> FloatArray:
 
 def planar_coordinates(network: RoadNetwork) -> tuple[FloatArray, FloatArray]:
     """Return planar coordinates for bisecting a network; any smooth projection is good enough."""
-    if not network.has_coordinates:
+    if not network.n_nodes or not network.has_coordinates:
         return np.arange(network.n_nodes, dtype=np.float64), np.zeros(network.n_nodes)
     return network.lon * np.cos(np.radians(network.lat.mean())), network.lat
 

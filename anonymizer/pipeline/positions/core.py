@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
 from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.algorithms.positions.protection import (
     IN_ZONE,
@@ -90,6 +91,8 @@ class FlowCore:
         Finds the nodes of positions. None: by their coordinates.
     rng
         Draws the stand-ins of devices in privacy zones. None: from the operating system.
+    keys
+        Names the devices to districts; by default for callers whose devices keep their slots.
 
     Attributes
     ----------
@@ -105,10 +108,11 @@ class FlowCore:
         *,
         locate: Locate | None = None,
         rng: np.random.Generator | None = None,
+        keys: Keys = slots_as_keys,
     ) -> None:
         self.network = zoned.network
         self.readings = GroupReadings(settings.readings)
-        self.operator = cloaking_operator(settings, zoned.network)
+        self.operator = cloaking_operator(settings, zoned.network, keys=keys)
         self._trips = TripGuard(settings.trips, ledger)
         self._accounts = Accounts(ledger)
         self._find = locate or coordinate_locator(zoned, snap_limit_m=settings.network.snap_limit_m)

@@ -1,26 +1,48 @@
 """Factory of the cloaking operator: from settings to the operator that they describe."""
 
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
 from anonymizer import plugins
 from anonymizer.algorithms.positions.adka import DensityRule
-from anonymizer.algorithms.positions.atoms import Company, Levels, cut_into_levels
+from anonymizer.algorithms.positions.atoms import LEVELS, Company, Levels, cut_into_levels
 from anonymizer.algorithms.positions.cloaks import (
     BfsCloak,
     Cloak,
     Epochs,
+    Serials,
     SessionCloak,
     SnapshotCloak,
 )
+from anonymizer.algorithms.positions.district import District
+from anonymizer.algorithms.positions.district_operator import (
+    DistrictOperator,
+    Keys,
+    slots_as_keys,
+)
+from anonymizer.algorithms.positions.districts import (
+    Districts,
+    Folds,
+    cut_into_districts,
+    without_borders,
+)
 from anonymizer.algorithms.positions.operator import CloakingOperator
 from anonymizer.algorithms.positions.pace import Pace
-from anonymizer.algorithms.positions.spanning_forest import (
-    SpanningForest,
-    road_metres,
-    spanning_forest,
-)
+from anonymizer.algorithms.positions.spanning_forest import road_metres, spanning_forest
 from anonymizer.algorithms.positions.verification import Transcripts
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import SettingsError
 from anonymizer.settings import Settings
+
+Operator: TypeAlias = CloakingOperator | DistrictOperator
+_MakeCloak: TypeAlias = Callable[[int, Pace], Cloak]
+
+_GROUPS_PER_DISTRICT = 16
+"""A district is led by itself if so many of the largest groups could be formed in it."""
+_HALO_HOPS = 1
+"""The density of a node counts its neighbours."""
+_BFS_HALO_HOPS = 3
+"""A region of `bfs` also grows over the border, as if there were no devices beyond the halo."""
 
 
 def density_rule(settings: Settings) -> DensityRule:
@@ -29,35 +51,115 @@ def density_rule(settings: Settings) -> DensityRule:
     return DensityRule(adka.density_steps, adka.k_values, adka.k_floor)
 
 
-def cloaking_operator(settings: Settings, network: RoadNetwork) -> CloakingOperator:
-    """Return the operator of the positions flow."""
-    pace = Pace(
-        ttl_s=settings.presence.ttl_s,
-        epoch_s=settings.session.epoch_s if settings.region.mode == "session" else 0.0,
-        follows=settings.follows_intervals,
+def cloaking_operator(
+    settings: Settings, network: RoadNetwork, *, keys: Keys = slots_as_keys
+) -> Operator:
+    """Return the operator of the positions flow.
+
+    Parameters
+    ----------
+    keys
+        Names the devices where the network is cut into districts.
+
+    Raises
+    ------
+    SettingsError
+        If the network is too small for so many districts, or a plug-in does not fit.
+    """
+    n = settings.region.districts
+    if n == 1:
+        pace = _pace(settings)
+        return _operator(settings, network, _cloaks(settings, network)(0, pace), pace)
+    districts = districts_of(settings, network)
+    return DistrictOperator(
+        network,
+        districts,
+        make_districts(settings, network, districts, range(n)),
+        folds=folds_of(settings),
+        pace=_pace(settings),
+        keys=keys,
     )
+
+
+def make_districts(
+    settings: Settings, network: RoadNetwork, districts: Districts, numbers: Sequence[int]
+) -> list[District]:
+    """Return some of the districts, which share what never changes."""
+    make_cloak = _cloaks(settings, network, districts)
+    parts = []
+    for number in numbers:
+        pace = _pace(settings)
+        operator = _operator(settings, network, make_cloak(number, pace), pace)
+        parts.append(District(number, districts, operator))
+    return parts
+
+
+def districts_of(settings: Settings, network: RoadNetwork) -> Districts:
+    """Return the cut of the network, which anybody can compute.
+
+    Raises
+    ------
+    SettingsError
+        If the network is too small for so many districts.
+    """
+    region = settings.region
+    try:
+        return cut_into_districts(
+            network,
+            region.districts,
+            least_nodes=round(LEVELS[-1] * region.min_nodes),
+            halo_hops=_BFS_HALO_HOPS if region.mode == "bfs" else _HALO_HOPS,
+        )
+    except ValueError as error:
+        raise SettingsError(f"region.districts: {error}") from error
+
+
+def folds_of(settings: Settings) -> Folds:
+    """Return the rule by which districts with too few devices are led by others."""
+    largest = max(settings.adka.k_values) + settings.region.k_extra
+    return Folds(
+        settings.region.districts,
+        least=_GROUPS_PER_DISTRICT * largest,
+        epoch_s=settings.session.epoch_s,
+    )
+
+
+def public_levels(network: RoadNetwork, settings: Settings) -> Levels:
+    """Return the atoms that regions are made of, which anybody can compute."""
+    cut = None if settings.region.districts == 1 else districts_of(settings, network)
+    return _levels(network, settings, cut)
+
+
+def _operator(
+    settings: Settings, network: RoadNetwork, cloak: Cloak, pace: Pace
+) -> CloakingOperator:
     return CloakingOperator(
         network,
-        _cloak(settings, network, pace),
+        cloak,
         pace=pace,
         k_floor=settings.adka.k_floor,
         transcripts=Transcripts() if settings.region.mode == "session" else None,
     )
 
 
-def public_levels(network: RoadNetwork, settings: Settings) -> Levels:
-    """Return the atoms that regions are made of, which anybody can compute."""
-    return _levels(network, spanning_forest(network), settings)
+def _pace(settings: Settings) -> Pace:
+    return Pace(
+        ttl_s=settings.presence.ttl_s,
+        epoch_s=settings.session.epoch_s if settings.region.mode == "session" else 0.0,
+        follows=settings.follows_intervals,
+    )
 
 
-def _levels(network: RoadNetwork, forest: SpanningForest, settings: Settings) -> Levels:
-    region = settings.region
+def _levels(network: RoadNetwork, settings: Settings, districts: Districts | None) -> Levels:
+    """Return the atoms, none of which crosses the border of a district."""
+    if districts is not None:
+        network = without_borders(network, districts.of_node)
     return cut_into_levels(
         network,
-        forest,
-        min_nodes=region.min_nodes,
+        spanning_forest(network),
+        min_nodes=settings.region.min_nodes,
         metres_at=road_metres(network),
-        min_metres=region.min_road_m,
+        min_metres=settings.region.min_road_m,
     )
 
 
@@ -73,21 +175,26 @@ def _plugged_cloak(settings: Settings, network: RoadNetwork, name: str) -> Cloak
     if settings.region.mode != "bfs" and not cloak.reciprocal:
         problem = 'its members do not hide each other, so it is for mode = "bfs" alone'
         raise SettingsError(f"region.cloak: {name}: {problem}")
+    if settings.region.districts > 1 and not hasattr(cloak, "bound_until"):
+        raise SettingsError(f"region.cloak: {name}: it cannot be cut into districts")
     return cloak
 
 
-def _cloak(settings: Settings, network: RoadNetwork, pace: Pace) -> Cloak:
-    if settings.region.cloak is not None:
-        return _plugged_cloak(settings, network, settings.region.cloak)
-    rule, region = density_rule(settings), settings.region
-    rotate_s = settings.pseudonym.rotate_s
+def _cloaks(
+    settings: Settings, network: RoadNetwork, districts: Districts | None = None
+) -> _MakeCloak:
+    """Return a function that makes the cloak of each district."""
+    name, region = settings.region.cloak, settings.region
+    if name is not None:
+        return lambda _number, _pace: _plugged_cloak(settings, network, name)
+    rule, rotate_s = density_rule(settings), settings.pseudonym.rotate_s
     if region.mode == "bfs":
-        return BfsCloak(rule, max_nodes=region.max_nodes, rotate_s=rotate_s)
-    forest = spanning_forest(network)
-    levels = _levels(network, forest, settings)
+        return lambda _number, _pace: BfsCloak(rule, max_nodes=region.max_nodes, rotate_s=rotate_s)
+    levels = _levels(network, settings, districts)
     company = Company(region.place_devices, region.area_devices)
     if region.mode == "snapshot":
-        return SnapshotCloak(
+        forest = spanning_forest(network)
+        return lambda _number, _pace: SnapshotCloak(
             network,
             forest,
             levels,
@@ -98,15 +205,16 @@ def _cloak(settings: Settings, network: RoadNetwork, pace: Pace) -> Cloak:
             company=company,
         )
     session = settings.session
-    return SessionCloak(
+    cloak = SessionCloak(
         network,
         levels,
         rule=rule,
         epochs=Epochs(session.cells, session.settle_s),
-        pace=pace,
+        pace=_pace(settings),
         max_nodes=region.max_nodes,
         k_extra=region.k_extra,
         beat_s=session.beat_s,
         company=company,
         parked_s=settings.presence.parked_s,
     )
+    return lambda number, pace: cloak.sibling(Serials(number, region.districts), pace)

@@ -176,13 +176,17 @@ class FixedFlow:
 
 
 def _for_fixed(settings: Settings) -> Settings:
-    """Return the settings of a flow of fixed devices alone, which make no trips."""
+    """Return the settings of a flow of fixed devices alone.
+
+    They make no trips, and are too few to be cut into districts.
+    """
     fixed = settings.fixed
     return settings.model_copy(
         update={
             "presence": settings.presence.model_copy(update={"ttl_s": fixed.ttl_s}),
             "session": settings.session.model_copy(update={"epoch_s": fixed.epoch_s}),
             "trips": TripSettings(),
+            "region": settings.region.model_copy(update={"districts": 1}),
         }
     )
 

@@ -142,7 +142,8 @@ class PositionFlow:
         self.silence = Silence()
         self.ledger = ledger
         self._tally = Ledger()
-        self.core = FlowCore(settings, zoned, self._tally)
+        self._devices = DeviceTable(secret=secret, max_devices=settings.presence.max_devices)
+        self.core = FlowCore(settings, zoned, self._tally, keys=self._devices.keys)
         self._fixed = FixedFlow(settings, zoned, self._tally, secret=secret)
         self._n_in_tick = self._n_in_core = self._n_in_hand = 0
         self._ticking = self._view_is_old = False
@@ -159,7 +160,6 @@ class PositionFlow:
             attribute_of=self.core.readings.index_of,
             ids_kept_s=settings.presence.ttl_s,
         )
-        self._devices = DeviceTable(secret=secret, max_devices=settings.presence.max_devices)
         zones = settings.device_zones
         self.device_zones = DeviceZones(zones, self._devices) if zones.enabled else None
         self._n_watched = settings.watch.sample

@@ -1,7 +1,9 @@
 """The promise of each mode, kept by the real cloak and attacked by the real audit."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import polars as pl
@@ -42,10 +44,11 @@ def attacked(
     *,
     cloaked: Mode,
     promise: Mode,
+    region: Mapping[str, object] = MappingProxyType({}),
     **tables: object,
 ) -> AuditReport:
     """Cloak a trace in one mode and audit it for the promises of one."""
-    settings = Settings.model_validate({"region": {"mode": cloaked}, **tables})
+    settings = Settings.model_validate({"region": {"mode": cloaked, **region}, **tables})
     published, named = folder / "PUB.jsonl", folder / "MAP.jsonl"
     cloak_trace(trace, network, settings, tick_s=1.0, seed=0, out=published, auditor_map=named)
     released = read_release(published, network)
@@ -89,6 +92,26 @@ def test_snapshot_keeps_its_promise_and_cannot_keep_that_of_session(
     assert attacked(*town, tmp_path, cloaked="snapshot", promise="snapshot").holds
     report = attacked(*town, tmp_path, cloaked="snapshot", promise="session")
     assert {"session", "intersection", "matching"} <= failed(report)
+
+
+def test_a_session_keeps_its_promise_in_districts(tmp_path: Path) -> None:
+    network = load_network("city:400")
+    trace = driven(network, n_devices=120, seconds=80)
+    report = attacked(
+        trace, network, tmp_path, cloaked="session", promise="session", region={"districts": 4}
+    )
+    assert report.holds, failed(report)
+    assert report.n_pseudonyms > 100
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("districts", [4, 8])
+@pytest.mark.parametrize("mode", ["snapshot", "session"])
+def test_a_town_holds_under_attack_in_districts(
+    town: tuple[Trace, RoadNetwork], tmp_path: Path, mode: Mode, districts: int
+) -> None:
+    report = attacked(*town, tmp_path, cloaked=mode, promise=mode, region={"districts": districts})
+    assert report.holds, failed(report)
 
 
 def held_shares(case: Case) -> tuple[float, float]:

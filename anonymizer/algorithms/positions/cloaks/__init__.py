@@ -2,7 +2,7 @@
 
 from anonymizer.algorithms.positions.cloaks.bfs import BfsCloak
 from anonymizer.algorithms.positions.cloaks.protocol import Cloak
-from anonymizer.algorithms.positions.cloaks.session import Epochs, SessionCloak
+from anonymizer.algorithms.positions.cloaks.session import Epochs, Serials, SessionCloak
 from anonymizer.algorithms.positions.cloaks.snapshot import SnapshotCloak
 
-__all__ = ["BfsCloak", "Cloak", "Epochs", "SessionCloak", "SnapshotCloak"]
+__all__ = ["BfsCloak", "Cloak", "Epochs", "Serials", "SessionCloak", "SnapshotCloak"]

@@ -22,7 +22,9 @@ ends with the epoch of the cell that contained most of its members. Cells in whi
 are present belong to the cell beside them.
 """
 
+from copy import copy
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,6 +32,7 @@ from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.atoms import Company, Levels, lowest_shared_level
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.device_partition import partition
+from anonymizer.algorithms.positions.districts import fold
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.regions import cover, cover_to_fit
 from anonymizer.algorithms.positions.spanning_forest import compact_parts, planar_coordinates
@@ -75,40 +78,6 @@ class Epochs:
         """
         return (ends_at <= now) | (ends_at > now + max(length_s, self.settle_s))
 
-    def cells(self, n_in: IntArray, least: int) -> IntArray:
-        """Return the cell whose epoch each cell follows, shape (cells,).
-
-        Parameters
-        ----------
-        n_in
-            Devices present in each cell. Cells 2i and 2i + 1 are halves of one area, and so on.
-        least
-            A half with fewer devices follows the other half; an area in which there are not twice
-            as many is one cell.
-        """
-        follows = np.arange(self.n_cells)
-        areas = [(0, self.n_cells)]
-        while areas:
-            start, end = areas.pop()
-            if end - start == 1:
-                continue
-            middle = (start + end) // 2
-            left, right = int(n_in[start:middle].sum()), int(n_in[middle:end].sum())
-            if min(left, right) >= least:
-                areas += [(start, middle), (middle, end)]
-            elif left + right < 2 * least:
-                # Always the same one: a cell that changes its epoch makes devices wait.
-                follows[start:end] = start
-            elif left < right:
-                areas.append((middle, end))
-                follows[start:middle] = middle
-            else:
-                areas.append((start, middle))
-                follows[middle:end] = start
-        while (follows != follows[follows]).any():
-            follows = follows[follows]
-        return follows
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Groups:
@@ -147,6 +116,13 @@ class _Groups:
         )
 
 
+class Serials(NamedTuple):
+    """Numbers of groups: `first`, `first + step` and so on."""
+
+    first: int = 0
+    step: int = 1
+
+
 _NO_GROUPS = _Groups(
     np.zeros(0, np.int32),
     np.zeros(0),
@@ -177,6 +153,9 @@ class SessionCloak:
         A group whose region would need more nodes is suppressed and ends for all its members.
     k_extra
         Members beyond k, to allow for devices that the adversary controls.
+    serials
+        Numbers of the groups, in the order in which they are formed; no other cloak of the service
+        uses them.
     parked_s
         Devices that have stayed near one node for this long when a group is formed are company
         for each other alone. None: for all.
@@ -193,6 +172,7 @@ class SessionCloak:
     """
 
     reciprocal = True
+    lasting = True
 
     def __init__(
         self,
@@ -207,6 +187,7 @@ class SessionCloak:
         beat_s: float = 0.0,
         company: Company = Company(),  # noqa: B008  immutable
         parked_s: float | None = None,
+        serials: Serials = Serials(),  # noqa: B008  immutable
     ) -> None:
         self._network = network
         self._parked_s = parked_s
@@ -222,18 +203,33 @@ class SessionCloak:
         self._cell_of = compact_parts(network, epochs.n_cells)
         self._point_of = np.stack(planar_coordinates(network), axis=1)
         self._cell_ends_at: FloatArray | None = None
-        self._next_serial = 0
+        self._serials = serials
+        self._n_formed = 0
         self._groups = _NO_GROUPS
         self._group_of = np.zeros(0, np.int64)
         self._place_of = np.zeros(0, np.int32)
         # Compile now, or load from the cache, rather than when the first groups are due.
         partition(self._point_of[:0], np.zeros(0, np.int32), network.component_of[:0])
 
+    def sibling(self, serials: Serials, pace: Pace) -> "SessionCloak":
+        """Return the cloak of another district, which shares what never changes; before any use."""
+        other = copy(self)
+        other._serials, other._pace = serials, pace  # noqa: SLF001  a copy of itself
+        return other
+
     def kept(self, n_slots: int) -> BoolArray:
         """Keep all members: the pseudonyms of their groups depend on them."""
         self._make_room(n_slots)
         kept: BoolArray = self._group_of != _UNGROUPED
         return kept
+
+    def bound_until(self, n_slots: int) -> FloatArray:
+        """Return when the group of each slot ends, -inf for none."""
+        self._make_room(n_slots)
+        return np.append(self._groups.ends_at, -np.inf)[self._group_of]
+
+    def confine(self, territory: IntArray) -> None:
+        """Do nothing: only devices of `is_own` are grouped."""
 
     def places(self, density: DensityMap) -> Int32Array:
         """Count every member, including ghosts, at its last node on the graph."""
@@ -331,14 +327,13 @@ class SessionCloak:
 
     def _cells(self, density: DensityMap) -> IntArray:
         """Return the cell whose epoch each cell follows, by the devices present in each."""
-        present = density.node_of[density.node_of >= 0]
-        n_in = np.bincount(self._cell_of[present], minlength=self._epochs.n_cells)
-        least = _GROUPS_PER_CELL * (max(self._rule.values) + self._k_extra)
-        return self._epochs.cells(n_in, least)
+        own = density.node_of[density.is_own]
+        n_in = np.bincount(self._cell_of[own], minlength=self._epochs.n_cells)
+        return fold(n_in, _GROUPS_PER_CELL * (max(self._rule.values) + self._k_extra))
 
     def _can_join(self, density: DensityMap) -> BoolArray:
-        """Return which slots are in a component that is large enough for a group."""
-        return (density.node_of >= 0) & self._is_large[density.node_of]
+        """Return which slots may be grouped here, in a component that is large enough."""
+        return density.is_own & self._is_large[density.node_of]
 
     def _form(
         self,
@@ -374,11 +369,12 @@ class SessionCloak:
             ends_at,
             now + self._turns_s(ends_at - now),
             self._levels_for(density, node[member], first),
-            self._next_serial + np.arange(len(sizes)),
+            self._serials.first
+            + self._serials.step * np.arange(self._n_formed, self._n_formed + len(sizes)),
             first,
             slot[member],
         )
-        self._next_serial += len(sizes)
+        self._n_formed += len(sizes)
         self._groups = self._groups.joined(new.only(sizes >= k_of_group + self._k_extra))
         self._index()
 

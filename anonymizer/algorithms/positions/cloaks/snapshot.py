@@ -21,14 +21,11 @@ from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.atoms import Company, Levels, lowest_shared_level
 from anonymizer.algorithms.positions.cloaks.protocol import MemorylessCloak, rotation_after
 from anonymizer.algorithms.positions.density import DensityMap
-from anonymizer.algorithms.positions.grouping import (
-    TOO_FEW,
-    Groups,
-    form_groups,
-)
+from anonymizer.algorithms.positions.districts import part_of
+from anonymizer.algorithms.positions.grouping import TOO_FEW, UNGROUPED, Groups, form_groups
 from anonymizer.algorithms.positions.regions import cover_to_fit
-from anonymizer.algorithms.positions.spanning_forest import SpanningForest
-from anonymizer.domain.arrays import Int32Array
+from anonymizer.algorithms.positions.spanning_forest import SpanningForest, spanning_forest
+from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import Cloaked, Release, starts_of
@@ -69,6 +66,7 @@ class SnapshotCloak(MemorylessCloak):
     ) -> None:
         self._network = network
         self._forest = forest
+        self._territory: IntArray | None = None
         self._levels = levels
         self._rule = rule
         self._max_nodes = max_nodes
@@ -81,15 +79,14 @@ class SnapshotCloak(MemorylessCloak):
         self._rule = rule
         self._k_extra = k_extra
 
+    def confine(self, territory: IntArray) -> None:
+        """Walk over a forest of these nodes alone, which joins what is connected among them."""
+        self._territory = territory
+        self._forest = spanning_forest(part_of(self._network, territory))
+
     def cloak(self, density: DensityMap, slot: Int32Array, *, now: float) -> Cloaked:
         """Return the groups in which at least one member reports. O(nodes + devices)."""
-        groups = form_groups(
-            self._forest,
-            density.n_at,
-            self._rule.k_for(density.n_near) + np.int32(self._k_extra),
-            min_nodes=1,
-            max_nodes=self._max_nodes,
-        )
+        groups = self._groups(density)
         release = self._release(groups, density, now)
         is_large = self._levels.is_large
         good = np.diff(release.first_node_of) > 0
@@ -108,9 +105,22 @@ class SnapshotCloak(MemorylessCloak):
         reported[group_of[grouped]] = True
         return Cloaked(release.only(reported & good), outcome)
 
+    def _groups(self, density: DensityMap) -> Groups:
+        """Return the groups of all devices in the territory; regions are made later."""
+        n_at, need = density.n_at, self._rule.k_for(density.n_near) + np.int32(self._k_extra)
+        nodes = self._territory
+        if nodes is None:
+            return form_groups(self._forest, n_at, need, min_nodes=1, max_nodes=self._max_nodes)
+        within = form_groups(
+            self._forest, n_at[nodes], need[nodes], min_nodes=1, max_nodes=self._max_nodes
+        )
+        group_at = np.full(len(n_at), UNGROUPED, np.int64)
+        group_at[nodes] = within.group_at
+        return within._replace(group_at=group_at)
+
     def _release(self, groups: Groups, density: DensityMap, now: float) -> Release:
         """Return all groups with their members; a region above the cap is empty."""
-        present = np.flatnonzero(density.node_of >= 0).astype(np.int32)
+        present = np.flatnonzero(density.is_own).astype(np.int32)
         group_of = groups.group_at[density.node_of[present]]
         grouped, group_of = present[group_of >= 0], group_of[group_of >= 0]
         first_member_of = starts_of(np.bincount(group_of, minlength=len(groups.k)))

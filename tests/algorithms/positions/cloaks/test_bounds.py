@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import settings as example_settings
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.positions.operator import CloakingOperator
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.factory import cloaking_operator
+from anonymizer.pipeline.positions.factory import Operator, cloaking_operator
 from anonymizer.settings import Settings
 from tests.algorithms.positions.cloaks.driving import Shared, shared_of, traffic
 from tests.networks.twins import arcs
@@ -21,7 +20,7 @@ MODES = pytest.mark.parametrize("mode", ["snapshot", "session"])
 N_DEVICES = 300
 
 
-def operator(mode: str, **region: Any) -> CloakingOperator:  # noqa: ANN401  a settings table
+def operator(mode: str, **region: Any) -> Operator:  # noqa: ANN401  a settings table
     tables = {
         "region": {"mode": mode, **region},
         "adka": {"density_steps": [3], "k_values": [4, 2]},
@@ -30,7 +29,7 @@ def operator(mode: str, **region: Any) -> CloakingOperator:  # noqa: ANN401  a s
     return cloaking_operator(Settings.model_validate(tables), CITY)
 
 
-def released(cloaking: CloakingOperator, *, seed: int, n_ticks: int = 12) -> list[Shared]:
+def released(cloaking: Operator, *, seed: int, n_ticks: int = 12) -> list[Shared]:
     steps = traffic(CITY, N_DEVICES, seed=seed, says=0.7)
     groups: list[Shared] = []
     for now in range(n_ticks):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.atoms import Atoms, Company, cut_into_atoms
 from anonymizer.algorithms.positions.cloaks import Epochs
+from anonymizer.algorithms.positions.districts import fold
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.spanning_forest import spanning_forest
 from anonymizer.domain.network import RoadNetwork
@@ -559,7 +560,7 @@ def test_every_cell_with_an_epoch_of_its_own_has_enough_devices(
     n_in: list[int], least: int
 ) -> None:
     n_in = n_in[:8]
-    follows = Epochs(8, 0).cells(np.array(n_in), least)
+    follows = fold(np.array(n_in), least)
     assert (follows[follows] == follows).all()
     devices = np.bincount(follows, n_in, 8)
     leading = np.unique(follows)
@@ -580,7 +581,7 @@ def test_every_cell_with_an_epoch_of_its_own_has_enough_devices(
 def test_a_cell_with_too_few_devices_follows_the_one_beside_it(
     n_in: list[int], follows: list[int]
 ) -> None:
-    assert Epochs(4, 0).cells(np.array(n_in), 5).tolist() == follows
+    assert fold(np.array(n_in), 5).tolist() == follows
 
 
 def test_a_member_that_leaves_the_graph_within_a_tick_is_covered_where_it_was_last() -> None:

@@ -1,0 +1,276 @@
+"""One district: a state machine that forms the groups of a territory, tick by tick.
+
+Its state changes by `District.tick` alone: by the rows that the router sends, by the mail of the
+other districts about the tick before, and by the time. The order of rows makes no difference. All
+workers that are given the same therefore come to the same groups, members and pseudonyms.
+
+Who may group a device is never in doubt:
+
+- A device belongs to the district in whose territory it was last, and only that may group it. For
+  all others it is a *guest*: in a halo it counts towards the density, and a member that left is
+  covered where it is until its group ends.
+- Each district states at every tick which members of its groups are elsewhere, and until when:
+  its *claims*. A device that comes from elsewhere is grouped only after all districts stated
+  their claims of a tick at which it had arrived. If one of them was not heard, or itself did not
+  hear all of its sources, such devices wait.
+- A district that lets a device go hands its last position to the district in which it is.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from anonymizer.algorithms.positions.district_routing import NOWHERE, KeyArray, Rows, join_rows
+from anonymizer.algorithms.positions.districts import Districts
+from anonymizer.algorithms.positions.operator import CloakingOperator
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, UInt8Array
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.domain.release import Release
+
+_FREE = -1
+
+
+class Claims(NamedTuple):
+    """Devices that are members of groups elsewhere, and until when (unix seconds), shape (n,)."""
+
+    key: KeyArray
+    until: FloatArray
+
+
+class Letter(NamedTuple):
+    """What one district tells another at the end of a tick.
+
+    Attributes
+    ----------
+    claims
+        Its members who are in the other's territory.
+    handed
+        Devices that it let go, with their last positions, which are in the other's territory.
+    """
+
+    claims: Claims
+    handed: Rows
+
+
+class Mail(NamedTuple):
+    """What a district was told about the tick before.
+
+    Attributes
+    ----------
+    letters
+        Those addressed to it, in the order of their senders. No letter: nothing to tell.
+    complete
+        Whether every other district was heard, and had itself heard all of its sources.
+    """
+
+    letters: list[Letter]
+    complete: bool
+
+
+class DistrictTick(NamedTuple):
+    """The result of one tick of one district.
+
+    Attributes
+    ----------
+    release
+        Verified groups; members by their slots in this district.
+    handle, key
+        Of each member, shape (members,).
+    outcome
+        Outcome of each row; `HELD` for guests.
+    letters
+        To other districts, by their numbers.
+    n_in
+        Devices in each district that this one leads, shape (districts,).
+    """
+
+    release: Release
+    handle: IntArray
+    key: KeyArray
+    outcome: UInt8Array
+    letters: dict[int, Letter]
+    n_in: IntArray
+
+
+class District:
+    """The groups of one territory.
+
+    Parameters
+    ----------
+    number
+        Its number in `districts`.
+    districts
+        The cut of the network.
+    operator
+        Of its own; forms and verifies the groups.
+    """
+
+    def __init__(self, number: int, districts: Districts, operator: CloakingOperator) -> None:
+        self.number = number
+        self.operator = operator
+        self._districts = districts
+        self._leader_of: IntArray = np.zeros(0, np.int64)
+        n_slots = len(operator.density.node_of)
+        self._key_of: KeyArray = np.zeros(n_slots, np.uint64)
+        self._handle_of: IntArray = np.full(n_slots, _FREE, np.int64)
+        self._slot_of: dict[int, int] = {}
+        self._free: list[int] = []
+        self._roams: BoolArray = np.zeros(n_slots, bool)
+        self._was_inside: BoolArray = np.zeros(n_slots, bool)
+        self._is_mine: BoolArray = np.zeros(n_slots, bool)
+        self._lead(np.arange(districts.n))
+
+    def _lead(self, leader_of: IntArray) -> None:
+        """Take over the districts that this one leads from now on."""
+        if not np.array_equal(leader_of, self._leader_of):
+            self._leader_of = leader_of.copy()
+            nodes = self._districts.nodes(self.number, leader_of)
+            # One entry more: nodes are also looked up by -1.
+            self._inside = np.zeros(len(self._districts.of_node) + 1, bool)
+            self._inside[nodes] = True
+            counted = self._districts.counted(self.number, leader_of)
+            self._counted = np.append(counted, False)
+            self.operator.confine(nodes)
+
+    def tick(self, rows: Rows, mail: Mail, leader_of: IntArray, *, now: float) -> DistrictTick:
+        """Process the rows of a tick; return its release and what other districts must know.
+
+        Parameters
+        ----------
+        rows
+            One for each device at most, none of them older than those before.
+        mail
+            Of the tick before.
+        leader_of
+            Leader of each district at this tick.
+        now
+            Unix seconds at which the tick closes.
+        """
+        self._lead(leader_of)
+        density = self.operator.density
+        handed = join_rows([letter.handed for letter in mail.letters])
+        handed = handed.take(handed.ts >= now - self.operator.pace.ttl_s)
+        both = join_rows([handed._replace(roams=np.ones(len(handed.key), bool)), rows])
+        slot = self._slots(both)
+        known = np.flatnonzero(slot != _FREE)
+        known = known[np.lexsort((both.node[known], both.ts[known], slot[known]))]
+        self._roams[slot[known]] = both.roams[known]
+        arrived = self.operator.advance(
+            slot[known], both.ts[known], both.node[known], now=now, stand_in=both.left_from[known]
+        )
+        self._make_room(len(density.node_of))
+        self._forget(arrived.freed)
+        self._tell_guests(mail, now)
+        result = self.operator.publish(arrived, now=now)
+        outcome = np.full(len(both.key), Outcome.HELD, np.uint8)
+        outcome[known] = result.outcome
+        letters = self._letters(now)
+        return DistrictTick(
+            result.release,
+            self._handle_of[result.release.member],
+            self._key_of[result.release.member],
+            outcome[len(handed.key) :],
+            letters,
+            self._n_in(),
+        )
+
+    def handles(self) -> IntArray:
+        """Return the handles of all devices that the district knows."""
+        known: IntArray = self._handle_of[self._handle_of != _FREE]
+        return known
+
+    def members(self) -> tuple[IntArray, Int32Array]:
+        """Return the handles of the members of groups, and the node at which each is covered."""
+        slot = np.flatnonzero(self.operator.bound_until() > -np.inf)
+        return self._handle_of[slot], self.operator.place_of[slot]
+
+    def retire(self, handle: IntArray | Int32Array) -> None:
+        """End the groups of these devices."""
+        slot = np.flatnonzero(np.isin(self._handle_of, handle) & (self._handle_of != _FREE))
+        self.operator.retire(slot.astype(np.int32))
+
+    def _slots(self, rows: Rows) -> Int32Array:
+        """Return the slot of each row's device; `_FREE` for devices that are none of its concern.
+
+        New devices get slots in the order of their keys, which no order of arrival changes.
+        """
+        get = self._slot_of.get
+        slot = np.array([get(key, _FREE) for key in rows.key.tolist()], np.int32)
+        new = np.flatnonzero((slot == _FREE) & self._counted[np.maximum(rows.node, -1)])
+        for key in sorted(set(rows.key[new].tolist())):
+            self._slot_of[key] = self._free.pop() if self._free else len(self._slot_of)
+        slot[new] = [self._slot_of[key] for key in rows.key[new].tolist()]
+        self._make_room(int(slot.max(initial=-1)) + 1)
+        self._key_of[slot[new]] = rows.key[new]
+        self._handle_of[slot[new]] = rows.handle[new]
+        return slot
+
+    def _forget(self, slot: Int32Array) -> None:
+        for s, key in zip(slot.tolist(), self._key_of[slot].tolist(), strict=True):
+            del self._slot_of[key]
+            self._free.append(s)
+        self._handle_of[slot] = _FREE
+        self._roams[slot] = self._was_inside[slot] = self._is_mine[slot] = False
+
+    def _tell_guests(self, mail: Mail, now: float) -> None:
+        """Set which slots are guests at this tick."""
+        density = self.operator.density
+        inside = self._inside[np.maximum(density.node_of, NOWHERE)]
+        guest = ~inside
+        if self.operator.groups_last:
+            guest |= self._roams & ~(self._was_inside & mail.complete)
+            for letter in mail.letters:
+                bound = letter.claims.key[letter.claims.until > now]
+                slots = [self._slot_of.get(key, _FREE) for key in bound.tolist()]
+                guest[[s for s in slots if s != _FREE]] = True
+        density.is_guest[:] = guest
+        self._was_inside = inside
+
+    def _letters(self, now: float) -> dict[int, Letter]:
+        """Claim the members who are elsewhere, and let go of the others who are."""
+        density, operator = self.operator.density, self.operator
+        until = operator.bound_until()
+        bound = until > now
+        away = (density.node_of >= 0) & ~self._was_inside
+        left = away & self._is_mine & ~bound
+        self._is_mine = self._was_inside | bound
+        left &= density.version_of >= now - operator.pace.ttl_s
+        told = np.flatnonzero(left | (away & bound))
+        leader = self._leader_of[self._districts.of_node[density.node_of[told]]]
+        letters: dict[int, Letter] = {}
+        for to in np.flatnonzero(np.bincount(leader)).tolist():
+            there = told[leader == to]
+            there = there[np.argsort(self._key_of[there])]
+            claimed = there[bound[there]]
+            letters[to] = Letter(
+                Claims(self._key_of[claimed], until[claimed]), self._rows(there[left[there]])
+            )
+        counted = self._counted[np.maximum(density.node_of, NOWHERE)]
+        density.remove(np.flatnonzero(away & ~bound & ~counted).astype(np.int32))
+        return letters
+
+    def _rows(self, slot: IntArray) -> Rows:
+        density = self.operator.density
+        return Rows(
+            self._key_of[slot],
+            self._handle_of[slot],
+            density.version_of[slot],
+            density.node_of[slot],
+            np.full(len(slot), NOWHERE, np.int32),
+            np.ones(len(slot), bool),
+        )
+
+    def _n_in(self) -> IntArray:
+        inside = self.operator.density.node_of[self._was_inside]
+        n_in: IntArray = np.bincount(self._districts.of_node[inside], minlength=self._districts.n)
+        return n_in
+
+    def _make_room(self, n_slots: int) -> None:
+        more = n_slots - len(self._key_of)
+        if more > 0:
+            self._key_of = np.concatenate([self._key_of, np.zeros(more, np.uint64)])
+            self._handle_of = np.concatenate([self._handle_of, np.full(more, _FREE)])
+            none = np.zeros(more, bool)
+            self._roams = np.concatenate([self._roams, none])
+            self._was_inside = np.concatenate([self._was_inside, none])
+            self._is_mine = np.concatenate([self._is_mine, none])

@@ -1,0 +1,188 @@
+"""All districts of a network in one process, behind the interface of one operator."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from anonymizer.algorithms.positions.adka import DensityRule
+from anonymizer.algorithms.positions.density import DensityMap
+from anonymizer.algorithms.positions.district import District, DistrictTick, Letter, Mail
+from anonymizer.algorithms.positions.district_routing import (
+    NOWHERE,
+    KeyArray,
+    Router,
+    Rows,
+    no_rows,
+)
+from anonymizer.algorithms.positions.districts import Districts, Folds
+from anonymizer.algorithms.positions.operator import TickResult, hidden_among, take_newest
+from anonymizer.algorithms.positions.pace import Pace
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, UInt8Array
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.domain.release import Release, joined_releases
+
+Keys: TypeAlias = Callable[[Int32Array], KeyArray]
+"""Returns the key of the device in each slot: equal in every process, see `Rows.key`."""
+
+
+def slots_as_keys(slot: Int32Array) -> KeyArray:
+    """Return the slots themselves, where every device keeps its slot."""
+    return slot.astype(np.uint64)
+
+
+class DistrictOperator:
+    """Runs every district at every tick, and delivers the mail between them at the next.
+
+    Parameters
+    ----------
+    network
+        The network on which the devices move.
+    districts
+        Its cut.
+    parts
+        Every district, by number.
+    folds
+        Which of them lead.
+    pace
+        Of the whole network; says when devices are absent everywhere.
+    keys
+        Names the devices to the districts.
+    """
+
+    def __init__(
+        self,
+        network: RoadNetwork,
+        districts: Districts,
+        parts: Sequence[District],
+        *,
+        folds: Folds,
+        pace: Pace,
+        keys: Keys = slots_as_keys,
+    ) -> None:
+        self.density = DensityMap.empty(network)
+        self.pace = pace
+        self.parts = parts
+        self._folds = folds
+        self._keys = keys
+        self._router = Router(districts, horizon_s=pace.longest_ttl_s)
+        self._mail: dict[int, list[Letter]] = {}
+
+    def set_rule(self, rule: DensityRule, *, k_extra: int) -> None:
+        """Use this rule for groups formed from now on."""
+        for part in self.parts:
+            part.operator.set_rule(rule, k_extra=k_extra)
+
+    @property
+    def n_waiting(self) -> int:
+        """Number of devices on the graph that wait to be grouped."""
+        return sum(part.operator.n_waiting for part in self.parts)
+
+    @property
+    def place_of(self) -> Int32Array:
+        """The node at which each slot is counted, negative for none."""
+        place_of = self.density.node_of.copy()
+        for part in self.parts:
+            handle, place = part.members()
+            place_of[handle] = place
+        return place_of
+
+    def n_hidden_among(self, release: Release) -> IntArray:
+        """Return the size of each group's anonymity set, shape (groups,)."""
+        reciprocal = self.parts[0].operator.reciprocal
+        return hidden_among(release, self.density.n_at, reciprocal=reciprocal)
+
+    def tick(
+        self,
+        slot: Int32Array,
+        ts: FloatArray,
+        node: Int32Array,
+        *,
+        now: float,
+        stand_in: Int32Array | None = None,
+    ) -> TickResult:
+        """Process a batch of positions, as `CloakingOperator.tick` does."""
+        density = self.density
+        newest = take_newest(density, slot, ts, node, stand_in=stand_in)
+        outcome, moved = newest.outcome, newest.moved
+        self.pace.advance(slot[moved], ts[moved], now=now)
+        left_from = np.full(len(density.node_of), NOWHERE, np.int32)
+        left_from[newest.left] = newest.left_from
+        who = slot[moved]
+        rows = Rows(
+            self._keys(who),
+            who.astype(np.int64),
+            ts[moved],
+            node[moved],
+            left_from[who],
+            np.zeros(len(who), bool),
+        )
+        ticks, outcome_of = self._run(who, rows, now)
+        on_graph = rows.node >= 0
+        outcome[moved[on_graph]] = outcome_of[on_graph]
+        release = self._disjoint(joined_releases([_by_handle(tick) for tick in ticks]))
+        released = np.zeros(len(density.node_of), bool)
+        released[release.member] = True
+        inside = released[slot[moved]] & on_graph
+        out = outcome[moved] == Outcome.PUBLISHED
+        outcome[moved[out & ~inside]] = Outcome.SUPPRESSED__UNVERIFIED
+        self._folds.count(np.sum([tick.n_in for tick in ticks], axis=0), now=now)
+        known = np.zeros(len(density.node_of), bool)
+        for part in self.parts:
+            known[part.handles()] = True
+        freed = density.expire(now - self.pace.ttl_s, kept=known)
+        self.pace.forget(freed)
+        self._router.forget(freed)
+        return TickResult(outcome, release, freed)
+
+    def _run(
+        self, slot: Int32Array, rows: Rows, now: float
+    ) -> tuple[list[DistrictTick], UInt8Array]:
+        """Run the tick of every district; return also the outcome of each row on the graph."""
+        leader_of = self._folds.leaders(now)
+        sent = self._router.route(slot, rows, leader_of, now=now)
+        row_of = dict(zip(sent.district, range(len(sent.district)), strict=True))
+        outcome = np.full(len(slot), Outcome.HELD, np.uint8)
+        published = np.zeros(len(slot), bool)
+        mail, self._mail = self._mail, {}
+        ticks = []
+        for part in self.parts:
+            at = row_of.get(part.number)
+            its_rows = no_rows() if at is None else sent.rows[at]
+            letters = Mail(mail.get(part.number, []), complete=True)
+            tick = part.tick(its_rows, letters, leader_of, now=now)
+            for to, letter in tick.letters.items():
+                self._mail.setdefault(to, []).append(letter)
+            if at is not None:
+                source = sent.source[at]
+                its_own = sent.leader[source] == part.number
+                outcome[source[its_own]] = tick.outcome[its_own]
+                published[source[tick.outcome == Outcome.PUBLISHED]] = True
+            ticks.append(tick)
+        outcome[published] = Outcome.PUBLISHED
+        return ticks, outcome
+
+    def _disjoint(self, release: Release) -> Release:
+        """Return the groups that share no device with another; end the others."""
+        shared = np.bincount(release.member, minlength=1) > 1
+        if not shared.any():
+            return release
+        broken = np.logical_or.reduceat(shared[release.member], release.first_member_of[:-1])
+        member = release.only(broken).member
+        for part in self.parts:
+            part.retire(member)
+        return release.only(~broken)
+
+
+def _by_handle(tick: DistrictTick) -> Release:
+    release = tick.release
+    return Release(
+        release.k,
+        release.first_node_of,
+        release.node,
+        release.first_member_of,
+        tick.handle.astype(np.int32),
+        release.version,
+        release.until,
+    )

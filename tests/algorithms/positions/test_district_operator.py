@@ -1,0 +1,235 @@
+"""Districts: the same promises as one operator, and the same groups whatever the order."""
+
+from collections import Counter, defaultdict
+from hashlib import sha256
+from itertools import islice
+from random import Random
+
+import numpy as np
+import pytest
+
+from anonymizer.algorithms.positions.district import District
+from anonymizer.algorithms.positions.district_operator import DistrictOperator
+from anonymizer.algorithms.positions.operator import CloakingOperator
+from anonymizer.errors import SettingsError
+from anonymizer.networks import load_network
+from anonymizer.pipeline.devices import DeviceTable
+from anonymizer.pipeline.positions.factory import (
+    Operator,
+    cloaking_operator,
+    districts_of,
+    folds_of,
+    make_districts,
+    public_levels,
+)
+from anonymizer.settings import Settings
+from tests.algorithms.positions.cloaks.driving import Shared, Where, shared_of, traffic
+
+CITY = load_network("city:400")
+EPOCH_S = 20.0
+MODES = ("bfs", "snapshot", "session")
+
+
+def settings(mode: str = "session", districts: int = 4, **region: object) -> Settings:
+    return Settings.model_validate(
+        {
+            "region": {"mode": mode, "districts": districts, "min_nodes": 2, **region},
+            "session": {"epoch_s": EPOCH_S, "settle_s": 2, "beat_s": 0, "cells": 4},
+            "presence": {"ttl_s": 40, "max_behind_s": 30, "follow_intervals": False},
+            "adka": {"density_steps": [4], "k_values": [5, 3]},
+        }
+    )
+
+
+def run(operator: Operator, reports: list[Where], *, order: Random | None = None) -> list[Shared]:
+    """Return all that is released; with `order`, each batch is shuffled."""
+    released: list[Shared] = []
+    for now, where in enumerate(reports):
+        pairs = list(where.items())
+        if order is not None:
+            order.shuffle(pairs)
+        slot = np.array([pair[0] for pair in pairs], np.int32)
+        node = np.array([pair[1] for pair in pairs], np.int32)
+        tick = operator.tick(slot, np.full(len(slot), float(now)), node, now=float(now))
+        released += shared_of(tick, now)
+    return released
+
+
+def drives(n_ticks: int, *, seed: int = 3, n_devices: int = 300) -> list[Where]:
+    return list(islice(traffic(CITY, n_devices, seed=seed, says=0.5), n_ticks))
+
+
+REPORTS = drives(70)
+
+
+@pytest.fixture(scope="module")
+def sessions() -> list[Shared]:
+    return run(cloaking_operator(settings(), CITY), REPORTS)
+
+
+def digest_of(released: list[Shared]) -> str:
+    return sha256("\n".join(map(repr, released)).encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("mode", "digest"),
+    [
+        ("bfs", "fca10b131cef4f01f073d28f089bedf3d73402aba26f701d177abfe9d10307fc"),
+        ("snapshot", "67e4071a1254dd1425636423319d9467c3b2a4ee241a5debe99499a91470eb0c"),
+        ("session", "7ce07cf7036037cb83ec124051cf430495b92bb658de9e59b9d4af74f9e9e68e"),
+    ],
+)
+def test_one_district_publishes_what_was_published_before_there_were_any(
+    mode: str, digest: str
+) -> None:
+    operator = cloaking_operator(settings(mode, 1), CITY)
+    assert isinstance(operator, CloakingOperator)
+    assert digest_of(run(operator, REPORTS[:30])) == digest
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_single_district_publishes_what_an_operator_without_districts_does(mode: str) -> None:
+    one = settings(mode, 1)
+    cut = districts_of(one, CITY)
+    operator = DistrictOperator(
+        CITY,
+        cut,
+        make_districts(one, CITY, cut, [0]),
+        folds=folds_of(one),
+        pace=cloaking_operator(one, CITY).pace,
+    )
+    # All report at first, so that they get equal slots.
+    reports = [{device: device for device in range(300)}, *REPORTS[:25]]
+    assert run(operator, reports) == run(cloaking_operator(one, CITY), reports)
+
+
+def test_the_members_of_a_group_share_its_whole_life(sessions: list[Shared]) -> None:
+    lives: defaultdict[tuple[int, int], list[tuple[float, tuple[int, ...]]]] = defaultdict(list)
+    members: dict[tuple[int, int], tuple[int, ...]] = {}
+    for shared in sessions:
+        assert len(shared.members) >= shared.k
+        for life in shared.lives:
+            lives[life].append((shared.now, shared.region))
+            assert members.setdefault(life, shared.members) == shared.members
+    for life, told in lives.items():
+        its_group = [(member, life[1]) for member in members[life]]
+        assert all(lives[other] == told for other in its_group)
+
+
+@pytest.mark.parametrize("mode", ["snapshot", "session"])
+def test_no_device_is_in_two_groups_at_once(mode: str, sessions: list[Shared]) -> None:
+    released = sessions
+    if mode == "snapshot":
+        released = run(cloaking_operator(settings(mode), CITY), REPORTS[:30])
+    in_tick: defaultdict[float, Counter[int]] = defaultdict(Counter)
+    for shared in released:
+        in_tick[shared.now].update(shared.members)
+    assert all(max(counts.values()) == 1 for counts in in_tick.values())
+
+
+def test_a_pseudonym_ends_before_its_device_gets_another(sessions: list[Shared]) -> None:
+    seen: defaultdict[int, list[int]] = defaultdict(list)
+    for shared in sessions:
+        for slot, version in shared.lives:
+            if not seen[slot] or seen[slot][-1] != version:
+                seen[slot].append(version)
+    assert all(len(versions) == len(set(versions)) for versions in seen.values())
+    assert any(len({version % 4 for version in versions}) > 1 for versions in seen.values()), (
+        "devices were grouped in several districts"
+    )
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_order_in_which_positions_arrive_changes_nothing(mode: str) -> None:
+    reports = REPORTS[:30]
+    first = run(cloaking_operator(settings(mode), CITY), reports)
+    assert run(cloaking_operator(settings(mode), CITY), reports, order=Random(1)) == first  # noqa: S311
+
+
+def test_a_group_follows_members_into_other_districts(sessions: list[Shared]) -> None:
+    of_node = districts_of(settings(), CITY).of_node
+    where: dict[int, int] = {}
+    abroad = 0
+    told = {shared.now: [] for shared in sessions}  # type: dict[float, list[Shared]]
+    for shared in sessions:
+        told[shared.now].append(shared)
+    for now, reports in enumerate(REPORTS):
+        where.update(reports)
+        for shared in told.get(now, []):
+            nodes = {where[member] for member in shared.members} - {-1}
+            assert nodes <= set(shared.region)
+            at = set(of_node[list(nodes)].tolist())
+            abroad += len(at) > 1
+    assert abroad
+
+
+def test_no_atom_crosses_a_border() -> None:
+    of_node = districts_of(settings(), CITY).of_node
+    for at in public_levels(CITY, settings()).at:
+        pairs = np.unique(np.stack([at, of_node]), axis=1)
+        assert len(pairs[0]) == len(np.unique(at)), "every atom is in one district"
+
+
+def test_every_group_is_formed_within_one_district_and_hides_there() -> None:
+    # The adversary knows the districts, and cuts what a new group publishes by them.
+    operator = cloaking_operator(settings(), CITY)
+    of_node = districts_of(settings(), CITY).of_node
+    where: dict[int, int] = {}
+    known: set[tuple[int, int]] = set()
+    for now, reports in enumerate(REPORTS[:45]):
+        where.update(reports)
+        slot = np.array(list(reports), np.int32)
+        node = np.array(list(reports.values()), np.int32)
+        tick = operator.tick(slot, np.full(len(slot), float(now)), node, now=float(now))
+        for shared in shared_of(tick, now):
+            if known.isdisjoint(shared.lives):
+                leaders = operator._folds.leaders(now)  # type: ignore[union-attr]
+                [leader] = {leaders[of_node[where[m]]] for m in shared.members}
+                left = leaders[of_node[list(shared.region)]] == leader
+                assert left.sum() >= 2, "not fewer nodes than settings().region.min_nodes"
+            known.update(shared.lives)
+
+
+def test_a_district_with_too_few_devices_is_led_by_another_after_two_epochs() -> None:
+    quiet = settings(districts=4)
+    of_node = districts_of(quiet, CITY).of_node
+    operator = cloaking_operator(quiet, CITY)
+    # Three devices in district 3, too few for a group of theirs alone, and a crowd in the others.
+    busy, few = np.flatnonzero(of_node < 3), np.flatnonzero(of_node == 3)
+    where = {i: int(v) for i, v in enumerate(busy[:: max(1, len(busy) // 250)])}
+    lonely = dict(zip((900, 901), few[:2].tolist(), strict=True))
+    released = run(operator, [{**where, **lonely}] * round(3.5 * EPOCH_S))
+    first = min(shared.now for shared in released if 900 in shared.members)
+    assert 2 * EPOCH_S <= first <= 3 * EPOCH_S + 1
+
+
+def test_a_snapshot_over_folded_districts_warns_of_nothing() -> None:
+    folded = settings("snapshot")
+    operator = cloaking_operator(folded, CITY)
+    few = {i: i for i in range(40)}
+    released = run(operator, [few] * round(2.2 * EPOCH_S))
+    assert operator._folds.leaders(0.0).tolist() == [0] * 4  # type: ignore[union-attr]
+    assert released[-1].now == round(2.2 * EPOCH_S) - 1
+
+
+def test_a_network_too_small_for_so_many_districts_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"region\.districts: the network has room for"):
+        cloaking_operator(settings(districts=64), CITY)
+
+
+def test_keys_are_equal_for_equal_devices_and_change_with_the_slot() -> None:
+    tables = [DeviceTable(secret=b"s", max_devices=9) for _ in range(2)]
+    names = ["a", "b", "c"]
+    one = tables[0].keys(np.array([tables[0].slot(n) for n in names], np.int32))
+    two = tables[1].keys(np.array([tables[1].slot(n) for n in reversed(names)], np.int32))
+    assert one.tolist() == two.tolist()[::-1]
+    assert len(set(one.tolist())) == 3
+    tables[0].free(np.array([0], np.int32))
+    assert tables[0].keys(np.array([tables[0].slot("d")], np.int32)).tolist() != one[:1].tolist()
+
+
+def test_districts_know_no_names() -> None:
+    cut = districts_of(settings(), CITY)
+    [part] = make_districts(settings(), CITY, cut, [2])
+    assert isinstance(part, District)
+    assert part.number == 2
