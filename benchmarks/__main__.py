@@ -19,6 +19,7 @@ from benchmarks.adka import adka
 from benchmarks.costs import costs
 from benchmarks.decode import decode
 from benchmarks.density import density
+from benchmarks.durable import Backlog, durable
 from benchmarks.end_to_end import GATEWAY, Climb, end_to_end
 from benchmarks.kaca import kaca
 from benchmarks.memory import memory
@@ -81,6 +82,9 @@ BENCHMARKS = {
         memory,
         [("city:100000", 100_000), ("grid:1000x1000", 1_000_000)],
         [("city:400", 1_000)],
+    ),
+    "durable": Benchmark(
+        durable, [Backlog(200_000), Backlog(200_000, window_s=60.0)], [Backlog(2_000)]
     ),
     "end_to_end": Benchmark(
         end_to_end,

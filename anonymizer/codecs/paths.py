@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 from msgspec.json import Decoder
+from msgspec.structs import astuple
 
 from anonymizer.codecs._fields import Stated, read, read_part
 from anonymizer.domain.outcomes import Outcome
@@ -80,6 +81,7 @@ class PathReader:
                 _plant(tree, path, slot, kind)
         self._blank: list[Any] = [UNSET] * len(wanted)
         self._root = _node(tree)
+        self._is_flat = _is_flat(self._root, len(wanted))
         self._decoder: Decoder[Any] = Decoder(self._root.kind)
 
     def read(self, payload: bytes) -> list[Any] | Outcome:
@@ -99,6 +101,8 @@ class PathReader:
     def _values(self, root: Any, blank: list[Any]) -> list[Any] | Outcome:  # noqa: ANN401  of a type made here
         if isinstance(root, Outcome):
             return root
+        if self._is_flat and blank is self._blank:
+            return list(astuple(root))
         values = blank.copy()
         wrong = self._root.fill(root, values)
         return values if wrong is None else wrong
@@ -164,6 +168,13 @@ class _Array(NamedTuple):
 
 
 _Node: TypeAlias = _Leaf | _Object | _Array
+
+
+def _is_flat(root: _Node, n_slots: int) -> bool:
+    """Return whether the fields of an object are the slots, in their order."""
+    if not isinstance(root, _Object) or root.children:
+        return False
+    return [slot for _, slot in root.leaves] == list(range(n_slots))
 
 
 def _plant(tree: dict[str | int, Any], path: JsonPath, slot: int, kind: Any) -> None:  # noqa: ANN401  a type

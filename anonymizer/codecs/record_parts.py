@@ -188,14 +188,23 @@ def _value_coder(reported: ReportedValues, *, text_numbers: bool) -> _Coder:
     if reported.attribute.numeric:
         return _number_coder(reported, text_numbers=text_numbers)
     missing = reported.attribute.missing
-    code_of: dict[Any, int] = {label: code for code, label in enumerate(reported.attribute.label)}
+    code_of = _CodeOf({label: code for code, label in enumerate(reported.attribute.label)})
     code_of[None] = code_of[UNSET] = code_of[reported.marker] = missing
+    if not text_numbers:
+        return code_of.__getitem__
 
-    def category(value: str | int | None) -> int | Outcome:
-        key = str(value) if type(value) is int else value
-        return code_of.get(key, Outcome.INVALID__OUT_OF_DOMAIN)
+    def category(value: str | int | None) -> int:
+        return code_of[str(value) if type(value) is int else value]
 
     return category
+
+
+class _CodeOf(dict[Any, int]):
+    """Codes by label."""
+
+    def __missing__(self, label: object) -> Outcome:
+        """Return the reason why another text has no code."""
+        return Outcome.INVALID__OUT_OF_DOMAIN
 
 
 def _text_coder(marker: str) -> _Coder:
@@ -215,16 +224,14 @@ def _number_coder(reported: ReportedValues, *, text_numbers: bool) -> _Coder:
     step = reported.step
 
     def number(value: Any) -> int | Outcome:  # noqa: ANN401  as decoded
+        if type(value) is float:
+            if not lo <= value <= hi:
+                return Outcome.INVALID__OUT_OF_DOMAIN
+            code: int = round((value - lo) / step)
+            return code
         if value is None or value is UNSET or value == marker:
             return missing
-        if isinstance(value, str):
-            found = numeral(value) if text_numbers else None
-            if found is None:
-                return Outcome.INVALID__SCHEMA
-            value = found
-        if not lo <= value <= hi:
-            return Outcome.INVALID__OUT_OF_DOMAIN
-        code: int = round((value - lo) / step)
-        return code
+        found = numeral(value) if text_numbers else None
+        return Outcome.INVALID__SCHEMA if found is None else number(found)
 
     return number

@@ -148,8 +148,9 @@ class StreamSettings(Group):
     method: MethodName = "auto"
     """Of `kd` and `kld`: `hilbert`, the published algorithm, takes milliseconds; `best` searches
     for up to `budget_s`; `auto` is `best` where `budget_s` is long enough for the window's records,
-    otherwise `hilbert`. Of `kaca`: `fast`, which is also `auto`, or `kmeans`, as published and slow
-    from some 10,000 records on. Of `cells`: `tree`."""
+    otherwise `hilbert`, and ends its search when the stream's next window is due. Of `kaca`:
+    `fast`, which is also `auto`, or `kmeans`, as published and slow from some 10,000 records
+    on. Of `cells`: `tree`."""
     target: Annotated[str, Field(max_length=64)] | None = None
     """The sensitive attribute or measure that a model will learn from the release; the tree of
     `cells` follows it. Empty: no target, cells are only made small. None: the first sensitive

@@ -23,14 +23,8 @@ from anonymizer.pipeline.records.store_port import (
     Taken,
     Waiting,
 )
-from anonymizer.store.sqlite_file import (
-    create_parts_table,
-    disk_error,
-    erase_log,
-    open_file,
-    open_windows,
-    parts_table,
-)
+from anonymizer.store.parts_log import PartsLog
+from anonymizer.store.sqlite_file import disk_error, erase_log, open_file
 
 _VEHICLES_PER_QUERY = 500
 
@@ -64,6 +58,7 @@ class RecordStore:
         self._keep_published_s = keep_published_s
         self._min_free_bytes = min_free_bytes
         self._db, self._lock = open_file(path)
+        self._parts = PartsLog(self._db)
         self._id_of: dict[str, int] = {}
         with self._reading():
             (self.secret,) = self._db.execute(
@@ -188,7 +183,7 @@ class RecordStore:
             self._db.execute(
                 "DELETE FROM vehicles WHERE stream = ? AND seen < ?", (of, closed.forget_before)
             )
-            self._db.execute(f'DROP TABLE IF EXISTS "{parts_table(of, window)}"')
+            self._parts.drop(of, window)
             self._db.execute(
                 "UPDATE streams SET newest = ?, closed_before = ?, next_message = ? WHERE id = ?",
                 (_packed(closed.newest), closed.floor, closed.next_message, of),
@@ -272,7 +267,7 @@ class RecordStore:
         return Recalled(
             newest=times or [float("-inf")] * n_sources,
             floor=floor,
-            parts=self._parts(of),
+            parts=self._parts.read(of),
             counts=dict(counts.fetchall()),
             n_waiting=n_waiting,
             n_unpublished=n_unpublished,
@@ -282,11 +277,7 @@ class RecordStore:
 
     def _forget(self, of: int) -> int:
         """Erase the raw parts of a stream and the histories of its vehicles; return the parts."""
-        n = 0
-        for window in open_windows(self._db, of):
-            table = parts_table(of, window)
-            n += self._db.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0]  # noqa: S608
-            self._db.execute(f'DROP TABLE "{table}"')
+        n = self._parts.drop_all(of)
         self._db.execute("DELETE FROM vehicles WHERE stream = ?", (of,))
         self._account(of, {label_of(Outcome.SUPPRESSED__REDECLARED): n})
         return n
@@ -306,29 +297,14 @@ class RecordStore:
         )
 
     def _put_parts(self, of: int, taken: Taken) -> None:
-        rows: dict[int, list[PartRow]] = {}
+        parts: dict[int, list[PartRow]] = {}
+        replaced: dict[int, list[int]] = {}
         for part in taken.parts:
-            rows.setdefault(part.window, []).append(part)
-        for window, parts in rows.items():
-            table = create_parts_table(self._db, of, window)
-            self._db.executemany(
-                f'INSERT INTO "{table}" VALUES (?, ?, ?, ?, ?)',  # noqa: S608  two numbers
-                ((p.number, p.vehicle, p.source, p.ts, p.cells) for p in parts),
-            )
+            parts.setdefault(part.window, []).append(part)
         for window, number in taken.replaced:
-            table = parts_table(of, window)
-            self._db.execute(f'DELETE FROM "{table}" WHERE number = ?', (number,))  # noqa: S608
-
-    def _parts(self, of: int) -> list[PartRow]:
-        """Return the parts of the open windows of a stream, in the order of their arrival."""
-        rows = [
-            PartRow(number, window, *rest)
-            for window in open_windows(self._db, of)
-            for number, *rest in self._db.execute(
-                f'SELECT number, vehicle, source, ts, cells FROM "{parts_table(of, window)}"'  # noqa: S608
-            )
-        ]
-        return sorted(rows, key=lambda part: part.number)
+            replaced.setdefault(window, []).append(number)
+        for window in parts | replaced:
+            self._parts.append(of, window, parts.get(window, []), replaced.get(window, []))
 
     def _erase_log(self) -> None:
         with self._reading():

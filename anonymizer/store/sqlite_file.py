@@ -11,10 +11,12 @@ import sqlite3
 from pathlib import Path
 
 from anonymizer.errors import SettingsError, StoreError
+from anonymizer.pipeline.records.store_port import PartRow
+from anonymizer.store.parts_log import PartsLog, open_windows, parts_table
 
 APPLICATION_ID = 0x616E7265
-VERSION = 2
-READABLE = (1, VERSION)
+VERSION = 3
+READABLE = (1, 2, VERSION)
 """Versions whose published windows can be read; a gateway turns an older file into the newest."""
 _KEY_BYTES = 32
 _MODE = 0o600
@@ -79,38 +81,6 @@ CREATE TABLE vehicles (
 ) WITHOUT ROWID;
 CREATE INDEX unseen ON vehicles (stream, seen);
 """
-
-# Raw parts, in a table for each open window. A vehicle is a keyed digest of its id; `cells` are
-# codes, int32. Dropping a table overwrites every page of it. Deleting rows does not: SQLite leaves
-# copies of rows on pages that other rows still use, even with `secure_delete`.
-_PARTS = """
-CREATE TABLE IF NOT EXISTS "{table}" (
-    number INTEGER PRIMARY KEY,
-    vehicle BLOB NOT NULL,
-    source INTEGER NOT NULL,
-    ts REAL NOT NULL,
-    cells BLOB NOT NULL
-)
-"""
-_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'parts [0-9]*'"
-
-
-def parts_table(stream: int, window: int) -> str:
-    """Return the name of the table with the parts of an open window."""
-    return f"parts {stream} {window}"
-
-
-def create_parts_table(connection: sqlite3.Connection, stream: int, window: int) -> str:
-    """Create the table of a window if it does not exist; return its name."""
-    table = parts_table(stream, window)
-    connection.execute(_PARTS.format(table=table))
-    return table
-
-
-def open_windows(connection: sqlite3.Connection, stream: int) -> list[int]:
-    """Return the windows of a stream that have a table of parts."""
-    tables = (name.split() for (name,) in connection.execute(_TABLES))
-    return [int(window) for _, of, window in tables if int(of) == stream]
 
 
 def erase_log(connection: sqlite3.Connection) -> bool:
@@ -221,8 +191,8 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute("COMMIT")
     elif application != APPLICATION_ID:
         raise store_error(path, "is not a store of records")
-    elif version == 1:
-        _forget_digests(connection)
+    elif version in READABLE[:-1]:
+        _upgrade(connection, version)
     elif version != VERSION:
         raise store_error(path, f"has version {version}; this gateway reads version {VERSION}")
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
@@ -231,21 +201,34 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     erase_log(connection)  # after a crash it may have parts of windows that were closed
 
 
-def _forget_digests(connection: sqlite3.Connection) -> None:
-    """Turn a file of version 1 into one of version 2.
+def _upgrade(connection: sqlite3.Connection, version: int) -> None:
+    """Turn a file of an older version into one of the newest.
 
     Version 1 had digests of messages beside their key, and the parts of all windows in one table.
+    Version 2 had a row for each part, in a table for each open window.
     """
     connection.execute("BEGIN IMMEDIATE")
-    windows = connection.execute("SELECT DISTINCT stream, window FROM parts").fetchall()
-    for stream, window in windows:
-        table = create_parts_table(connection, stream, window)
-        connection.execute(
-            f'INSERT INTO "{table}" SELECT number, vehicle, source, ts, cells'  # noqa: S608  numbers
-            " FROM parts WHERE stream = ? AND window = ?",
-            (stream, window),
-        )
-    connection.execute("DROP TABLE parts")
-    connection.execute("DROP TABLE recent")
-    connection.execute("PRAGMA user_version=2")
+    log = PartsLog(connection)
+    if version == 1:
+        rows = connection.execute(
+            "SELECT stream, window, number, vehicle, source, ts, cells FROM parts ORDER BY number"
+        ).fetchall()
+        connection.execute("DROP TABLE parts")
+        connection.execute("DROP TABLE recent")
+    else:
+        rows = []
+        for (stream,) in connection.execute("SELECT id FROM streams").fetchall():
+            for window in open_windows(connection, stream):
+                rows += connection.execute(
+                    "SELECT ?, ?, number, vehicle, source, ts, cells"  # noqa: S608  two numbers
+                    f' FROM "{parts_table(stream, window)}" ORDER BY number',
+                    (stream, window),
+                )
+                log.drop(stream, window)
+    parts_of: dict[tuple[int, int], list[PartRow]] = {}
+    for stream, window, number, *rest in rows:
+        parts_of.setdefault((stream, window), []).append(PartRow(number, window, *rest))
+    for (stream, window), parts in parts_of.items():
+        log.append(stream, window, parts)
+    connection.execute(f"PRAGMA user_version={VERSION}")
     connection.execute("COMMIT")

@@ -14,7 +14,8 @@ import pytest
 
 from anonymizer.pipeline.records.store_port import PartRow
 from anonymizer.store import RecordStore, ReleaseReader
-from anonymizer.store.sqlite_file import APPLICATION_ID, open_windows
+from anonymizer.store.parts_log import open_windows
+from anonymizer.store.sqlite_file import APPLICATION_ID
 from tests.store.test_record_store import CAR, VAN, closed, part, recall, taken
 
 
@@ -53,7 +54,7 @@ def test_no_trace_of_a_closed_window_is_left_among_the_parts_of_open_windows(
     rows: dict[int, list[PartRow]] = {}
     number = 0
     for window in range(6):
-        for _ in range(60):
+        for _ in range(30):
             batch, replaced = [], set()
             for _ in range(rng.randrange(1, 80)):
                 number += 1
@@ -133,35 +134,50 @@ CREATE INDEX of_window ON classes (stream, window);
 CREATE TABLE vehicles (stream INTEGER NOT NULL, vehicle BLOB NOT NULL, seen INTEGER NOT NULL,
     state BLOB NOT NULL, PRIMARY KEY (stream, vehicle)) WITHOUT ROWID;
 CREATE INDEX unseen ON vehicles (stream, seen);
-PRAGMA user_version = 1;
 """
+VERSION_2 = VERSION_1.replace("TABLE parts", "TABLE old").replace("ON parts", "ON old")
+"""Its parts are in a table for each window, a row each."""
+PARTS = (part(1), part(2, window=8), part(3, window=8, vehicle=VAN))
 
 
-def write_version_1(path: Path) -> None:
+def write_old_version(path: Path, version: int) -> None:
     with closing(sqlite3.connect(path)) as db:
-        db.executescript(VERSION_1)
+        db.executescript(VERSION_1 if version == 1 else VERSION_2)
+        db.execute(f"PRAGMA user_version = {version}")
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute("INSERT INTO secrets VALUES ('key', ?)", (b"k" * 32,))
         db.execute("INSERT INTO streams VALUES (1, 'fleet', 'a', ?, 7, 3)", (bytes(16),))
-        for row in (part(1), part(2, window=8), part(3, window=8, vehicle=VAN)):
+        for row in PARTS:
+            if version == 1:
+                db.execute("INSERT INTO parts VALUES (1, ?, ?, ?, ?, ?, ?)", row)
+                continue
+            table = f"parts 1 {row.window}"
             db.execute(
-                "INSERT INTO parts VALUES (1, ?, ?, ?, ?, ?, ?)",
-                (row.number, row.window, *row[2:]),
+                f'CREATE TABLE IF NOT EXISTS "{table}" (number INTEGER PRIMARY KEY, vehicle BLOB'
+                " NOT NULL, source INTEGER NOT NULL, ts REAL NOT NULL, cells BLOB NOT NULL)"
             )
-        db.execute("INSERT INTO recent VALUES (1, ?)", (b"digests of messages",))
+            db.execute(
+                f'INSERT INTO "{table}" VALUES (?, ?, ?, ?, ?)',  # noqa: S608  a number
+                (row.number, *row[2:]),
+            )
+        if version == 1:
+            db.execute("INSERT INTO recent VALUES (1, ?)", (b"digests of messages",))
         summary = {"records": 4, "published": 4, "classes": 1, "promised_k": 4}
         db.execute("INSERT INTO windows VALUES (1, 6, 60, 70, 0, ?)", (json.dumps(summary),))
         db.execute("INSERT INTO classes VALUES (1, 1, 6, 't', 'one', 4, 0.0)")
         db.commit()
 
 
-def test_an_older_file_keeps_its_open_windows_and_loses_its_digests(path: Path) -> None:
-    write_version_1(path)
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_older_file_keeps_its_open_windows_and_loses_its_digests(
+    path: Path, version: int
+) -> None:
+    write_old_version(path, version)
     assert ReleaseReader(path).count(["fleet"]) == 1  # before a gateway has opened it
     with closing(RecordStore(path, keep_published_s=1e9)) as store:
         assert store.secret == b"k" * 32
         recalled = recall(store)
-        assert recalled.parts == [part(1), part(2, window=8), part(3, window=8, vehicle=VAN)]
+        assert recalled.parts == [*PARTS]
         assert sorted(open_windows(store._db, 1)) == [7, 8]
     content = on_disk(path)
     assert b"digests of messages" not in content

@@ -108,6 +108,21 @@ def test_replaced_parts_are_erased(store: RecordStore) -> None:
     assert recall(store).parts == [part(3)]
 
 
+def test_a_window_with_many_replaced_parts_does_not_grow_without_end(
+    store: RecordStore, path: Path
+) -> None:
+    recall(store)
+    n, sizes = 4_000, []
+    for round_ in range(12):
+        fresh = range(round_ * n, (round_ + 1) * n)
+        old = [(7, number - n) for number in fresh] if round_ else []
+        store.take([taken(*map(part, fresh), replaced=old)])
+        sizes.append(store._db.execute("PRAGMA page_count").fetchone()[0])
+    assert max(sizes) < 5 * sizes[0]
+    with closing(reopened(store, path)) as again:
+        assert recall(again).parts == [*map(part, fresh)]
+
+
 def test_closing_a_window_stores_its_classes_and_erases_its_parts(
     store: RecordStore, path: Path
 ) -> None:
@@ -303,7 +318,7 @@ def damaged(path: Path) -> None:
     [
         (lambda path: path.write_bytes(b"no database " * 100), "is damaged, or not a store"),
         (other_program, "is not a store of records"),
-        (newer_version, "has version 99; this gateway reads version 2"),
+        (newer_version, "has version 99; this gateway reads version 3"),
         (damaged, "damaged"),
         (lambda path: path.mkdir(), "cannot be used: "),
     ],

@@ -100,7 +100,6 @@ def assigned(
     silent when it was founded, gets its cover when at least k members have d values; until then
     they are withheld. O(newcomers times cohorts times columns).
     """
-    own = _covers_of(memory, lasting)
     cells = lasting.cells(records)[:, : len(lasting.qis)].copy()
     withheld = np.zeros(cells.shape, bool)
     at = np.flatnonzero(memory.company != NO_COMPANY)
@@ -109,8 +108,8 @@ def assigned(
     of[at] = dense
     attributes = [schema.qis[j] for j in lasting.qis]
     cover = []
-    for members in _members(of, len(company)):
-        codes = [_union([own[i][a] for i in members]) for a in range(len(attributes))]
+    covers = _covers_of(memory, lasting, at, dense)
+    for members, codes in zip(_members(of, len(company)), covers, strict=True):
         for a in np.flatnonzero([not len(of_column) for of_column in codes]).tolist():
             has = members[cells[members, a] != attributes[a].missing]
             found_now = np.unique(cells[has, a]).astype(np.int32)
@@ -188,7 +187,8 @@ def with_covers(
         np.column_stack([class_of, cohorts.of])[(class_of != SUPPRESSED) & (cohorts.of >= 0)],
         axis=0,
     )
-    first_of = {int(c): i for i, c in reversed(list(enumerate(class_of.tolist())))}
+    there, at = np.unique(class_of, return_index=True)
+    first_of = dict(zip(there.tolist(), at.tolist(), strict=True))
     for c, cohort in pairs.tolist():
         cover = cohorts.cover[cohort]
         n = max((len(codes) for codes in cover), default=0)
@@ -239,21 +239,23 @@ def remembered_covers(
     first_company
         A number above those of all earlier cohorts.
     """
-    n = len(lasting)
-    bounds = memory.first_of
+    n, m = len(lasting), len(lasting.qis)
+    member = np.flatnonzero(published & (cohorts.of != WAITING))
+    cohort = cohorts.of[member].astype(np.int64)
     company = memory.company.copy()
     n_known = int((cohorts.company != NO_COMPANY).sum())
-    rows: list[Int32Array] = []
-    for i, cohort in enumerate(cohorts.of.tolist()):
-        old = [memory.code[bounds[i * n + a] : bounds[i * n + a + 1]] for a in range(n)]
-        if published[i] and cohort != WAITING:
-            old[: len(lasting.qis)] = cohorts.cover[cohort]
-            known = int(cohorts.company[cohort])
-            company[i] = first_company + cohort - n_known if known == NO_COMPANY else known
-        rows += old
-    sizes = [len(row) for row in rows]
-    first_of = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
-    return Memory(first_of, np.concatenate([np.zeros(0, np.int32), *rows]), company)
+    known = cohorts.company[cohort]
+    company[member] = np.where(known == NO_COMPANY, first_company + cohort - n_known, known)
+    covers = [codes for cover in cohorts.cover for codes in cover]
+    n_codes = np.array([len(codes) for codes in covers], np.int64)
+    starts = len(memory.code) + np.cumsum(n_codes) - n_codes
+    start = memory.first_of[:-1].reshape(-1, n).copy()
+    size = np.diff(memory.first_of).reshape(-1, n)
+    start[member, :m] = starts.reshape(-1, m)[cohort]
+    size[member, :m] = n_codes.reshape(-1, m)[cohort]
+    first_of = np.concatenate([np.zeros(1, np.int64), np.cumsum(size, dtype=np.int64)])
+    pool = np.concatenate([memory.code, *covers])
+    return Memory(first_of, pool[_spread(start.ravel(), size.ravel())], company)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -385,12 +387,9 @@ class _Table:
             theirs = self.members[lender]
             if not price[lender] < below or len(theirs) - short < k:
                 continue
-            chances = [theirs[i : i + 1] for i in range(len(theirs))]
-            if short > 1:
-                chances = [theirs[i : i + short] for i in range(len(theirs) - short + 1)]
-            for lent in chances:
-                left = theirs[~np.isin(theirs, lent)]
-                taken = np.sort(np.concatenate([mine, lent]))
+            for i in range(len(theirs) - short + 1):
+                taken = np.sort(np.concatenate([mine, theirs[i : i + short]]))
+                left = np.concatenate([theirs[:i], theirs[i + short :]])
                 if self.keeps(taken) and self.keeps(left):
                     self._change(c, taken, lender, left)
                     return True
@@ -440,12 +439,34 @@ def _joined(labels: Labels, cells: Int32Array, sizes: IntArray, k: int) -> Int32
     return found
 
 
-def _covers_of(memory: Memory, lasting: Lasting) -> list[list[Int32Array]]:
-    n, bounds = len(lasting), memory.first_of.tolist()
+def _covers_of(
+    memory: Memory, lasting: Lasting, persons: IntArray, cohort: IntArray
+) -> list[list[Int32Array]]:
+    """Return the codes of each cohort's cover in each lasting quasi-identifier, rising.
+
+    `cohort` is that of each of the `persons`, 0 and up without a gap.
+    """
+    n, m = len(lasting), len(lasting.qis)
+    row = (persons[:, None] * n + np.arange(m)).ravel()
+    size = np.diff(memory.first_of)[row]
+    code = memory.code[_spread(memory.first_of[row], size)]
+    of = np.repeat((cohort[:, None] * m + np.arange(m)).ravel(), size)
+    width = int(code.max(initial=0)) + 1
+    there = np.unique(of * width + code)
+    n_cohorts = int(cohort.max(initial=-1)) + 1
+    first = np.searchsorted(there, np.arange(n_cohorts * m + 1) * width).tolist()
+    codes = (there % width).astype(np.int32)
     return [
-        [memory.code[bounds[p * n + a] : bounds[p * n + a + 1]] for a in range(len(lasting.qis))]
-        for p in range(memory.n_persons)
+        [codes[first[i] : first[i + 1]] for i in range(c * m, (c + 1) * m)]
+        for c in range(n_cohorts)
     ]
+
+
+def _spread(start: IntArray, size: IntArray) -> IntArray:
+    """Return the indices `start[i]`, `start[i] + 1`, ... of each row, one row after the other."""
+    before = np.cumsum(size) - size
+    indices: IntArray = np.arange(size.sum()) + np.repeat(start - before, size)
+    return indices
 
 
 def _members(of: Int32Array, n: int) -> list[IntArray]:
@@ -453,11 +474,6 @@ def _members(of: Int32Array, n: int) -> list[IntArray]:
     order = np.argsort(of, kind="stable")
     first = np.searchsorted(of[order], np.arange(n + 1))
     return [order[first[c] : first[c + 1]] for c in range(n)]
-
-
-def _union(codes: Sequence[Int32Array]) -> Int32Array:
-    union: Int32Array = np.unique(np.concatenate(codes)).astype(np.int32)
-    return union
 
 
 def _real(attribute: Attribute, codes: Int32Array) -> Int32Array:

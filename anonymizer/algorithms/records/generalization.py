@@ -1,5 +1,6 @@
 """Generalization: from equivalence classes to the generalized values that are published."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,17 +71,18 @@ class Generalized:
 
         Categories are in the order of the domain, the label of the missing marker last.
         """
-        qi, codes = self.qis[j], self.present(c, j)
-        real, missing = _real(qi, codes)
-        if not len(real):
+        qi, codes = self.qis[j], self.present(c, j).tolist()
+        missing = codes[-1] == qi.missing
+        real = codes[:-1] if missing else codes
+        if not real:
             return Values((MISSING if qi.numeric else qi.label[qi.missing],))
         if self._by_node(qi):
             return Node(_lowest(qi, real)[1], missing)
         if qi.numeric:
-            ends = [qi.number(code) for code in real[[0, -1]].tolist()]
-            lo, hi = (whole(end) if isinstance(end, float) else end for end in ends)
+            ends = [qi.number(code) for code in (real[0], real[-1])]
+            lo, hi = [whole(end) if isinstance(end, float) else end for end in ends]
             return Range((lo, hi), missing)
-        return Values(tuple(qi.label[code] for code in codes.tolist()))
+        return Values(tuple([qi.label[code] for code in codes]))
 
     def joinable_value(self, c: int, j: int, style: LabelStyle = PLAIN) -> JoinableValue:
         """Return the generalized value of QI j in class c, as one that can be joined to others.
@@ -209,7 +211,7 @@ def _real(qi: Attribute, codes: Int32Array) -> tuple[Int32Array, bool]:
     return codes[:-1] if missing else codes, missing
 
 
-def _lowest(qi: Attribute, codes: Int32Array) -> tuple[int, str]:
+def _lowest(qi: Attribute, codes: Int32Array | Sequence[int]) -> tuple[int, str]:
     """Return the lowest node above codes, which rise, and its label."""
     assert qi.hierarchy is not None  # noqa: S101  the caller checked
     below_first, below_last = qi.hierarchy.ancestor[codes[0]], qi.hierarchy.ancestor[codes[-1]]

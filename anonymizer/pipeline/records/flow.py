@@ -4,13 +4,16 @@ Every method that changes anything is one transaction of the store, and the stat
 follows it. All methods must be called from one thread at a time, except `RecordFlow.anonymize`.
 """
 
-import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import StreamAccounts, label_of
-from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.names import hash_of
+from anonymizer.pipeline.packed import PackedDeliveries, in_groups, receipts_of
 from anonymizer.pipeline.records.anonymize_window import Closing, anonymize
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.inbox import Arrived
@@ -23,31 +26,32 @@ from anonymizer.pipeline.records.store_port import (
     Waiting,
 )
 from anonymizer.pipeline.records.stream_state import StreamState
-from anonymizer.pipeline.records.topics import RecordRouter
+from anonymizer.pipeline.records.topics import RecordRouter, Route
 from anonymizer.settings import LimitSettings
 
 UNMATCHED = ""
 """Name of the accounts of messages that belong to no stream."""
 MOST_RECENT = 65_536
 """Most messages that a client can have in flight."""
-_DIGEST_BYTES = 16
+_HASH_BYTES = 16
 
 
 class RecentMessages:
     """Recognizes messages that the broker delivers again because it missed an acknowledgement.
 
-    It remembers the last `MOST_RECENT` messages at least, and twice as many at most, in memory
-    only: whoever has digests and their key can try out what the messages said. After a restart, a
-    repeated part of an open window is recognized by the join, and one of a closed window is late.
+    It remembers the last `MOST_RECENT` messages at least, and twice as many at most, as keyed
+    hashes in memory only: whoever has hashes and their key can try out what the messages said.
+    After a restart, a repeated part of an open window is recognized by the join, and one of a
+    closed window is late.
 
-    Parameters
-    ----------
-    secret
-        Key of the digests.
+    Notes
+    -----
+    A message is recognized by a hash of its topic and one of its payload, 62 bits each. That two
+    different messages with one topic, or one payload, of 250 characters have both in common has a
+    probability below 1e-14.
     """
 
-    def __init__(self, *, secret: bytes) -> None:
-        self._secret = secret
+    def __init__(self) -> None:
         self._now: set[bytes] = set()
         self._before: set[bytes] = set()
 
@@ -55,17 +59,23 @@ class RecentMessages:
         """Return the number of messages that it would recognize."""
         return len(self._now) + len(self._before)
 
-    def repeats(self, delivery: Delivery) -> bool:
-        """Return whether a message repeats a recent one, and remember it."""
-        digest = hashlib.blake2b(delivery.payload, digest_size=_DIGEST_BYTES, key=self._secret)
-        digest.update(delivery.topic.encode())
-        this = digest.digest()
-        if this in self._now or this in self._before:
-            return True
-        if len(self._now) >= MOST_RECENT:
-            self._before, self._now = self._now, set()
-        self._now.add(this)
-        return False
+    def repeated(self, messages: PackedDeliveries) -> list[bool]:
+        """Return which messages repeat a recent one, and remember them; at QoS 0 none does."""
+        bounds, receipt, _ = messages.columns
+        payload = hash_of(
+            np.frombuffer(messages.stream, np.uint8), np.ascontiguousarray(bounds[:, 2:])
+        )
+        hashes = np.stack([messages.topic_hash(), payload], axis=1).tobytes()
+        found = [False] * len(messages)
+        for row in np.flatnonzero(receipt).tolist():
+            this = hashes[_HASH_BYTES * row : _HASH_BYTES * (row + 1)]
+            if this in self._now or this in self._before:
+                found[row] = True
+                continue
+            if len(self._now) >= MOST_RECENT:
+                self._before, self._now = self._now, set()
+            self._now.add(this)
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -112,7 +122,7 @@ class RecordFlow:
             secret=store.secret,
             max_id_chars=limits.max_device_id_chars,
         )
-        self._recent = RecentMessages(secret=store.secret)
+        self._recent = RecentMessages()
 
     @property
     def n_due(self) -> int:
@@ -141,13 +151,9 @@ class RecordFlow:
         self._store.check_space()
         self.router.forget(at_s=at_s)
         receipts: list[int] = []
-        for delivery in arrived.deliveries:
-            if delivery.receipt:
-                receipts.append(delivery.receipt)
-                if self._recent.repeats(delivery):
-                    self._settle(self.stream_of(delivery.topic), Outcome.DUPLICATE)
-                    continue
-            self._place(delivery, now=now, at_s=at_s)
+        for messages, _ in in_groups(arrived.batches):
+            receipts += receipts_of(messages)
+            self._place(messages, now=now, at_s=at_s)
         for stream, n in arrived.refused.items():
             self._settle(stream, Outcome.SUPPRESSED__OVERLOAD, n)
         taken = [state.taken() for state in self.states]
@@ -249,16 +255,23 @@ class RecordFlow:
                 news[name] = state.accounts.news()
         return news
 
-    def _place(self, delivery: Delivery, *, now: float, at_s: float) -> None:
-        route = self.router.route(delivery.topic)
-        if route is None:
-            self._settle(-1, Outcome.INVALID__UNKNOWN_TOPIC)
-            return
-        state = self.states[route.stream]
-        state.accounts.receive(1)
-        outcome = state.place(route, delivery.payload, now=now, at_s=at_s)
-        if outcome is not Outcome.HELD:
-            state.accounts.settle(outcome)
+    def _place(self, messages: PackedDeliveries, *, now: float, at_s: float) -> None:
+        stream, route_of = messages.stream, self.router.route
+        parts: dict[int, list[tuple[Route, bytes]]] = {}
+        others: Counter[tuple[int, Outcome]] = Counter()
+        rows = zip(messages.columns.bounds.tolist(), self._recent.repeated(messages), strict=True)
+        for (topic, end, payload, stop), again in rows:
+            route = route_of(stream[topic:end].decode("utf-8", "surrogatepass"))
+            if again:
+                others[-1 if route is None else route.stream, Outcome.DUPLICATE] += 1
+            elif route is None:
+                others[-1, Outcome.INVALID__UNKNOWN_TOPIC] += 1
+            else:
+                parts.setdefault(route.stream, []).append((route, stream[payload:stop]))
+        for (number, outcome), n in others.items():
+            self._settle(number, outcome, n)
+        for number, of_stream in parts.items():
+            self.states[number].place(of_stream, now=now, at_s=at_s)
 
     def _settle(self, stream: int, outcome: Outcome, n: int = 1) -> None:
         accounts = self.unmatched if stream < 0 else self.states[stream].accounts

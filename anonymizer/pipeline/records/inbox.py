@@ -1,10 +1,13 @@
 """The inbox of the records flow: a bounded queue of messages that wait for the store."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from anonymizer.pipeline.packed import PackedDeliveries, waiting_bytes
 from anonymizer.pipeline.ports import MAX_WAITING_BYTES, Delivery, size_bytes
 
 MAX_BATCH = 5_000
@@ -15,17 +18,17 @@ _TOPICS = 100
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Arrived:
-    """A batch of messages taken from the inbox.
+    """Messages taken from the inbox.
 
     Attributes
     ----------
-    deliveries
-        Messages in order of arrival.
+    batches
+        Messages in order of arrival, in the batches in which they came.
     refused
-        Number of messages refused since the last batch, by the index of their stream.
+        Number of messages refused since the last time, by the index of their stream.
     """
 
-    deliveries: Sequence[Delivery]
+    batches: Sequence[Sequence[Delivery]]
     refused: Counter[int] = field(default_factory=Counter)
 
 
@@ -61,8 +64,9 @@ class RecordInbox:
         self._share = max(1, limit // _TOPICS)
         self._stream_of = stream_of
         self._n_of: Counter[str] | None = None  # waiting messages by topic, once it is full
-        self._deliveries: list[Delivery] = []
-        self._aside: list[Delivery] = []
+        self._batches: deque[Sequence[Delivery]] = deque()
+        self._n = 0
+        self._aside: list[Sequence[Delivery]] = []
         self._refused: Counter[int] = Counter()
         self._closed = False
         self._ready = asyncio.Event()
@@ -70,48 +74,61 @@ class RecordInbox:
     @property
     def n_waiting(self) -> int:
         """Number of messages that have not been taken out yet."""
-        return len(self._deliveries) + self._refused.total()
+        return self._n + self._refused.total()
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Add a batch of messages; refuse those at QoS 0 that do not fit."""
-        n_bytes = self._n_bytes + size_bytes(deliveries)
-        if len(self._deliveries) + len(deliveries) <= self._limit and n_bytes <= self._max_bytes:
-            self._deliveries += deliveries
-            self._n_bytes = n_bytes
+        n_bytes = self._n_bytes + waiting_bytes(deliveries)
+        if self._n + len(deliveries) <= self._limit and n_bytes <= self._max_bytes:
+            self._append(deliveries)
         else:
-            self._put_what_fits(deliveries)
+            self._append(self._what_fits(deliveries))
         self._ready.set()
 
-    def _put_what_fits(self, deliveries: Sequence[Delivery]) -> None:
-        n_of = self._n_of
-        if n_of is None:
-            n_of = self._n_of = Counter(waiting.topic for waiting in self._deliveries)
+    def _append(self, deliveries: Sequence[Delivery]) -> None:
+        for first in range(0, len(deliveries), MAX_BATCH):
+            some = deliveries
+            if len(deliveries) > MAX_BATCH:
+                some = deliveries[first : first + MAX_BATCH]
+            self._batches.append(some)
+            self._n += len(some)
+            self._n_bytes += waiting_bytes(some)
+
+    def _what_fits(self, deliveries: Sequence[Delivery]) -> Sequence[Delivery]:
+        if self._n_of is None:
+            self._n_of = Counter(waiting.topic for batch in self._batches for waiting in batch)
+        n_of, fitting = self._n_of, list[Delivery]()
+        n, n_bytes = self._n, self._n_bytes
         for delivery in deliveries:
-            n, n_bytes = len(self._deliveries), self._n_bytes + size_bytes((delivery,))
-            fits = n < self._limit and n_bytes <= self._max_bytes
-            fits_twice = n < 2 * self._limit and n_bytes <= 2 * self._max_bytes
+            after = n_bytes + size_bytes((delivery,))
+            fits = n < self._limit and after <= self._max_bytes
+            fits_twice = n < 2 * self._limit and after <= 2 * self._max_bytes
             few = fits_twice and n_of[delivery.topic] < self._share
             if delivery.receipt or fits or few:
-                self._deliveries.append(delivery)
-                self._n_bytes = n_bytes
+                fitting.append(delivery)
+                n, n_bytes = n + 1, after
                 n_of[delivery.topic] += 1
             else:
                 self._refused[self._stream_of(delivery.topic)] += 1
+        return fitting
 
     def set_aside(self) -> None:
         """Keep the messages at QoS 1 out of the batches: the connection is lost."""
-        deliveries, self._n_of = self._deliveries, None
-        self._deliveries = [delivery for delivery in deliveries if not delivery.receipt]
+        batches, self._n_of = list(self._batches), None
+        self._batches.clear()
+        self._n = self._n_bytes = 0
+        for batch in batches:
+            self._append(_of_qos(batch, 0))
         # If there are some already, the latest come from a connection that ended before it was of
         # use. The broker has them still.
-        self._aside = self._aside or [delivery for delivery in deliveries if delivery.receipt]
-        self._n_bytes = size_bytes(self._deliveries)
+        self._aside = self._aside or [kept for batch in batches if (kept := _of_qos(batch, 1))]
 
     def reconnected(self, *, resumed: bool) -> None:
         """Forget the messages set aside if the broker sends them again, else take them back."""
         aside, self._aside = self._aside, []
-        if aside and not resumed:
-            self.put(aside)
+        if not resumed:
+            for batch in aside:
+                self.put(batch)
 
     def close(self) -> None:
         """Close the inbox: no more messages will come, and nobody waits any longer."""
@@ -120,13 +137,26 @@ class RecordInbox:
 
     async def take(self) -> Arrived | None:
         """Return the next batch as soon as there is one; None: closed and empty."""
-        while not self._deliveries and not self._refused:
+        while not self._batches and not self._refused:
             if self._closed:
                 return None
             self._ready.clear()  # it is also set if what waited was set aside
             await self._ready.wait()
-        arrived = Arrived(self._deliveries[:MAX_BATCH], self._refused)
-        self._deliveries = self._deliveries[MAX_BATCH:]
-        self._n_bytes -= size_bytes(arrived.deliveries)
+        batches: list[Sequence[Delivery]] = []
+        n = 0
+        while self._batches and n + len(self._batches[0]) <= MAX_BATCH:
+            batches.append(self._batches.popleft())
+            n += len(batches[-1])
+        arrived = Arrived(batches, self._refused)
+        self._n -= n
+        self._n_bytes -= sum(map(waiting_bytes, batches))
         self._refused, self._n_of = Counter(), None
         return arrived
+
+
+def _of_qos(deliveries: Sequence[Delivery], qos: int) -> Sequence[Delivery]:
+    """Return the messages of a batch at QoS 0 or 1."""
+    if isinstance(deliveries, PackedDeliveries):
+        rows = np.flatnonzero((deliveries.columns.receipt > 0) == bool(qos))
+        return deliveries.only(rows)
+    return [delivery for delivery in deliveries if bool(delivery.receipt) == bool(qos)]

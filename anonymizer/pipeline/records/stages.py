@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import ParamSpec, Protocol, TypeVar
 
+from anonymizer.algorithms.records.methods import AUTO
 from anonymizer.pipeline.ports import Link, Outgoing
 from anonymizer.pipeline.records.anonymize_window import Closing
 from anonymizer.pipeline.records.flow import Due, RecordFlow
@@ -118,10 +119,12 @@ async def close_stage(
     try:
         while not signals.drain.is_set():
             signals.over.clear()
-            for due in await context.in_store(context.flow.due, at_s=context.clock()):
+            every = await context.in_store(context.flow.due, at_s=context.clock())
+            for i, due in enumerate(every):
                 if signals.drain.is_set():
                     return  # the window is still open in the store
-                closing = await _anonymize(context, due, signals.drain)
+                is_behind = any(later.stream == due.stream for later in every[i + 1 :])
+                closing = await _anonymize(context, due, signals.drain, is_behind=is_behind)
                 await context.in_store(context.flow.close, due, closing, now=context.wall())
                 on_closed(due, closing)
                 signals.closed.set()
@@ -172,13 +175,23 @@ async def publish_stage(
             await signals.closed.wait()
 
 
-async def _anonymize(context: StageContext, due: Due, drain: asyncio.Event) -> Closing:
+async def _anonymize(
+    context: StageContext, due: Due, drain: asyncio.Event, *, is_behind: bool
+) -> Closing:
+    """Anonymize a window; `auto` searches until the next window of the stream is due.
+
+    `is_behind` says that it is due already.
+    """
     memories = await context.in_store(context.flow.memories, due)
-    budget_s = context.flow.states[due.stream].stream.settings.budget_s
-    deadline_s = context.clock() + budget_s
+    state = context.flow.states[due.stream]
+    settings = state.stream.settings
+    deadline_s = context.clock() + settings.budget_s
 
     def time_left() -> float:
-        return 0.0 if drain.is_set() else max(deadline_s - context.clock(), 0.0) / budget_s
+        hurries = settings.method == AUTO and (is_behind or state.windows.n_due > 0)
+        if drain.is_set() or hurries:
+            return 0.0
+        return max(deadline_s - context.clock(), 0.0) / settings.budget_s
 
     return await context.in_worker(
         context.flow.anonymize,

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
+import numpy as np
+
 from anonymizer.algorithms.windows import NEVER, Windows
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import BatchHistogram, StreamAccounts
@@ -90,19 +92,38 @@ class StreamState:
         """Number of parts that are neither published nor settled."""
         return self.records.n_parts + self._n_closing + self._n_unpublished
 
-    def place(self, route: Route, payload: bytes, *, now: float, at_s: float) -> Outcome:
-        """Join a part; return the outcome that it settles, `HELD` for none."""
-        if not route.vehicle:
+    def place(self, messages: Sequence[tuple[Route, bytes]], *, now: float, at_s: float) -> None:
+        """Join the parts in messages, and settle those that are not kept.
+
+        Parameters
+        ----------
+        messages
+            Route and payload of each, in order of arrival.
+        now, at_s
+            The wall clock in unix seconds, and the seconds of a monotonic clock.
+        """
+        settled = [
+            outcome
+            for route, payload in messages
+            if (outcome := self._place(route, payload, now, at_s)) is not Outcome.HELD
+        ]
+        self.accounts.receive(len(messages))
+        self.accounts.settle_all(np.array(settled, np.uint8))
+
+    def _place(self, route: Route, payload: bytes, now: float, at_s: float) -> Outcome:
+        _, source, vehicle = route
+        if not vehicle:
             return Outcome.INVALID__NO_DEVICE
         if len(payload) > self._limits.max_payload_bytes:
             return Outcome.INVALID__TOO_LARGE
-        part = self.stream.readers[route.source].read(payload)
+        part = self.stream.readers[source].read(payload)
         if isinstance(part, Outcome):
             return part
-        window, outcome = self.windows.place(route.source, part[0], now=now, at_s=at_s)
+        ts, cells = part
+        window, outcome = self.windows.place(source, ts, now=now, at_s=at_s)
         if outcome is not Outcome.HELD:
             return outcome
-        row = PartRow(self._next_part, window, route.vehicle, route.source, *part)
+        row = PartRow(self._next_part, window, vehicle, source, ts, cells)
         outcome, gone = self.records.put(row)
         if gone != row.number:
             self._added[row.number] = row

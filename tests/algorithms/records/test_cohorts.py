@@ -127,7 +127,7 @@ class Gateway:
         class_of: Int32Array,
     ) -> None:
         self.n_windows += 1
-        first = self.n_windows * 1000
+        first = self.n_windows << 40
         after = advance(memory, LASTING, records, class_of, first_company=first)
         published = class_of != SUPPRESSED
         after = remembered_covers(after, LASTING, cohorts, published, first_company=first)

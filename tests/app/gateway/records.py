@@ -11,7 +11,7 @@ import pytest
 
 from anonymizer.pipeline.records.anonymize_window import warm_up
 from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
-from anonymizer.store.sqlite_file import open_windows, parts_table
+from anonymizer.store import parts_log
 from tests.pipeline.records.made import FLEET, Sent, stream
 
 
@@ -78,9 +78,9 @@ def stored_parts(store: Path) -> int:
     with closing(sqlite3.connect(store)) as db:
         streams = db.execute("SELECT id FROM streams").fetchall()
         return sum(
-            db.execute(f'SELECT count(*) FROM "{parts_table(stream, window)}"').fetchone()[0]  # noqa: S608
+            len(parts_log.stored_parts(db, stream, window))
             for (stream,) in streams
-            for window in open_windows(db, stream)
+            for window in parts_log.open_windows(db, stream)
         )
 
 

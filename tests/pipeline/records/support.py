@@ -60,7 +60,7 @@ class Rig:
         )
 
     def take_raw(self, deliveries: Sequence[Delivery], *, now: float = NOW) -> list[int]:
-        receipts = self.flow.take(Arrived(deliveries), now=now, at_s=self.clock_s)
+        receipts = self.flow.take(Arrived([deliveries]), now=now, at_s=self.clock_s)
         assert receipts == [d.receipt for d in deliveries if d.receipt]
         self.check()
         return receipts

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.records.classes import Classes
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.records import Records
+from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.records.anonymize_window import warm_up
 from anonymizer.pipeline.records.flow import MOST_RECENT, RecentMessages, RecordFlow
@@ -170,21 +171,25 @@ def test_after_a_crash_a_repeated_part_is_a_duplicate_or_late_and_changes_no_rec
     assert rig.state.n_held == 1
 
 
+def repeated(recent: RecentMessages, messages: Sequence[Delivery]) -> list[bool]:
+    return recent.repeated(PackedDeliveries.of(messages))
+
+
 def test_a_message_is_recognized_among_as_many_as_a_client_can_have_in_flight() -> None:
-    recent = RecentMessages(secret=b"k")
+    recent = RecentMessages()
     messages = [Delivery("t", b"%d" % i, 1) for i in range(MOST_RECENT + 1)]
-    assert not any(recent.repeats(message) for message in messages[:-1])
-    assert all(recent.repeats(message) for message in messages[:-1])
-    assert not recent.repeats(messages[-1])
-    assert recent.repeats(messages[0])
-    assert not recent.repeats(Delivery("u", messages[0].payload, 1))
+    assert not any(repeated(recent, messages[:-1]))
+    assert all(repeated(recent, messages[:-1]))
+    last, first = messages[-1], messages[0]
+    other = Delivery("u", first.payload, 1)
+    assert repeated(recent, [last, first, other, other]) == [False, True, False, True]
+    assert repeated(recent, [first._replace(receipt=0)] * 2) == [False, False]
 
 
 def test_what_is_remembered_of_messages_is_bounded() -> None:
-    recent = RecentMessages(secret=b"k")
-    for i in range(2 * MOST_RECENT + 1):
-        recent.repeats(Delivery("t", b"%d" % i, 1))
-    assert not recent.repeats(Delivery("t", b"0", 1))
+    recent = RecentMessages()
+    repeated(recent, [Delivery("t", b"%d" % i, 1) for i in range(2 * MOST_RECENT + 1)])
+    assert not any(repeated(recent, [Delivery("t", b"0", 1)]))
     assert len(recent) <= 2 * MOST_RECENT
 
 
