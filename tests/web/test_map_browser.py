@@ -172,6 +172,33 @@ def test_areas_can_be_left_out_and_the_whole_network_be_shown_again(viewer: View
     viewer.until(lambda: viewer.script(zoom), lambda now: now == whole)
 
 
+def test_the_picture_moves_with_the_map_and_is_painted_anew_where_it_ends(viewer: Viewer) -> None:
+    def corner() -> list[int]:
+        """Return a corner of the roads' picture; the map is moved relative to it."""
+        return list(
+            viewer.script(
+                "const {x, y} = document.getElementById('map').city.ground._bounds.min;"
+                "return [x, y]"
+            )
+        )
+
+    def move(metric: str) -> None:
+        viewer.script(f"document.getElementById('map').city.map.{metric}")
+
+    before = corner()
+    move("panBy([40, -20], {animate: false})")
+    assert corner() == before
+    move("fire('movestart')")
+    viewer.after()
+    waits = "return document.getElementById('map').city.sheet._stale"
+    assert viewer.until(lambda: viewer.script(waits))  # what has arrived is painted afterwards
+    move("panBy([700, 0], {animate: false})")
+    assert corner() != before
+    viewer.until(lambda: not viewer.script(waits))
+    assert viewer.colours(0) > 1
+    assert viewer.colours(1) > 1
+
+
 def test_what_is_seen_can_be_saved_as_a_picture_and_as_geojson(
     viewer: Viewer, tmp_path: Path
 ) -> None:

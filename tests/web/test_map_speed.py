@@ -106,6 +106,39 @@ def frames_a_second(viewer: Viewer) -> float:
     )
 
 
+DRAG = """
+const done = arguments[1], began = performance.now(), map = document.getElementById("map");
+const point = (kind, x, y) => (kind === "mousedown" ? map : document.body).dispatchEvent(
+  new MouseEvent(kind, { bubbles: true, clientX: 480 + x, clientY: 440 + y }));
+let n = 0, held = false;
+const next = () => {
+  n++;
+  const s = (performance.now() - began) / 1000, turn = 2 * Math.PI * s;
+  const hold = s < arguments[0] && s % 1 < 0.9;
+  if (held !== hold) point(hold ? "mousedown" : "mouseup", 0, 0);
+  held = hold;
+  if (held) point("mousemove", 400 * Math.sin(turn), 200 * Math.sin(2 * turn));
+  s < arguments[0] ? requestAnimationFrame(next) : done(n / s);
+};
+requestAnimationFrame(next);
+"""
+
+
+@pytest.mark.soak
+def test_the_map_of_ten_thousand_devices_is_dragged_at_thirty_frames_a_second(url: str) -> None:
+    with opened_browser() as viewer:
+        viewer.open(url)
+        viewer.until(viewer.n_regions)
+        viewer.after(4)
+        viewer.driver.set_script_timeout(30)
+        corner = "return document.querySelector('.leaflet-map-pane').style.transform"
+        before = viewer.script(corner)
+        rate = viewer.driver.execute_async_script(DRAG, SECONDS)
+        assert viewer.script(corner) != before
+        assert rate >= 30
+        assert viewer.complaints() == []
+
+
 @pytest.mark.soak
 def test_ten_thousand_devices_are_drawn_at_thirty_frames_a_second(url: str) -> None:
     with opened_browser() as viewer:

@@ -17,7 +17,12 @@ const MOST_AREAS = 150;
 /** Dots are round up to so many devices; more are squares, which take a tenth of the time. */
 const MOST_ROUND = 1500;
 
-/** A canvas that Leaflet moves and scales along; `paint(ink, view)` draws in layer pixels. */
+/**
+ * A canvas that Leaflet moves and scales along; `paint(ink, view)` draws in layer pixels.
+ *
+ * It reaches beyond the window. While the map moves, the picture moves with it and is not painted
+ * anew, and neither is it afterwards where it still covers the window.
+ */
 const Sheet = L.Renderer.extend({
   options: { padding: 0.15 },
   _initContainer() {
@@ -25,26 +30,53 @@ const Sheet = L.Renderer.extend({
     this._container.setAttribute("aria-hidden", "true");
   },
   _destroyContainer() {
+    cancelAnimationFrame(this._next);
     this._container.remove();
     delete this._container;
   },
+  getEvents() {
+    return { ...L.Renderer.prototype.getEvents.call(this), movestart: this._depart, moveend: this._arrive };
+  },
+  _depart() {
+    this._moving = true;
+  },
+  _arrive() {
+    this._moving = false;
+    this._update();
+    if (this._stale) this.paint();
+  },
+  _covers() {
+    const corner = this._map.containerPointToLayerPoint([0, 0]);
+    return this._zoom === this._map.getZoom() && this._origin?.equals(this._map.getPixelOrigin())
+      && this._bounds.contains(L.bounds(corner, corner.add(this._map.getSize())));
+  },
   _update() {
-    if (this._map._animatingZoom && this._bounds) return;
+    if (this._bounds && (this._map._animatingZoom || this._covers())) return;
     L.Renderer.prototype._update.call(this);
+    this._origin = this._map.getPixelOrigin();
     const size = this._bounds.getSize();
     const ratio = devicePixelRatio || 1;
     L.DomUtil.setPosition(this._container, this._bounds.min);
     Object.assign(this._container, { width: size.x * ratio, height: size.y * ratio });
     Object.assign(this._container.style, { width: `${size.x}px`, height: `${size.y}px` });
-    this.paint();
+    this._paintNow();
   },
+  /** Paint with the next picture of the screen, however often this is called before it. */
   paint() {
+    this._stale = true;
+    this._next ??= requestAnimationFrame(() => {
+      this._next = null;
+      if (this._map && !this._moving) this._paintNow();
+    });
+  },
+  _paintNow() {
     if (!this._bounds || this._map._animatingZoom) return;
+    this._stale = false;
     const ink = this._container.getContext("2d");
     const ratio = devicePixelRatio || 1;
     const { min, max } = this._bounds;
     const scale = 2 ** this._zoom;
-    const origin = this._map._getNewPixelOrigin(this._center, this._zoom);
+    const origin = this._origin;
     ink.setTransform(1, 0, 0, 1, 0, 0);
     ink.clearRect(0, 0, this._container.width, this._container.height);
     ink.setTransform(ratio, 0, 0, ratio, -min.x * ratio, -min.y * ratio);
