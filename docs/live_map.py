@@ -32,7 +32,7 @@ def draw(releases: client.Releases, path: Path, *, cell_m: float) -> None:
     moment = time.strftime("%H:%M:%S", time.gmtime(releases.now))
     axes.set_title(f"{releases.devices()} devices at {moment} UTC")
     part = path.with_name(f".{path.name}")
-    figure.savefig(part, format=path.suffix[1:], dpi=100, bbox_inches="tight")
+    figure.savefig(part, format=path.suffix[1:], bbox_inches="tight")
     plt.close(figure)
     part.replace(path)  # a viewer never reads half a picture
 

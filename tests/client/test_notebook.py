@@ -15,6 +15,7 @@ from PIL import Image
 
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.client.live import N_DEVICES, retain
+from tests.end_to_end import SIMULATOR, running, serving
 
 DOCS = Path(__file__).parents[2] / "docs"
 NOTEBOOK = json.loads((DOCS / "analyst.ipynb").read_text())
@@ -32,7 +33,7 @@ def program(**parameters: object) -> str:
 def run(code: str) -> dict[str, Any]:
     """Run a program as a kernel would, without a screen."""
     found: dict[str, Any] = {}
-    with mpl.rc_context({"backend": "Agg"}):
+    with mpl.rc_context({"backend": "Agg", "savefig.dpi": 40}):
         import matplotlib.pyplot as plt  # noqa: PLC0415  after the choice of the backend
 
         exec(compile(code, "analyst.ipynb", "exec"), found)  # noqa: S102  our own notebook
@@ -79,3 +80,34 @@ async def test_a_live_map_is_drawn_from_the_broker_alone(
     # In this process, which has loaded the libraries.
     await asyncio.to_thread(runpy.run_path, str(DOCS / "live_map.py"), run_name="__main__")
     assert colours(picture) > 50
+
+
+@pytest.mark.soak
+async def test_the_notebook_answers_for_a_real_gateway(
+    broker: LocalBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = {
+        "network": {"source": "city:1000"},
+        "broker": {"url": broker.url},
+        "session": {"settle_s": 2.0},
+        "current": {"every_s": 5.0},
+        "readings": [{"name": "speed_mps", "lo": 0.0, "hi": 40.0, "step": 0.5}],
+        "http": {"port": 0},
+    }
+    traffic = ("--network", "city:1000", "--devices", "500", "--rate", "1", "--readings", "--quiet")
+    async with (
+        serving(tmp_path, tables) as gateway,
+        running(SIMULATOR, "run", *traffic, "--broker", broker.url),
+    ):
+        await gateway.until(lambda now: now.outcomes.get("published", 0) > 500)
+        monkeypatch.chdir(tmp_path)
+        found = await asyncio.to_thread(run, program(URL=broker.url, SECONDS=60, CELL_M=500))
+        accounts = await gateway.accounts()
+    assert accounts.imbalance == 0
+    releases = found["releases"]
+    # At the start the epoch gets shorter, and groups end before their `until`; not later.
+    counts = [releases.devices(at) for at in releases.moments(5) if at > releases.now - 30]
+    assert 400 < max(counts) <= 500 < releases.n_pseudonyms
+    assert len(found["moves"]) > 10
+    for picture in ("heat_map.png", "busiest.png", "speeds.png"):
+        assert colours(tmp_path / picture) > 50, picture
