@@ -1,7 +1,8 @@
 """Local search: improves a partition step by step; every step keeps the promise.
 
-The table is swept along an order, cut where that costs least, and the classes are then improved by
-simulated annealing [1]_: the longer the search, the lower the information loss.
+The search starts at the cheapest of three partitions: the sweep along an order, the cheapest cuts
+of that order, and the agglomeration of near records. Its classes are then improved by simulated
+annealing [1]_: the longer the search, the lower the information loss.
 
 References
 ----------
@@ -13,8 +14,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from anonymizer.algorithms.records.agglomeration import agglomerate
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.moves import Scratch, admit, blank_scratch, draw, make_moves
+from anonymizer.algorithms.records.moves import (
+    Scratch,
+    admit,
+    blank_scratch,
+    draw,
+    make_moves,
+)
+from anonymizer.algorithms.records.neighbors import Neighbors, neighbors_of
 from anonymizer.algorithms.records.optimal_cuts import split
 from anonymizer.algorithms.records.partition import (
     Orders,
@@ -38,7 +47,7 @@ _WORK_PER_RECORD = 8_000
 """Of the first round without a time limit; each further one is twice as long."""
 _FULL_WORK = 40_000
 """From this much work per record on, the search starts at its highest temperature."""
-_HEAT = 0.2
+_HEAT = 0.4
 _LEAST_GAIN = 1e-3
 _MOST_ROUNDS = 8
 
@@ -77,7 +86,11 @@ class Search:
 
 
 def search_from(
-    class_of: Int32Array, tally: Tally, *, keep_going: Callable[[], bool] = lambda: True
+    class_of: Int32Array,
+    tally: Tally,
+    neighbors: Neighbors,
+    *,
+    keep_going: Callable[[], bool] = lambda: True,
 ) -> Search:
     """Return a search that starts at a partition, after suppressed records have been assigned.
 
@@ -94,14 +107,17 @@ def search_from(
     rank = np.empty_like(order)
     for there, back in zip(order, rank, strict=True):
         back[there] = order[0]
-    scratch = blank_scratch(partition, _MOST_AT_ONCE)
+    scratch, orders = (
+        blank_scratch(partition, _MOST_AT_ONCE),
+        Orders(order, rank, neighbors),
+    )
     left_out, n = class_of == SUPPRESSED, len(class_of)
     at = 0 if left_out.any() and not left_out.all() else n
     while at < n:
-        at = admit(at, Orders(order, rank), tally, partition, scratch)
+        at = admit(at, orders, tally, partition, scratch)
         if at < n and not keep_going():
             break
-    return Search(Orders(order, rank), tally, partition, scratch)
+    return Search(orders, tally, partition, scratch)
 
 
 def improve(
@@ -169,8 +185,10 @@ def _moves(
 
 _LONG_SEARCH = 2_000
 """From this many records on, a search uses all its time; below, it ends by itself."""
-_WARM_TURNS = 8
-"""Length of a search whose purpose is to compile the kernels."""
+_FOR_NEIGHBORS = 0.25
+"""Largest share of its time that a search takes to find near neighbours."""
+_WARM_TURNS = 24
+"""Length of a search whose purpose is to compile the kernels, beside a turn for each QI."""
 
 
 def best(
@@ -216,8 +234,8 @@ def best(
 
     Notes
     -----
-    The order is swept, then cut at minimum cost, then the classes are improved by local search.
-    O(n columns) memory: at six columns about 300 bytes a record.
+    What a step costs does not depend on how many classes there are. O(n columns) memory: at six
+    columns about 600 bytes a record.
     """
     first = sweep(problem, order)[order]
     if (first == SUPPRESSED).all():
@@ -231,10 +249,16 @@ def best(
     q = problem.n_qis
     tally = blank_tally(placed, dm_weight * q / problem.k)
     class_of = _cheaper(first, split(first, tally, keep_going=keep_going), tally)
+    share = time_left if problem.n >= _LONG_SEARCH else None
+    until = 0.0 if share is None else share() * (1 - _FOR_NEIGHBORS)
+    neighbors = neighbors_of(
+        tally.problem, q, keep_going=lambda: keep_going() and (share is None or share() > until)
+    )
+    class_of = _cheaper(class_of, agglomerate(tally, neighbors, keep_going=keep_going), tally)
     found = improve(
-        search_from(class_of, tally, keep_going=keep_going),
+        search_from(class_of, tally, neighbors, keep_going=keep_going),
         keep_going=keep_going,
-        time_left=time_left if problem.n >= _LONG_SEARCH else None,
+        time_left=share,
         rng=np.random.default_rng(seed),
         progress=lambda loss: progress(loss / (problem.n * q)),
     )
@@ -255,7 +279,7 @@ def warm_up(schema: Schema, promise: Promise) -> None:
         return np.column_stack(columns) if columns else np.zeros((len(number), 0), np.int32)
 
     records = Records(made(schema.qis), made(schema.sensitive), number)
-    turns = iter(range(_WARM_TURNS))
+    turns = iter(range(_WARM_TURNS + len(schema.qis)))
     best(
         make_problem(records, schema, promise),
         number.astype(np.int64),
@@ -264,9 +288,9 @@ def warm_up(schema: Schema, promise: Promise) -> None:
     )
 
 
-def _cheaper(first: Int32Array, cut: Int32Array | None, tally: Tally) -> Int32Array:
-    """Return the cheaper of two partitions; the second may be None."""
-    if cut is None:
+def _cheaper(first: Int32Array, other: Int32Array | None, tally: Tally) -> Int32Array:
+    """Return the cheaper of two partitions; the second may be None, or leave records out."""
+    if other is None or (other == SUPPRESSED).any():
         return first
     before = partition_cost(partition_of(first, tally), tally)
-    return cut if partition_cost(partition_of(cut, tally), tally) < before else first
+    return other if partition_cost(partition_of(other, tally), tally) < before else first

@@ -17,23 +17,22 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.kernels import inner_kernel, kernel
+from anonymizer.algorithms.records.neighbors import Neighbors
 from anonymizer.algorithms.records.partition import (
     OUTLINE,
-    Float32Array,
     Orders,
     Partition,
+    best_of_all,
     best_target,
     cost_of,
     drop,
     link,
-    price,
-    price_size,
     redraw,
     unlink,
     widen,
 )
 from anonymizer.algorithms.records.problem import Codes, Cost
-from anonymizer.algorithms.records.recut import NO_CLASS, recut
+from anonymizer.algorithms.records.recut import NO_CLASS, PLAIN, POLES, recut
 from anonymizer.algorithms.records.tally import (
     Tally,
     add,
@@ -45,7 +44,12 @@ from anonymizer.algorithms.records.tally import (
 from anonymizer.domain.arrays import Int32Array, IntArray, RecordArray
 
 JOURNAL = np.dtype(
-    [("record", np.int64), ("target", np.int64), ("size", np.int64), ("loss", np.float64)],
+    [
+        ("record", np.int64),
+        ("target", np.int64),
+        ("size", np.int64),
+        ("loss", np.float64),
+    ],
     align=True,
 )
 """A record that leaves: its target, and the size and loss of the target before."""
@@ -62,24 +66,28 @@ class Scratch(NamedTuple):
         The records that leave, of `JOURNAL`, shape (most that leave at once,).
     outline_before
         The `OUTLINE` that each target class had before, shape (most that leave at once, columns).
-    costs
-        The cost of a record in each class, shape (most classes,).
+    asked
+        The look in which each class was last asked, shape (most classes,).
     """
 
     stay: IntArray
     journal: RecordArray
     outline_before: RecordArray
-    costs: Float32Array
+    asked: IntArray
 
 
 def blank_scratch(partition: Partition, most: int) -> Scratch:
     """Return working memory for moves of up to `most` records at once."""
-    of_record, of_class, outline = partition.of_record, partition.of_class, partition.outline
+    of_record, of_class, outline = (
+        partition.of_record,
+        partition.of_class,
+        partition.outline,
+    )
     return Scratch(
         np.zeros(len(of_record), np.int64),
         np.zeros(most, JOURNAL),
         np.zeros((most, outline.shape[1]), OUTLINE),
-        np.zeros(len(of_class), np.float32),
+        np.zeros(len(of_class), np.int64),
     )
 
 
@@ -109,11 +117,7 @@ def take_back(x: int, tally: Tally, partition: Partition, scratch: Scratch) -> N
         if column[c]["bit"] >= 0 and outline[b, c]["present"] > outline_before[x, c]["present"]:
             bit = column[c]["bit"] + cells[journal[x]["record"], c]
             bits[b, bit >> 6] ^= np.uint64(1) << np.uint64(bit & 63)
-        wider = outline[b, c]["loss"] != outline_before[x, c]["loss"]
         outline[b, c] = outline_before[x, c]
-        if wider:
-            price(b, c, tally, partition)
-    price_size(b, tally, partition)
 
 
 @inner_kernel
@@ -182,7 +186,7 @@ def evict(
     If no record stays, `a` is removed, and the last class gets its number.
     """
     head = tally.head
-    stay, journal, costs = scratch.stay, scratch.journal, scratch.costs
+    stay, journal, asked = scratch.stay, scratch.journal, scratch.asked
     tally_members(stay[:n_stay], tally)
     if n_stay > 0 and not tally_keeps(tally):
         return np.inf
@@ -190,7 +194,7 @@ def evict(
     n_placed = 0
     while n_placed < n_go:
         i = journal[n_placed]["record"]
-        b, cost = best_target(i, a, room, orders, tally, partition, costs)
+        b, cost = best_target(i, a, room, orders, tally, partition, asked)
         if b < 0:
             break
         join(n_placed, b, tally, partition, scratch)
@@ -222,7 +226,7 @@ def admit(begin: int, orders: Orders, tally: Tally, partition: Partition, scratc
     """
     head = tally.head
     of_record = partition.of_record
-    journal, costs = scratch.journal, scratch.costs
+    journal, asked = scratch.journal, scratch.asked
     n_examined, until = 0, head[0]["tallied"] + _TALLIED_PER_CALL
     for i in range(begin, len(of_record)):
         if of_record[i]["number"] >= 0:
@@ -230,7 +234,9 @@ def admit(begin: int, orders: Orders, tally: Tally, partition: Partition, scratc
         if n_examined == _EXAMINED_PER_CALL or head[0]["tallied"] > until:
             return i
         n_examined += 1
-        b, _ = best_target(i, -1, np.inf, orders, tally, partition, costs)
+        b, _ = best_target(i, -1, np.inf, orders, tally, partition, asked)
+        if b < 0:
+            b = best_of_all(i, tally, partition)
         if b < 0:
             continue
         journal[0]["record"] = i
@@ -288,6 +294,19 @@ def near(i: int, order: Int32Array, rank: Int32Array, draws: IntArray) -> int:
     return int(order[at]) if 0 <= at < n else -1
 
 
+@inner_kernel
+def neighbor(i: int, neighbors: Neighbors, draws: IntArray) -> int:
+    """Return a random record of a tuple near that of `i`, or of its own; nearer ones more often.
+
+    -1 if there is none there. Uses three random numbers.
+    """
+    tuple_of, first, nearest = neighbors
+    n = nearest.shape[1] + 1
+    x = min(below(draws, n), below(draws, n)) - 1
+    t = tuple_of[i] if x < 0 else nearest[tuple_of[i], x]
+    return -1 if t < 0 else int(first[t] + below(draws, first[t + 1] - first[t]))
+
+
 _TAXONOMY = int(Cost.TAXONOMY)
 
 
@@ -338,7 +357,11 @@ def costly_leave(
     codes = tally.problem.codes
     head = tally.head
     column = tally.column
-    of_record, of_class, outline = partition.of_record, partition.of_class, partition.outline
+    of_record, of_class, outline = (
+        partition.of_record,
+        partition.of_class,
+        partition.outline,
+    )
     stay, journal = scratch.stay, scratch.journal
     a, c = int(of_record[i]["number"]), below(draws, head[0]["n_qis"])
     wanted, line, code = rule[c], outline[a, c], int(cells[i, c])
@@ -387,6 +410,8 @@ _NOTHING = -1e-9
 _MOST_DRAWS = 20
 """That a move uses up."""
 _TRIES = 3
+_BY_POLES = 2
+"""Of four tries to cut anew, so many lie between two poles."""
 _MOST_SORTED = 600_000
 """Records of all tries to cut anew, so that a move takes less than a second."""
 
@@ -454,11 +479,14 @@ def _small_class(draws: IntArray, tally: Tally, partition: Partition) -> int:
 
 @inner_kernel
 def _near_class(i: int, a: int, draws: IntArray, orders: Orders, partition: Partition) -> int:
-    """Return the class of a record near `i`, or its own class `a`."""
+    """Return the class of a record near `i` in an order or among its neighbours, or its own `a`."""
     order, rank = orders.order, orders.rank
     of_record = partition.of_record
-    by = below(draws, len(rank))
-    j = near(i, order[by], rank[by], draws)
+    by = below(draws, 2 * len(rank))
+    if by < len(rank):
+        j = near(i, order[by], rank[by], draws)
+    else:
+        j = neighbor(i, orders.neighbors, draws)
     b = a if j < 0 else int(of_record[j]["number"])
     return a if b < 0 else b
 
@@ -470,16 +498,17 @@ def _recut(
     """Cut a class in two, or two anew; return the work."""
     rule, head = tally.problem.rule, tally.head
     of_class = partition.of_class
-    rank = orders.rank
     size = of_class[a]["size"] + (0 if b == NO_CLASS else of_class[b]["size"])
     if a == b or size < 2 * head[0]["k"]:
         return 0
     n_tries = min(_TRIES, _MOST_SORTED // size)
-    spread_by = np.full(_TRIES, -1)
+    spread_by = np.full(_TRIES, PLAIN)
     for t in range(_TRIES):
-        c, plain = below(draws, len(rule)), below(draws, 2) == 0
-        if rule[c]["distinct"] > 1 and not plain:
+        c, how = below(draws, len(rule)), below(draws, 4)
+        if how < _BY_POLES:
+            spread_by[t] = POLES
+        elif how == _BY_POLES and rule[c]["distinct"] > 1:
             spread_by[t] = c
-    first = below(draws, len(rank))
+    first = below(draws, 1 << _BITS)
     recut(a, b, _NOTHING, first, spread_by[:n_tries], orders, tally, partition)
     return int(12 * n_tries * size)

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import ROUNDING, column_loss
+from anonymizer.algorithms.records.neighbors import Neighbors
 from anonymizer.algorithms.records.tally import Tally, add, clear
 from anonymizer.domain.arrays import Int32Array, IntArray, RecordArray
 
-Float32Array: TypeAlias = NDArray[np.float32]
 UInt64Array: TypeAlias = NDArray[np.uint64]
 
 OF_RECORD = np.dtype([("number", np.int32), ("next", np.int32), ("last", np.int32)])
@@ -55,15 +55,12 @@ class Partition(NamedTuple):
         Of `OUTLINE`, shape (most classes, columns).
     bits
         The codes of each class where sets are the cost, shape (most classes, words).
-    prices
-        See `price`, shape (codes of all QIs + 2, most classes) or empty.
     """
 
     of_record: RecordArray
     of_class: RecordArray
     outline: RecordArray
     bits: UInt64Array
-    prices: Float32Array
 
 
 def partition_cost(partition: Partition, tally: Tally) -> float:
@@ -122,7 +119,6 @@ def drop(a: int, tally: Tally, partition: Partition) -> None:
     of_class = partition.of_class
     outline = partition.outline
     bits = partition.bits
-    prices = partition.prices
     head[0]["n_classes"] -= 1
     last = head[0]["n_classes"]
     of_class[a]["first"] = -1
@@ -133,8 +129,6 @@ def drop(a: int, tally: Tally, partition: Partition) -> None:
         outline[a, c] = outline[last, c]
     for word in range(bits.shape[1]):
         bits[a, word] = bits[last, word]
-    for row in range(len(prices)):
-        prices[row, a] = prices[row, last]
     of_class[last]["first"] = -1
     i = of_class[a]["first"]
     while i >= 0:
@@ -152,19 +146,24 @@ def cost_of(a: int, tally: Tally, partition: Partition) -> float:
 
 
 class Orders(NamedTuple):
-    """Orders in which records near each other are similar, both arrays of shape (orders, n).
+    """What tells which records are similar.
 
-    `rank` holds the position of each record in each `order`.
+    Attributes
+    ----------
+    order, rank
+        Orders in which records near each other are similar, and the position of each record in
+        them, both of shape (orders, n).
+    neighbors
+        The near neighbours of each record.
     """
 
     order: Int32Array
     rank: Int32Array
+    neighbors: Neighbors
 
 
-MOST_PRICED = 4096
-"""Up to this many classes, a record considers each; above, only those of near records."""
-_NEAR = 24
-_REFUSALS = 8
+_COPIES = 4
+"""Records of each near tuple whose class is asked."""
 
 
 @inner_kernel
@@ -210,41 +209,6 @@ def join_cost(i: int, b: int, bound: float, tally: Tally, partition: Partition) 
 
 
 @inner_kernel
-def price(b: int, c: int, tally: Tally, partition: Partition) -> None:
-    """Store what each code of a column would add to the loss of a class. O(size of the domain).
-
-    `prices[row, b]` has a row for each code of each QI, then one for the cost of a record that
-    widens nothing, then one for the number of members. The cost of a record in every class is thus
-    the sum of a few rows. Does nothing if `prices` is empty.
-    """
-    rule, codes, column = tally.problem.rule, tally.problem.codes, tally.column
-    outline, bits, prices = partition.outline, partition.bits, partition.prices
-    if len(prices) == 0:
-        return
-    line, wanted = outline[b, c], rule[c]
-    row = wanted["first_position"]
-    for code in range(wanted["size"]):
-        bit = -1 if column[c]["bit"] < 0 else column[c]["bit"] + code
-        if line["lo"] <= code <= line["hi"] and not lacks(b, bit, bits):
-            prices[row + code, b] = 0.0
-            continue
-        lo, hi = min(int(line["lo"]), code), max(int(line["hi"]), code)
-        loss = column_loss(wanted, line["present"] + 1, lo, hi, codes)
-        prices[row + code, b] = loss - line["loss"]
-
-
-@inner_kernel
-def price_size(b: int, tally: Tally, partition: Partition) -> None:
-    """Store the prices that depend on the size of a class. O(1)."""
-    head = tally.head
-    of_class, prices = partition.of_class, partition.prices
-    if len(prices) > 0:
-        size = of_class[b]["size"]
-        prices[-2, b] = of_class[b]["loss"] + head[0]["crowding"] * (2 * size + 1)
-        prices[-1, b] = size + 1
-
-
-@inner_kernel
 def best_target(
     i: int,
     avoid: int,
@@ -252,25 +216,28 @@ def best_target(
     orders: Orders,
     tally: Tally,
     partition: Partition,
-    costs: Float32Array,
+    asked: IntArray,
 ) -> tuple[int, float]:
-    """Return the class in which record `i` costs least, and that cost; -1 if not below `bound`.
+    """Return the class near record `i` in which it costs least, and that cost.
 
-    If there are many classes, only those of near records are considered. `avoid` is excluded.
+    -1 if it is not below `bound` in any. `avoid` is excluded. `asked` holds the look in which each
+    class was last asked, shape (most classes,). O(near columns), however many classes there are.
     """
-    head = tally.head
-    of_record, prices = partition.of_record, partition.prices
-    if len(prices) > 0 and head[0]["n_classes"] <= MOST_PRICED:
-        return _cheapest(i, avoid, bound, tally, partition, costs)
-    order, rank = orders.order, orders.rank
-    target = -1
-    for step in range(2 * _NEAR):
-        far = 1 + step // 2 if step < _NEAR else 8 << ((step - _NEAR) // 2)
-        at = rank[0, i] + (far if step % 2 == 0 else -far)
-        if at < 0 or at >= order.shape[1]:
-            continue
-        b = int(of_record[order[0, at]]["number"])
-        if b >= 0 and b != avoid and b != target:  # noqa: PLR1714  no sets in kernels
+    head, of_record = tally.head, partition.of_record
+    tuple_of, first, near = orders.neighbors
+    head[0]["looks"] += 1
+    look = head[0]["looks"]
+    own, target = tuple_of[i], -1
+    for x in range(-1, near.shape[1]):
+        t = own if x < 0 else near[own, x]
+        if t < 0:
+            break
+        n_records = first[t + 1] - first[t]
+        for y in range(min(n_records, _COPIES)):
+            b = of_record[first[t] + (look + y) % n_records]["number"]
+            if b < 0 or b == avoid or asked[b] == look:
+                continue
+            asked[b] = look
             cost = join_cost(i, b, bound, tally, partition)
             if cost < bound:
                 target, bound = b, cost
@@ -278,66 +245,34 @@ def best_target(
 
 
 @inner_kernel
-def _cheapest(
-    i: int, avoid: int, bound: float, tally: Tally, partition: Partition, costs: Float32Array
-) -> tuple[int, float]:
-    """Return the same among all classes. O(classes times columns).
-
-    Prices are rounded: the cost in the cheapest class is computed again, and may be refused.
-    """
-    cells, rule, head = tally.problem.cells, tally.problem.rule, tally.head
-    prices = partition.prices
-    n_classes = head[0]["n_classes"]
-    for b in range(n_classes):
-        costs[b] = 0
-    for c in range(head[0]["n_qis"]):
-        row = prices[rule[c]["first_position"] + cells[i, c]]
-        for b in range(n_classes):
-            costs[b] += row[b]
-    for b in range(n_classes):
-        costs[b] = costs[b] * prices[-1, b] + prices[-2, b]
-    if avoid >= 0:
-        costs[avoid] = np.inf
-    for _ in range(_REFUSALS):
-        target = _least(costs, n_classes)
-        if costs[target] >= bound:
-            return -1, bound
-        cost = join_cost(i, target, bound, tally, partition)
+def best_of_all(i: int, tally: Tally, partition: Partition) -> int:
+    """Return the class in which record `i` costs least; -1: none. O(classes columns)."""
+    target, bound = -1, np.inf
+    for b in range(tally.head[0]["n_classes"]):
+        cost = join_cost(i, b, bound, tally, partition)
         if cost < bound:
-            return target, cost
-        costs[target] = np.inf
-    return -1, bound
-
-
-@inner_kernel
-def _least(costs: Float32Array, n: int) -> int:
-    """Return the index of the least of the first `n` costs."""
-    least = 0
-    for b in range(1, n):
-        if costs[b] < costs[least]:
-            least = b
-    return least
+            target, bound = b, cost
+    return target
 
 
 _WORD = 64
-_PRICES_PER_RECORD = 64
 
 
 def partition_of(class_of: Int32Array, tally: Tally) -> Partition:
     """Return the partition of the given classes, dense from 0 or `SUPPRESSED`.
 
-    O(n columns), and with sets as the cost a bit for each class and code.
+    It has room for as many classes as the records can form, or for more that are given. O(n
+    columns), and with sets as the cost a bit for each class and code.
     """
     rule, head, column = tally.problem.rule, tally.head, tally.column
     n = len(class_of)
-    room = n // max(int(head[0]["k"]), 1) + 1
+    room = max(n // max(int(head[0]["k"]), 1), int(class_of.max(initial=SUPPRESSED))) + 1
     n_bits = int(rule["size"][column["bit"] >= 0].sum())
     partition = Partition(
         np.zeros(n, OF_RECORD),
         np.zeros(room, OF_CLASS),
         np.zeros((room, len(rule)), OUTLINE),
         np.zeros((room, -(-n_bits // _WORD)), np.uint64),
-        np.zeros(_priced(class_of, room, rule[: int(head[0]["n_qis"])]), np.float32),
     )
     of_record, of_class = partition.of_record, partition.of_class
     of_record["number"] = SUPPRESSED
@@ -346,17 +281,6 @@ def partition_of(class_of: Int32Array, tally: Tally) -> Partition:
     _fill(class_of, partition)
     redraw_all(tally, partition)
     return partition
-
-
-def _priced(class_of: Int32Array, room: int, rule: RecordArray) -> tuple[int, int]:
-    """Return the shape of the prices; empty if there would be too many of them.
-
-    That is, too many classes to search, or more prices than linear in the records.
-    """
-    n_rows = int(rule["size"].sum()) + 2
-    if class_of.max() >= MOST_PRICED or n_rows * room > _PRICES_PER_RECORD * len(class_of):
-        return 0, 0
-    return n_rows, room
 
 
 @kernel
@@ -409,9 +333,6 @@ def redraw(a: int, tally: Tally, partition: Partition) -> None:
                     bit = column[c]["bit"] + cells[i, c]
                     bits[a, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
             i = of_record[i]["next"]
-    for c in range(head[0]["n_qis"]):
-        price(a, c, tally, partition)
-    price_size(a, tally, partition)
 
 
 @inner_kernel
@@ -441,5 +362,3 @@ def widen(i: int, b: int, tally: Tally, partition: Partition) -> None:
             loss = column_loss(rule[c], line["present"], line["lo"], line["hi"], codes)
             of_class[b]["loss"] += loss - line["loss"]
             line["loss"] = loss
-            price(b, c, tally, partition)
-    price_size(b, tally, partition)

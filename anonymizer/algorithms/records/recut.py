@@ -6,6 +6,7 @@ It is the move that gains most: every cut of several orders of the pool is tried
 import numpy as np
 
 from anonymizer.algorithms.kernels import inner_kernel, kernel
+from anonymizer.algorithms.records.neighbors import apart
 from anonymizer.algorithms.records.partition import (
     Orders,
     Partition,
@@ -15,10 +16,19 @@ from anonymizer.algorithms.records.partition import (
     redraw,
     unlink,
 )
-from anonymizer.algorithms.records.tally import Tally, add, clear, tally_cost, tally_keeps
+from anonymizer.algorithms.records.tally import (
+    Tally,
+    add,
+    clear,
+    tally_cost,
+    tally_keeps,
+)
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 
 NO_CLASS = -1
+PLAIN, POLES = -1, -2
+_FINE = 1 << 20
+"""Steps of a unit of loss in which distances are compared."""
 
 
 @kernel
@@ -26,7 +36,7 @@ def recut(
     a: int,
     b: int,
     goal: float,
-    first_rank: int,
+    first: int,
     spread_by: IntArray,
     orders: Orders,
     tally: Tally,
@@ -38,9 +48,10 @@ def recut(
     ----------
     b
         `NO_CLASS`: cut `a` alone in two.
-    first_rank, spread_by
-        An order of `rank` is tried for each item of `spread_by`, from `first_rank` on; in each, the
-        codes of that column are spread out, unless it is negative.
+    first, spread_by
+        An order is tried for each item of `spread_by`: `POLES`, between two records far apart,
+        otherwise one of `rank`, in which the codes of that column are spread out, unless it is
+        `PLAIN`. `first` is any number, which chooses the first pole and `rank`.
 
     Returns
     -------
@@ -65,9 +76,7 @@ def recut(
     before = np.empty(m + 1)
     best, cut, bound = pool, -1, old + goal
     for t in range(len(spread_by)):
-        tried = _sorted(pool, rank[(first_rank + t) % len(rank)])
-        if spread_by[t] >= 0:
-            tried = _spread_out(tried, spread_by[t], tally)
+        tried = _ordered(pool, first + t, spread_by[t], rank, tally)
         at, cost = cheapest_cut(tried, bound, before, tally)
         if at >= 0:
             best, cut, bound = tried, at, cost
@@ -88,14 +97,54 @@ def recut(
 
 
 @kernel
+def _ordered(
+    pool: IntArray, first: int, spread_by: int, rank: Int32Array, tally: Tally
+) -> IntArray:
+    if spread_by == POLES:
+        return _between_poles(pool, first, tally)
+    tried = _sorted(pool, rank[first % len(rank)])
+    return tried if spread_by == PLAIN else _spread_out(tried, spread_by, tally)
+
+
+@kernel
 def _sorted(pool: IntArray, rank: Int32Array) -> IntArray:
     key = np.empty(len(pool), np.int64)
     for x in range(len(pool)):
-        key[x] = (np.int64(rank[pool[x]]) << 32) | pool[x]
+        key[x] = rank[pool[x]]
+    return _by_key(pool, key)
+
+
+@kernel
+def _by_key(pool: IntArray, key: IntArray) -> IntArray:
+    """Return `pool` sorted by keys below 2^31, and then by number."""
+    for x in range(len(pool)):
+        key[x] = (key[x] << 32) | pool[x]
     key.sort()
     for x in range(len(pool)):
         key[x] &= 0xFFFFFFFF
     return key
+
+
+@kernel
+def _between_poles(pool: IntArray, first: int, tally: Tally) -> IntArray:
+    """Return `pool` from the records nearest to one of them to those nearest to another.
+
+    One is farthest from a third, which `first` chooses, and the other farthest from that one.
+    O(m columns).
+    """
+    problem, n_qis = tally.problem, tally.head[0]["n_qis"]
+    m = len(pool)
+    pole = pool[first % m]
+    away = np.empty(m)
+    for side in range(3):
+        farthest, most = pole, -1.0
+        for x in range(m):
+            off = apart(pole, pool[x], np.inf, problem, n_qis)
+            away[x] = off if side < 2 else away[x] - off
+            if off > most:
+                farthest, most = pool[x], off
+        pole = farthest
+    return _by_key(pool, ((away / n_qis + 1) * _FINE).astype(np.int64))
 
 
 @kernel
@@ -104,7 +153,12 @@ def _spread_out(pool: IntArray, c: int, tally: Tally) -> IntArray:
 
     Records of the same code keep their order and are evenly spaced.
     """
-    cells, rule, head, seen = tally.problem.cells, tally.problem.rule, tally.head, tally.seen
+    cells, rule, head, seen = (
+        tally.problem.cells,
+        tally.problem.rule,
+        tally.head,
+        tally.seen,
+    )
     clear(tally)
     turn, first = np.int32(head[0]["turn"]), rule[c]["first_position"]
     nth = np.empty(len(pool), np.int64)

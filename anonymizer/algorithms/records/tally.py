@@ -26,6 +26,7 @@ HEAD = np.dtype(
         ("persons", np.int64),
         ("loss", np.float64),
         ("tallied", np.int64),
+        ("looks", np.int64),
     ],
     align=True,
 )
@@ -44,6 +45,8 @@ turn, size, persons, loss
     Number of the class being tallied, its records and persons, and the loss of each record.
 tallied
     Records tallied so far to check whether classes may grow.
+looks
+    Looks so far for a class among those near.
 """
 
 COLUMN = np.dtype(
@@ -205,7 +208,12 @@ def clear(tally: Tally) -> None:
 def add(record: int, tally: Tally) -> None:
     """Add a record to the class. O(columns)."""
     problem, head, column, seen = tally.problem, tally.head, tally.column, tally.seen
-    cells, rule, person, codes = problem.cells, problem.rule, problem.person, problem.codes
+    cells, rule, person, codes = (
+        problem.cells,
+        problem.rule,
+        problem.person,
+        problem.codes,
+    )
     position = codes.position
     turn = np.int32(head[0]["turn"])
     n_qis = head[0]["n_qis"]

@@ -6,11 +6,13 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.local_search import Search, improve, search_from
 from anonymizer.algorithms.records.moves import draw, make_moves
+from anonymizer.algorithms.records.neighbors import neighbors_of
 from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.partition import partition_of
 from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.algorithms.records.sweep import sweep
-from anonymizer.algorithms.records.tally import blank_tally
+from anonymizer.algorithms.records.tally import Tally, blank_tally
+from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records
 from tests.algorithms.records import naive
@@ -26,7 +28,11 @@ def begun(table: Records, promise: Promise, cost: Cost, crowding: float) -> tupl
     table = table.only(hilbert_order(table.qi, [a.size for a in SCHEMA.qis]))
     problem = make_problem(table, SCHEMA, promise, cost=cost)
     first = sweep(problem, np.arange(table.n))
-    return table, search_from(first, blank_tally(problem, crowding))
+    return table, started(first, blank_tally(problem, crowding))
+
+
+def started(class_of: Int32Array, tally: Tally) -> Search:
+    return search_from(class_of, tally, neighbors_of(tally.problem, int(tally.head[0]["n_qis"])))
 
 
 def move(search: Search, *, heat: float, seed: int) -> None:
@@ -79,8 +85,6 @@ def test_what_is_known_of_a_class_is_what_its_members_say(
     bounded = rule["share"] < 1
     assert (bound >= true["most"])[:, bounded].all()
     assert (search.partition.bits[:n_classes] == fresh.bits[:n_classes]).all()
-    prices, afresh = search.partition.prices[:, :n_classes], fresh.prices[:, :n_classes]
-    assert prices == pytest.approx(afresh, abs=1e-5)
 
 
 @pytest.mark.compiled
@@ -121,14 +125,14 @@ def test_a_search_that_is_stopped_while_hot_gives_no_worse_than_its_start() -> N
         rng=rng,
         progress=lambda _loss: None,
     )
-    assert search_from(found, search.tally).cost <= start
+    assert started(found, search.tally).cost <= start
 
 
 def test_a_search_finds_two_groups_that_the_order_mixed() -> None:
     qi = np.array([[0, 0, 0], [3, 4, 2]] * 10, np.int32)
     table = Records(qi, np.zeros((20, 1), np.int32), np.arange(20, dtype=np.int32))
     problem = make_problem(table, SCHEMA, Promise(k=5))
-    search = search_from(np.repeat([0, 1], 10).astype(np.int32), blank_tally(problem))
+    search = started(np.repeat([0, 1], 10).astype(np.int32), blank_tally(problem))
     assert search.cost > 0
     move(search, heat=0.0, seed=1)
     assert search.cost == pytest.approx(0)

@@ -10,6 +10,7 @@ from numba import njit
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.local_search import search_from
+from anonymizer.algorithms.records.neighbors import neighbors_of
 from anonymizer.algorithms.records.optimal_cuts import split
 from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.algorithms.records.sweep import sweep
@@ -110,6 +111,7 @@ def test_where_there_is_no_time_the_rest_stays_suppressed_and_else_joins_a_class
     tally = blank_tally(make_problem(table, SCHEMA, Promise(k=100, entropy_l=1.9)))
     first = np.full(table.n, SUPPRESSED, np.int32)
     first[:200] = 0
-    assert (search_from(first, tally).class_of == 0).all()
-    hurried = search_from(first, tally, keep_going=lambda: False).class_of
+    neighbors = neighbors_of(tally.problem, len(SCHEMA.qis))
+    assert (search_from(first, tally, neighbors).class_of == 0).all()
+    hurried = search_from(first, tally, neighbors, keep_going=lambda: False).class_of
     assert 0 < (hurried == SUPPRESSED).sum() < table.n - 200
