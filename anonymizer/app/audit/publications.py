@@ -20,6 +20,7 @@ from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.algorithms.noisy_density import NoisyDensity
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.algorithms.region_density import estimate_density, nodes_in, shares
+from anonymizer.algorithms.uncertain_counts import least_moves
 from anonymizer.app.audit.case import Reports
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
@@ -357,14 +358,9 @@ def _cell_moves(
 ) -> tuple[FloatArray, float]:
     n_cells = table.shape[1]
     moves = np.zeros((n_cells, n_cells))
-    stays = np.diag_indices(n_cells)
     for first, last, pairs in zip(start.tolist(), end.tolist(), n.tolist(), strict=True):
         p, q = table[[first]].toarray()[0], table[[last]].toarray()[0]
-        stayed = np.minimum(p, q)
-        moves[stays] += pairs * stayed
-        gone, came = p - stayed, q - stayed
-        if came.sum() > 0:
-            moves += pairs * np.outer(gone, came) / came.sum()
+        moves += pairs * least_moves(p, q)
     total = float(moves.sum())
     return moves, 1.0 - float(np.trace(moves)) / total if total else 0.0
 
