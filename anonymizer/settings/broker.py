@@ -54,6 +54,13 @@ class BrokerSettings(Group):
     drops_topic: OutputTopic | None = None
     """Topic on which the broker publishes how many messages it has dropped; Mosquitto:
     `$SYS/broker/publish/messages/dropped`. They are exported as a metric. None: not counted."""
+    probe_topic: OutputTopic | None = None
+    """Topic on which the gateway sends itself probes, to measure how long positions wait in the
+    broker. It must be allowed to publish and to read there, and nobody else to publish. None: not
+    measured."""
+    max_backlog_s: Positive = 10.0
+    """Positions that may have waited longer in the broker are suppressed as overload, in seconds;
+    needs `probe_topic`. Devices that state no time would else appear where they were."""
 
     @field_validator("url")
     @classmethod

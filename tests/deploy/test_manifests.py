@@ -210,5 +210,6 @@ def test_the_annotated_settings_hold_the_defaults_for_the_broker() -> None:
         tomllib.loads((DEPLOY / "gateway.toml").read_text())["broker"]["allow_plaintext"] is False
     )
     broker = load_settings(DEPLOY / "gateway.toml", {}).broker
-    assert broker.drops_topic is not None
-    assert broker.model_copy(update={"drops_topic": None}) == Settings().broker
+    own = dict.fromkeys(("drops_topic", "probe_topic"))
+    assert all(getattr(broker, key) for key in own)
+    assert broker.model_copy(update=own) == Settings().broker

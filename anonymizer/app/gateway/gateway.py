@@ -48,6 +48,7 @@ from anonymizer.pipeline.positions.stages import (
 from anonymizer.pipeline.positions.topics import shared_topics, subscription
 from anonymizer.settings import Settings, zones_of
 from anonymizer.transport import MqttLink
+from anonymizer.transport.backlog import Backlog
 from anonymizer.transport.broker_drops import BrokerDrops
 from anonymizer.transport.connecting import client_id_of
 
@@ -157,10 +158,14 @@ class Gateway:
         self.records = self._recorder(streams) if streams else None
         # Without a store nothing outlives this process, and neither does the session.
         key = self.records.store.secret if self.records else secrets.token_bytes(32)
+        subscriptions = [(subscription(i.topic), i.qos) for i in settings.inputs]
+        self._backlog = _backlog(settings, key=key)
+        if self._backlog and settings.broker.probe_topic:
+            subscriptions.append((settings.broker.probe_topic, max(self._backlog.qos)))
         self._link = MqttLink(
             settings.broker,
             client_id=client_id_of(settings.broker, key=key),
-            subscriptions=[(subscription(i.topic), i.qos) for i in settings.inputs],
+            subscriptions=subscriptions,
             deliver=self._deliver,
             on_state=self._on_state,
             announce=True,
@@ -180,6 +185,7 @@ class Gateway:
             else None
         )
         self._drops = BrokerDrops(settings.broker, key=key) if settings.broker.drops_topic else None
+        self._gauges = [each for each in (self._drops, self._backlog) if each]
         zones = self.flow.device_zones
         self._zones = ZonesLink(settings, zones, key=key) if zones is not None else None
         collectors = _record_metrics(self.records)
@@ -300,8 +306,8 @@ class Gateway:
                     group.create_task(self._zones.run(), name="zones link")
                 if self.records:
                     group.create_task(self.records.run(stop), name="records")
-                if self._drops:
-                    group.create_task(self._drops.run(), name="broker drops")
+                for gauge in self._gauges:
+                    group.create_task(gauge.run(), name=type(gauge).__name__)
                 rejected = group.create_task(self._report_rejected(), name="rejected")
                 misfits = group.create_task(self._report_misfits(), name="misfits")
                 viewer = group.create_task(self._viewer.run(), name="viewer")
@@ -322,8 +328,8 @@ class Gateway:
                 if self._zones:
                     await self._zones.close()
                     receiving.cancel()  # it may still wait for that connection
-                if self._drops:
-                    await self._drops.close()
+                for gauge in self._gauges:
+                    await gauge.close()
         self._log.info("stopped", received=self.ledger.n_received, **self._counts())
 
     def _analyst_topics(self, group: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
@@ -404,7 +410,9 @@ class Gateway:
         """Log once, with the likely cause, when nothing arrives, or nothing that can be used."""
         watches: defaultdict[str, MisfitWatch] = defaultdict(MisfitWatch)
         silence_s = self._settings.log.silence_s
-        quiet = defaultdict(lambda: SilentConnection(after_s=silence_s))
+        quiet: defaultdict[str, SilentConnection] = defaultdict(
+            lambda: SilentConnection(after_s=silence_s)
+        )
         while True:
             for flow, connected, n, topics in self._connections():
                 if quiet[flow].see(n, connected=connected, at_s=time.monotonic()):
@@ -451,6 +459,13 @@ class Gateway:
         return {"/".join(filter(None, outcome.label)): n for outcome, n in counts if n}
 
     def _deliver(self, deliveries: Sequence[Delivery]) -> None:
+        if self._backlog:
+            is_too_old = self._backlog.is_too_old
+            deliveries, receipts = self._backlog.without_probes(deliveries)
+            self._link.acknowledge(receipts)
+            if is_too_old:
+                self._link.acknowledge(self.inbox.refuse(deliveries))
+                return
         self._link.acknowledge(self.inbox.put(deliveries, at_s=time.monotonic()))
 
     def _on_late(self, late: bool) -> None:  # noqa: FBT001  the stage's callback
@@ -463,6 +478,8 @@ class Gateway:
             self._log.info("ticks are on time again", late=self.flow.stats.n_late_ticks)
 
     def _on_state(self, connected: bool, reason: str) -> None:  # noqa: FBT001  the link's callback
+        if self._backlog:
+            self._backlog.note_state(connected=connected)
         if connected:
             self._log.info("broker connected")
             if self._network_topics:
@@ -492,6 +509,8 @@ class Gateway:
             problems.append("broker: not connected for records")
         if self.records and not self.records.usable:
             problems.append("store: cannot be used, so records wait at the broker")
+        if self._backlog and self._link.connected and self._backlog.is_too_old:
+            problems.append(self._backlog.problem)
         problems += self._why_silent()
         if self._phase is not _Phase.SERVING:
             problems.append("stopping")
@@ -508,6 +527,13 @@ class Gateway:
         if silent_s <= patience_s:
             return []
         return [f"output: positions arrive, and none has been published for {silent_s:.0f} s"]
+
+
+def _backlog(settings: Settings, *, key: bytes) -> Backlog | None:
+    if settings.broker.probe_topic is None or not settings.inputs:
+        return None
+    qos = [i.qos for i in settings.inputs]
+    return Backlog(settings.broker, key=key, qos=qos, monotonic=time.monotonic)
 
 
 def _record_metrics(

@@ -87,6 +87,12 @@ class Inbox:
             )
         return receipts
 
+    def refuse(self, deliveries: Sequence[Delivery]) -> list[int]:
+        """Settle a batch as overload, without taking it in; return its receipts."""
+        self._ledger.receive(len(deliveries))
+        self._ledger.settle(Outcome.SUPPRESSED__OVERLOAD, len(deliveries))
+        return receipts_of(deliveries)
+
     def hurry(self) -> list[int]:
         """Keep only the newest messages until the next `take`; return receipts as `put` does."""
         if self.is_overloaded:

@@ -31,11 +31,10 @@ from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
-from tests.app.gateway.records import compiled, write_records_settings
-from tests.app.gateway.shifted_clock import put
-from tests.app.gateway.test_records_killed import (
+from tests.app.gateway.ordeal import (
     Ordeal,
     Vehicles,
+    accounts_of,
     analyst,
     assert_nothing_was_lost,
     has_all_of_its_windows,
@@ -43,16 +42,15 @@ from tests.app.gateway.test_records_killed import (
     stay,
     until_only_the_last_is_held,
 )
+from tests.app.gateway.records import compiled, write_records_settings
+from tests.app.gateway.shifted_clock import put
 from tests.app.gateway.test_service_failures import assert_balanced
 from tests.end_to_end import (
     ANONYMIZER,
-    AS_OPERATOR,
     DEADLINE_S,
     TOKEN,
-    Accounts,
     Program,
     eventually,
-    read_accounts,
     running,
 )
 from tests.transport.faulty_broker import FaultyBroker, schedule
@@ -245,11 +243,6 @@ class Supervisor:
                 assert now.imbalance == 0, now
                 assert now.received == now.settled + now.held, now
                 self.n_looks += 1
-
-
-async def accounts_of(url: str, *, timeout_s: float = DEADLINE_S) -> Accounts:
-    async with httpx.AsyncClient(base_url=url, timeout=timeout_s, headers=AS_OPERATOR) as http:
-        return read_accounts((await http.get("/metrics")).text)
 
 
 @dataclass

@@ -1,0 +1,174 @@
+"""Backlog: how long the input of a connection may have waited in the broker.
+
+A broker hands its oldest messages on first. A gateway that reads too slowly would publish old
+positions as present ones, because most devices state no time.
+"""
+
+import asyncio
+import itertools
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from math import inf
+
+import numpy as np
+
+from anonymizer.pipeline.packed import PackedDeliveries
+from anonymizer.pipeline.ports import Delivery, Link, Outgoing
+from anonymizer.settings import BrokerSettings
+from anonymizer.settings.base import Qos
+from anonymizer.transport.connecting import client_id_of
+from anonymizer.transport.mqtt import MqttLink
+
+_PER_BOUND = 5
+"""Probes in the time that input may wait."""
+_MAX_AWAITED = 1000
+"""Probes that are remembered until they come back; the broker may have dropped them."""
+
+
+class Backlog:
+    """Measures the backlog by probes: messages that the gateway sends to itself.
+
+    A probe waits in the broker behind the input that came before it. What arrives after a probe is
+    therefore no older than the probe. The broker may keep a queue for each QoS, so each has probes.
+    They are sent on a connection of their own, on which acknowledgements need not wait.
+
+    Parameters
+    ----------
+    broker
+        Settings of the broker; `probe_topic` must be set. The connection of the input must
+        subscribe to it with the largest QoS of the input.
+    key
+        Secret for the client id, see `client_id_of`.
+    qos
+        The QoS of each input.
+    monotonic
+        Returns the seconds of a monotonic clock.
+
+    Attributes
+    ----------
+    qos
+        As given, each once.
+    n_returned
+        Probes that have come back.
+    """
+
+    def __init__(
+        self,
+        broker: BrokerSettings,
+        *,
+        key: bytes,
+        qos: Iterable[Qos],
+        monotonic: Callable[[], float],
+    ) -> None:
+        assert broker.probe_topic is not None  # noqa: S101  the caller asked
+        self._topic = broker.probe_topic
+        self._max_s = broker.max_backlog_s
+        self._keeps_session = broker.session_expiry_s > 0
+        self._monotonic = monotonic
+        self._token = secrets.token_hex(16).encode()  # nobody else can make a probe
+        self._numbers = itertools.count()
+        self._awaited: dict[bytes, tuple[Qos, float]] = {}
+        self.qos = frozenset(qos)
+        self._known_s = dict.fromkeys(self.qos, -inf if self._keeps_session else inf)
+        self.n_returned = 0
+        self._link = MqttLink(
+            broker.model_copy(update={"session_expiry_s": 0}),
+            client_id=client_id_of(broker, key=key, role="probes"),
+            deliver=lambda _: None,
+        )
+
+    @property
+    def age_s(self) -> float:
+        """How long what arrives now may have waited, in seconds; inf: it is not known.
+
+        Not above 0 between two connections: then nothing waits.
+        """
+        return self._monotonic() - min(self._known_s.values())
+
+    @property
+    def problem(self) -> str:
+        """Why input is refused, in words."""
+        if self.n_returned:
+            return f"broker: positions have waited there for more than {self._max_s:g} s"
+        return "broker: no probe comes back; may the gateway use broker.probe_topic?"
+
+    @property
+    def is_too_old(self) -> bool:
+        """Whether what arrives now may have waited for longer than `max_backlog_s`."""
+        return self.age_s > self._max_s
+
+    def note_state(self, *, connected: bool) -> None:
+        """Note that a connection begins or is lost: unless it is kept, the queue is new then."""
+        if not self._keeps_session:
+            self._awaited.clear()
+            self._known_s = dict.fromkeys(self.qos, self._monotonic() if connected else inf)
+
+    async def run(self) -> None:
+        """Send probes until `close`."""
+        async with asyncio.TaskGroup() as group:
+            sending = group.create_task(self.send_probes(self._link), name="send probes")
+            await self._link.run()
+            sending.cancel()
+
+    async def close(self) -> None:
+        """Disconnect, so that `run` returns."""
+        await self._link.close()
+
+    async def send_probes(self, link: Link) -> None:
+        """Send probes on a connection until cancelled."""
+        every_s = self._max_s / _PER_BOUND
+        while True:
+            if link.connected:
+                for qos in self.qos:
+                    await link.publish([self._probe(qos)], qos=qos, timeout_s=every_s)
+            await asyncio.sleep(every_s)
+
+    def _probe(self, qos: Qos) -> Outgoing:
+        payload = b"%s %d" % (self._token, next(self._numbers))
+        self._awaited[payload] = qos, self._monotonic()
+        if len(self._awaited) > _MAX_AWAITED:
+            del self._awaited[next(iter(self._awaited))]
+        return Outgoing(self._topic, payload)
+
+    def without_probes(
+        self, deliveries: Sequence[Delivery]
+    ) -> tuple[Sequence[Delivery], list[int]]:
+        """Return a batch without its probes, and their receipts.
+
+        The age afterwards is that of what arrives after this batch.
+        """
+        if not self._awaited:
+            return deliveries, []
+        packed = PackedDeliveries.of(deliveries)
+        rows = self._rows(packed)
+        if not rows:
+            return deliveries, []
+        receipts = packed.columns.receipt[rows]
+        for row in rows:
+            _, _, start, stop = packed.columns.bounds[row].tolist()
+            self._returned(packed.stream[start:stop])
+        rest = packed.only(np.delete(np.arange(len(packed)), rows))
+        return rest, receipts[receipts > 0].tolist()
+
+    def _rows(self, packed: PackedDeliveries) -> list[int]:
+        """Return the rows of the probes in a batch."""
+        bounds, rows = packed.columns.bounds, list[int]()
+        at = packed.stream.find(self._token)
+        while at >= 0:
+            row = int(np.searchsorted(bounds[:, 2], at, side="right")) - 1
+            if row >= 0 and at < bounds[row, 3]:  # the bytes may hold more than this batch
+                rows.append(row)
+            at = packed.stream.find(self._token, at + len(self._token))
+        return rows
+
+    def _returned(self, payload: bytes) -> None:
+        if payload in self._awaited:
+            qos, sent_s = self._awaited[payload]
+            self._known_s[qos] = max(self._known_s[qos], sent_s)
+            self.n_returned += 1
+            # The broker has dropped the earlier ones that are still missing.
+            self._awaited = {
+                probe: (of, at_s)
+                for probe, (of, at_s) in self._awaited.items()
+                if of != qos or at_s > sent_s
+            }
