@@ -6,6 +6,7 @@ position of each device.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from anonymizer.domain.outcomes import Outcome
 
 ABSENT = -1
 _FIRST_SLOTS = 1024
+
+_STATE = ("node_of", "version_of", "rest_node_of", "rest_since", "is_guest")
 
 _HELD = int(Outcome.HELD)
 _LATE = int(Outcome.LATE)
@@ -74,6 +77,19 @@ class DensityMap:
             n_near=np.zeros(network.n_nodes, np.int32),
             n_in=np.zeros(network.n_components, np.int32),
         )
+
+    def state(self) -> dict[str, Any]:
+        """Return the slots, from which all counts follow."""
+        return {name: getattr(self, name) for name in _STATE}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        for name in _STATE:
+            setattr(self, name, state[name].copy())
+        for counts in (self.n_at, self.n_near, self.n_in):
+            counts[:] = 0
+        there, self.node_of = self.node_of, np.full(len(self.node_of), ABSENT, np.int32)
+        self._move(np.arange(len(there), dtype=np.int32), there)
 
     @property
     def n_devices(self) -> int:

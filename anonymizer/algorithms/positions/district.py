@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anonymizer.algorithms.positions.cloaks.protocol import State
 from anonymizer.algorithms.positions.district_routing import NOWHERE, KeyArray, Rows, join_rows
 from anonymizer.algorithms.positions.districts import Districts
 from anonymizer.algorithms.positions.operator import CloakingOperator
@@ -28,6 +29,7 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import Release
 
 _FREE = -1
+_STATE = ("_key_of", "_handle_of", "_roams", "_was_inside", "_is_mine")
 
 
 class Claims(NamedTuple):
@@ -138,7 +140,7 @@ class District:
         Parameters
         ----------
         rows
-            One for each device at most, none of them older than those before.
+            Of each device, none older than those before.
         mail
             Of the tick before.
         leader_of
@@ -173,6 +175,26 @@ class District:
             letters,
             self._n_in(),
         )
+
+    def state(self) -> State:
+        """Return what changes from tick to tick; a district restored from it goes on alike."""
+        arrays = {name: getattr(self, name) for name in _STATE}
+        return {
+            **arrays,
+            "leader_of": self._leader_of,
+            "free": np.array(self._free, np.int64),
+            "operator": self.operator.state(),
+        }
+
+    def restore(self, state: State) -> None:
+        """Go on from a state of the same district."""
+        for name in _STATE:
+            setattr(self, name, state[name].copy())
+        self._free = state["free"].tolist()
+        known = np.flatnonzero(self._handle_of != _FREE)
+        self._slot_of = dict(zip(self._key_of[known].tolist(), known.tolist(), strict=True))
+        self._lead(state["leader_of"])
+        self.operator.restore(state["operator"])
 
     def handles(self) -> IntArray:
         """Return the handles of all devices that the district knows."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.cloaks import Cloak
+from anonymizer.algorithms.positions.cloaks.protocol import State
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.protection import IN_ZONE
@@ -109,6 +110,23 @@ class CloakingOperator:
     def set_rule(self, rule: DensityRule, *, k_extra: int) -> None:
         """Use this rule for groups formed from now on."""
         self._cloak.set_rule(rule, k_extra=k_extra)
+
+    def state(self) -> State:
+        """Return what changes from tick to tick; one that is restored from it goes on alike."""
+        return {
+            "density": self.density.state(),
+            "pace": self.pace.state(),
+            "cloak": self._cloak.state(),
+            "transcripts": self._transcripts.state() if self._transcripts else None,
+        }
+
+    def restore(self, state: State) -> None:
+        """Go on from a state of an operator with the same settings."""
+        self.density.restore(state["density"])
+        self.pace.restore(state["pace"])
+        self._cloak.restore(state["cloak"])
+        if self._transcripts:
+            self._transcripts.restore(state["transcripts"])
 
     @property
     def reciprocal(self) -> bool:

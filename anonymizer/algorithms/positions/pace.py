@@ -4,6 +4,8 @@ A group is formed of devices that will still be present when it ends. Devices th
 therefore never grouped, unless the time to live and the epoch grow with their reporting interval.
 """
 
+from typing import Any
+
 import numpy as np
 
 from anonymizer.domain.arrays import FloatArray, Int32Array
@@ -16,6 +18,7 @@ _SHARE = 0.9
 _MISSED = 1.5
 """A device counts as present for so many intervals, so that a late report does not end it."""
 _LOOK_EVERY_S = 5.0
+_STATE = ("_gap_of", "_last_of", "_looked_at", "_interval_s")
 
 
 class Pace:
@@ -45,6 +48,15 @@ class Pace:
         self._last_of: FloatArray = np.full(0, -np.inf)
         self._looked_at = -np.inf
         self._interval_s = STEPS_S[-1] if follows else 0.0
+
+    def state(self) -> dict[str, Any]:
+        """Return what changes from tick to tick."""
+        return {name: getattr(self, name) for name in _STATE}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        for name in _STATE:
+            setattr(self, name, state[name])
 
     @property
     def interval_s(self) -> float:

@@ -6,6 +6,8 @@ of each group from the newest position of each device, not from the counts of th
 published under it, with the times and the number of other members.
 """
 
+from typing import Any
+
 import numpy as np
 
 from anonymizer.algorithms.kernels import kernel
@@ -91,6 +93,7 @@ def _holds(
 
 
 _NEVER = -1
+_STATE = ("_version_of", "_hash_of", "_n_sharing")
 
 
 class Transcripts:
@@ -100,6 +103,15 @@ class Transcripts:
         self._version_of = np.full(0, _NEVER, np.int64)
         self._hash_of = np.zeros(0, np.uint64)
         self._n_sharing = np.zeros(0, np.int64)
+
+    def state(self) -> dict[str, Any]:
+        """Return what changes from tick to tick."""
+        return {name: getattr(self, name) for name in _STATE}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        for name in _STATE:
+            setattr(self, name, state[name])
 
     def unbroken(self, release: Release, *, now: float, n_slots: int) -> BoolArray:
         """Record a release; return which groups keep the promise over time, shape (groups,).

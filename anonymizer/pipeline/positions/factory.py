@@ -1,6 +1,6 @@
 """Factory of the cloaking operator: from settings to the operator that they describe."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeAlias
 
 from anonymizer import plugins
@@ -74,24 +74,25 @@ def cloaking_operator(
     return DistrictOperator(
         network,
         districts,
-        make_districts(settings, network, districts, range(n)),
+        list(map(district_maker(settings, network, districts), range(n))),
         folds=folds_of(settings),
         pace=_pace(settings),
         keys=keys,
     )
 
 
-def make_districts(
-    settings: Settings, network: RoadNetwork, districts: Districts, numbers: Sequence[int]
-) -> list[District]:
-    """Return some of the districts, which share what never changes."""
+def district_maker(
+    settings: Settings, network: RoadNetwork, districts: Districts
+) -> Callable[[int], District]:
+    """Return a function that makes the district of a number; all share what never changes."""
     make_cloak = _cloaks(settings, network, districts)
-    parts = []
-    for number in numbers:
+
+    def make(number: int) -> District:
         pace = _pace(settings)
         operator = _operator(settings, network, make_cloak(number, pace), pace)
-        parts.append(District(number, districts, operator))
-    return parts
+        return District(number, districts, operator)
+
+    return make
 
 
 def districts_of(settings: Settings, network: RoadNetwork) -> Districts:

@@ -17,9 +17,9 @@ from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.positions.factory import (
     Operator,
     cloaking_operator,
+    district_maker,
     districts_of,
     folds_of,
-    make_districts,
     public_levels,
 )
 from anonymizer.settings import Settings
@@ -94,7 +94,7 @@ def test_a_single_district_publishes_what_an_operator_without_districts_does(mod
     operator = DistrictOperator(
         CITY,
         cut,
-        make_districts(one, CITY, cut, [0]),
+        [district_maker(one, CITY, cut)(0)],
         folds=folds_of(one),
         pace=cloaking_operator(one, CITY).pace,
     )
@@ -230,6 +230,6 @@ def test_keys_are_equal_for_equal_devices_and_change_with_the_slot() -> None:
 
 def test_districts_know_no_names() -> None:
     cut = districts_of(settings(), CITY)
-    [part] = make_districts(settings(), CITY, cut, [2])
+    part = district_maker(settings(), CITY, cut)(2)
     assert isinstance(part, District)
     assert part.number == 2

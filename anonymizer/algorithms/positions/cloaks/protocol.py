@@ -1,6 +1,6 @@
 """The interface of a cloak, which forms groups and their regions for the operator."""
 
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -8,6 +8,10 @@ from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.release import Cloaked
+
+
+State: TypeAlias = dict[str, Any]
+"""What an object must know to go on elsewhere: arrays, numbers, None, and states, by name."""
 
 
 class Cloak(Protocol):
@@ -75,6 +79,12 @@ class Cloak(Protocol):
         Unix seconds; only lasting groups count.
         """
 
+    def state(self) -> State:
+        """Return what changes from tick to tick; a cloak that is restored from it goes on alike."""
+
+    def restore(self, state: State) -> None:
+        """Go on from a state."""
+
 
 class MemorylessCloak:
     """Defaults for a cloak that keeps no state between ticks."""
@@ -105,6 +115,13 @@ class MemorylessCloak:
     def bound_until(self, n_slots: int) -> FloatArray:
         """Return that no device is bound."""
         return np.full(n_slots, -np.inf)
+
+    def state(self) -> State:
+        """Return that there is none."""
+        return {}
+
+    def restore(self, state: State) -> None:
+        """Do nothing: there is no state."""
 
     def set_rule(self, rule: DensityRule, *, k_extra: int) -> None:
         """Do nothing: the rule is fixed."""

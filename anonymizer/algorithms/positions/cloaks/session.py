@@ -30,6 +30,7 @@ import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.atoms import Company, Levels, lowest_shared_level
+from anonymizer.algorithms.positions.cloaks.protocol import State
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.device_partition import partition
 from anonymizer.algorithms.positions.districts import fold
@@ -216,6 +217,25 @@ class SessionCloak:
         other = copy(self)
         other._serials, other._pace = serials, pace  # noqa: SLF001  a copy of itself
         return other
+
+    def state(self) -> State:
+        """Return what changes from tick to tick."""
+        groups = {name: getattr(self._groups, name) for name in _Groups.__slots__}
+        return {
+            "cell_ends_at": self._cell_ends_at,
+            "n_formed": self._n_formed,
+            "place_of": self._place_of,
+            **groups,
+        }
+
+    def restore(self, state: State) -> None:
+        """Go on from a state."""
+        self._cell_ends_at = state["cell_ends_at"]
+        self._n_formed = state["n_formed"]
+        self._place_of = state["place_of"]
+        self._groups = _Groups(*(state[name] for name in _Groups.__slots__))
+        self._group_of = np.full(len(self._place_of), _UNGROUPED)
+        self._index()
 
     def kept(self, n_slots: int) -> BoolArray:
         """Keep all members: the pseudonyms of their groups depend on them."""
