@@ -112,7 +112,7 @@ class Table:
             import geopandas as gpd  # noqa: PLC0415  an extra
             import shapely  # noqa: PLC0415  likewise
 
-        shapes = shapely.from_wkb([_wkb(each) for each in self._places()])
+        shapes = shapely.from_wkb(_all_wkb(self._places()))
         return gpd.GeoDataFrame(self.to_pandas(), geometry=shapes, crs="EPSG:4326")
 
     def write(self, path: str | PathLike[str]) -> None:
@@ -168,7 +168,7 @@ class Table:
             "geometry_types": sorted({each["type"] for each in self._geometry}),
         }
         geo = {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": column}}
-        shapes = pl.Series("geometry", [_wkb(each) for each in self._geometry], dtype=pl.Binary)
+        shapes = pl.Series("geometry", _all_wkb(self._geometry), dtype=pl.Binary)
         frame.with_columns(shapes).write_parquet(out, metadata={"geo": json.dumps(geo)})
         return out.getvalue()
 
@@ -228,6 +228,13 @@ def _wkb(geometry: Geometry) -> bytes:
     if kind == "Polygon":
         return head + b"".join(map(_wkb_points, places))
     return head + b"".join(_wkb({"type": _PARTS[kind], "coordinates": each}) for each in places)
+
+
+def _all_wkb(geometries: Sequence[Geometry]) -> list[bytes]:
+    """Return each geometry as well-known binary; those that many rows share are encoded once."""
+    distinct = {id(each): each for each in geometries}
+    encoded = {key: _wkb(each) for key, each in distinct.items()}
+    return [encoded[id(each)] for each in geometries]
 
 
 def _wkb_points(places: Sequence[Sequence[float]]) -> bytes:

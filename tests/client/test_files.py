@@ -1,23 +1,28 @@
 """Recordings, networks, data frames and files for maps."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import geopandas
+import msgspec
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import shapely
 
-import anonymizer
 from anonymizer import client
 from anonymizer.client.network import from_parts
 from anonymizer.domain.network_version import network_version
 from anonymizer.errors import InputError
+from anonymizer.extras import MissingExtraError
 from anonymizer.networks import load_network
 from anonymizer.networks.publication import geojson, geoparquet, parts
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.current_groups import CurrentGroups
+from anonymizer.pipeline.positions.encoding import DeviceMessage, GroupMessage
 from tests.client.paper import message, releases, street
 
 GRID = load_network("grid:6x6")
@@ -74,17 +79,26 @@ def test_the_network_is_the_same_from_wherever_it_is_read(tmp_path: Path) -> Non
         assert np.array(other.line) == pytest.approx(np.array(direct.line), abs=1e-7)
 
 
-def test_a_release_of_the_command_line_is_read(tmp_path: Path) -> None:
-    rows = [(f"d{i}", 1000.0 + t, (i + t) % 36) for t in range(0, 60, 5) for i in range(30)]
-    trace = pl.DataFrame(rows, schema=["device_id", "ts", "node"], orient="row")
-    cloaked = anonymizer.cloak(trace, GRID, seed=1)
-    assert isinstance(cloaked.frame, pl.DataFrame)
-    lines = [json.dumps(row).encode() for row in cloaked.frame.iter_rows(named=True)]
-    found = client.read(write(tmp_path / "cloaked.jsonl", *lines), network=GRID)
-    published = cloaked.frame.filter(pl.col("k") > 0)
-    assert len(found) == len(published)
-    assert found.n_pseudonyms == published["pseudonym"].n_unique()
-    assert 0 < max(found.devices(at) for at in found.moments(5)) <= 30
+def test_what_the_gateway_and_the_command_line_encode_is_understood(tmp_path: Path) -> None:
+    """The gateway's own classes, so that a field that is renamed there is noticed here."""
+    stats = {"speed_mps": {"mean": 8.0, "p25": 7.0, "p75": 9.0}}
+    stamp: dict[str, Any] = {"v": 1, "network": VERSION, "group": "G", "until": 60.0}
+    group = GroupMessage(30.0, 2, [0, 1], ["a", "b"], stats, {"no2": [1.0, None]}, **stamp)
+    line = DeviceMessage("c", 31.5, [2, 3], 2, stats, {"no2": 5.0}, until=61.5)
+    suppressed = DeviceMessage("", 31.5, (), 0)
+    lines = [msgspec.json.encode(each) for each in (group, line, suppressed)]
+    current = CurrentGroups(topic="t", network=VERSION, part_bytes=10**5, grace_s=1.0)
+    current.see([Outgoing("t", lines[0])])
+    lines += [message.payload for message in current.messages(now=32.0)]
+    found = client.read(write(tmp_path / "release.jsonl", *lines), network=GRID)
+    # The snapshot does not name c, which is of another run.
+    assert [found.devices(at) for at in (29, 30, 31.9, 32, 60)] == [0, 2, 3, 2, 0]
+    assert found.left_out == {"suppressed": 1}
+    frame = found.to_polars()
+    assert frame["k"].to_list() == [2, 2, 2]
+    assert frame["no2"].to_list() == [1, None, 5]
+    assert frame["speed_mps_p75"].to_list() == [9, 9, 9]
+    assert found.speeds()["mean"].tolist() == [8, 8]
 
 
 @pytest.mark.parametrize(
@@ -247,6 +261,19 @@ def test_zones_of_ones_own(tmp_path: Path) -> None:
         STREET.zones(tmp_path / "nowhere.geojson", name="x")
     with pytest.raises(InputError, match="not GeoJSON"):
         STREET.zones(write(tmp_path / "bad.geojson", b"{"), name="x")
+
+
+def test_a_missing_extra_is_named_and_the_rest_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("pandas", "geopandas", "shapely"):
+        monkeypatch.setitem(sys.modules, name, None)
+    found = paper()
+    for convert in (found.to_pandas, found.to_geopandas):
+        with pytest.raises(MissingExtraError, match=r"anonymizer-gateway\[client\]"):
+            convert()
+    assert len(found.to_polars()) == len(found)
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(MissingExtraError, match=r"anonymizer-gateway\[tables\]"):
+        found.to_polars()
 
 
 def test_nothing_shows_a_place_or_a_pseudonym() -> None:
