@@ -53,10 +53,10 @@ BENCHMARKS = {
     "density": Benchmark(density, _CASES, _QUICK_CASES),
     "adka": Benchmark(adka, _CASES, _QUICK_CASES),
     "regions": Benchmark(regions, _GROWTH, _QUICK_CASES),
-    "records": Benchmark(
     "districts": Benchmark(
         districts, [("city:100000", 100_000, (1, 64))], [("city:400", 300, (1, 4))]
     ),
+    "records": Benchmark(
         records,
         [("adult", 32_561), ("census", 300_000), ("census", 2_458_285)],
         [("adult", 300), ("census", 500)],
