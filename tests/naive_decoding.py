@@ -7,7 +7,7 @@ from typing import NamedTuple
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.positions.id_shares import IdShares
+from anonymizer.pipeline.id_shares import IdShares
 from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.topics import Route, TopicRouter, Treatment
 from anonymizer.settings import LimitSettings

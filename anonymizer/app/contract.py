@@ -273,7 +273,8 @@ def _incoming(settings: Settings) -> Iterator[Channel]:
         for source in stream.sources:
             name = f"Part_{stream.name}_{source.name}"
             told = ", ".join(source.tells)
-            summary = f"Part of a record of {stream.name}: {told}; and its time."
+            besides = "its time" if source.vehicle is None else "its time and its vehicle"
+            summary = f"Part of a record of {stream.name}: {told}; and {besides}."
             yield Channel(source.topic, Message(name, summary, {"type": "object"}), incoming=True)
 
 

@@ -29,8 +29,8 @@ then the texts of those with an open domain; see `texts_of`."""
 MAX_TEXT_CHARS = 64
 """Longest value of an open domain."""
 _TEXTS = Decoder(list[str | None])
-_TIME = -1
-"""Where the time of a part is among its values."""
+_VEHICLE, _TIME = -2, -1
+"""Where the vehicle and the time of a part are among its values."""
 _TS = JsonPath(("ts",))
 _NO_CODE_YET = 0
 _Coder: TypeAlias = Callable[[Any], int | str | Outcome | None]
@@ -79,6 +79,8 @@ class PartFormat:
         The messages that count.
     text_numbers
         Whether a number may also be written as text, and a category as a whole number.
+    vehicle
+        Where the id of the vehicle is; None: not in the payload.
     """
 
     time: JsonPath = _TS
@@ -86,6 +88,7 @@ class PartFormat:
     utc_offset_s: float = 0.0
     where: Conditions = field(default_factory=dict)
     text_numbers: bool = False
+    vehicle: JsonPath | None = None
 
 
 _FORMAT = PartFormat()
@@ -120,6 +123,8 @@ class PartReader:
             )
             for r in reported
         ]
+        if format_.vehicle is not None:
+            wanted.append((format_.vehicle, DeviceId))
         self._reader = PathReader([*wanted, (format_.time, float | str)])
         self._coders = [
             (_TIME, _minute_coder(format_.utc_offset_s))
@@ -132,11 +137,26 @@ class PartReader:
 
     def read(self, payload: bytes) -> Part | Outcome:
         """Return a part, or the reason why the payload is not one. Never raises."""
-        if self._selector and (refused := self._selector.refuses(payload)) is not None:
-            return refused
-        values = self._reader.read(payload)
+        values = self._stated(payload)
+        return values if isinstance(values, Outcome) else self._part(values)
+
+    def read_named(self, payload: bytes) -> tuple[str, Part] | Outcome:
+        """Return the id of the vehicle as well, for a format that has one. Never raises."""
+        values = self._stated(payload)
         if isinstance(values, Outcome):
             return values
+        vehicle = values[_VEHICLE]
+        if vehicle is UNSET or vehicle is None:
+            return Outcome.INVALID__NO_DEVICE
+        part = self._part(values)
+        return part if isinstance(part, Outcome) else (str(vehicle), part)
+
+    def _stated(self, payload: bytes) -> list[Any] | Outcome:
+        if self._selector and (refused := self._selector.refuses(payload)) is not None:
+            return refused
+        return self._reader.read(payload)
+
+    def _part(self, values: list[Any]) -> Part | Outcome:
         ts = values[_TIME] = self._seconds(values[_TIME])
         if ts is None:
             return Outcome.INVALID__SCHEMA

@@ -120,7 +120,8 @@ class LimitSettings(Group):
     max_device_id_chars: Annotated[int, Field(ge=1, le=65535)] = 256
     max_ids_per_topic: AtLeastOne = 20_000
     """Most devices that the payloads of one topic may name within `presence.ttl_s`
-    (`device_from = "payload"`); positions of others are suppressed."""
+    (`device_from = "payload"`), or vehicles within a window of a stream (`sources.vehicle`); what
+    comes of others is suppressed."""
 
 
 class WatchSettings(Group):

@@ -19,6 +19,7 @@ from anonymizer.settings.base import (
     Qos,
     Share,
     check_filter,
+    is_field,
 )
 from anonymizer.settings.payloads import PayloadPath, Where
 from anonymizer.settings.stream_attributes import AttributeSettings
@@ -35,6 +36,10 @@ class SourceSettings(Group):
     vehicle's identifier; `+` and a final `#` match anything. Further such levels, `{depot}`, are
     parts of the identifier too: all are joined by `/`."""
     qos: Qos = 1
+    vehicle: PayloadPath | None = None
+    """Where the identifier of the vehicle is in the payload, `truck.plate`: text or a whole number.
+    The topic then has no `{vehicle}`, and may name `limits.max_ids_per_topic` vehicles in a window.
+    A broker's ACL can enforce a topic; nothing can enforce a payload. None: it is in the topic."""
     time: PayloadPath = "ts"
     """Where the time is in the payload, `exit.at`: a number, or ISO 8601 text."""
     time_unit: Literal["s", "ms"] = "s"
@@ -53,8 +58,11 @@ class SourceSettings(Group):
     @model_validator(mode="after")
     def _topic_is_a_filter(self) -> Self:
         check_filter(self.filter_topic, "vehicle")
-        if "{vehicle}" not in self.filter_topic.split("/"):
-            raise ValueError("topic: {vehicle} is required")
+        levels = self.filter_topic.split("/")
+        if self.vehicle is None and "{vehicle}" not in levels:
+            raise ValueError("topic: {vehicle} is required, unless `vehicle` is in the payload")
+        if self.vehicle is not None and any(map(is_field, levels)):
+            raise ValueError("topic: must not name the vehicle, which is in the payload")
         return self
 
     @property
@@ -256,11 +264,12 @@ class StreamSettings(Group):
         for i, source in enumerate(self.sources):
             if not set(source.tells) <= set(names):
                 raise ValueError(f"sources.{i}.tells: contains an attribute that is not declared")
-            for name in set(source.tells) - by_time:
-                if path_of.get(name) == JsonPath.of(source.time).parts:
-                    raise ValueError(
-                        f"sources.{i}.tells: {name} is the time of a part, not an attribute"
-                    )
+            taken = {"the time of a part": source.time, "the vehicle": source.vehicle}
+            for what, path in taken.items():
+                parts = None if path is None else JsonPath.of(path).parts
+                for name in set(source.tells) - by_time:
+                    if path_of.get(name) == parts:
+                        raise ValueError(f"sources.{i}.tells: {name} is {what}, not an attribute")
         if set(carried) != set(names):
             raise ValueError("every attribute must have a source")
         if self.begin_s >= self.window_s:

@@ -13,6 +13,7 @@ from tests.pipeline.records.made import TYPES, stream
 
 FLEET = stream()
 REGISTRATION, PROFILE, TELEMETRY = FLEET.readers
+TOLD = [attribute.name for attribute in FLEET.settings.attributes]
 
 
 def read(reader: PartReader, **fields: object) -> tuple[float, tuple[int, ...]] | Outcome:
@@ -75,6 +76,29 @@ def test_a_payload_that_is_not_a_part_is_refused_with_its_reason(
 def test_a_category_that_is_not_declared_is_out_of_the_domain() -> None:
     assert read(REGISTRATION, ts=1, type="tank") is Outcome.INVALID__OUT_OF_DOMAIN
     assert read(REGISTRATION, ts=1, type=3) is Outcome.INVALID__SCHEMA
+
+
+@pytest.mark.parametrize(
+    ("truck", "vehicle"),
+    [
+        ({"plate": "a-1"}, "a-1"),
+        ({"plate": 7}, "7"),
+        ({"plate": ""}, ""),
+        ({"plate": None}, Outcome.INVALID__NO_DEVICE),
+        ({}, Outcome.INVALID__NO_DEVICE),
+        (None, Outcome.INVALID__NO_DEVICE),
+        ({"plate": 1.5}, Outcome.INVALID__SCHEMA),
+        ({"plate": True}, Outcome.INVALID__SCHEMA),
+    ],
+)
+def test_a_payload_may_name_its_vehicle(truck: object, vehicle: str | Outcome) -> None:
+    source = {"name": "all", "topic": "all", "vehicle": "truck.plate", "tells": TOLD}
+    [reader] = stream(sources=[source]).readers
+    payload = json.dumps({"ts": 1, "age": 20, "truck": truck}).encode()
+    named = reader.read_named(payload)
+    assert (named if isinstance(named, Outcome) else named[0]) == vehicle
+    if not isinstance(named, Outcome):
+        assert named[1] == reader.read(payload)
 
 
 @given(st.binary(max_size=60))

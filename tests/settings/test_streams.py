@@ -106,6 +106,9 @@ def test_an_attribute_has_one_domain(values: dict[str, Any], said: str) -> None:
     ("values", "said"),
     [
         ({"topic": "records/{source}"}, "{vehicle} is required"),
+        ({"vehicle": "id"}, "must not name the vehicle"),
+        ({"vehicle": "id", "topic": "a/{depot}"}, "must not name the vehicle"),
+        ({"vehicle": "type", "topic": "a"}, "type is the vehicle, not an attribute"),
         ({"topic": "a+/{vehicle}"}, "level 1 is neither plain"),
         ({"topic": "#/{vehicle}"}, "level 1 is neither plain"),
         ({"tells": ["type", "region", "height"]}, "not declared"),

@@ -21,7 +21,7 @@ from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.records.declaration import MOST_CLASSES, Stream
 from anonymizer.pipeline.records.join import Joined, OpenRecords
 from anonymizer.pipeline.records.store_port import PartRow
-from anonymizer.pipeline.records.topics import RecordRouter, topic_filter
+from anonymizer.pipeline.records.topics import RecordRouter, Route, topic_filter
 from anonymizer.settings import BrokerSettings, LimitSettings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.connecting import client_id_of
@@ -135,18 +135,19 @@ def joined_windows(
     left_out: Counter[str] = Counter()
     for number, message in enumerate(messages, start=1):
         route = router.route(message.topic)
-        if route is None or not route.vehicle:
+        if route is None or not (route.vehicle or route.topic):
             left_out[_NO_TOPIC] += 1
             continue
         if len(message.payload) > limits.max_payload_bytes:
             left_out[_named(Outcome.INVALID__TOO_LARGE)] += 1
             continue
-        part = stream.readers[route.source].read(message.payload)
+        part = _part(stream, route, message.payload, router)
         if isinstance(part, Outcome):
             left_out[_named(part)] += 1
             continue
-        window = stream.rule.window_of(part[0])
-        settled, _ = records.put(PartRow(number, window, route.vehicle, route.source, *part))
+        vehicle, ts, cells = part
+        window = stream.rule.window_of(ts)
+        settled, _ = records.put(PartRow(number, window, vehicle, route.source, ts, cells))
         if settled != Outcome.HELD:
             left_out[_named(settled)] += 1
     numbers = sorted(records.windows())
@@ -156,6 +157,21 @@ def joined_windows(
         for w in numbers
     ]
     return Recorded(tuple(numbers), tuple(joined), dict(sorted(left_out.items())))
+
+
+def _part(
+    stream: Stream, route: Route, payload: bytes, router: RecordRouter
+) -> tuple[bytes, float, bytes] | Outcome:
+    """Return the key of the vehicle, the time and the cells of a part, or why it is none."""
+    reader = stream.readers[route.source]
+    if not route.topic:
+        part = reader.read(payload)
+        return part if isinstance(part, Outcome) else (route.vehicle, *part)
+    named = reader.read_named(payload)
+    if isinstance(named, Outcome):
+        return named
+    vehicle = router.key(route.stream, named[0])
+    return (vehicle, *named[1]) if vehicle else Outcome.INVALID__NO_DEVICE
 
 
 def _complete(stream: Stream, joined: Joined, left_out: Counter[str]) -> Joined:

@@ -19,12 +19,12 @@ from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
+from anonymizer.pipeline.id_shares import IdShares
 from anonymizer.pipeline.names import UNKNOWN
 from anonymizer.pipeline.packed import PackedDeliveries, in_groups, receipts_of
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.compiled_reader import NO_LAYOUT, READING, Found, Reader
 from anonymizer.pipeline.positions.headings import headings, with_motion
-from anonymizer.pipeline.positions.id_shares import IdShares
 from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.senders import NO_INPUT, OF_PAYLOAD, Senders
 from anonymizer.pipeline.positions.topics import Route, TopicRouter, Treatment

@@ -211,6 +211,7 @@ def _reader(
                 utc_offset_s=settings.utc_offset_h * _HOUR_S,
                 where=conditions(source.where),
                 text_numbers=source.text_numbers,
+                vehicle=None if source.vehicle is None else JsonPath.of(source.vehicle),
             ),
         )
     except ValueError as error:

@@ -7,6 +7,7 @@ follows it. All methods must be called from one thread at a time, except `Record
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -115,13 +116,16 @@ class RecordFlow:
     ) -> None:
         self._store = store
         self._max_unpublished = max_unpublished
-        self.states = [StreamState(stream, store, limits, at_s=at_s) for stream in streams]
         self.unmatched = StreamAccounts(store.recall(UNMATCHED, shape="", n_sources=0).counts)
         self.router = RecordRouter(
             [stream.settings for stream in streams],
             secret=store.secret,
             max_id_chars=limits.max_device_id_chars,
         )
+        self.states = [
+            StreamState(stream, store, limits, key=partial(self.router.key, i), at_s=at_s)
+            for i, stream in enumerate(streams)
+        ]
         self._recent = RecentMessages()
 
     @property

@@ -1,14 +1,16 @@
 """The state of a running stream: its open windows, its accounts and its statistics."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
 import numpy as np
 
 from anonymizer.algorithms.windows import NEVER, Windows
+from anonymizer.codecs.record_parts import PartReader
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import BatchHistogram, StreamAccounts
+from anonymizer.pipeline.id_shares import IdShares
 from anonymizer.pipeline.records.anonymize_window import Closing
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.join import Joined, OpenRecords
@@ -54,9 +56,27 @@ class StreamStats:
 
 
 class StreamState:
-    """The state of one stream, restored from the store."""
+    """The state of one stream, restored from the store.
 
-    def __init__(self, stream: Stream, store: Store, limits: LimitSettings, *, at_s: float) -> None:
+    Parameters
+    ----------
+    stream, store, limits
+        The stream, where it is stored, and the limits of a message.
+    key
+        Returns the key that stands for an id of a vehicle; empty if the id is not usable.
+    at_s
+        Seconds of a monotonic clock.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        store: Store,
+        limits: LimitSettings,
+        *,
+        key: Callable[[str], bytes],
+        at_s: float,
+    ) -> None:
         settings = stream.settings
         stored = store.recall(settings.name, shape=stream.shape, n_sources=len(settings.sources))
         self.stream = stream
@@ -69,6 +89,8 @@ class StreamState:
         self._n_unpublished = stored.n_unpublished
         self._n_closing = 0
         self._limits = limits
+        self._key = key
+        self._shares = IdShares(kept_s=settings.window_s)
         self._added: dict[int, PartRow] = {}
         self._replaced: list[tuple[int, int]] = []
         self._next_part = max((part.number for part in stored.parts), default=0) + 1
@@ -111,15 +133,18 @@ class StreamState:
         self.accounts.settle_all(np.array(settled, np.uint8))
 
     def _place(self, route: Route, payload: bytes, now: float, at_s: float) -> Outcome:
-        _, source, vehicle = route
-        if not vehicle:
+        _, source, vehicle, topic = route
+        if not vehicle and not topic:
             return Outcome.INVALID__NO_DEVICE
         if len(payload) > self._limits.max_payload_bytes:
             return Outcome.INVALID__TOO_LARGE
-        part = self.stream.readers[source].read(payload)
+        reader = self.stream.readers[source]
+        part = self._named(reader, payload, topic, at_s) if topic else reader.read(payload)
         if isinstance(part, Outcome):
             return part
-        ts, cells = part
+        ts, cells = part[:2]
+        if len(part) == 3:
+            vehicle = part[2]
         window, outcome = self.windows.place(source, ts, now=now, at_s=at_s)
         if outcome is not Outcome.HELD:
             return outcome
@@ -131,6 +156,21 @@ class StreamState:
             if gone and self._added.pop(gone, None) is None:
                 self._replaced.append((window, gone))
         return outcome
+
+    def _named(
+        self, reader: PartReader, payload: bytes, topic: bytes, at_s: float
+    ) -> tuple[float, bytes, bytes] | Outcome:
+        """Return a part and the key of the vehicle that its payload names."""
+        named = reader.read_named(payload)
+        if isinstance(named, Outcome):
+            return named
+        vehicle = self._key(named[0])
+        if not vehicle:
+            return Outcome.INVALID__NO_DEVICE
+        share = self._limits.max_ids_per_topic
+        if not self._shares.admits(topic, vehicle, share=share, at_s=at_s):
+            return Outcome.SUPPRESSED__OVER_SHARE
+        return *named[1], vehicle
 
     def taken(self) -> Taken:
         """Return the changes since the last call."""

@@ -18,13 +18,20 @@ after the length of the shortest window if that is less."""
 class Route(NamedTuple):
     """The stream, source and vehicle of a topic's messages.
 
-    `vehicle` is the key that stands for the id of the vehicle; empty if the topic has no usable
-    id.
+    Attributes
+    ----------
+    stream, source
+        Indices of these.
+    vehicle
+        The key that stands for the id of the vehicle; empty if the topic has no usable id.
+    topic
+        The topic, where its payloads name the vehicles; else empty.
     """
 
     stream: int
     source: int
     vehicle: bytes
+    topic: bytes = b""
 
     def __repr__(self) -> str:
         """Do not reveal the vehicle."""
@@ -53,10 +60,11 @@ class RecordRouter:
         self, streams: Sequence[StreamSettings], *, secret: bytes, max_id_chars: int
     ) -> None:
         self._patterns = [
-            (_pattern(source), i, j, stream.name)
+            (_pattern(source), i, j, source.vehicle is not None)
             for i, stream in enumerate(streams)
             for j, source in enumerate(stream.sources)
         ]
+        self._names = [stream.name for stream in streams]
         self._secret = secret
         self._max_id_chars = max_id_chars
         self._kept_s = min([_MOST_KEPT_S, *(stream.window_s for stream in streams)])
@@ -71,18 +79,23 @@ class RecordRouter:
         self._routes.forget(at_s=at_s, kept_s=self._kept_s)
 
     def _find(self, topic: str) -> Route | None:
-        for pattern, stream, source, name in self._patterns:
+        for pattern, stream, source, in_payload in self._patterns:
             match = pattern.fullmatch(topic)
-            if match is not None:
-                # With an empty level, two vehicles could have the same id.
-                vehicle = "/".join(match.groups()) if all(match.groups()) else ""
-                usable = vehicle and len(vehicle) <= self._max_id_chars
-                return Route(stream, source, self._key(name, vehicle) if usable else b"")
+            if match is None:
+                continue
+            if in_payload:
+                return Route(stream, source, b"", topic.encode("utf-8", "surrogatepass"))
+            # With an empty level, two vehicles could have the same id.
+            vehicle = "/".join(match.groups()) if all(match.groups()) else ""
+            return Route(stream, source, self.key(stream, vehicle))
         return None
 
-    def _key(self, stream: str, vehicle: str) -> bytes:
+    def key(self, stream: int, vehicle: str) -> bytes:
+        """Return the key that stands for an id in a stream; empty if the id is not usable."""
+        if not 0 < len(vehicle) <= self._max_id_chars:
+            return b""
         # The digest includes the stream, so that two streams cannot be joined by it.
-        identity = f"{stream}\0{vehicle}".encode()
+        identity = f"{self._names[stream]}\0{vehicle}".encode("utf-8", "surrogatepass")
         return hashlib.blake2b(identity, key=self._secret, digest_size=KEY_BYTES).digest()
 
 

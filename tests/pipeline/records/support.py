@@ -26,12 +26,14 @@ class Rig:
         folder: Path,
         *,
         max_unpublished: int = 10**6,
+        limits: LimitSettings | None = None,
         **changes: Any,  # noqa: ANN401
     ) -> None:
         self.path = folder / "records.sqlite"
         self.stream: Stream = stream(**changes)
         self.clock_s = 0.0
         self._max_unpublished = max_unpublished
+        self._limits = limits or LimitSettings()
         self._receipts = itertools.count(1)
         self._open()
 
@@ -40,7 +42,7 @@ class Rig:
         self.flow = RecordFlow(
             [self.stream],
             self.store,
-            LimitSettings(),
+            self._limits,
             max_unpublished=self._max_unpublished,
             at_s=self.clock_s,
         )

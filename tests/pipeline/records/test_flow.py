@@ -49,6 +49,31 @@ def one(vehicle: str, ts: float = 1.0, source: str = "profile", **values: object
     return Sent(vehicle, source, ts, values or {"age": 30})
 
 
+def test_one_topic_may_speak_for_many_vehicles_up_to_its_share(tmp_path: Path) -> None:
+    source = {"name": "exits", "topic": "exits", "vehicle": "plate", "tells": ["age"]}
+    limits = LimitSettings(max_ids_per_topic=6, max_device_id_chars=4)
+    age = FLEET["attributes"][2]
+    rig = Rig(tmp_path, limits=limits, sources=[source], attributes=[age], per="record")
+
+    def exit_of(plate: object, age: int = 30) -> Delivery:
+        body = {"ts": 1.0 + age, "age": age, "plate": plate}
+        return Delivery("exits", json.dumps(body).encode(), 0)
+
+    rig.take_raw([exit_of(f"v{i % 8}", 30 + i) for i in range(16)])
+    rig.take_raw([exit_of("v0", 60), exit_of("", 61), exit_of(None, 62), exit_of("12345", 63)])
+    assert rig.accounts() == {
+        "received": 20, "suppressed/over_share": 4, "invalid/no_device": 3,
+    }  # fmt: skip
+    rig.close(silent=True)
+    assert {message["k"] for message in rig.classes()} == {4}
+    assert not any(b"v0" in payload for payload in rig.publish())
+    # Ids are counted anew in the next window.
+    rig.take_raw([exit_of(f"w{i}", 80) for i in range(6)])
+    assert rig.accounts()["received"] == 26
+    assert rig.accounts()["suppressed/over_share"] == 4
+    rig.store.close()
+
+
 def test_every_part_of_a_fleet_is_published(rig: Rig) -> None:
     parts = list(traffic(n_vehicles=30, n_windows=3, seed=1))
     rig.take(*parts)

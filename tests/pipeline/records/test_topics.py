@@ -65,6 +65,18 @@ def test_several_levels_together_are_one_vehicle_id() -> None:
     assert len(found) == 3
 
 
+def test_where_the_payload_names_the_vehicle_the_topic_does_not() -> None:
+    sources = [{**FLEET["sources"][0], "topic": "feed/+", "vehicle": "id"}, *FLEET["sources"][1:]]
+    routes = RecordRouter([fleet(sources=sources)], secret=SECRET, max_id_chars=9)
+    named, claimed = routes.route("records/profile/v1"), routes.route("feed/1")
+    assert named is not None
+    assert claimed is not None
+    assert (claimed.vehicle, claimed.topic) == (b"", b"feed/1")
+    # An id stands for one vehicle, whichever way it is stated.
+    assert routes.key(claimed.stream, "v1") == named.vehicle
+    assert [routes.key(0, unusable) for unusable in ("", "0123456789")] == [b"", b""]
+
+
 def test_a_topic_that_matches_no_source_has_no_route() -> None:
     assert router().route("elsewhere/v1") is None
 

@@ -1,4 +1,4 @@
-from anonymizer.pipeline.positions.id_shares import IdShares
+from anonymizer.pipeline.id_shares import IdShares
 
 
 def test_a_topic_names_no_more_devices_than_its_share() -> None:

@@ -21,13 +21,13 @@ class IdShares:
     def __init__(self, *, kept_s: float) -> None:
         self._kept_s = kept_s
         self._since_s: float | None = None
-        self._ids_of: dict[bytes, set[str]] = {}
+        self._ids_of: dict[bytes, set[str | bytes]] = {}
 
     def ends(self, at_s: float) -> bool:
         """Return whether the count begins anew by then."""
         return self._since_s is None or at_s - self._since_s > self._kept_s
 
-    def admits(self, topic: bytes, device: str, *, share: int, at_s: float) -> bool:
+    def admits(self, topic: bytes, device: str | bytes, *, share: int, at_s: float) -> bool:
         """Return whether a topic may name a device, and count it.
 
         Parameters
