@@ -1,4 +1,4 @@
-"""Commands `anonymizer audit stream` and `anonymizer audit table`: attack a release."""
+"""Commands `anonymizer audit stream`, `audit counts` and `audit table`: attack a release."""
 
 import json
 from collections.abc import Iterable
@@ -171,6 +171,49 @@ def stream(
     if not report.holds:
         failed = ", ".join(dict.fromkeys(finding.attack for finding in report.failures))
         raise GuaranteeError(f"{release}: does not keep the promise of {mode.value}: {failed}")
+
+
+@app.command()
+def counts(
+    trace: Annotated[
+        Path, typer.Argument(help="True positions: csv or parquet with device_id, ts, lat, lon.")
+    ],
+    network: Annotated[str, typer.Option(help="Road network; see `anonymizer cloak`.")],
+    json_out: Annotated[
+        Path | None, typer.Option("--json", help="File for the findings as JSON; -: print them.")
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed; equal input and seed give equal findings.")
+    ] = 0,
+    config: ConfigFile = None,
+) -> None:
+    """Attack the safe counts that `[counts]` would publish about recorded positions.
+
+    Recovers trajectories from them, and asks whether somebody is in them, beside the same attacks
+    on exact counts. Both are reported: safe counts do not promise to resist them.
+
+    [bold]Example[/bold]
+
+        anonymizer audit counts taxis.parquet --network sf
+    """
+    require("tables")
+    from anonymizer.app.audit.counts_attack import attack_counts
+    from anonymizer.app.audit.stream_audit import reports_of
+    from anonymizer.files.traces import read_trace
+    from anonymizer.networks import load_network
+
+    settings = settings_of(config)
+    with Console(stderr=True).status("attacking counts"):
+        roads = load_network(network, max_spacing_m=settings.network.max_spacing_m)
+        reports = reports_of(read_trace(trace), roads, settings)
+        findings = attack_counts(reports, roads, settings.counts, seed=seed)
+    as_json = json.dumps([each.model_dump(mode="json") for each in findings], indent=2) + "\n"
+    printed = json_out == Path("-")
+    if printed:
+        typer.echo(as_json, nl=False)
+    elif json_out is not None:
+        write_text(json_out, as_json)
+    Console(stderr=printed).print(findings_table(findings))
 
 
 @app.command()

@@ -22,7 +22,7 @@ class Finding(_Part):
         `soundness`, `k`, `centre`, `prefix`, `inversion`, `session`, `intersection`,
         `matching`, `re-identification`, `linking`, `velocity`, `tracking`, `timing`,
         `subtraction`, `density leak`, `zone holes`, `zone ends`, `homes`, `days`
-        or `values`.
+        or `values`; of counts, `aggregate trajectories` and `aggregate membership`.
     adversary
         `on_air` assumes that a publishing device is on the air, `off_air` does not; None if it
         makes no difference.

@@ -1,0 +1,159 @@
+"""Audit of safe counts: what they tell who recovers trajectories or asks whether somebody is in."""
+
+import numpy as np
+
+from anonymizer.algorithms.attacks.aggregates import (
+    membership_auc,
+    recover_trajectories,
+    recovered_share,
+)
+from anonymizer.algorithms.attacks.observed import tangent_plane
+from anonymizer.algorithms.positions.safe_counts import count
+from anonymizer.algorithms.positions.spanning_forest import compact_parts
+from anonymizer.app.audit.case import Reports
+from anonymizer.app.audit.findings import Figure, Finding
+from anonymizer.app.audit.publications import true_traffic
+from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.errors import InputError
+from anonymizer.settings import CountSettings
+
+MOST_DEVICES = 1000
+"""Of more devices, so many random ones are attacked, and counts are made of these alone."""
+N_GROUPS = 200
+N_TARGETS = 50
+RECOVERY_TIMES_BLIND = 1.5
+"""Bar of recovery, in multiples of who assigns at random, or assumes that nobody moves."""
+MEMBERSHIP_AUC = 0.6
+"""Bar of membership; 0.5 is chance."""
+
+
+def attack_counts(
+    reports: Reports, network: RoadNetwork, settings: CountSettings, *, seed: int
+) -> list[Finding]:
+    """Attack the numbers of devices that `[counts]` publishes about reports, and exact ones.
+
+    Parameters
+    ----------
+    reports
+        The true positions, of two intervals at least.
+    settings
+        Interval, k and cells.
+    seed
+        Of the choice of devices, groups and guesses.
+
+    Returns
+    -------
+    findings
+        `aggregate trajectories`: the share of true positions on the recovered trajectories, from
+        exact counts and from safe ones; and from safe ones by chance (assigned at random), and by
+        who knows those of the first interval alone (standing still). `aggregate membership`: the
+        mean area under the curve of who asks whether a device is among the half of the devices
+        that are counted, from exact and from safe counts. Means, flows and speeds are not used.
+
+    Raises
+    ------
+    InputError
+        If the reports are of fewer than two intervals, or the network has no coordinates.
+    """
+    if not network.has_coordinates:
+        raise InputError("counts: the network has no coordinates")
+    cell = _cells_over_time(reports, network, settings, np.random.default_rng(seed))
+    return [_trajectories(cell, network, settings, seed), _membership(cell, settings, seed)]
+
+
+def _cells_over_time(
+    reports: Reports, network: RoadNetwork, settings: CountSettings, rng: np.random.Generator
+) -> IntArray:
+    """Return the cell of each device in each interval, negative if it was not seen in it."""
+    every_s = settings.every_s
+    first, last = float(reports.ts.min()), float(reports.ts.max())
+    times = np.arange(np.ceil(first / every_s) + 1, np.floor(last / every_s) + 1) * every_s
+    if len(times) < 2:
+        raise InputError("counts: the trace is shorter than two intervals")
+    place = true_traffic(reports, network, times, present_s=every_s).place.T
+    cell_of = compact_parts(network, settings.cells).astype(np.int64)
+    cell = np.where(place >= 0, cell_of[place], -1)
+    return cell[np.sort(rng.permutation(len(cell))[:MOST_DEVICES])]
+
+
+def _exact(cell: IntArray, n_cells: int) -> IntArray:
+    """Return devices by time and cell."""
+    return np.stack([np.bincount(now[now >= 0], minlength=n_cells) for now in cell.T])
+
+
+def _safe(cell: IntArray, settings: CountSettings) -> FloatArray:
+    """Return safe counts by time and cell; those of a run of cells are spread evenly over it."""
+    found = np.zeros((cell.shape[1], settings.cells))
+    for t, now in enumerate(cell.T):
+        seen = now[now >= 0]
+        nothing = np.full(len(seen), np.nan)
+        figures = count(
+            seen,
+            np.full(len(seen), -1),
+            n_cells=settings.cells,
+            k=settings.k,
+            speed_mps=nothing,
+            dwell_s=nothing,
+        )
+        n_cells = np.diff(figures.first_cell_of)
+        found[t, : n_cells.sum()] = np.repeat(figures.n_devices / np.maximum(n_cells, 1), n_cells)
+    return found
+
+
+def _trajectories(
+    cell: IntArray, network: RoadNetwork, settings: CountSettings, seed: int
+) -> Finding:
+    cell_of = compact_parts(network, settings.cells)
+    n_nodes = np.maximum(np.bincount(cell_of, minlength=settings.cells), 1)
+    x_m, y_m = (np.bincount(cell_of, at, settings.cells) / n_nodes for at in tangent_plane(network))
+    exact = _exact(cell, settings.cells)
+    safe = np.stack([_whole(row) for row in _safe(cell, settings)])
+    rng = np.random.default_rng(seed)
+    recovered = {
+        "recovered_exact": recover_trajectories(exact, x_m, y_m),
+        "recovered": recover_trajectories(safe, x_m, y_m),
+        "recovered_chance": recover_trajectories(safe, x_m, y_m, rng=rng),
+        "recovered_still": recover_trajectories(np.repeat(safe[:1], len(safe), axis=0), x_m, y_m),
+    }
+    shares = {name: recovered_share(each, cell) for name, each in recovered.items()}
+    blind = max(shares["recovered_chance"], shares["recovered_still"])
+    return Finding(
+        attack="aggregate trajectories",
+        figures={**shares, "n_devices": len(cell), "n_intervals": cell.shape[1]},
+        bar=f"recovered <= {RECOVERY_TIMES_BLIND:g} chance or standing still",
+        holds=shares["recovered"] <= RECOVERY_TIMES_BLIND * blind,
+    )
+
+
+def _whole(row: FloatArray) -> IntArray:
+    """Return whole numbers with the same sum, as near to the row as can be."""
+    up_to = np.rint(np.cumsum(row)).astype(np.int64)
+    return np.diff(up_to, prepend=0)
+
+
+def _membership(cell: IntArray, settings: CountSettings, seed: int) -> Finding:
+    rng = np.random.default_rng(seed)
+    n_devices = len(cell)
+    is_in = rng.random((N_GROUPS, n_devices)) < 1 / 2
+    exact = np.stack([_exact(cell[group], settings.cells) for group in is_in]).astype(np.float64)
+    safe = np.stack([_safe(cell[group], settings) for group in is_in])
+    time = np.arange(cell.shape[1])
+    found: dict[str, list[float]] = {"auc_exact": [], "auc": []}
+    for target in rng.permutation(n_devices)[:N_TARGETS].tolist():
+        there = cell[target] >= 0
+        if not there.any() or is_in[:, target].all() or not is_in[:, target].any():
+            continue
+        at = time[there], cell[target, there]
+        for name, counts in (("auc_exact", exact), ("auc", safe)):
+            found[name].append(membership_auc(counts[:, at[0], at[1]], is_in[:, target]))
+    figures: dict[str, Figure] = {
+        name: float(np.mean(each)) if each else None for name, each in found.items()
+    }
+    auc = figures["auc"]
+    return Finding(
+        attack="aggregate membership",
+        figures={**figures, "n_targets": len(found["auc"]), "n_groups": N_GROUPS},
+        bar=f"area under the curve <= {MEMBERSHIP_AUC:g}; chance is 0.5",
+        holds=None if auc is None else auc <= MEMBERSHIP_AUC,
+    )
