@@ -34,6 +34,7 @@ from anonymizer.estimators.data_frames import (
     Column,
     ColumnArray,
     RowTransformer,
+    Selected,
     learn_columns,
     names_of,
     rows_to_learn_from,
@@ -69,7 +70,9 @@ class Anonymizer(RowTransformer):
     time_budget
         Longest time in seconds that `best` may search for classes with less information loss.
     categorical
-        Columns of categories, by index or name. All others are numbers.
+        Columns of categories, by index or name, as a mask with a truth value for each column, or
+        as a function of the table, such as `make_column_selector`. All others are numbers, dates
+        or times. The other parameters that choose columns take the same.
     sensitive
         Columns that must be diverse within a class. They are left unchanged.
     bands
@@ -78,7 +81,8 @@ class Anonymizer(RowTransformer):
     untouched
         Columns that are neither quasi-identifiers nor sensitive.
     missing
-        Category that marks a missing value; it is not counted as a value.
+        Category that marks a missing value; it is not counted as a value. None, NaN and the
+        missing values of pandas mean the same.
     random_state
         Seed of the tree of `cells`, of K-Means and of the search of `best`. From 2,000 rows on,
         `best` searches until its time ends: results then differ between runs. Choose `hilbert`
@@ -121,10 +125,10 @@ class Anonymizer(RowTransformer):
         max_share: float | None = None,
         method: str | None = None,
         time_budget: float = TIME_BUDGET_S,
-        categorical: Sequence[Column] = (),
-        sensitive: Sequence[Column] = (),
+        categorical: Selected = (),
+        sensitive: Selected = (),
         bands: Mapping[Column, Sequence[float]] | None = None,
-        untouched: Sequence[Column] = (),
+        untouched: Selected = (),
         missing: str | None = "?",
         random_state: Any = 0,  # noqa: ANN401  scikit-learn's own
     ) -> None:
@@ -143,6 +147,11 @@ class Anonymizer(RowTransformer):
         self.untouched = untouched
         self.missing = missing
         self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:  # noqa: ANN401  scikit-learn has no types
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def fit(
         self,
@@ -186,7 +195,7 @@ class Anonymizer(RowTransformer):
     def transform(self, X: ArrayLike) -> ColumnArray:  # noqa: N803
         """Return rows of any table with representatives in place of quasi-identifiers."""
         check_is_fitted(self)
-        rows = rows_to_transform(self, X)
+        rows = rows_to_transform(self, X, may_lack=True)
         class_of = self._class_of(self.columns_.values(rows))
         return self.columns_.published(rows, class_of, self.representatives_)
 
@@ -197,7 +206,7 @@ class Anonymizer(RowTransformer):
         person: ArrayLike | None,
     ) -> ColumnArray:
         promise = self._promise()
-        rows = rows_to_learn_from(self, X)
+        rows = rows_to_learn_from(self, X, may_lack=True)
         self.columns_ = learn_columns(
             rows,
             names_of(self),
@@ -206,6 +215,7 @@ class Anonymizer(RowTransformer):
             untouched=self.untouched,
             bands=self.bands,
             marker=self.missing,
+            table=X,
         )
         schema = self.columns_.schema
         if promise.l > 1 and not schema.sensitive:

@@ -1,7 +1,8 @@
 """Rows of scikit-learn estimators: the privacy roles of columns, and codes for their values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,16 +12,27 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
-from anonymizer.algorithms.records.attributes import banded, banded_attribute, categories
+from anonymizer.algorithms.cells.representatives import is_missing
+from anonymizer.algorithms.records.attributes import (
+    banded,
+    banded_attribute,
+    categories,
+    numbers,
+)
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.domain.arrays import FloatArray, Int32Array
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array
 from anonymizer.domain.records import Attribute, Records, Schema
+from anonymizer.estimators.moments import Clock
 
 ColumnArray: TypeAlias = NDArray[Any]
 """Floats, or objects if there are categories in addition to numbers."""
 
 Column: TypeAlias = int | str
 """A column by its index, or by its name if columns have names."""
+
+Selected: TypeAlias = Sequence[Column] | Sequence[bool] | Callable[[Any], Any]
+"""Columns: a list of them, a mask with a truth value for each column, or a function that returns
+either for the table, such as scikit-learn's `make_column_selector`."""
 
 NO_PLACE = -1.0
 """Position of a category that is not in the domain."""
@@ -42,6 +54,10 @@ class Columns:
         Edges of the bands of each sensitive attribute; None: no bands, each value counts.
     originals
         Original values of the codes of each categorical quasi-identifier, by column.
+    clocks
+        How moments are numbers, by quasi-identifier with dates or times.
+    marker
+        The category that means "missing".
     as_objects
         Whether published rows are objects, because some column is not numeric.
     """
@@ -52,6 +68,8 @@ class Columns:
     schema: Schema
     edges: tuple[Sequence[float] | None, ...]
     originals: Mapping[int, ColumnArray]
+    clocks: Mapping[int, Clock]
+    marker: str | None
     as_objects: bool
 
     def records(self, rows: ColumnArray, person: ArrayLike | None = None) -> Records:
@@ -66,7 +84,7 @@ class Columns:
         secrets = [
             np.searchsorted(attribute.position, self._places(rows, j, attribute))
             if edges is None
-            else banded(_numbers(rows[:, j], self.names[j]), edges)
+            else banded(_finite(_numbers(rows[:, j], self.names[j]), self.names[j]), edges)
             for j, attribute, edges in zip(
                 self.sensitive_columns, self.schema.sensitive, self.edges, strict=True
             )
@@ -102,23 +120,33 @@ class Columns:
         -------
         published
             Floats if all columns are numeric, else objects. A suppressed row is NaN in all
-            columns: it keeps its place, so that labels of rows still fit.
+            columns: it keeps its place, so that labels of rows still fit. The representative of a
+            class most of whose members have no value is missing, too: NaN, or None for a moment.
         """
-        out = np.array(rows, dtype=object if self.as_objects else np.float64)
+        out = rows.astype(object) if self.as_objects else _floats(rows)
         kept = class_of != SUPPRESSED
-        for at, j in enumerate(self.qi_columns):
+        for at, (j, qi) in enumerate(zip(self.qi_columns, self.schema.qis, strict=True)):
             place = representative[class_of[kept], at]
             if j in self.originals:
-                place = self.originals[j][place.astype(np.int64)]
-            out[kept, j] = place
+                out[kept, j] = self.originals[j][place.astype(np.int64)]
+                continue
+            place = np.where(is_missing(place, qi), np.nan, place)
+            out[kept, j] = self.clocks[j].moments(place) if j in self.clocks else place
         out[~kept] = np.nan
         return out
 
     def _places(self, rows: ColumnArray, j: int, attribute: Attribute) -> FloatArray:
         if attribute.numeric:
-            return _numbers(rows[:, j], self.names[j])
+            clock = self.clocks.get(j)
+            place = (
+                _numbers(rows[:, j], self.names[j])
+                if clock is None
+                else clock.numbers(rows[:, j], lacks_value(rows[:, j]), self.names[j])
+            )
+            # Where no fitted row lacked a value, a missing one lies at the end of the domain.
+            return np.where(np.isnan(place), attribute.position[-1], place)
         code_of = {label: float(code) for code, label in enumerate(attribute.label)}
-        labels, inverse = np.unique(_labels(rows[:, j]), return_inverse=True)
+        labels, inverse = np.unique(_labels(rows[:, j], self.marker), return_inverse=True)
         places = np.array([code_of.get(str(label), NO_PLACE) for label in labels])
         return places[inverse]
 
@@ -127,11 +155,12 @@ def learn_columns(
     rows: ColumnArray,
     names: Sequence[str],
     *,
-    categorical: Sequence[Column] = (),
-    sensitive: Sequence[Column] = (),
-    untouched: Sequence[Column] = (),
+    categorical: Selected = (),
+    sensitive: Selected = (),
+    untouched: Selected = (),
     bands: Mapping[Column, Sequence[float]] | None = None,
     marker: str | None = "?",
+    table: Any = None,  # noqa: ANN401  any table
 ) -> Columns:
     """Return the roles and domains of columns.
 
@@ -148,17 +177,20 @@ def learn_columns(
     bands
         Edges of bands, by sensitive column.
     marker
-        The category that means "missing"; it does not count as a value.
+        The category that means "missing"; it does not count as a value. None, NaN and the missing
+        values of pandas are missing in any case.
+    table
+        The rows as they were given, for selectors that are functions.
 
     Raises
     ------
     ValueError
         If a column is unknown, has two roles, or is not numeric although it must be.
     """
-    secret = [_index(column, names) for column in sensitive]
-    kept = [_index(column, names) for column in untouched]
+    secret = _selected(sensitive, names, table)
+    kept = _selected(untouched, names, table)
     edges_of = {_index(column, names): edges for column, edges in (bands or {}).items()}
-    category = {_index(column, names) for column in categorical}
+    category = set(_selected(categorical, names, table))
     for both, roles in ((set(secret) & set(kept), "sensitive and untouched"),
                         (category & set(edges_of), "categorical and in bands")):  # fmt: skip
         if both:
@@ -169,12 +201,27 @@ def learn_columns(
     if not qis:
         raise ValueError("no column is a quasi-identifier")
 
+    lacks = {j: lacks_value(rows[:, j]) for j in (*qis, *secret)}
+    clocks = {
+        j: clock
+        for j in lacks
+        if j not in category and (clock := Clock.of(rows[~lacks[j], j])) is not None
+    }
+
     def attribute(j: int) -> Attribute:
         if j in edges_of:
             return banded_attribute(names[j], edges_of[j])
         if j not in category:
-            return Attribute(names[j], np.unique(_numbers(rows[:, j], names[j])))
-        labels = np.unique(_labels(rows[:, j])).tolist()
+            column = rows[~lacks[j], j]
+            found = (
+                clocks[j].numbers(column, lacks[j][~lacks[j]], names[j])
+                if j in clocks
+                else _numbers(column, names[j])
+            )
+            if not len(found):
+                raise ValueError(f"column {names[j]} has no value")
+            return numbers(names[j], np.unique(found), missing=bool(lacks[j].any()))
+        labels = np.unique(_labels(rows[:, j], marker)).tolist()
         return categories(names[j], labels, marker=marker if marker in labels else None)
 
     schema = Schema(
@@ -189,12 +236,24 @@ def learn_columns(
         schema=schema,
         edges=tuple(edges_of.get(j) for j in secret),
         originals={
-            j: _originals(rows[:, j], a.label)
+            j: _originals(rows[:, j], a.label, marker)
             for j, a in zip(qis, schema.qis, strict=True)
             if not a.numeric
         },
-        as_objects=bool(category) and rows.dtype.kind not in "biuf",
+        clocks=clocks,
+        marker=marker,
+        as_objects=bool(category | clocks.keys()) and rows.dtype.kind not in "biuf",
     )
+
+
+def _selected(columns: Selected, names: Sequence[str], table: object) -> list[int]:
+    """Return the indices of selected columns."""
+    found = list(columns(table) if callable(columns) else columns)
+    if found and all(isinstance(each, bool | np.bool_) for each in found):
+        if len(found) != len(names):
+            raise ValueError(f"a mask of {len(found)} columns for a table of {len(names)}")
+        return np.flatnonzero(found).tolist()
+    return [_index(column, names) for column in found]
 
 
 def _index(column: Column, names: Sequence[str]) -> int:
@@ -204,23 +263,55 @@ def _index(column: Column, names: Sequence[str]) -> int:
     return int(index) % len(names)
 
 
+def lacks_value(column: ColumnArray) -> BoolArray:
+    """Return which cells are None, NaN, NaT or the missing value of pandas."""
+    if column.dtype.kind == "f":
+        return np.isnan(column)
+    if column.dtype.kind in "mM":
+        return np.isnat(column)
+    if column.dtype.kind != "O":
+        return np.zeros(len(column), bool)
+    # What is missing is not equal to itself; for pandas it is not known whether it is.
+    return np.array([cell is None or (cell == cell) is not True for cell in column], bool)  # noqa: PLR0124
+
+
 def _numbers(column: ColumnArray, name: str) -> FloatArray:
+    """Return a column as finite numbers, NaN where it lacks a value."""
+    lacks = lacks_value(column)
+    found = np.full(len(column), np.nan)
     try:
-        numbers = column.astype(np.float64)
+        found[~lacks] = column[~lacks].astype(np.float64)
     except (TypeError, ValueError):
         # Not chained: numpy's message quotes the value.
         raise ValueError(f"column {name} is not numeric: is it categorical?") from None
-    if not np.isfinite(numbers).all():
+    if np.isinf(found).any():
         raise ValueError(f"column {name} has a number that is not finite")
-    return numbers + 0.0  # no minus zero
+    return found + 0.0  # no minus zero
 
 
-def _labels(column: ColumnArray) -> ColumnArray:
-    return column.astype(str)
+def _finite(column: FloatArray, name: str) -> FloatArray:
+    """Return a column whose values lie in bands: there is none for a missing one."""
+    if np.isnan(column).any():
+        raise ValueError(f"column {name} has bands and lacks values")
+    return column
 
 
-def _originals(column: ColumnArray, label: tuple[str, ...]) -> ColumnArray:
-    labels, first = np.unique(_labels(column), return_index=True)
+def _floats(rows: ColumnArray) -> FloatArray:
+    """Return new rows of numbers, NaN where they lack a value."""
+    if rows.dtype.kind != "O":
+        return rows.astype(np.float64)
+    lacks = np.column_stack([lacks_value(column) for column in rows.T])
+    return np.where(lacks, np.nan, rows).astype(np.float64)
+
+
+def _labels(column: ColumnArray, marker: str | None) -> ColumnArray:
+    """Return a column of categories as text, the marker where it lacks a value."""
+    labels = column.astype(str)
+    return labels if marker is None else np.where(lacks_value(column), marker, labels)
+
+
+def _originals(column: ColumnArray, label: tuple[str, ...], marker: str | None) -> ColumnArray:
+    labels, first = np.unique(_labels(column, marker), return_index=True)
     return column[first[np.searchsorted(labels, np.array(label))]]
 
 
@@ -231,21 +322,70 @@ def _side_by_side(columns: Sequence[NDArray[np.integer[Any]]], n: int) -> Int32A
 class RowTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # they have no types
     """Base of the estimators: a transformer of rows that may contain categories."""
 
+    def __init_subclass__(cls, **options: Any) -> None:  # noqa: ANN401  scikit-learn's own
+        """Let data frames that `set_output` asks for have the types of their columns."""
+        super().__init_subclass__(**options)
+        for name in {"transform", "fit_transform"} & cls.__dict__.keys():
+            setattr(cls, name, _with_types(cls.__dict__[name]))
+
     def __sklearn_tags__(self) -> Any:  # noqa: ANN401  scikit-learn has no types
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         return tags
 
 
-def rows_to_learn_from(estimator: object, X: ArrayLike) -> ColumnArray:  # noqa: N803  as there
-    """Return `X` as an array, shape (n, columns), and record its columns in the estimator."""
-    rows: ColumnArray = validate_data(estimator, X, dtype=None, ensure_min_samples=2)
+def _with_types(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method whose data frames have columns of numbers, texts and times, not objects.
+
+    scikit-learn makes them of one array, and that is of objects where there are categories.
+    """
+
+    @wraps(method)
+    def typed(*args: Any, **options: Any) -> Any:  # noqa: ANN401  whatever the method takes
+        rows = method(*args, **options)
+        if hasattr(rows, "infer_objects"):  # pandas
+            return rows.infer_objects()
+        if hasattr(rows, "with_columns"):  # polars
+            of_objects = [c for c in rows.iter_columns() if c.dtype.is_object()]
+            make = type(rows)
+            columns = [make({c.name: c.to_list()}, strict=False).to_series() for c in of_objects]
+            return rows.with_columns(columns)
+        return rows
+
+    return typed
+
+
+def rows_to_learn_from(
+    estimator: object,
+    X: ArrayLike,  # noqa: N803  as there
+    *,
+    may_lack: bool = False,
+) -> ColumnArray:
+    """Return `X` as an array, shape (n, columns), and record its columns in the estimator.
+
+    `may_lack`: whether values may be missing.
+    """
+    rows: ColumnArray = validate_data(
+        estimator,
+        X,
+        dtype=None,
+        ensure_min_samples=2,
+        ensure_all_finite="allow-nan" if may_lack else True,
+    )
     return rows
 
 
-def rows_to_transform(estimator: object, X: ArrayLike) -> ColumnArray:  # noqa: N803  as there
+def rows_to_transform(
+    estimator: object,
+    X: ArrayLike,  # noqa: N803  as there
+    *,
+    may_lack: bool = False,
+) -> ColumnArray:
     """Return `X` as an array, shape (n, columns), after checking its columns against `fit`."""
-    rows: ColumnArray = validate_data(estimator, X, dtype=None, reset=False)
+    finite = "allow-nan" if may_lack else True
+    rows: ColumnArray = validate_data(
+        estimator, X, dtype=None, reset=False, ensure_all_finite=finite
+    )
     return rows
 
 

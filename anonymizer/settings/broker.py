@@ -40,8 +40,8 @@ class BrokerSettings(Group):
     key_file: Path | None = None
     """Key of the client certificate (PEM). None: it is in `cert_file`."""
     keepalive_s: Annotated[int, Field(ge=5, le=3600)] = 30
-    """Time between two pings. A broker that is silent for twice as long, or leaves a message
-    unacknowledged for this long, is reconnected."""
+    """Time between two pings. A broker that is silent for twice as long is reconnected, and so is
+    one that answers a ping without having acknowledged a message sent this long before it."""
     session_expiry_s: Annotated[int, Field(ge=0, le=0xFFFFFFFE)] = 0
     """How long the broker keeps undelivered messages while the gateway is not connected.
     0: not at all, which suits live positions (MQTT 3.1.1: any other value means forever)."""

@@ -8,6 +8,7 @@ because their failure has already been reported to the caller.
 import asyncio
 import contextlib
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
@@ -19,6 +20,7 @@ from anonymizer.settings import BrokerSettings
 from anonymizer.transport.connecting import reason_of
 from anonymizer.transport.packets import (
     PINGREQ,
+    PINGRESP,
     MalformedPacketError,
     PacketReader,
     Puback,
@@ -132,6 +134,8 @@ class Session:
         self._ping_every_s = self._patience_s
         # Seconds that this process was awake: if it was frozen, the broker is not to blame.
         self._clock_s = self._heard_s = self._pinged_s = 0.0
+        self._pings: deque[float] = deque()  # when those were sent that wait for their answer
+        self._answered_s = 0.0  # when the newest ping was sent that has its answer
         self._checked_s = asyncio.get_running_loop().time()
         self._check: asyncio.Handle | None = None
         self._control = control(self)
@@ -309,6 +313,8 @@ class Session:
             elif isinstance(packet, Puback):
                 self._settle(packet.mid, accepted=packet.accepted)
             else:
+                if packet == PINGRESP and self._pings:
+                    self._answered_s = self._pings.popleft()
                 self._control.take(packet)
 
     def _arrival(self, packet: Publish) -> Delivery:
@@ -350,10 +356,14 @@ class Session:
         oldest = next(iter(self._in_flight.values()), None)
         if not self.wire.reading:
             self._heard_s = self._clock_s  # its answers may be among what is not read
-        if oldest is not None and self._clock_s - oldest.sent_s > self._patience_s:
+        # A broker answers in order. What it sends first may be more than we read in a long time:
+        # only an answer to a later ping shows that it left a message without acknowledgement.
+        answered_s = self._answered_s if self._ping_every_s else self._clock_s
+        if oldest is not None and answered_s - oldest.sent_s > self._patience_s:
             self.end("a message was not acknowledged in time", Loss.UNACKNOWLEDGED)
         elif self._ping_every_s and self._clock_s - self._heard_s > 2 * self._ping_every_s:
             self.end("no answer to a ping in time")
         elif self._ping_every_s and self._clock_s - self._pinged_s + _CHECK_S > self._ping_every_s:
             self._pinged_s = self._clock_s
+            self._pings.append(self._clock_s)
             self.wire.write(PINGREQ)

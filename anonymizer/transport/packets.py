@@ -10,7 +10,7 @@ References
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,10 +21,12 @@ from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.pipeline.ports import Outgoing
 
 _PUBLISH, _PUBACK = 3, 4
+_PUBACK_HEADER = _PUBACK << 12 | 2
 _LEFT_TO_THE_LIBRARY = frozenset({2, 9, 11, 13, 14})
 """CONNACK, SUBACK, UNSUBACK, PINGRESP, DISCONNECT: all other packets that a server may send to a
 client that uses neither QoS 2 nor extended authentication."""
 PINGREQ = b"\xc0\x00"
+PINGRESP = b"\xd0\x00"
 _NOT_IN_A_TOPIC = re.compile(r"[+#\x00]")
 
 
@@ -284,9 +286,12 @@ def encode_publish(message: Outgoing, *, mid: int, version5: bool) -> bytes:
     return b"".join([bytes([flags]), _length(sum(map(len, body))), *body])
 
 
-def encode_pubacks(mids: Iterable[int]) -> bytes:
+def encode_pubacks(mids: Sequence[int]) -> bytes:
     """Return the PUBACK packets that acknowledge these messages of the broker."""
-    return b"".join([b"\x40\x02" + mid.to_bytes(2) for mid in mids])
+    packets = np.empty((len(mids), 2), ">u2")
+    packets[:, 0] = _PUBACK_HEADER
+    packets[:, 1] = mids
+    return packets.tobytes()
 
 
 def _length(length: int) -> bytes:

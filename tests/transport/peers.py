@@ -6,12 +6,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeAlias
 
 from anonymizer.transport import MqttLink
-from anonymizer.transport.packets import PINGREQ, PacketReader, Puback, Publish
+from anonymizer.transport.packets import PINGREQ, PINGRESP, PacketReader, Puback, Publish
 from tests.transport.support import DEADLINE_S, Inbox, running, settings
 
 Serve: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
-PINGRESP = b"\xd0\x00"
 ACCEPTED = b"\x20\x03\x00\x00\x00"
 """CONNACK of MQTT 5."""
 
@@ -54,6 +53,8 @@ class Server:
         self.published: asyncio.Queue[Publish] = asyncio.Queue()
         self.writer: asyncio.StreamWriter | None = None
         self.n_connections = 0
+        self.holds_pings = False
+        self.n_held_pings = 0
         self._properties = properties
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -67,6 +68,8 @@ class Server:
             for packet in packets.feed(data):
                 if isinstance(packet, Publish):
                     self.published.put_nowait(packet)
+                elif packet == PINGREQ and self.holds_pings:
+                    self.n_held_pings += 1
                 elif packet == PINGREQ:
                     writer.write(PINGRESP)
 

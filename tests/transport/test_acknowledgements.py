@@ -9,6 +9,7 @@ import pytest
 from anonymizer.pipeline.ports import Delivery, Loss, Outgoing
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker
+from anonymizer.transport.packets import PINGRESP
 from tests.transport.peers import served
 from tests.transport.support import DEADLINE_S, Inbox, running, settings
 
@@ -92,7 +93,7 @@ class SlowInbox(Inbox):
 async def test_more_messages_than_packet_identifiers_stop_the_reading_and_not_the_connection() -> (
     None
 ):
-    n, inbox = 300_000, SlowInbox()
+    n, inbox = 150_000, SlowInbox()
     async with served(inbox=inbox) as (link, server):
         inbox.link = link
         assert server.writer is not None
@@ -112,6 +113,24 @@ async def test_an_acknowledgement_behind_more_messages_than_identifiers_is_read(
         publishing = asyncio.create_task(link.publish(one, qos=1, timeout_s=DEADLINE_S))
         await server.answer(1)
         assert await publishing == [True]
+
+
+async def test_an_acknowledgement_behind_a_backlog_that_takes_long_to_read_is_awaited() -> None:
+    inbox = Inbox()
+    async with served(inbox=inbox, keepalive_s=1) as (link, server):
+        assert server.writer is not None
+        server.holds_pings = True  # their answers, too, come after what was sent before
+        one = [Outgoing("t", b"")]
+        publishing = asyncio.create_task(link.publish(one, qos=1, timeout_s=DEADLINE_S))
+        i = 0
+        while server.n_held_pings < 2:  # the message waits for longer than `keepalive_s`
+            server.writer.write(incoming(i))
+            i += 1
+            await inbox.receives(i)
+        await server.answer(1)
+        server.writer.write(PINGRESP * server.n_held_pings)
+        assert await publishing == [True]
+        assert not any(link.counts.lost.values())
 
 
 async def test_a_burst_in_which_mosquitto_exceeds_receive_maximum_costs_no_connection(
