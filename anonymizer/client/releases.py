@@ -174,7 +174,7 @@ class Releases:
         cells: Cells,
         *,
         at: float | Sequence[float] | None = None,
-        spread: str = "nodes",
+        spread: str | FloatArray = "nodes",
         level: float = 0.95,
     ) -> Table:
         """Return the expected number of devices in each cell.
@@ -186,8 +186,8 @@ class Releases:
         at
             Moments, in unix seconds; None: the newest.
         spread
-            How a device may be placed in its region: equally likely at all `nodes`, or by length of
-            `roads`.
+            How a device may be placed in its region: equally likely at all `nodes`, by length of
+            `roads`, or in proportion to a weight of each node, shape (nodes,).
         level
             Probability of the interval.
 
@@ -212,7 +212,7 @@ class Releases:
         *,
         start: float,
         end: float,
-        spread: str = "nodes",
+        spread: str | FloatArray = "nodes",
         level: float = 0.95,
     ) -> Table:
         """Return how many devices moved from cell to cell between two moments.
@@ -327,10 +327,16 @@ class Releases:
         region = self._region[self._message[self._holding(moment)]]
         return np.bincount(region, minlength=len(self._regions))
 
-    def _weight(self, cells: Cells, spread: str) -> FloatArray:
-        if cells.network.version != self.network.version:
+    def _weight(self, cells: Cells, spread: str | FloatArray) -> FloatArray:
+        network = self.network
+        if cells.network.version != network.version:
             raise InputError("the cells are of another network; take `releases.network`")
-        return self.network.node_weights(spread)
+        if isinstance(spread, str):
+            return network.node_weights(spread)
+        weight = np.asarray(spread, np.float64)
+        if weight.shape != (network.n_nodes,) or not (weight >= 0).all():
+            raise InputError("spread: weights must be one for each node of the network, and >= 0")
+        return weight
 
     def _geometry(self, message: IntArray) -> list[Geometry] | None:
         if self._network is None:

@@ -38,6 +38,17 @@ def test_devices_may_be_spread_by_the_length_of_the_roads() -> None:
         two_groups().heat_map(HALVES, spread="evenly")
 
 
+def test_devices_may_be_spread_by_weights_of_ones_own() -> None:
+    heat = two_groups().heat_map(HALVES, spread=np.array([1.0, 3.0, 0.0, 1.0]))
+    assert heat["devices"] == pytest.approx([3 + 2 * 0.75, 2 * 0.25])
+    # Where all nodes of a region weigh nothing, they are alike.
+    heat = two_groups().heat_map(HALVES, spread=np.zeros(4))
+    assert heat["devices"] == pytest.approx([3 + 2 / 3, 4 / 3])
+    for wrong in (np.ones(3), np.array([1.0, -1.0, 0.0, 0.0]), np.full(4, np.nan)):
+        with pytest.raises(InputError, match="weights"):
+            two_groups().heat_map(HALVES, spread=wrong)
+
+
 def test_each_moment_has_its_own_map() -> None:
     found = releases(message("ab", [10]), message("ab", [13], 30, 60), network=STREET)
     heat = found.heat_map(HALVES, at=[0, 29, 30])
