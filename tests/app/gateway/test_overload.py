@@ -35,6 +35,7 @@ MOST_OF_OTHERS = 1e-4
 PROBE_S = 60.0
 """Deadline of a probe, which needs some milliseconds of that hundredth."""
 CALIBRATION_S = 2.0
+TTL_S = 20.0
 MAX_BACKLOG_S = 10.0
 MAX_ON_ITS_WAY_S = 30.0
 """For a position that has been received, through a tick and to the analyst, with so little CPU."""
@@ -48,8 +49,10 @@ class Convoy:
     qos: int
     n_sent: int = 0
     enough: asyncio.Event = field(default_factory=asyncio.Event)
-    ages_s: list[tuple[float, float]] = field(default_factory=list)
-    """When a region was published, and the age of the oldest position in it."""
+    ages_s: list[tuple[float, float, float]] = field(default_factory=list)
+    """When a region was published, and the ages of the newest and of the oldest position in it.
+
+    The oldest is of a member that has not reported since; it counts until `TTL_S`."""
     _began_s: float = field(default_factory=time.monotonic)
 
     @property
@@ -81,11 +84,8 @@ class Convoy:
         for message in batch:
             nodes = json.loads(message.payload)["region"]
             second = int(now - self._began_s)
-            self.ages_s.append((now, float(max((second - n) % NETWORK.n_nodes for n in nodes))))
-
-    def oldest_s(self, *, since_s: float) -> float:
-        """Return the age of the oldest position published since then; 0 if there is none."""
-        return max((age for at, age in self.ages_s if at >= since_s), default=0.0)
+            ages = [float((second - n) % NETWORK.n_nodes) for n in nodes]
+            self.ages_s.append((now, min(ages), max(ages)))
 
 
 @dataclass
@@ -123,7 +123,8 @@ async def overload(folder: Path, *, qos: int, seconds: float) -> None:
         network={"source": f"grid:{SIDE}x{SIDE}"},
         tick={"interval_s": 0.1},
         region={"mode": "session", "min_nodes": 1, "place_devices": 1, "area_devices": 1},
-        session={"beat_s": 1.0, "settle_s": 1.0},
+        session={"beat_s": 1.0, "settle_s": 1.0, "epoch_s": TTL_S / 2},
+        presence={"ttl_s": TTL_S, "max_behind_s": TTL_S},
     )
     convoy = Convoy(broker.url, qos)
     analyst = MqttLink(
@@ -149,8 +150,9 @@ async def overload(folder: Path, *, qos: int, seconds: float) -> None:
                 ended = time.monotonic()
                 share = (cpu_s(pid) - used_s) / (ended - began)
                 rate = (convoy.n_sent - n_before) / (ended - began)
-            stale_s = convoy.oldest_s(since_s=began)
-            n_regions = sum(at >= began for at, _ in convoy.ages_s)
+            seen = [ages for at, *ages in convoy.ages_s if at >= began]
+            late_s = max((newest for newest, _ in seen), default=0.0)
+            stale_s = max((oldest for _, oldest in seen), default=0.0)
             recovered_s = await recovery(convoy, ended)
             assert not driving.done()
             assert not probing.done()
@@ -167,7 +169,8 @@ async def overload(folder: Path, *, qos: int, seconds: float) -> None:
                 f" core, had {share:.4f}), {rate:.0f} positions/s for {seconds:.0f} s;"
                 f" {convoy.n_sent} sent, broker dropped {n_dropped} ({n_too_many} of others),"
                 f" {accounts.outcomes};"
-                f" {n_regions} regions, oldest position {stale_s:.1f} s;"
+                f" {len(seen)} regions, the newest position of each at most {late_s:.1f} s old,"
+                f" the oldest {stale_s:.1f} s;"
                 f" slowest of {probe.n} probes {probe.slowest_s:.1f} s,"
                 f" {probe.n_unhealthy} unhealthy;"
                 f" recovered in {recovered_s:.1f} s"
@@ -181,7 +184,8 @@ async def overload(folder: Path, *, qos: int, seconds: float) -> None:
             assert probe.n > 0
             assert probe.n_unhealthy == 0
             if seconds > 2 * (MAX_BACKLOG_S + MAX_ON_ITS_WAY_S):
-                assert stale_s <= MAX_BACKLOG_S + MAX_ON_ITS_WAY_S
+                assert late_s <= MAX_BACKLOG_S + MAX_ON_ITS_WAY_S
+                assert stale_s <= MAX_BACKLOG_S + MAX_ON_ITS_WAY_S + TTL_S
     finally:
         await broker.stop()
 
@@ -195,7 +199,7 @@ async def recovery(convoy: Convoy, ended_s: float) -> float:
 
     async def look() -> tuple[float, list[float]]:
         now = time.monotonic()
-        return now, [age for at, age in convoy.ages_s if at >= now - 2.0]
+        return now, [oldest for at, _, oldest in convoy.ages_s if at >= now - 2.0]
 
     now, _ = await eventually(look, lambda seen: bool(seen[1]) and max(seen[1]) <= 3.0)
     return max(0.0, now - 2.0 - ended_s)
