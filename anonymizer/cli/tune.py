@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from anonymizer.app.tuning.bench import Bench, Trained
     from anonymizer.app.tuning.recording import Message
     from anonymizer.app.tuning.search import Tuned
-    from anonymizer.app.tuning.tune_report import EvaluatedTrial
+    from anonymizer.app.tuning.tune_report import EvaluatedTrial, Figure, TuneReport
     from anonymizer.pipeline.records.declaration import Stream
     from anonymizer.settings import Settings
 
@@ -87,7 +87,11 @@ def _print_results(console: "Console", tuned: "Tuned") -> None:
     shown = list(within[:_SHOWN])
     if best is not None and best not in shown:
         shown = [*shown[:-1], best]
-    console.print(_table(shown, scored=report.target is not None))
+    constant = _constant(report)
+    figures = {name: show for name, (_, show) in _FIGURES.items() if name not in constant}
+    console.print(_table(shown, figures))
+    if told := ", ".join(f"{name} {value}" for name, value in constant.items() if value != "-"):
+        console.print(f"the same in all of them: {told}", highlight=False)
     more = f", {len(shown)} of them above" if len(within) > len(shown) else ""
     console.print(
         f"{len(within):,} of {len(report.trials):,} configurations are within the bounds{more}",
@@ -117,7 +121,21 @@ def _print_results(console: "Console", tuned: "Tuned") -> None:
     console.print(f"written: {written}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _table(trials: "Sequence[EvaluatedTrial]", *, scored: bool) -> "Table":
+def _constant(report: "TuneReport") -> dict[str, str]:
+    """Return the columns that would say the same in every row, and what."""
+    from anonymizer.app.tuning.tune_report import differs
+
+    within = report.within
+    return {
+        name: show(within[0])
+        for name, (figure, show) in _FIGURES.items()
+        if not differs(within, figure)
+    }
+
+
+def _table(
+    trials: "Sequence[EvaluatedTrial]", figures: "Mapping[str, Callable[[EvaluatedTrial], str]]"
+) -> "Table":
     from rich.markup import escape
     from rich.table import Table
 
@@ -125,7 +143,7 @@ def _table(trials: "Sequence[EvaluatedTrial]", *, scored: bool) -> "Table":
     some_lack = any(trial.configuration.without for trial in trials)
     for name in ("", "model", *["without"] * some_lack):
         table.add_column(name, justify="left", no_wrap=not name)
-    for name in ("k", "d", "l", "deleted", "GCP", *["score"] * scored, "linked", "alike"):
+    for name in ("k", "d", "l", *figures):
         table.add_column(name, justify="right")
     for trial in trials:
         promised = trial.configuration
@@ -136,17 +154,23 @@ def _table(trials: "Sequence[EvaluatedTrial]", *, scored: bool) -> "Table":
             str(promised.k),
             str(promised.d),
             str(promised.l),
-            "none" if trial.lossless else f"{trial.deletion:.2%}",
-            f"{trial.gcp:.4f}",
-            *[f"{trial.score:.4f}" if trial.score is not None else "-"] * scored,
-            _share(trial.linked),
-            _share(trial.homogeneous),
+            *[figure(trial) for figure in figures.values()],
         )
     return table
 
 
 def _share(of: float | None) -> str:
     return "-" if of is None else f"{of:.2%}"
+
+
+_FIGURES: "dict[str, tuple[Figure, Callable[[EvaluatedTrial], str]]]" = {
+    "deleted": ("deletion", lambda trial: "none" if trial.lossless else f"{trial.deletion:.2%}"),
+    "GCP": ("gcp", lambda trial: f"{trial.gcp:.4f}"),
+    "score": ("score", lambda trial: "-" if trial.score is None else f"{trial.score:.4f}"),
+    "linked": ("linked", lambda trial: _share(trial.linked)),
+    "alike": ("homogeneous", lambda trial: _share(trial.homogeneous)),
+}
+"""The measured columns of the table: what they show, and how."""
 
 
 _MOST_TRIED = 100_000

@@ -61,6 +61,9 @@ def test_a_table_is_searched_and_the_setting_that_is_recommended_would_start(
     assert (out / "front.png").read_bytes().startswith(b"\x89PNG")
     for said in ("recommended", "configurations are within the bounds", "written: "):
         assert said in done.stderr
+    assert {each["deletion"] for each in told["trials"] if each["within"]} == {0.0}
+    assert "the same in all of them: deleted none" in done.stderr
+    assert " score " in done.stderr
     checked = anonymizer("check", "--config", out / "recommended.toml")
     assert (checked.returncode, "streams of records: people" in checked.stdout) == (0, True)
 

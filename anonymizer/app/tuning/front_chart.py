@@ -7,25 +7,23 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from anonymizer.app.plots import BLUE, INK, LIGHT, RED, png
-from anonymizer.app.tuning.tune_report import EvaluatedTrial, TuneReport
+from anonymizer.app.tuning.tune_report import EvaluatedTrial, TuneReport, differs
 
 
 def draw_front(file: BinaryIO, report: TuneReport) -> None:
     """Draw score (without a target: loss) over deletion and over k times l.
 
     Grey points are outside the bounds, blue ones within; points of the front have a ring, and the
-    recommended one is red.
+    recommended one is red. Deletion is left out if it is the same in all.
     """
     trials = [trial for trial in report.trials if trial.state == "tried" and trial.n_classes]
-    with png(file, width_in=10, height_in=4.4) as figure:
-        over_deletion, over_privacy = figure.subplots(1, 2, sharey=True)
-        _points(over_deletion, report, trials, lambda trial: trial.deletion)
-        over_deletion.axvline(report.max_deletion, color=INK, linewidth=0.8, linestyle=":")
-        over_deletion.set_xlabel("records suppressed")
-        over_deletion.xaxis.set_major_formatter(PercentFormatter(1))
-        over_deletion.set_xlim(left=-0.002)
-        over_deletion.set_title(f"What is affordable for {report.name}", parse_math=False)
-        over_deletion.set_ylabel(
+    both = differs(trials, "deletion")
+    with png(file, width_in=10 if both else 6, height_in=4.4) as figure:
+        plots = figure.subplots(1, 1 + both, sharey=True, squeeze=False)[0]
+        over_privacy = plots[-1]
+        if both:
+            _over_deletion(plots[0], report, trials)
+        plots[0].set_ylabel(
             "information loss (GCP)" if report.target is None else "score of a model"
         )
         _points(
@@ -38,12 +36,24 @@ def draw_front(file: BinaryIO, report: TuneReport) -> None:
         if trials:  # an empty plot has no logarithmic scale
             over_privacy.set_xscale("log", base=2)
         over_privacy.xaxis.set_major_formatter(lambda x, _at: f"{x:g}")
-        over_privacy.set_title("What privacy costs")
-        for axes in (over_deletion, over_privacy):
+        whose = "" if both else f" for {report.name}"
+        over_privacy.set_title(f"What privacy costs{whose}", parse_math=False)
+        for axes in plots:
             axes.yaxis.set_major_locator(MaxNLocator(6))
         figure.legend(
-            *over_privacy.get_legend_handles_labels(), loc="outside lower center", ncols=6
+            *over_privacy.get_legend_handles_labels(),
+            loc="outside lower center",
+            ncols=6 if both else 3,
         )
+
+
+def _over_deletion(axes: Axes, report: TuneReport, trials: Sequence[EvaluatedTrial]) -> None:
+    _points(axes, report, trials, lambda trial: trial.deletion)
+    axes.axvline(report.max_deletion, color=INK, linewidth=0.8, linestyle=":")
+    axes.set_xlabel("records suppressed")
+    axes.xaxis.set_major_formatter(PercentFormatter(1))
+    axes.set_xlim(left=-0.002)
+    axes.set_title(f"What is affordable for {report.name}", parse_math=False)
 
 
 def _points(

@@ -81,6 +81,15 @@ class TuneReport(BaseModel):
         return tuple(trial for trial in self.trials if trial.within)
 
 
+Figure = Literal["deletion", "gcp", "score", "linked", "homogeneous"]
+"""What is measured of a trial."""
+
+
+def differs(trials: Sequence[Trial], figure: Figure) -> bool:
+    """Return whether a figure says anything: whether it is not the same in several trials."""
+    return len(trials) < 2 or len({getattr(trial, figure) for trial in trials}) > 1
+
+
 def report_of(
     bench: Bench,
     trials: Sequence[Trial],
