@@ -27,6 +27,7 @@ def snap(cases: Sequence[tuple[str, int]]) -> list[Table]:
         "batched",
         "k-d tree of nodes",
         "batched/k-d tree",
+        "with headings/batched",
         "one by one",
         "brute force",
         "brute force/batched",
@@ -35,17 +36,20 @@ def snap(cases: Sequence[tuple[str, int]]) -> list[Table]:
         "k-d tree of nodes: SciPy's, the nearest node; roads are found by their whole length.",
         "brute force: numpy, the distance to every road, for a sample of the positions.",
         "one by one: the same grid of roads, one call for each position.",
+        "with headings: every position states one, drawn at random.",
     )
     return [Table("Nearest road: µs a position", columns, [_row(*case) for case in cases], notes)]
 
 
-def _row(source: str, n: int) -> tuple[str, int, float, float, float, float, float, float]:
+def _row(source: str, n: int) -> tuple[str, int, float, float, float, float, float, float, float]:
     network = network_named(source)
     crowd = Crowd(network, n)
     locator = NodeLocator(network, limit_m=_LIMIT_M)
     tree, bound = cKDTree(unit_vectors(network.lat, network.lon)), chord_of_m(_LIMIT_M)
     batches = [crowd.positions(moves.node) for moves in crowd.steps(runs_for(n) + 1)]
     ours = best_of(lambda batch: locator.locate(*batch), batches) / n * 1e6
+    heading = np.random.default_rng(0).uniform(0, 360, n)
+    headed = best_of(lambda batch: locator.locate(*batch, heading), batches) / n * 1e6
     nodes = best_of(
         lambda batch: tree.query(unit_vectors(*batch), distance_upper_bound=bound), batches
     )
@@ -58,7 +62,7 @@ def _row(source: str, n: int) -> tuple[str, int, float, float, float, float, flo
     brute = best_us(lambda at: _nearest(network, *at), sample, n_records=few)
     some = min(n, _SINGLE)
     alone = best_us(partial(_one_by_one, locator), (lat[:some], lon[:some]), n_records=some)
-    return source, n, ours, nodes, ours / nodes, alone, brute, brute / ours
+    return source, n, ours, nodes, ours / nodes, headed / ours, alone, brute, brute / ours
 
 
 def _nearest(network: RoadNetwork, lat: FloatArray, lon: FloatArray) -> IntArray:

@@ -175,8 +175,8 @@ def _fitting(
 ) -> tuple[int, float]:
     """Return entry and share of the likeliest segment, given the nearest one and its gap.
 
-    Least is the squared chord plus the misfit of the heading in the same unit. A segment that is
-    farther than that of the nearest one cannot win, so the search is as narrow as `_nearest`.
+    The likeliest has the least sum of squared chord and misfit. A segment whose squared chord alone
+    is above the least sum so far cannot be it, so few cells are searched.
     """
     x, y = p[0] / side, p[1] / side
     column, row = int(np.floor(x)), int(np.floor(y))

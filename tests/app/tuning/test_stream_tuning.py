@@ -60,6 +60,26 @@ def test_messages_make_the_records_that_their_vehicles_told() -> None:
         assert (one.cells == other.cells).all()
 
 
+def test_vehicles_may_be_named_by_payloads() -> None:
+    parts = sent()
+    sources = fleet().model_dump(mode="json", exclude_none=True)["sources"]
+    named = [dict(each, topic=f"feeds/{each['name']}", vehicle="id") for each in sources]
+    told = [
+        Message(
+            f"feeds/{part.source}",
+            json.dumps({"ts": part.ts, "id": part.vehicle, **part.values}).encode(),
+        )
+        for part in parts
+    ]
+    recorded = joined_windows(
+        stream(sources=named), [*told, Message("feeds/profile", b'{"ts": 1}')], limits=LIMITS
+    )
+    by_topic = joined_windows(stream(), messages(parts), limits=LIMITS)
+    assert recorded.left_out == {"invalid_no_device": 1}
+    for one, other in zip(recorded.windows, by_topic.windows, strict=True):
+        assert (one.cells == other.cells).all()
+
+
 def test_what_is_in_no_window_is_counted_with_its_reason() -> None:
     parts = messages(sent())
     first = parts[0]
