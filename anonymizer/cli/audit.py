@@ -1,4 +1,4 @@
-"""Commands `anonymizer audit stream`, `audit counts` and `audit table`: attack a release."""
+"""Commands `anonymizer audit stream`, `counts`, `table` and `windows`: attack a release."""
 
 import json
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ from anonymizer.cli.columns import (
     times_of,
 )
 from anonymizer.cli.serve import ConfigFile, settings_of
-from anonymizer.errors import GuaranteeError, InputError
+from anonymizer.errors import GuaranteeError, InputError, SettingsError
 from anonymizer.extras import require
 
 if TYPE_CHECKING:
@@ -337,6 +337,66 @@ def table(
     if not report.holds:
         failed = ", ".join(dict.fromkeys(finding.attack for finding in report.failures))
         raise GuaranteeError(f"{release}: does not meet the criteria: {failed}")
+
+
+@app.command()
+def windows(
+    published: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PUBLISHED",
+            help="Recording of the topic that the stream publishes on: JSON lines of topic and "
+            "payload, or a table of the two.",
+        ),
+    ],
+    truth: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TRUTH",
+            help="Recording of the topics of its sources, likewise. It may be the same file.",
+        ),
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option("--stream", help="Name of the stream.", show_default="the only one"),
+    ] = None,
+    json_out: Annotated[
+        Path | None, typer.Option("--json", help="File for the report as JSON; -: print it.")
+    ] = None,
+    config: ConfigFile = None,
+) -> None:
+    """Intersect the published windows of a stream of records; exit 1 if that reveals a vehicle.
+
+    The adversary knows, of every window, what all sources but one reported about a vehicle, and
+    learns what the lasting attributes of the other one can be. Where the stream enforces its
+    promise over windows, d values must be left of each attribute of each vehicle.
+
+    [bold]Example[/bold]
+
+        anonymizer audit windows recorded.jsonl recorded.jsonl --config gateway.toml
+    """
+    from anonymizer.app.audit.windows_audit import audit_windows
+    from anonymizer.app.gateway.recorder import declared_streams
+
+    settings = settings_of(config)
+    streams = {each.settings.name: each for each in declared_streams(settings)}
+    if name is None and len(streams) == 1:
+        (name,) = streams
+    if name not in streams:
+        raise SettingsError(f"stream: must be one of {', '.join(streams) or 'those declared'}")
+    report = audit_windows(streams[name], published=published, truth=truth, limits=settings.limits)
+    as_json = report.model_dump_json(indent=2) + "\n"
+    printed = json_out == Path("-")
+    if printed:
+        typer.echo(as_json, nl=False)
+    elif json_out is not None:
+        write_text(json_out, as_json)
+    shown = Table(title=f"{name}: {report.n_windows} windows", show_header=False)
+    shown.add_row("classes", f"{report.n_classes:,}")
+    (Console(stderr=True) if printed else Console()).print(shown, findings_table(report.findings))
+    if not report.holds:
+        failed = ", ".join(str(finding.attribute) for finding in report.failures)
+        raise GuaranteeError(f"{published}: the windows of {name} together reveal: {failed}")
 
 
 def _summary(report: "AuditReport", title: str, *, why_left_out: str) -> Table:

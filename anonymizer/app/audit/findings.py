@@ -155,3 +155,33 @@ class TableAuditReport(_Part):
     def failures(self) -> tuple[Finding, ...]:
         """The findings that break a required promise."""
         return tuple(finding for finding in self.findings if finding.fails)
+
+
+class WindowsAuditReport(_Part):
+    """The report on the published windows of a stream of records.
+
+    Attributes
+    ----------
+    stream
+        Name of the stream.
+    holds
+        Whether all required findings hold.
+    n_windows, n_classes
+        Windows that are in both recordings, and published classes.
+    left_out
+        Number of parts and records of the truth that are in no window, by reason.
+    findings
+        One for each lasting quasi-identifier.
+    """
+
+    stream: str
+    holds: bool
+    n_windows: int
+    n_classes: int
+    left_out: dict[str, int]
+    findings: tuple[Finding, ...]
+
+    @property
+    def failures(self) -> tuple[Finding, ...]:
+        """The findings that break the promise over windows."""
+        return tuple(finding for finding in self.findings if finding.fails)

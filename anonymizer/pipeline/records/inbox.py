@@ -79,7 +79,9 @@ class RecordInbox:
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Add a batch of messages; refuse those at QoS 0 that do not fit."""
         n_bytes = self._n_bytes + waiting_bytes(deliveries)
-        if self._n + len(deliveries) <= self._limit and n_bytes <= self._max_bytes:
+        fits = self._n + len(deliveries) <= self._limit and n_bytes <= self._max_bytes
+        # Nothing is refused at QoS 1, so topics need not be counted: a backlog stays packed.
+        if fits or (self._n_of is None and _all_at_qos_1(deliveries)):
             self._append(deliveries)
         else:
             self._append(self._what_fits(deliveries))
@@ -152,6 +154,13 @@ class RecordInbox:
         self._n_bytes -= sum(map(waiting_bytes, batches))
         self._refused, self._n_of = Counter(), None
         return arrived
+
+
+def _all_at_qos_1(deliveries: Sequence[Delivery]) -> bool:
+    """Return whether all messages of a batch are at QoS 1."""
+    if isinstance(deliveries, PackedDeliveries):
+        return bool(deliveries.columns.receipt.all())
+    return all(delivery.receipt for delivery in deliveries)
 
 
 def _of_qos(deliveries: Sequence[Delivery], qos: int) -> Sequence[Delivery]:

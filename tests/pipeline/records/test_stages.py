@@ -10,6 +10,7 @@ from typing import ParamSpec, TypeVar
 import pytest
 
 from anonymizer.errors import StoreError
+from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.records.inbox import Arrived, RecordInbox
 from anonymizer.pipeline.records.stages import (
@@ -282,6 +283,18 @@ async def test_a_full_inbox_refuses_the_newest_at_qos_0_and_none_at_qos_1() -> N
     assert arrived is not None
     assert [d.receipt for d in all_of(arrived)] == [0] * 5 + [1, 2]
     assert arrived.refused == {3: 2}
+
+
+async def test_a_backlog_at_qos_1_stays_packed_and_counts_towards_the_limit() -> None:
+    inbox = RecordInbox(5, stream_of=lambda _: 3)
+    backlog = PackedDeliveries.of(arrive(9, qos=1))
+    inbox.put(backlog)
+    inbox.put(backlog)
+    inbox.put(PackedDeliveries.of(arrive(1, qos=0)))
+    arrived = await inbox.take()
+    assert arrived is not None
+    assert all(batch is backlog for batch in arrived.batches)
+    assert (len(arrived.batches), arrived.refused) == (2, {3: 1})
 
 
 async def test_one_vehicle_cannot_fill_the_inbox_for_the_others() -> None:

@@ -1,6 +1,6 @@
-"""The intersection attack on windows of records [1]_: what all classes of a vehicle leave possible.
+"""The intersection attack on windows of records: what all classes of a vehicle leave possible.
 
-The adversary knows, of every window, what all sources but one reported about the victim, and that
+The adversary [1]_ knows, of every window, what all sources but one reported about the victim, and that
 the victim is in the release. The candidates are the classes whose labels cover that. What they
 allow together in a lasting attribute of the other source is what the window leaves possible; the
 adversary intersects the windows. One value left is a value read.
@@ -37,11 +37,14 @@ class Read:
         Vehicles that were published with a value of it.
     n_read
         Vehicles of which one value is left, the true one.
+    n_short
+        Vehicles of which fewer values than d are left, the true one among them.
     """
 
     attribute: str
     n_victims: int
     n_read: int
+    n_short: int
 
     @property
     def share(self) -> float:
@@ -58,10 +61,13 @@ class WindowIntersection:
         The attributes and the sources of the stream.
     lasting
         Names of the lasting quasi-identifiers.
+    d
+        Fewest values that must be left.
     """
 
-    def __init__(self, schema: Schema, lasting: Sequence[str]) -> None:
+    def __init__(self, schema: Schema, lasting: Sequence[str], *, d: int) -> None:
         self._schema = schema
+        self._d = d
         self._columns = [j for j, qi in enumerate(schema.qis) if qi.name in lasting]
         self._left: dict[int, dict[bytes, BoolArray]] = {j: {} for j in self._columns}
         self._truth: dict[int, dict[bytes, int]] = {j: {} for j in self._columns}
@@ -74,7 +80,8 @@ class WindowIntersection:
         labels
             What the label of each class allows, for each quasi-identifier.
         vehicles, qi
-            The published vehicles, and the codes of what was reported about them, shape (n, qis).
+            Vehicles, and the codes of what was reported about them, shape (n, qis). Those that no
+            class covers are left out: they were not published.
         """
         n_classes = len(labels[0].first_of) - 1
         step = max(_MOST_CELLS // max(n_classes, 1), 1)
@@ -83,20 +90,22 @@ class WindowIntersection:
 
     def read(self) -> list[Read]:
         """Return what is read of each lasting attribute so far."""
-        return [
-            Read(
-                self._schema.qis[j].name,
-                len(self._left[j]),
-                sum(
-                    int(left.sum()) == 1 and bool(left[self._truth[j][vehicle]])
-                    for vehicle, left in self._left[j].items()
-                ),
-            )
-            for j in self._columns
+        return [self._read(j) for j in self._columns]
+
+    def _read(self, j: int) -> Read:
+        n_left = [
+            int(left.sum())
+            for vehicle, left in self._left[j].items()
+            if left[self._truth[j][vehicle]]
         ]
+        n_short = sum(n < self._d for n in n_left)
+        return Read(self._schema.qis[j].name, len(self._left[j]), n_left.count(1), n_short)
 
     def _take(self, labels: Sequence[Labels], vehicles: Sequence[bytes], qi: Int32Array) -> None:
         covers = [_covers(labels[j], qi[:, j]) for j in range(len(self._schema.qis))]
+        published = np.flatnonzero(np.logical_and.reduce(covers).any(axis=1))
+        vehicles, qi = [vehicles[i] for i in published.tolist()], qi[published]
+        covers = [of_column[published] for of_column in covers]
         for source in self._schema.sources:
             learned = [j for j in source if j in self._left]
             if not learned:

@@ -1,0 +1,141 @@
+"""Audit of a stream of records: what its published windows reveal together.
+
+From recordings alone: the messages that the gateway received and those that it published.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from anonymizer.algorithms.attacks.released_classes import Labels
+from anonymizer.algorithms.attacks.window_intersection import Read, WindowIntersection
+from anonymizer.algorithms.records.published_values import ValueReader
+from anonymizer.app.audit.findings import Finding, WindowsAuditReport
+from anonymizer.app.tuning.recording import Message, joined_windows, read_messages
+from anonymizer.domain.records import Schema
+from anonymizer.errors import InputError, SettingsError
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.settings import LimitSettings
+
+
+class _Class(msgspec.Struct):
+    """What the audit reads of a published class."""
+
+    window: tuple[float, float]
+    qis: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        """Return no content."""
+        return "_Class(...)"
+
+
+def audit_windows(
+    stream: Stream, *, published: Path, truth: Path, limits: LimitSettings
+) -> WindowsAuditReport:
+    """Attack the published windows of a stream.
+
+    Parameters
+    ----------
+    published, truth
+        Recordings of the topics on which the stream publishes and of those of its sources, as
+        `read_messages` reads them. They may be one file.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, a class cannot be read, or nothing was published.
+    SettingsError
+        If no quasi-identifier lasts, or what the stream publishes cannot be attacked: labels that
+        do not say what a class holds, and domains that every window has anew.
+
+    Notes
+    -----
+    A vehicle counts as published in a window if a class covers its record. `Finding.required` is
+    true where the stream enforces the promise over windows.
+    """
+    _check(stream)
+    classes = _classes(published, stream)
+    recorded = joined_windows(stream, read_messages(truth), limits=limits)
+    readers = {qi.name: ValueReader(qi) for qi in stream.schema.qis}
+    attack = WindowIntersection(stream.schema, stream.lasting, d=stream.promise.d)
+    n_qis = len(stream.schema.qis)
+    n_windows = 0
+    for number, joined in zip(recorded.number, recorded.windows, strict=True):
+        if of_window := classes.get(number):
+            n_windows += 1
+            labels = _labels(of_window, readers, stream.schema)
+            attack.window(labels, joined.vehicle, joined.cells[:, :n_qis])
+    if not n_windows:
+        raise InputError(f"{published}: no window of {stream.settings.name} is also in {truth}")
+    findings = tuple(_finding(read, stream) for read in attack.read())
+    return WindowsAuditReport(
+        stream=stream.settings.name,
+        holds=not any(finding.fails for finding in findings),
+        n_windows=n_windows,
+        n_classes=sum(map(len, classes.values())),
+        left_out=recorded.left_out,
+        findings=findings,
+    )
+
+
+def _check(stream: Stream) -> None:
+    settings = stream.settings
+    where = f"streams: {settings.name}: "
+    lasting = [qi.name for qi in stream.schema.qis if qi.name in stream.lasting]
+    if not lasting:
+        raise SettingsError(f"{where}no quasi-identifier lasts, so windows reveal nothing together")
+    if settings.model == "kaca" or (
+        settings.model == "cells" and settings.labels == "representative"
+    ):
+        raise SettingsError(f"{where}the labels of {settings.model} do not say what a class holds")
+    if stream.open_columns:
+        raise SettingsError(f'{where}domain = "any" has other codes in every window')
+
+
+def _classes(published: Path, stream: Stream) -> dict[int, list[_Class]]:
+    """Return the classes of each window, each once."""
+    decode = msgspec.json.Decoder(_Class).decode
+    found: dict[int, dict[bytes, _Class]] = {}
+    for message in _of_topic(read_messages(published), stream.settings.output_topic):
+        try:
+            each = decode(message.payload)
+        except msgspec.DecodeError:
+            raise InputError(f"{published}: has a message that is no class") from None
+        window = stream.rule.window_of(sum(each.window) / 2)
+        found.setdefault(window, {})[message.payload] = each  # a class may be sent again
+    return {window: list(classes.values()) for window, classes in found.items()}
+
+
+def _of_topic(messages: Iterable[Message], topic: str) -> Iterable[Message]:
+    return (message for message in messages if message.topic == topic)
+
+
+def _labels(
+    classes: list[_Class], readers: Mapping[str, ValueReader], schema: Schema
+) -> list[Labels]:
+    try:
+        return [
+            Labels.of([readers[qi.name].runs(each.qis[qi.name]) for each in classes])
+            for qi in schema.qis
+        ]
+    except (KeyError, ValueError):
+        raise InputError("a published class does not fit the declared attributes") from None
+
+
+def _finding(read: Read, stream: Stream) -> Finding:
+    required = stream.settings.enforces
+    return Finding(
+        attack="windows together",
+        attribute=read.attribute,
+        figures={
+            "n_vehicles": read.n_victims,
+            "n_read": read.n_read,
+            "n_below_d": read.n_short,
+            "share_read": read.share,
+        },
+        bar=f"{stream.promise.d} values left of each" if required else None,
+        holds=read.n_short == 0 if required else None,
+        required=required,
+    )

@@ -1,0 +1,113 @@
+"""The audit of published windows, from recordings of a stream, on the command line and in code."""
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from anonymizer.app.audit.windows_audit import audit_windows
+from anonymizer.cli.audit import app
+from anonymizer.errors import GuaranteeError, InputError, SettingsError
+from anonymizer.settings import LimitSettings
+from tests.app.gateway.records import write_records_settings
+from tests.pipeline.records.made import FLEET, Sent, stream, traffic
+from tests.pipeline.records.support import Rig
+
+TOPIC = "anonymized/fleet"
+
+
+@cache
+def recorded(cumulative: str, **changes: Any) -> tuple[str, ...]:  # noqa: ANN401  settings
+    """Return a recording of a stream over some windows: what it received and what it published."""
+    parts = list(traffic(n_vehicles=40, n_windows=8, seed=1))
+    with TemporaryDirectory() as folder:
+        rig = Rig(Path(folder), cumulative=cumulative, **changes)
+        rig.take(*parts)
+        rig.close()
+        rig.close(silent=True)
+        published = rig.publish()
+        rig.store.close()
+    return (*map(_received, parts), *(_line(TOPIC, payload) for payload in published))
+
+
+def _received(part: Sent) -> str:
+    return _line(part.topic, part.payload)
+
+
+def _line(topic: str, payload: bytes) -> str:
+    return json.dumps({"topic": topic, "payload": json.loads(payload)})
+
+
+def write(path: Path, lines: Sequence[str]) -> Path:
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def audit(path: Path, cumulative: str, **changes: Any) -> Any:  # noqa: ANN401  a report
+    declared = stream(cumulative=cumulative, **changes)
+    return audit_windows(declared, published=path, truth=path, limits=LimitSettings())
+
+
+def test_windows_of_cohorts_leave_d_values_of_every_vehicle(tmp_path: Path) -> None:
+    report = audit(write(tmp_path / "all.jsonl", recorded("enforce")), "enforce")
+    assert report.holds
+    assert [f.attribute for f in report.findings] == ["type", "region"]
+    assert all(f.required and f.figures["n_below_d"] == 0 for f in report.findings)
+    assert all(f.figures["n_vehicles"] == 40 for f in report.findings)
+    assert report.n_windows == 8
+
+
+def test_windows_of_cells_leave_d_values_where_that_is_enforced(tmp_path: Path) -> None:
+    cells: dict[str, Any] = {"model": "cells", "labels": "range", "method": "auto"}
+    report = audit(write(tmp_path / "all.jsonl", recorded("enforce", **cells)), "enforce", **cells)
+    assert report.holds
+    assert all(f.required and f.figures["n_vehicles"] > 30 for f in report.findings)
+
+
+def test_windows_that_are_only_reported_are_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "all.jsonl", recorded("report"))
+    reported = audit(path, "report")
+    assert reported.holds  # nothing was promised
+    assert sum(f.figures["n_read"] for f in reported.findings) > 0
+    claimed = audit(path, "enforce")
+    assert not claimed.holds
+    assert claimed.failures
+
+
+def test_the_command_fails_where_windows_reveal_a_vehicle(tmp_path: Path) -> None:
+    config = write_records_settings(tmp_path / "g.toml", "mqtt://127.0.0.1:1", store=tmp_path / "s")
+    for cumulative, code in (("enforce", 0), ("report", 1)):
+        path = write(tmp_path / f"{cumulative}.jsonl", recorded(cumulative))
+        words = ["windows", path, path, "--config", config, "--json", tmp_path / "out"]
+        ended = CliRunner(env={"COLUMNS": "120"}).invoke(app, [str(word) for word in words])
+        assert isinstance(ended.exception, GuaranteeError) is bool(code)
+        assert "windows together of type" in ended.output
+        report = json.loads((tmp_path / "out").read_text())
+        assert report["holds"] is (code == 0)
+
+
+def test_what_cannot_be_attacked_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "all.jsonl", recorded("enforce"))
+    with pytest.raises(SettingsError, match="the labels of cells do not say what a class holds"):
+        audit(path, "report", model="cells", method="auto")
+    lasting_none = [{**a, "lasting": False} for a in FLEET["attributes"]]
+    with pytest.raises(SettingsError, match="no quasi-identifier lasts"):
+        audit(path, "report", attributes=lasting_none)
+    received = write(tmp_path / "received.jsonl", recorded("enforce")[:9])
+    with pytest.raises(InputError, match="no window of fleet is also in"):
+        audit(received, "enforce")
+    bad = write(tmp_path / "bad.jsonl", [_line(TOPIC, b"{}")])
+    with pytest.raises(InputError, match="has a message that is no class"):
+        audit(bad, "enforce")
+    other = {"window": [0, 60], "qis": {"type": {"values": ["car"]}}}
+    unlike = write(
+        tmp_path / "unlike.jsonl",
+        [*recorded("enforce")[:200], _line(TOPIC, json.dumps(other).encode())],
+    )
+    with pytest.raises(InputError, match="does not fit the declared attributes"):
+        audit(unlike, "enforce")
