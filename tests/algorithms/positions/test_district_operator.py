@@ -7,10 +7,24 @@ from random import Random
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
 
-from anonymizer.algorithms.positions.district import District
+from anonymizer.algorithms.positions.district import District, Mail
 from anonymizer.algorithms.positions.district_operator import DistrictOperator
+from anonymizer.algorithms.positions.district_routing import Rows
+from anonymizer.algorithms.positions.districts import (
+    Districts,
+    Folds,
+    cut_into_districts,
+    fold,
+    part_of,
+    without_borders,
+)
 from anonymizer.algorithms.positions.operator import CloakingOperator
+from anonymizer.algorithms.positions.pace import Pace
+from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import SettingsError
 from anonymizer.networks import load_network
 from anonymizer.pipeline.devices import DeviceTable
@@ -24,6 +38,9 @@ from anonymizer.pipeline.positions.factory import (
 )
 from anonymizer.settings import Settings
 from tests.algorithms.positions.cloaks.driving import Shared, Where, shared_of, traffic
+from tests.algorithms.positions.releases import FixedCloak
+from tests.graphs import networks
+from tests.naive import Group as NaiveGroup
 
 CITY = load_network("city:400")
 EPOCH_S = 20.0
@@ -228,8 +245,107 @@ def test_keys_are_equal_for_equal_devices_and_change_with_the_slot() -> None:
     assert tables[0].keys(np.array([tables[0].slot("d")], np.int32)).tolist() != one[:1].tolist()
 
 
-def test_districts_know_no_names() -> None:
-    cut = districts_of(settings(), CITY)
-    part = district_maker(settings(), CITY, cut)(2)
-    assert isinstance(part, District)
-    assert part.number == 2
+def test_a_group_that_takes_in_a_guest_is_not_published() -> None:
+    one = settings("bfs", 2)
+    cut = districts_of(one, CITY)
+    border = next(v for v in range(CITY.n_nodes) if len(set(near(cut, v))) > 1)
+    home = int(cut.of_node[border])
+    away = next(d for d in near(cut, border) if d != home)
+    parts = []
+    for number in (home, away):
+        cloak = FixedCloak([NaiveGroup(k=2, region=[border], members=[0, 1])])
+        operator = CloakingOperator(CITY, cloak, pace=Pace(ttl_s=9, epoch_s=0), k_floor=2)
+        parts.append(District(number, cut, operator))
+    rows = Rows(
+        np.arange(2, dtype=np.uint64),
+        np.arange(2),
+        np.zeros(2),
+        np.full(2, border, np.int32),
+        np.full(2, -1, np.int32),
+        np.zeros(2, bool),
+    )
+    ticks = [part.tick(rows, Mail([], complete=True), np.arange(2), now=1.0) for part in parts]
+    assert [tick.release.n_groups for tick in ticks] == [1, 0]
+
+
+def test_groups_that_share_a_device_are_both_ended() -> None:
+    operator = cloaking_operator(settings(), CITY)
+    assert isinstance(operator, DistrictOperator)
+    last = REPORTS[29]
+    run(operator, REPORTS[:29])
+    slot, node = np.array(list(last), np.int32), np.array(list(last.values()), np.int32)
+    release = operator.tick(slot, np.full(len(slot), 29.0), node, now=29.0).release
+    assert release.n_groups > 3
+    assert operator._disjoint(release) is release
+    release.member[release.first_member_of[1]] = release.member[0]
+    bound = len(np.concatenate([part.members()[0] for part in operator.parts]))
+    rest = operator._disjoint(release)
+    assert rest.n_groups == release.n_groups - 2
+    assert release.member[0] not in rest.member
+    assert len(np.concatenate([part.members()[0] for part in operator.parts])) < bound
+
+
+def near(cut: Districts, node: int) -> list[int]:
+    found: list[int] = cut.near[cut.first_near_of[node] : cut.first_near_of[node + 1]].tolist()
+    return found
+
+
+@examples(max_examples=40)
+@given(networks(max_nodes=30), st.sampled_from([1, 2, 4]), st.integers(1, 3))
+def test_the_halo_is_what_lies_so_many_roads_beyond_the_border(
+    network: RoadNetwork, n: int, hops: int
+) -> None:
+    assume(network.n_nodes >= n)
+    cut = cut_into_districts(network, n, least_nodes=1, halo_hops=hops)
+    assert np.bincount(cut.of_node, minlength=n).max() <= -(-network.n_nodes // n)
+    for node in range(network.n_nodes):
+        within = {node}
+        for _ in range(hops):
+            within |= {
+                int(w)
+                for v in within
+                for w in network.neighbour_of[network.first_arc_of[v] : network.first_arc_of[v + 1]]
+            }
+        assert near(cut, node) == sorted({int(cut.of_node[v]) for v in within})
+
+
+@examples(max_examples=40)
+@given(networks(max_nodes=30), st.sampled_from([1, 2, 4]), st.integers(1, 6))
+def test_no_piece_of_a_district_is_small_beside_a_larger_one(
+    network: RoadNetwork, n: int, least: int
+) -> None:
+    assume(network.n_nodes >= n * least)
+    cut = cut_into_districts(network, n, least_nodes=least)
+    inside = without_borders(network, cut.of_node)
+    size = np.bincount(inside.component_of)[inside.component_of]
+    for v in range(network.n_nodes):
+        for w in network.neighbour_of[network.first_arc_of[v] : network.first_arc_of[v + 1]]:
+            assert cut.of_node[v] == cut.of_node[w] or size[v] >= least or size[w] < size[v] + 1
+
+
+@examples(max_examples=40)
+@given(networks(max_nodes=14), st.sets(st.integers(0, 13)))
+def test_a_part_of_a_network_keeps_the_roads_between_its_nodes(
+    network: RoadNetwork, chosen: set[int]
+) -> None:
+    nodes = np.array(sorted(v for v in chosen if v < network.n_nodes), np.int64)
+    part = part_of(network, nodes)
+    for i, v in enumerate(nodes.tolist()):
+        arcs = slice(network.first_arc_of[v], network.first_arc_of[v + 1])
+        expected = [w for w in network.neighbour_of[arcs].tolist() if w in nodes]
+        own = part.neighbour_of[part.first_arc_of[i] : part.first_arc_of[i + 1]]
+        assert nodes[own].tolist() == expected
+
+
+@examples(max_examples=40)
+@given(st.lists(st.lists(st.integers(0, 9), min_size=4, max_size=4), min_size=1, max_size=12))
+def test_leaders_depend_on_counts_of_past_epochs_alone(counts: list[list[int]]) -> None:
+    folds = Folds(4, least=5, epoch_s=2.0)
+    leaders: list[list[int]] = []
+    for tick, n_in in enumerate(counts):
+        leaders.append(folds.leaders(float(tick)).tolist())
+        folds.count(np.array(n_in), now=float(tick))
+    for tick, found in enumerate(leaders):
+        last = (tick // 2 - 1) * 2 - 1  # the last tick of the last epoch but one
+        expected = [0, 1, 2, 3] if last < 0 else fold(np.array(counts[last]), 5).tolist()
+        assert found == expected
