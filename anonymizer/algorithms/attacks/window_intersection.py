@@ -1,7 +1,7 @@
 """The intersection attack on windows of records: what all classes of a vehicle leave possible.
 
-The adversary [1]_ knows, of every window, what all sources but one reported about the victim, and that
-the victim is in the release. The candidates are the classes whose labels cover that. What they
+The adversary [1]_ knows, of every window, what all sources but one reported about the victim, and
+that the victim is in the release. The candidates are the classes whose labels cover that. What they
 allow together in a lasting attribute of the other source is what the window leaves possible; the
 adversary intersects the windows. One value left is a value read.
 
