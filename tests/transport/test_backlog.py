@@ -150,3 +150,10 @@ async def test_probes_come_back_over_the_connection_of_the_input() -> None:
         async with asyncio.timeout(DEADLINE_S):
             await returned.wait()
         probing.cancel()
+
+
+def test_what_is_wrong_depends_on_whether_any_probe_ever_came_back() -> None:
+    measured = backlog(Clock())
+    assert "may the gateway use broker.probe_topic?" in measured.problem
+    measured.without_probes([delivery(measured._probe(0))])
+    assert measured.problem == "broker: positions have waited there for more than 10 s"

@@ -123,3 +123,12 @@ def test_who_and_where_is_not_in_the_repr_of_what_waits() -> None:
     arrivals = Arrivals(1.0, [Delivery("positions/secret", b'{"lat": 60.17}', 0)])
     assert "secret" not in repr(arrivals)
     assert "60.17" not in repr(arrivals)
+
+
+def test_what_is_refused_is_counted_acknowledged_and_never_waits() -> None:
+    ledger = Ledger()
+    inbox = Inbox(10, ledger)
+    assert inbox.refuse(on("abcd")) == [1, 2, 4]
+    assert (ledger.n_received, ledger.n(Outcome.SUPPRESSED__OVERLOAD)) == (4, 4)
+    assert inbox.n_waiting == 0
+    assert inbox.take() == []
