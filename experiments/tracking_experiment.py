@@ -18,7 +18,7 @@ from anonymizer.app.audit.tracking_attack import HORIZONS_MIN, MOST_TIMES_NONE, 
 from anonymizer.app.cloak import cloak_trace
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
-from anonymizer.files.release_lines import read_auditor_map, read_release
+from anonymizer.files.release_lines import Released, read_auditor_map, read_release
 from anonymizer.settings import Settings
 from simulator.traffic import Traffic
 
@@ -142,14 +142,20 @@ def attacked(
     trace: Trace, network: RoadNetwork, settings: Settings, *, tick_s: float = 1.0, seed: int = 0
 ) -> Case:
     """Cloak a trace, and return what the audit's attacks need."""
+    return released(trace, network, settings, tick_s=tick_s, seed=seed)[0]
+
+
+def released(
+    trace: Trace, network: RoadNetwork, settings: Settings, *, tick_s: float = 1.0, seed: int = 0
+) -> tuple[Case, Released]:
+    """Cloak a trace; return what the audit's attacks need, and the release."""
     with TemporaryDirectory() as folder:
         out, named = Path(folder, "out.jsonl"), Path(folder, "map.jsonl")
         cloak_trace(trace, network, settings, tick_s=tick_s, seed=seed, out=out, auditor_map=named)
-        released = read_release(out, network)
-        device_of = read_auditor_map(named, pseudonym=released.pseudonym, device_id=trace.device_id)
-    return case_of(
-        trace, released, network, settings, device_of=device_of, tick_s=tick_s, seed=seed
-    )
+        release = read_release(out, network)
+        device_of = read_auditor_map(named, pseudonym=release.pseudonym, device_id=trace.device_id)
+    case = case_of(trace, release, network, settings, device_of=device_of, tick_s=tick_s, seed=seed)
+    return case, release
 
 
 def _attack(

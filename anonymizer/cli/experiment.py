@@ -302,6 +302,82 @@ def tracking(
 
 
 @app.command()
+def frontier(
+    out: Annotated[Path, typer.Option(help="Folder for the table and plots; made if missing.")],
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            help="csv or parquet with device_id, ts, lat, lon.", show_default="a simulated city"
+        ),
+    ] = None,
+    network: Annotated[
+        str, typer.Option(help="As in `adka`; it needs coordinates.")
+    ] = "city:10000",
+    devices: Annotated[
+        int, typer.Option(min=20, max=100_000, help="Simulated devices, without --trace.")
+    ] = 500,
+    seconds: Annotated[
+        int, typer.Option(min=480, help="Length of the simulated trace in seconds.")
+    ] = 600,
+    tick: Annotated[float, typer.Option(min=0.001, help="Length of a tick in seconds.")] = 1.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed; equal seeds give equal files.")] = 1,
+    formats: Annotated[
+        list[PlotFormat] | None,
+        typer.Option("--format", help="Kind of the plot; may be repeated.", show_default="png"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all points as JSON.")] = False,  # noqa: FBT002  typer's
+) -> None:
+    """Draw privacy against utility: all modes of the gateway beside other ways to publish.
+
+    Publishes one trace in the modes session, snapshot and bfs, as safe counts, with planar Laplace
+    noise, as counts with a threshold, and with central differential privacy. Each is attacked by
+    who tracks a device from one known position, and by who links four known positions to a name;
+    and read by an analyst. Writes points.csv, manifest.json and the picture, frontier.png.
+
+    [bold]Examples[/bold]
+
+        anonymizer experiment frontier --out frontier
+
+        anonymizer experiment frontier --trace taxis.parquet --network sf --format svg --out taxis
+    """
+    require("plots", "tables")
+    from anonymizer.files.traces import read_trace
+    from anonymizer.networks import load_network
+    from anonymizer.settings import Settings
+    from experiments.frontier_experiment import run_frontier
+    from experiments.frontier_results import rows_of, write_results
+    from experiments.tracking_experiment import drive
+
+    _make(out)
+    spacing_m = Settings().network.max_spacing_m
+    roads = load_network(network, max_spacing_m=spacing_m)
+    if not roads.has_coordinates:
+        raise InputError(f"{network}: has no coordinates")
+    options: Row = {"network": network, "tick_s": tick, "seed": seed}
+    if trace is None:
+        options |= {"devices": devices, "seconds": seconds}
+        moving = drive(roads, devices, seconds=seconds, seed=seed)
+    else:
+        moving = read_trace(trace)
+    with _progress() as progress:
+        points = run_frontier(moving, roads, tick_s=tick, seed=seed, progress=progress)
+    rows = rows_of(points)
+    paths = write_results(
+        points,
+        options,
+        out,
+        inputs=[] if trace is None else [trace],
+        formats=[each.value for each in formats or [PlotFormat.PNG]],
+    )
+    if as_json:
+        typer.echo(json.dumps({**options, "points": rows}))
+        return
+    console = Console(markup=False, highlight=False)
+    _print(console, "Privacy and utility", rows, tuple(rows[0]))
+    console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)
+
+
+@app.command()
 def kaca(
     out: Annotated[Path, typer.Option(help="Folder for the tables and plots; made if missing.")],
     records: Annotated[

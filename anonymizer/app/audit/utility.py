@@ -17,20 +17,22 @@ from anonymizer.algorithms.utility import (
     query_error,
     speed_error,
 )
+from anonymizer.app.audit.baselines import (
+    PlanarLaplace,
+    SafeCounts,
+    central_noise,
+    read_noisy,
+    read_shrunk,
+)
 from anonymizer.app.audit.case import Reports
 from anonymizer.app.audit.publications import (
     Division,
-    PlanarLaplace,
     Reading,
     ReleaseReader,
-    SafeCounts,
     Traffic,
-    central_noise,
     counting_times,
     grid,
     read_devices,
-    read_noisy,
-    read_shrunk,
     roads,
     true_traffic,
 )

@@ -5,7 +5,8 @@ import polars as pl
 import pytest
 
 from anonymizer.api.cloaking import CloakedTrace, cloak, measure_utility
-from anonymizer.app.audit.publications import grid, grid_cells, read_shrunk, roads
+from anonymizer.app.audit.baselines import read_shrunk
+from anonymizer.app.audit.publications import grid, grid_cells, roads
 from anonymizer.app.audit.utility import UtilityFigures
 from anonymizer.errors import InputError
 from anonymizer.networks import load_network

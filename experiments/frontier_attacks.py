@@ -1,0 +1,218 @@
+"""Attacks of the frontier on publications that are no releases of regions.
+
+The adversaries are those of the audit: the tracker knows one true position, and the linker knows
+four. They attack places with names and noise, and counts, as they attack regions.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from anonymizer.algorithms.attacks.known_positions import likelihood_of_regions, linked
+from anonymizer.algorithms.attacks.lives import Lives, Regions, no_lives
+from anonymizer.algorithms.attacks.motion import Motion
+from anonymizer.algorithms.attacks.noisy_tracking import NoisyPlaces, track_noisy
+from anonymizer.algorithms.attacks.observed import Observed, tangent_plane
+from anonymizer.algorithms.attacks.tracking import track
+from anonymizer.algorithms.attacks.truth import TIME_SLACK_S
+from anonymizer.algorithms.geodesy import haversine_m
+from anonymizer.app.audit import Case
+from anonymizer.app.audit.baselines import PlanarLaplace
+from anonymizer.app.audit.publications import Traffic, last_records
+from anonymizer.app.audit.stretches import Stretch, horizons, motion_of_others, tick_at
+from anonymizer.app.audit.tracking_attack import HORIZONS_MIN, N_STARTS, N_TARGETS, NEAR_M
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.release import starts_of
+
+Counts: TypeAlias = Sequence[tuple[IntArray, float]]
+"""Nodes of each area, and its devices."""
+N_KNOWN = 4
+"""True positions that the linker knows, a minute apart."""
+N_LINKED = 100
+SHORTEST_STEP_S = 10.0
+_MISSING = -10.0
+"""Log-likelihood of a name that publishes nothing at a known time: noise of ten scales."""
+
+
+class Tracker:
+    """Follows the same targets as the audit, with other publications.
+
+    Parameters
+    ----------
+    case
+        A release of the same traffic, of which the truth is used.
+    times
+        When the others are published. The known positions are of some of these times, so that a
+        place that is published then is one of them.
+    seed
+        Of the choice of targets.
+    """
+
+    def __init__(self, case: Case, times: FloatArray, *, seed: int) -> None:
+        self._network = case.network
+        step_s = max(case.reports.interval_s, SHORTEST_STEP_S)
+        self.minutes = horizons(case.observed, HORIZONS_MIN)
+        self._stretches = _stretches(case, times, self.minutes, step_s=step_s, seed=seed)
+        self._motion = motion_of_others(
+            case.observed, case.truth, case.network, self._stretches, step_s=step_s
+        )
+        self.none = self._believed([None] * len(self._stretches))
+
+    def with_counts(self, times: FloatArray, counts: Sequence[Counts]) -> dict[int, float]:
+        """Return the belief after some minutes, of who reads counts at some times."""
+        lives = [
+            _lives(_steps(stretch, times), counts, len(stretch.steps_s))
+            for stretch in self._stretches
+        ]
+        return self._at_least_none(self._believed(lives))
+
+    def with_noise(self, noise: PlanarLaplace, times: FloatArray) -> dict[int, float]:
+        """Return the belief after some minutes, of who reads places with names and noise."""
+        x_m, y_m = tangent_plane(self._network)
+        shape = noise.x_m.shape[1]
+        places = []
+        for stretch in self._stretches:
+            found = NoisyPlaces(
+                np.full((len(stretch.steps_s), shape), np.nan),
+                np.full((len(stretch.steps_s), shape), np.nan),
+                noise.scale_m,
+                x_m,
+                y_m,
+            )
+            for step, t in _steps(stretch, times):
+                there = noise.there[t]
+                found.x_m[step, there] = noise.x_m[t, there]
+                found.y_m[step, there] = noise.y_m[t, there]
+            places.append(found)
+        return self._at_least_none(self._believed(places))
+
+    def _believed(self, said: Sequence[Lives | NoisyPlaces | None]) -> dict[int, float]:
+        found = [np.zeros((0, len(self.minutes)))]
+        for stretch, each in zip(self._stretches, said, strict=True):
+            belief = _belief(stretch, self._motion, each)
+            place = stretch.place[stretch.at][:, stretch.targets].T
+            found.append(np.where(_near(self._network, place), belief, 0.0).sum(axis=2))
+        tracks = np.concatenate(found)
+        mean = tracks.sum(axis=0) / max(len(tracks), 1)
+        return dict(zip(self.minutes, mean.tolist(), strict=True))
+
+    def _at_least_none(self, belief: dict[int, float]) -> dict[int, float]:
+        """Return the belief of who ignores a publication that misleads."""
+        return {minute: max(each, self.none[minute]) for minute, each in belief.items()}
+
+
+def _stretches(
+    case: Case, times: FloatArray, minutes: tuple[int, ...], *, step_s: float, seed: int
+) -> list[Stretch]:
+    """Return random targets from random times on, as many as the audit tracks."""
+    if not minutes:
+        return []
+    rng = np.random.default_rng(seed)
+    possible = times[times + 60 * minutes[-1] <= times[-1]]
+    starts = np.sort(rng.choice(possible, min(N_STARTS, len(possible)), replace=False))
+    n_targets = min(N_TARGETS, max(1, case.truth.n_devices // (2 * max(len(starts), 1))))
+    at = np.round(60.0 * np.array(minutes) / step_s).astype(np.int64)
+    found = []
+    for start in starts.tolist():
+        steps_s = start + step_s * np.arange(at[-1] + 1)
+        place = case.truth.place[tick_at(case.observed, steps_s)]
+        present = np.flatnonzero((place[np.append(at, 0)] >= 0).all(axis=0))
+        found.append(Stretch(steps_s, at, place, rng.permutation(present)[:n_targets]))
+    return found
+
+
+def _belief(stretch: Stretch, motion: Motion, said: Lives | NoisyPlaces | None) -> FloatArray:
+    start = stretch.place[0, stretch.targets].astype(np.int64)
+    if isinstance(said, NoisyPlaces):
+        return track_noisy(said, motion, start=start, at=stretch.at)
+    lives = no_lives(len(stretch.steps_s)) if said is None else said
+    n_present = (stretch.place >= 0).sum(axis=1)
+    return track(lives, motion, n_present=n_present, start=start, at=stretch.at).belief
+
+
+def _steps(stretch: Stretch, times: FloatArray) -> list[tuple[int, int]]:
+    """Return the steps in which something is published, and the index of its time."""
+    step = np.searchsorted(stretch.steps_s, times - TIME_SLACK_S)
+    inside = (step < len(stretch.steps_s)) & (times > stretch.steps_s[0] - TIME_SLACK_S)
+    return [(int(step[t]), t) for t in np.flatnonzero(inside).tolist()]
+
+
+def _near(network: RoadNetwork, place: Int32Array) -> BoolArray:
+    """Return which nodes are near each place, shape (*place.shape, nodes)."""
+    found = np.zeros((*place.shape, network.n_nodes), bool)
+    for node in np.unique(place).tolist():
+        at = network.lat[node], network.lon[node]
+        found[place == node] = haversine_m(*at, network.lat, network.lon) <= NEAR_M
+    return found
+
+
+def _lives(steps: Iterable[tuple[int, int]], counts: Sequence[Counts], n_steps: int) -> Lives:
+    """Return counts as lives of one step, each in a region of one piece."""
+    areas = [(step, *area) for step, t in steps for area in counts[t]]
+    step = np.array([step for step, _, _ in areas], np.int64)
+    number = np.arange(len(areas))
+    regions = Regions(
+        np.arange(len(areas) + 1),
+        starts_of(np.array([len(nodes) for _, nodes, _ in areas], np.int64)),
+        np.concatenate([np.zeros(0, np.int32), *(nodes for _, nodes, _ in areas)]).astype(np.int32),
+    )
+    size = np.array([n for _, _, n in areas], np.float64)
+    first = starts_of(np.bincount(step, minlength=n_steps))
+    return Lives(first, number, number, size, step, step, regions)
+
+
+class Known(NamedTuple):
+    """What the linker knows: devices, and when they were where.
+
+    Attributes
+    ----------
+    device
+        Shape (targets,).
+    time
+        Index into the times of counting of each known position, rising, shape (targets, known).
+    node
+        Likewise.
+    """
+
+    device: IntArray
+    time: IntArray
+    node: IntArray
+
+
+def known_positions(traffic: Traffic, *, seed: int) -> Known:
+    """Return the positions of random devices that are present for `N_KNOWN` minutes."""
+    there = np.lib.stride_tricks.sliding_window_view(traffic.place >= 0, N_KNOWN, axis=0)
+    first, device = np.nonzero(there.all(axis=-1))
+    rng = np.random.default_rng(seed)
+    chosen = rng.choice(len(first), min(N_LINKED, len(first)), replace=False)
+    time = first[chosen, None] + np.arange(N_KNOWN)
+    node = traffic.place[time, device[chosen, None]].astype(np.int64)
+    return Known(device[chosen], time, node)
+
+
+def link_regions(
+    observed: Observed,
+    device_of: IntArray,
+    known: Known,
+    times: FloatArray,
+    until: FloatArray,
+    *,
+    n_nodes: int,
+) -> float:
+    """Return how often the linker finds the pseudonym of a device in a release."""
+    records = np.stack(last_records(observed, times, until))
+    likelihood = likelihood_of_regions(observed, records[known.time], known.node, n_nodes=n_nodes)
+    return linked(likelihood, device_of == known.device[:, None])
+
+
+def link_noisy(noise: PlanarLaplace, known: Known, network: RoadNetwork) -> float:
+    """Return how often the linker finds the name of a device whose places have noise."""
+    x_m, y_m = tangent_plane(network)
+    x, y = x_m[known.node][:, :, None], y_m[known.node][:, :, None]
+    far = np.hypot(noise.x_m[known.time] - x, noise.y_m[known.time] - y) / noise.scale_m
+    there = noise.there[known.time]
+    likelihood = np.where(there, -far, _MISSING).sum(axis=1)
+    likelihood[~there[:, 0]] = -np.inf
+    return linked(likelihood, np.arange(there.shape[2]) == known.device[:, None])

@@ -1,0 +1,303 @@
+"""Frontier of privacy and utility: the modes of the gateway beside other ways to publish.
+
+One trace is published in every way. Each publication is attacked by who tracks a device from one
+known position, and by who links four known positions to a name; and read by an analyst, whose
+counts are compared with the true ones. An analyst reads all of them as well as is known how.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from anonymizer.app.audit import Case
+from anonymizer.app.audit.baselines import PlanarLaplace, SafeCounts, central_noise, read_shrunk
+from anonymizer.app.audit.publications import (
+    Division,
+    Reading,
+    ReleaseReader,
+    Traffic,
+    counting_times,
+    grid,
+    grid_cells,
+    read_devices,
+    true_traffic,
+)
+from anonymizer.app.audit.tracking_attack import HORIZONS_MIN, MOST_TIMES_NONE, tracking_figures
+from anonymizer.app.audit.utility import GRACE_TICKS, LAPLACE_EPSILON, figures
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.trace import Trace
+from anonymizer.files.release_lines import Released
+from anonymizer.settings import Settings
+from experiments.frontier_attacks import (
+    Counts,
+    Known,
+    Tracker,
+    known_positions,
+    link_noisy,
+    link_regions,
+)
+from experiments.tracking_experiment import released
+
+SIDES = (6, 18)
+SESSIONS = ((1.0, 1.0), (2.0, 3.0), (3.0, 6.0))
+"""`place_devices` and `area_devices` of the sessions; the second ones are the default."""
+LAPLACE_AT_M = (50, 100, 200, 500, 1000, 2000)
+"""Metres within which a place is at most 4 times as likely from one position as from another."""
+THRESHOLDS = (2, 5, 10, 20)
+CENTRAL_EPSILONS = (1, 10, 100, 1000)
+"""Budget of a device for an hour of counts."""
+_EXACT_M = 0.01
+"""Scale of the noise of raw positions, so that one attack serves both."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What one way to publish says and is good for.
+
+    Attributes
+    ----------
+    kind, setting
+        Mode or baseline, and its parameter in words.
+    belief
+        Of the strongest tracker in the nodes near the true place, by minutes after the known
+        position; at least that without any publication.
+    none
+        The same without a publication.
+    linked
+        Share of devices whose name is found by four known positions; None: there are no names.
+    density, query
+        Errors by rows of the grid, as in `UtilityFigures`.
+    """
+
+    kind: str
+    setting: str
+    belief: dict[int, float]
+    none: dict[int, float]
+    linked: float | None
+    density: dict[int, float]
+    query: dict[int, float]
+
+
+class _Scene(NamedTuple):
+    """What all publications have in common."""
+
+    network: RoadNetwork
+    traffic: Traffic
+    divisions: tuple[Division, ...]
+    truth: tuple[Reading, ...]
+    tracker: Tracker
+    known: Known
+    seed: int
+
+    def point(
+        self,
+        kind: str,
+        setting: str,
+        readings: Sequence[Reading],
+        belief: dict[int, float],
+        none: dict[int, float] | None = None,
+        *,
+        link: float | None,
+    ) -> Point:
+        read = [
+            figures(kind, division, truth, each, seed=self.seed)
+            for division, truth, each in zip(self.divisions, self.truth, readings, strict=True)
+        ]
+        return Point(
+            kind,
+            setting,
+            belief,
+            self.tracker.none if none is None else none,
+            link,
+            {each.side: each.density for each in read},
+            {each.side: each.query for each in read if each.query is not None},
+        )
+
+
+def run_frontier(
+    trace: Trace,
+    network: RoadNetwork,
+    *,
+    tick_s: float = 1.0,
+    seed: int = 1,
+    progress: Callable[[float, str], None] = lambda _done, _what: None,
+) -> list[Point]:
+    """Publish a trace in every way; attack and measure each.
+
+    Parameters
+    ----------
+    trace, network
+        Longer than five minutes; the network needs coordinates.
+    tick_s
+        Length of a tick of the gateway.
+    seed
+        Equal arguments and seed give equal points.
+    progress
+        Called with the share that is done, and with what comes next.
+
+    Raises
+    ------
+    InputError
+        If the release is shorter than two minutes, or the network has no coordinates.
+    """
+    choices = [
+        *(("session", {"place_devices": p, "area_devices": a}) for p, a in SESSIONS),
+        ("snapshot", {}),
+        ("bfs", {}),
+    ]
+    n_all = len(choices) + 2 + len(LAPLACE_AT_M) + len(THRESHOLDS) + len(CENTRAL_EPSILONS)
+    releases = []
+    for n_done, (mode, region) in enumerate(choices):
+        progress(n_done / n_all, mode)
+        settings = Settings.model_validate({"region": {"mode": mode, **region}})
+        releases.append(
+            (mode, region, *released(trace, network, settings, tick_s=tick_s, seed=seed))
+        )
+    scene = _scene(releases[1][2], seed)
+    points = [
+        _release_point(scene, case, release, mode, region, tick_s=tick_s)
+        for mode, region, case, release in releases
+    ]
+    for point in _baselines(scene, releases[1][2]):
+        progress((len(points) + 1) / n_all, point.kind)
+        points.append(point)
+    return points
+
+
+def _scene(case: Case, seed: int) -> _Scene:
+    times = counting_times(case.observed)
+    ttl_s = Settings().presence.ttl_s
+    traffic = true_traffic(case.reports, case.network, times, present_s=ttl_s)
+    divisions = tuple(grid(case.network, side) for side in SIDES)
+    return _Scene(
+        network=case.network,
+        traffic=traffic,
+        divisions=divisions,
+        truth=tuple(read_devices(traffic, division) for division in divisions),
+        tracker=Tracker(case, times, seed=seed),
+        known=known_positions(traffic, seed=seed),
+        seed=seed,
+    )
+
+
+def _release_point(
+    scene: _Scene,
+    case: Case,
+    release: Released,
+    mode: str,
+    region: dict[str, float],
+    *,
+    tick_s: float,
+) -> Point:
+    times, until = scene.traffic.times, release.until + GRACE_TICKS * tick_s
+    n_nodes = scene.network.n_nodes
+    reader = ReleaseReader(
+        case.observed, until=until, times=times, n_nodes=n_nodes, piece_of=case.piece_of
+    )
+    found = tracking_figures(
+        case.observed,
+        case.truth,
+        case.network,
+        case.piece_of,
+        class_of=case.class_of,
+        interval_s=case.reports.interval_s,
+        hindsight_s=None,
+        seed=scene.seed,
+    )
+
+    def believed(names: Sequence[str]) -> dict[int, float]:
+        beliefs = {
+            minute: [found[f"belief_{name}_{minute}min"] for name in names]
+            for minute in HORIZONS_MIN
+        }
+        return {
+            m: max(b for b in each if b is not None) for m, each in beliefs.items() if any(each)
+        }
+
+    return scene.point(
+        mode,
+        ", ".join(f"{value:g}" for value in region.values()),
+        [reader.read(division) for division in scene.divisions],
+        believed(("none", *MOST_TIMES_NONE)),
+        believed(("none",)),
+        link=link_regions(
+            case.observed, case.device_of, scene.known, times, until, n_nodes=n_nodes
+        ),
+    )
+
+
+def _baselines(scene: _Scene, case: Case) -> Iterator[Point]:
+    tracker, traffic, network = scene.tracker, scene.traffic, scene.network
+    rng = np.random.default_rng(scene.seed)
+    exact = PlanarLaplace(traffic, network, scale_m=_EXACT_M, rng=rng)
+    yield scene.point(
+        "raw",
+        "",
+        scene.truth,
+        tracker.with_noise(exact, traffic.times),
+        link=link_noisy(exact, scene.known, network),
+    )
+    counts = SafeCounts(case.reports, network, traffic.times)
+    yield scene.point(
+        "safe counts",
+        "",
+        [counts.read(division) for division in scene.divisions],
+        tracker.with_counts(traffic.times, list(_runs(counts))),
+        link=None,
+    )
+    for metres in LAPLACE_AT_M:
+        noise = PlanarLaplace(traffic, network, scale_m=metres / LAPLACE_EPSILON, rng=rng)
+        yield scene.point(
+            "planar Laplace",
+            f"{metres} m",
+            noise.deconvolved(scene.divisions),
+            tracker.with_noise(noise, traffic.times),
+            link=link_noisy(noise, scene.known, network),
+        )
+    for least in THRESHOLDS:
+        readings = [read_devices(traffic, each, least=least) for each in scene.divisions]
+        yield _counted(scene, "threshold", f"{least}", readings)
+    for epsilon in CENTRAL_EPSILONS:
+        noisy = (
+            (central_noise(traffic, each, epsilon=epsilon, rng=rng), each)
+            for each in scene.divisions
+        )
+        readings = [read_shrunk(*each, division) for each, division in noisy]
+        yield _counted(scene, "central DP", f"{epsilon}", readings)
+
+
+def _counted(scene: _Scene, kind: str, setting: str, readings: Sequence[Reading]) -> Point:
+    """Return the point of a publication of counts; the tracker reads those of the finest grid."""
+    cell_of = grid_cells(scene.network, scene.divisions[-1].side)
+    order = np.argsort(cell_of, kind="stable")
+    cells, first = np.unique(cell_of[order], return_index=True)
+    nodes = dict(zip(cells.tolist(), np.split(order, first[1:]), strict=True))
+    present = (scene.traffic.place >= 0).sum(axis=1)
+    counts = [
+        [
+            # Noise can make more devices than there are.
+            (nodes[cell], float(row[cell]) * min(1.0, n / row.sum()))
+            for cell in np.flatnonzero(row > 0).tolist()
+            if cell in nodes
+        ]
+        for row, n in zip(readings[-1].n_at, present.tolist(), strict=True)
+    ]
+    belief = scene.tracker.with_counts(scene.traffic.times, counts)
+    return scene.point(kind, setting, readings, belief, link=None)
+
+
+def _runs(counts: SafeCounts) -> Iterator[Counts]:
+    """Yield the runs of cells of each message, as the tracker reads them."""
+    for message in counts.messages:
+        yield [
+            (
+                np.flatnonzero(
+                    (counts.cell_of_node >= each.first) & (counts.cell_of_node <= each.last)
+                ),
+                each.devices + (message.k - 1) / 2,
+            )
+            for each in (message.counts if message else ())
+            if message
+        ]
