@@ -232,10 +232,10 @@ async def test_a_backlog_is_received_no_faster_than_windows_are_closed(world: Wo
 
 
 async def n_asked_for_time(world: World) -> float:
-    """Return how often the time was asked for in a backlog of ten windows."""
+    """Return how often the time was asked for in a backlog of four windows."""
     async with world.running():
-        world.send(list(traffic(n_vehicles=50, n_windows=11, seed=1)))
-        await world.until(lambda: len(world.closed) == 10)
+        world.send(list(traffic(n_vehicles=50, n_windows=5, seed=1)))
+        await world.until(lambda: len(world.closed) == 4)
     world.rig.store.close()
     return 1e6 * (world.context.clock() - world.rig.clock_s)
 
@@ -245,7 +245,7 @@ async def test_auto_ends_its_search_when_the_next_window_is_due(tmp_path: Path) 
     for method in ("auto", "best"):
         folder = tmp_path / method
         folder.mkdir()
-        rig = Rig(folder, method=method, budget_s=0.002, cumulative="report")
+        rig = Rig(folder, method=method, budget_s=0.0012, cumulative="report")
         n_asked.append(await n_asked_for_time(World(rig)))
     assert n_asked[0] < n_asked[1] / 2
 
