@@ -13,7 +13,7 @@ PARALLEL := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 CORE     := tests/algorithms tests/codecs tests/domain
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test coverage test-data check audit docs bench soak screenshot lock clean
+.PHONY: help install demo test coverage test-data test-cluster check audit docs bench soak screenshot lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -50,6 +50,22 @@ test-data: $(STAMP)  ## the tests on the real data in $$ANONYMIZER_DATA
 	@$(BIN)/python -m tests.mosquitto
 	$(BIN)/python -m pytest -m "data and not soak" $(PARALLEL) $(ARGS)
 
+# pyspark is 450 MB and needs an older pandas than the other tests: it has an environment of its own.
+CLUSTER       := $(VENV)-cluster
+CLUSTER_STAMP := $(CLUSTER)/.installed
+
+test-cluster:  ## the tests on Apache Spark (one line says so where there is no Java)
+	@if java -version >/dev/null 2>&1; then $(MAKE) --no-print-directory $(CLUSTER_STAMP) && \
+	$(CLUSTER)/bin/python -m pytest -m "not soak" $(ARGS) tests/spark; \
+	else echo "make: test-cluster is skipped: there is no Java"; fi
+
+$(CLUSTER_STAMP): requirements-cluster.txt pyproject.toml | $(STAMP)
+	$(PYTHON) -m venv $(CLUSTER)
+	@echo "installing $$(grep -c '^[^ ]*==' requirements-cluster.txt) packages"
+	VIRTUAL_ENV=$(CLUSTER) $(BIN)/uv $(subst -dev,-cluster,$(PACKAGES)) || $(CLUSTER)/bin/python -m $(subst -dev,-cluster,$(PACKAGES))
+	echo "$(CURDIR)" > "$$($(CLUSTER)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/anonymizer.pth"
+	@touch $@
+
 soak: $(STAMP)  ## the slow proofs
 	@$(BIN)/python -m tests.mosquitto
 	$(BIN)/python -m pytest -m soak --timeout=3600 $(ARGS)
@@ -85,7 +101,8 @@ IMAGE := --extra learn --extra osm
 
 lock: $(STAMP)  ## pin the requirements anew: of the gateway's image, and of everything
 	$(LOCK) $(IMAGE) --output-file requirements.txt
-	$(LOCK) --all-extras --group dev --constraints requirements.txt --output-file requirements-dev.txt
+	$(LOCK) --extra all --group dev --constraints requirements.txt --output-file requirements-dev.txt
+	$(LOCK) --extra learn --extra tables --extra spark --group cluster --constraints requirements.txt --output-file requirements-cluster.txt
 
 clean:  ## remove what make made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -47,6 +47,10 @@ EXTRAS: Mapping[str, Extra] = {
     "websockets": Extra("brokers at ws:// and wss://", ("websockets",)),
 }
 """By name; `all` is all of them."""
+CLUSTER_EXTRAS: Mapping[str, Extra] = {
+    "spark": Extra("tables on Spark", ("pyspark", "pyarrow")),
+}
+"""Those that need Java, and are too large for `all`."""
 
 
 def extras_of_method(model: str, method: str | None) -> tuple[str, ...]:
@@ -66,12 +70,11 @@ def extra(name: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in EXTRAS[name].modules:
+        needed = {**EXTRAS, **CLUSTER_EXTRAS}[name]
+        if (error.name or "").partition(".")[0] not in needed.modules:
             raise
         install = f"pip install '{DISTRIBUTION}[{name}]'"
-        raise MissingExtraError(
-            f'{EXTRAS[name].needed_by} need the extra "{name}": {install}'
-        ) from None
+        raise MissingExtraError(f'{needed.needed_by} need the extra "{name}": {install}') from None
 
 
 def require(*names: str) -> None:

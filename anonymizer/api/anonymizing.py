@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import Any, TypeAlias
 
-from anonymizer.algorithms.records.methods import TIME_BUDGET_S
+from anonymizer.algorithms.records.methods import SHARE_PRICE, TIME_BUDGET_S
 from anonymizer.app import anonymize as app
 from anonymizer.app.anonymize import AnonymizeReport, make_plan, make_promise
 from anonymizer.app.anonymize.class_labels import LabelForm, LanguageName
@@ -77,6 +77,8 @@ def anonymize(
     as_published: bool = False,
     cost: CostName = "range",
     dm_weight: float = 0.0,
+    prefer_share: float | None = None,
+    share_price: float = SHARE_PRICE,
     time_budget_s: float = TIME_BUDGET_S,
     max_share: float | None = None,
     max_source_share: float | None = None,
@@ -117,6 +119,10 @@ def anonymize(
         Whether a missing value is a value and shares have no bound, as in the paper.
     cost, dm_weight
         The information loss to minimize, and the weight of the discernibility metric.
+    prefer_share, share_price
+        A soft goal: as many rows as possible in classes where no value has more than this share,
+        of columns where none has more in the whole table; and what that may cost: GCP of a row
+        for each column with such a value.
     time_budget_s
         Longest search.
     max_share, max_source_share, min_spread, entropy_l, t, bands
@@ -151,7 +157,7 @@ def anonymize(
     >>> release.frame["age"].to_list()
     ['[34-36]', '[34-36]', '[51-58]', '[51-58]']
     """
-    declared = _declared(
+    declared = declared_of(
         qi=qi,
         sa=sa,
         id_=id,
@@ -179,12 +185,14 @@ def anonymize(
         as_published=as_published,
         cost=cost,
         dm_weight=dm_weight,
+        prefer_share=prefer_share,
+        share_price=share_price,
         time_budget_s=time_budget_s,
         seed=seed,
         target=target,
         labels=labels,
         language=language,
-        measures=_names(measures),
+        measures=names_of(measures),
         bands=bands,
     )
     read = as_table(table, [*declared.columns, *plan.measures], name="table")
@@ -265,7 +273,7 @@ def audit_table(
     >>> anonymizer.audit_table(release, people, qi=["age", "zip"], k=2, d=2).holds
     True
     """
-    declared = _declared(
+    declared = declared_of(
         qi=qi,
         sa=sa,
         id_=id,
@@ -295,18 +303,18 @@ def audit_table(
     if auditor_map is None:
         raise InputError("auditor_map: is needed to audit a table")
     return table_audit.audit_table(
-        as_table(original, [*declared.columns, *_names(measures)], name="original"),
+        as_table(original, [*declared.columns, *names_of(measures)], name="original"),
         as_table(release, name="release"),
         declared,
         promise,
         auditor_map=as_table(auditor_map, ["in_row", "out_row"], name="auditor_map"),
         bands=bands or {},
         labels=labels,
-        measures=_names(measures),
+        measures=names_of(measures),
     )
 
 
-def _declared(
+def declared_of(
     *,
     qi: Names,
     sa: Names,
@@ -321,24 +329,34 @@ def _declared(
     as_published: bool,
     keep: Names = (),
 ) -> Declared:
+    """Return the declaration that the options of `anonymize` make.
+
+    Raises
+    ------
+    InputError
+        If a file of a hierarchy cannot be used.
+    SettingsError
+        If options do not fit each other.
+    """
     files = {n: h for n, h in (hierarchies or {}).items() if isinstance(h, str | PathLike)}
     trees = {n: h for n, h in (hierarchies or {}).items() if n not in files}
     return Declared(
-        qis=_names(qi),
-        sensitive=_names(sa),
+        qis=names_of(qi),
+        sensitive=names_of(sa),
         id=id_,
-        sources=[_names(each) for each in sources],
+        sources=[names_of(each) for each in sources],
         hierarchies={name: read_hierarchy(fspath(file)) for name, file in files.items()}
         | hierarchies_of(trees),
         orders=orders or {},
         ranges=intervals_of(domains or {}),
-        categories=_names(categories),
+        categories=names_of(categories),
         times=[name for name, form in (labels or {}).items() if form == "hours"],
-        markers=_names(missing) or DEFAULT_MARKERS,
+        markers=names_of(missing) or DEFAULT_MARKERS,
         markers_are_values=as_published,
-        keep=_names(keep),
+        keep=names_of(keep),
     )
 
 
-def _names(names: Names) -> Sequence[str]:
+def names_of(names: Names) -> Sequence[str]:
+    """Return names as a sequence."""
     return (names,) if isinstance(names, str) else tuple(names)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -180,14 +181,14 @@ def code_table(table: Table, declared: Declared) -> CodedTable:
         schema=Schema(
             qis=tuple(coded[name].attribute for name in declared.qis),
             sensitive=tuple(coded[name].attribute for name in declared.sensitive),
-            sources=_sources(declared),
+            sources=sources_of(declared),
         ),
         row=row,
         n_rows=len(table),
         open=shown,
-        open_code=_columns([_ranked(table, column) for column in shown], len(row)),
+        open_code=open_codes(shown, len(row), table.path),
         read_as={name: coded[name].read_as for name in names},
-        origin={name: _origin(declared, name, coded[name].attribute) for name in names},
+        origin={name: origin_of(declared, coded[name].attribute) for name in names},
     )
 
 
@@ -210,6 +211,18 @@ def cells_of(table: Table, declared: Declared, name: str) -> pl.Series:
     return column.set(pl.Series(is_missing(column, () if is_time else declared.markers)), None)
 
 
+def code_declared(table: Table, declared: Declared, name: str) -> Coded:
+    """Return the attribute of one declared column, and the code of each of its cells.
+
+    Raises
+    ------
+    InputError
+        As for `code_table`.
+    """
+    times = [name] if name in declared.times else []
+    return _code(with_minutes(table, times, declared.markers), declared, name)
+
+
 def _code(table: Table, declared: Declared, name: str) -> Coded:
     is_time = name in declared.times
     rules = ColumnRules(
@@ -224,14 +237,17 @@ def _code(table: Table, declared: Declared, name: str) -> Coded:
     return code_column(table, name, rules)
 
 
-def _sources(declared: Declared) -> tuple[tuple[int, ...], ...]:
+def sources_of(declared: Declared) -> tuple[tuple[int, ...], ...]:
+    """Return the quasi-identifiers of each source, as indices; see `Schema`."""
     place = {name: j for j, name in enumerate(declared.qis)}
     named = [tuple(place[name] for name in source) for source in declared.sources if source]
     rest = tuple(set(place.values()) - {j for source in named for j in source})
     return (*named, tuple(sorted(rest))) if rest else tuple(named)
 
 
-def _origin(declared: Declared, name: str, attribute: Attribute) -> Origin:
+def origin_of(declared: Declared, attribute: Attribute) -> Origin:
+    """Return the origin of the domain of an attribute."""
+    name = attribute.name
     if attribute.numeric and name in (*declared.ranges, *declared.times):
         return "range"
     if not attribute.numeric and name in declared.orders:
@@ -239,11 +255,21 @@ def _origin(declared: Declared, name: str, attribute: Attribute) -> Origin:
     return "hierarchy" if name in declared.hierarchies else "data"
 
 
-def _ranked(table: Table, column: pl.Series) -> Int32Array:
-    """Return the rank of each cell; equal cells have equal ranks."""
-    if column.dtype.is_nested() or column.dtype == pl.Object:
-        raise InputError(f"{table.path}: column {column.name}: holds what no csv could")
-    return column.rank("dense").fill_null(0).cast(pl.Int32).to_numpy()
+def open_codes(shown: pl.DataFrame, n: int, path: Path) -> Int32Array:
+    """Return the rank of each cell in its column, shape (rows, columns); equal where cells are.
+
+    `n` is the number of rows, which a frame without columns does not know.
+
+    Raises
+    ------
+    InputError
+        If a column holds lists or objects. `path` is for the message.
+    """
+    for column in shown:
+        if column.dtype.is_nested() or column.dtype == pl.Object:
+            raise InputError(f"{path}: column {column.name}: holds what no csv could")
+    ranks = [column.rank("dense").fill_null(0).cast(pl.Int32).to_numpy() for column in shown]
+    return _columns(ranks, n)
 
 
 def _columns(columns: Sequence[Int32Array], n: int) -> Int32Array:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from anonymizer.algorithms.records.classes import SUPPRESSED, without_gaps
 from anonymizer.algorithms.records.criteria import why_impossible
-from anonymizer.algorithms.records.division import Whole, divide
+from anonymizer.algorithms.records.division import Whole
 from anonymizer.algorithms.records.methods import MODELS, Task
 from anonymizer.algorithms.records.ordering import arranged, hilbert_order
 from anonymizer.algorithms.records.problem import Problem, make_problem
@@ -163,70 +163,6 @@ def settle(
     found = form(records, whole, open_code=open_code, target=target, time_left=time_left)
     better = (found == SUPPRESSED).sum() < (class_of == SUPPRESSED).sum()
     return without_gaps(found if better else class_of)
-
-
-def in_ranges(
-    records: Records,
-    whole: Whole,
-    *,
-    n_ranges: int,
-    open_code: Int32Array | None = None,
-    target: ArrayLike | None = None,
-) -> Int32Array:
-    """Return the class of each record of a table, formed range by range, shape (n,).
-
-    Parameters
-    ----------
-    n_ranges
-        See `divide`.
-    open_code, target
-        See `form`.
-
-    Notes
-    -----
-    For tables in memory. `anonymizer.spark` takes the same steps, each range on any machine.
-
-    Raises
-    ------
-    GuaranteeError
-        As for `form`.
-    """
-    if not records.n:
-        return np.zeros(0, np.int32)
-    division = divide(records.qi, whole, n_ranges=n_ranges, target=target)
-    range_of = division.ranges_of(records.qi, records.person.astype(np.int64))
-    n_ranges = division.n_ranges
-    open_code = records.sensitive if open_code is None else open_code
-    labels = None if target is None else np.asarray(target)
-    class_of, border = np.full(records.n, SUPPRESSED, np.int64), np.zeros(records.n, bool)
-    n_left, n_classes = [0] * n_ranges, [0] * n_ranges
-
-    total = 0
-    for r in range(n_ranges):
-        member = np.flatnonzero(range_of == r)
-        own = records.only(member)
-        wanted = None if labels is None else labels[member]
-        found = form(own, whole, open_code=open_code[member], target=wanted)
-        border[member] = at_borders(own, whole.schema, found)
-        n_left[r], n_classes[r] = int((found == SUPPRESSED).sum()), int(found.max(initial=-1)) + 1
-        class_of[member] = np.where(found == SUPPRESSED, SUPPRESSED, total + found)
-        total += n_classes[r]
-    group_of = meetings(n_left, n_classes)[range_of]
-    for group in range(group_of.max(initial=NO_GROUP) + 1):
-        member = np.flatnonzero((group_of == group) & (border | (class_of == SUPPRESSED)))
-        wanted = None if labels is None else labels[member]
-        found = settle(
-            records.only(member),
-            whole,
-            class_of[member].astype(np.int32),
-            open_code=open_code[member],
-            target=wanted,
-        )
-        class_of[member] = np.where(found == SUPPRESSED, SUPPRESSED, total + found)
-        total += int(found.max(initial=-1)) + 1
-    numbered = without_gaps(class_of.astype(np.int32))
-    verify(records, whole, numbered)
-    return numbered
 
 
 def _problem(records: Records, whole: Whole) -> Problem:

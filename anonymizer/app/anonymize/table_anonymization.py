@@ -10,7 +10,7 @@ import numpy as np
 
 from anonymizer.algorithms.kaca.features import Feature
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.criteria import why_impossible
+from anonymizer.algorithms.records.criteria import above_their_bound, why_impossible
 from anonymizer.algorithms.records.methods import (
     AUTO,
     MODELS,
@@ -27,10 +27,11 @@ from anonymizer.app.anonymize.class_labels import Labelling, joined, labelling_o
 from anonymizer.app.anonymize.plan import Plan, with_bands
 from anonymizer.app.anonymize.publication import CLASS_COLUMN, Publication, publish
 from anonymizer.app.anonymize.release_report import AnonymizeReport, CostName
-from anonymizer.app.anonymize.report_figures import report_of, settings_of, warnings_of
+from anonymizer.app.anonymize.report_figures import HALF, report_of, settings_of, warnings_of
 from anonymizer.app.anonymize.statistics import measured, with_summaries
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import check_cells_promise
+from anonymizer.domain.records import Schema
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
 from anonymizer.files.coded_table import CodedTable, Declared, code_table
 from anonymizer.files.tables import Table
@@ -82,7 +83,9 @@ def anonymize(
     steps = _Steps(clock, progress)
     with steps.timed("code"):
         coded = with_bands(code_table(table, declared), plan.bands)
-        model = _model(plan, coded, models)
+        model = model_of(plan, coded.schema, models)
+        if plan.target is not None:
+            check_target(plan.target, coded.open.columns, lambda name: coded.open[name].n_unique())
         plan = _with_method(plan, model, coded.records.n)
         labelling = labelling_of(coded.schema, declared, plan.labels, plan.language)
         measure = measured(table, declared, plan.measures)[coded.row]
@@ -116,6 +119,7 @@ def anonymize(
             publication.class_of,
             promise=plan.promise,
             settings=settings_of(table, declared, plan),
+            share=plan.prefer_share if plan.prefer_share < 1 else HALF,
             warnings=warnings_of(coded, declared, plan, in_time=in_time, n_withheld=n_withheld),
         )
     return Anonymized(publication, report.model_copy(update={"seconds": dict(steps.seconds)}))
@@ -153,48 +157,70 @@ class _Steps:
         self._progress(self._name, self.used_s(), self._loss)
 
 
-def _model(plan: Plan, coded: CodedTable, models: Mapping[str, Model]) -> Model:
-    """Return the model of a plan, after checking that plan, model and table go together."""
+def model_of(plan: Plan, schema: Schema, models: Mapping[str, Model] = MODELS) -> Model:
+    """Return the model of a plan, after checking that plan, model and table go together.
+
+    Raises
+    ------
+    SettingsError
+        If they do not.
+    """
     if plan.model not in models:
         raise SettingsError(f"model: must be one of {', '.join(models)}")
     model = models[plan.model]
     if plan.method not in {AUTO, *model.methods}:
         raise SettingsError(f"model {plan.model}: method must be one of {', '.join(model.methods)}")
-    if model.needs_sensitive and not coded.schema.sensitive:
+    if model.needs_sensitive and not schema.sensitive:
         raise SettingsError(f"model {plan.model} needs a sensitive attribute")
     promise = plan.promise
-    if not coded.schema.sensitive and (
-        promise.l > 1 or promise.entropy_l > 1 or isfinite(promise.t)
-    ):
+    if not schema.sensitive and (promise.l > 1 or promise.entropy_l > 1 or isfinite(promise.t)):
         raise SettingsError("l, entropy-l and t need a sensitive attribute: name one with --sa")
-    numeric = [qi.name for qi in coded.schema.qis if qi.numeric]
+    numeric = [qi.name for qi in schema.qis if qi.numeric]
     if astray := [name for name in plan.promise.min_spread if name not in numeric]:
         raise SettingsError(f"min-spread: {astray[0]} is not a numeric quasi-identifier")
     if not model.has_labels and (plan.labels or plan.measures):
         option = "label" if plan.labels else "measure"
         raise SettingsError(f"{option}: not available for model {plan.model}")
     if plan.model == "cells":
-        _check_cells(plan, coded)
+        _check_cells(plan)
     elif plan.target is not None:
         raise SettingsError(f"target: not available for model {plan.model}")
     return model
 
 
-def _check_cells(plan: Plan, coded: CodedTable) -> None:
+def _check_cells(plan: Plan) -> None:
     try:
         check_cells_promise(plan.promise)
     except ValueError as error:
         raise SettingsError(f"model cells: {error}") from error
-    if plan.target is not None:
-        if plan.target not in coded.open.columns:
-            raise SettingsError("target: must be a sensitive attribute or a kept column")
-        if coded.open[plan.target].n_unique() > MOST_CLASSES:
-            raise SettingsError(f"target: has more than {MOST_CLASSES} values")
+
+
+def check_target(target: str, open_: Sequence[str], n_values: Callable[[str], int]) -> None:
+    """Check the target of `cells`.
+
+    Parameters
+    ----------
+    open_
+        Sensitive attributes and kept columns.
+    n_values
+        Returns the number of values of one of them.
+
+    Raises
+    ------
+    SettingsError
+        If it is none of these, or has too many values.
+    """
+    if target not in open_:
+        raise SettingsError("target: must be a sensitive attribute or a kept column")
+    if n_values(target) > MOST_CLASSES:
+        raise SettingsError(f"target: has more than {MOST_CLASSES} values")
 
 
 def _with_method(plan: Plan, model: Model, n: int) -> Plan:
     """Return the plan with the name of the method that `auto` stands for."""
     name = model.method_name(plan.method, n=n, time_budget_s=plan.time_budget_s)
+    if plan.prefer_share < 1 and not searches(name):
+        raise SettingsError(f"prefer-share: method {name} knows no soft goal; best does")
     return replace(plan, method=name)
 
 
@@ -226,6 +252,8 @@ def _partition(
         promise=plan.promise,
         problem=problem,
         dm_weight=plan.dm_weight,
+        prefer_share=plan.prefer_share,
+        share_price=plan.share_price,
         time_left=reported_time_left,
         progress=steps.report,
         seed=plan.seed,
@@ -236,7 +264,9 @@ def _partition(
     )
     found = model.methods[plan.method](task)
     if not (found != SUPPRESSED).any():
-        raise InputError(f"{table.path}: no class that keeps the promise was found")
+        above = ", ".join(above_their_bound(problem, coded.schema))
+        why = f": {above}" if above else ""
+        raise InputError(f"{table.path}: no class that keeps the promise was found{why}")
     class_of = np.empty(coded.records.n, np.int32)
     class_of[order] = found
     return class_of, not time_left.ended_search

@@ -15,12 +15,13 @@ from anonymizer.algorithms.records.measures import measure
 from anonymizer.algorithms.records.methods import MODELS, Task
 from anonymizer.algorithms.records.ordering import hilbert_key, hilbert_order
 from anonymizer.algorithms.records.problem import Cost
-from anonymizer.algorithms.records.ranges import NO_GROUP, form, in_ranges, meetings, settle
+from anonymizer.algorithms.records.ranges import NO_GROUP, form, meetings, settle
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Attribute, Records, Schema
 from anonymizer.errors import GuaranteeError
+from tests.algorithms.records.in_ranges import in_ranges
 from tests.algorithms.records.made import (
     SCHEMA,
     categories,

@@ -1,0 +1,82 @@
+"""Report on a release that was made range by range, added up from its parts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from anonymizer.algorithms.records.measures import Measures
+from anonymizer.algorithms.records.problem import Cost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangesReport:
+    """The criteria that a release reached, and its information loss.
+
+    Attributes
+    ----------
+    n, n_published, suppressed
+        Rows of the table, published rows, and suppressed ones by reason; they add up.
+    n_ranges
+        Ranges that were anonymized one by one.
+    n_met
+        Records that met at the borders of ranges, and were anonymized there once more.
+    n_classes, size_min, size_max
+        Equivalence classes, and their sizes in records.
+    k
+        Fewest distinct persons of a class.
+    d, l, max_share
+        Fewest distinct values of each quasi-identifier and of each sensitive attribute in a class,
+        and the largest share of a class with one value of a quasi-identifier, by name.
+    gcp, gcp_published
+        Global certainty penalty by form of the loss, 0 to 1, over all records that have an
+        identifier, where a suppressed one counts 1, and over the published ones.
+    seconds
+        Time of each step, on the driver's clock.
+    """
+
+    n: int
+    n_published: int
+    suppressed: Mapping[str, int]
+    n_ranges: int
+    n_met: int
+    n_classes: int
+    size_min: int
+    size_max: int
+    k: int
+    d: Mapping[str, int]
+    l: Mapping[str, int]  # noqa: E741  the field's name for it
+    max_share: Mapping[str, float]
+    gcp: Mapping[str, float]
+    gcp_published: Mapping[str, float]
+    seconds: Mapping[str, float]
+
+
+def figures(found: Measures) -> dict[str, Any]:
+    """Return the measures of some classes, none of them suppressed, in a form that adds up."""
+    return {
+        "n": found.n,
+        "n_classes": found.n_classes,
+        "size_min": found.size_min,
+        "size_max": found.size_max,
+        "k": found.k,
+        "d": found.d,
+        "l": found.l,
+        "max_share": found.max_share,
+        "lost": {form.name.lower(): sum(found.ncp[form]) * found.n for form in Cost},
+    }
+
+
+def added(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the figures of all parts together; at least one."""
+    return reduce(_plus, parts[1:], dict(parts[0]))
+
+
+def _plus(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    total = {name: one[name] + other[name] for name in ("n", "n_classes")}
+    total |= {name: min(one[name], other[name]) for name in ("size_min", "k")}
+    total["size_max"] = max(one["size_max"], other["size_max"])
+    for name, worse in (("d", min), ("l", min), ("max_share", max)):
+        total[name] = [worse(a, b) for a, b in zip(one[name], other[name], strict=True)]
+    total["lost"] = {form: lost + other["lost"][form] for form, lost in one["lost"].items()}
+    return total

@@ -1,0 +1,172 @@
+"""First pass over a table on Spark: its domains, and how often each value occurs.
+
+The distinct values of a column are few where it is worth generalizing, so the driver codes them as
+it codes any table. Workers look up the code of a cell among them.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from anonymizer.algorithms.records.attributes import MOST_STEPS, in_bands
+from anonymizer.app.anonymize.plan import Plan
+from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.domain.records import Attribute, Schema
+from anonymizer.errors import GuaranteeError, InputError, SettingsError
+from anonymizer.files.coded_table import (
+    Declared,
+    Origin,
+    code_declared,
+    origin_of,
+    sources_of,
+)
+from anonymizer.files.tables import Table
+
+TABLE = Path("table")
+"""What messages call the table."""
+MOST_VALUES = MOST_STEPS
+"""Most distinct values of a column."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ColumnValues:
+    """The distinct values of one column, and their codes.
+
+    Attributes
+    ----------
+    attribute
+        The attribute.
+    value
+        Every value, null last where there is one.
+    code
+        Code of each value.
+    count
+        How often it occurs.
+    read_as
+        What the cells were taken for.
+    """
+
+    attribute: Attribute
+    value: pl.Series
+    code: Int32Array
+    count: IntArray
+    read_as: str
+
+    @property
+    def usual(self) -> IntArray:
+        """How often each code occurs in the table."""
+        return np.bincount(self.code, self.count, self.attribute.size).astype(np.int64)
+
+    def index_of(self, cells: pl.Series) -> Int32Array:
+        """Return the index of each cell among the values.
+
+        Raises
+        ------
+        GuaranteeError
+            If a cell was not there in the first pass.
+        """
+        there, cells = self.value.drop_nulls(), plain(cells)
+        index = np.full(len(cells), -1, np.int32)
+        if len(there):
+            known = pl.Series(np.arange(len(there), dtype=np.int32))
+            found = cells.replace_strict(there, known, default=-1, return_dtype=pl.Int32)
+            index = found.fill_null(-1).to_numpy().copy()
+        if len(there) < len(self.value):
+            index[cells.is_null().to_numpy()] = len(there)
+        if (index < 0).any():
+            raise GuaranteeError("the table changed while it was read: nothing is published")
+        return index
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Survey:
+    """What the first pass found.
+
+    Attributes
+    ----------
+    columns
+        The values of each quasi-identifier and sensitive attribute, by name.
+    schema
+        Their roles.
+    """
+
+    columns: Mapping[str, ColumnValues]
+    schema: Schema
+
+    @property
+    def usual_qi(self) -> list[IntArray]:
+        """How often each code of each quasi-identifier occurs."""
+        return [self.columns[qi.name].usual for qi in self.schema.qis]
+
+    @property
+    def usual(self) -> list[IntArray]:
+        """How often each code of each sensitive attribute occurs."""
+        return [self.columns[attribute.name].usual for attribute in self.schema.sensitive]
+
+    def origin(self, declared: Declared) -> dict[str, Origin]:
+        """Return the origin of the domain of each attribute."""
+        return {name: origin_of(declared, each.attribute) for name, each in self.columns.items()}
+
+
+def survey(frame: Any, declared: Declared, plan: Plan) -> Survey:  # noqa: ANN401  pyspark is an extra
+    """Return the domains and the counts of a data frame of Spark.
+
+    Raises
+    ------
+    InputError
+        As for `code_table`, and if a column has more than `MOST_VALUES` distinct values.
+    SettingsError
+        If bands are declared for what is no numeric sensitive attribute.
+    """
+    columns = {}
+    for name in (*declared.qis, *declared.sensitive):
+        counted = frame.groupBy(name).count().limit(MOST_VALUES + 1).toArrow()
+        if len(counted) > MOST_VALUES:
+            raise InputError(
+                f"{TABLE}: column {name}: has more than {MOST_VALUES:,} distinct values: round them"
+            )
+        columns[name] = _values(pl.DataFrame(pl.from_arrow(counted)), declared, name)
+    for name, edges in plan.bands.items():
+        if name not in declared.sensitive or not columns[name].attribute.numeric:
+            raise SettingsError(f"bands: {name} is not a numeric sensitive attribute")
+        try:
+            attribute, band_of = in_bands(columns[name].attribute, edges)
+        except ValueError as error:
+            raise SettingsError(f"bands: {name}: {error}") from None
+        code = band_of[columns[name].code]
+        columns[name] = replace(columns[name], attribute=attribute, code=code)
+    schema = Schema(
+        qis=tuple(columns[name].attribute for name in declared.qis),
+        sensitive=tuple(columns[name].attribute for name in declared.sensitive),
+        sources=sources_of(declared),
+    )
+    return Survey(columns, schema)
+
+
+def plain(cells: pl.Series) -> pl.Series:
+    """Return a column with null for what is no number among floats."""
+    return cells.fill_nan(None) if cells.dtype.is_float() else cells
+
+
+def _values(counted: pl.DataFrame, declared: Declared, name: str) -> ColumnValues:
+    counted = counted.with_columns(plain(counted[name])).group_by(name).agg(pl.col("count").sum())
+    counted = counted.sort(name, nulls_last=True)
+    with _without_rows():
+        coded = code_declared(Table(TABLE, counted.select(name)), declared, name)
+    count = counted["count"].to_numpy().astype(np.int64)
+    return ColumnValues(coded.attribute, counted[name], coded.code, count, coded.read_as)
+
+
+@contextmanager
+def _without_rows() -> Iterator[None]:
+    """Leave out the number of a row, which is that of a distinct value, of messages."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(re.sub(r", row \d+", "", str(error))) from None

@@ -1,0 +1,507 @@
+"""Anonymization of a data frame of Spark: the order of the passes, and what is checked at the end.
+
+1. Survey: the distinct values of each column and their counts. The driver codes them.
+2. Sample: codes of records evenly spread over the table. The driver divides the table by them.
+3. Coding and forming: each record gets its range; each range is anonymized by one worker.
+4. Borders: what found no class meets what is next to it.
+5. Check: the records are sorted by class; every class is verified again, and they are counted.
+6. Publishing: the rows of the release, when they are asked for.
+"""
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.division import Division, Whole, divide
+from anonymizer.algorithms.records.generalized_values import MISSING
+from anonymizer.algorithms.records.ranges import NO_GROUP, meetings
+from anonymizer.api.anonymizing import Hierarchy, Names, declared_of, names_of
+from anonymizer.app.anonymize import COSTS, Plan, make_plan
+from anonymizer.app.anonymize.class_labels import LabelForm, LanguageName, labelling_of
+from anonymizer.app.anonymize.publication import CLASS_COLUMN
+from anonymizer.app.anonymize.release_report import CostName
+from anonymizer.app.anonymize.statistics import COUNT_COLUMN, MEAN_PREFIX
+from anonymizer.app.anonymize.table_anonymization import check_target, model_of
+from anonymizer.errors import GuaranteeError, InputError
+from anonymizer.extras import extra
+from anonymizer.files.coded_table import Declared
+from anonymizer.spark import stages
+from anonymizer.spark.report import RangesReport, added
+from anonymizer.spark.stages import PERSON, Job
+from anonymizer.spark.survey import TABLE, survey
+
+SparkFrame: TypeAlias = Any
+"""A `pyspark.sql.DataFrame`; pyspark is an extra."""
+ROWS_PER_RANGE = 500_000
+"""Default size of a range, which one worker holds in memory."""
+_SAMPLE = 2**19
+"""Records by which the table is divided."""
+_TIME = r"^(?:\d{4}[-/]\d{1,2}[-/]\d{1,2}[T ]+)?([01]?\d|2[0-3]):([0-5]\d)(?::.*)?$"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SparkRelease:
+    """A verified release.
+
+    Attributes
+    ----------
+    frame
+        Its rows, a data frame of Spark that is computed when it is written; the rows of a class
+        follow each other within a partition.
+    report
+        The criteria that were reached, and the information loss.
+    """
+
+    frame: SparkFrame
+    report: RangesReport
+    _held: list[SparkFrame] = field(default_factory=list)
+
+    def close(self) -> None:
+        """Free what Spark holds of the release on its disks; `frame` is of no use afterwards."""
+        for each in self._held:
+            each.unpersist()
+
+    def __enter__(self) -> Self:
+        """Return the release."""
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        """Close it."""
+        self.close()
+
+
+def anonymize(
+    frame: SparkFrame,
+    *,
+    qi: Names,
+    k: int,
+    model: str = "kd",
+    method: str | None = None,
+    d: int | None = None,
+    l: int | None = None,  # noqa: E741  the field's name for it
+    sa: Names = (),
+    id: str | None = None,  # noqa: A002  as on the command line
+    sources: Sequence[Sequence[str]] = (),
+    hierarchies: Mapping[str, Hierarchy] | None = None,
+    orders: Mapping[str, Sequence[str]] | None = None,
+    domains: Mapping[str, Sequence[float]] | None = None,
+    categories: Names = (),
+    missing: Names = (),
+    as_published: bool = False,
+    cost: CostName = "range",
+    dm_weight: float = 0.0,
+    time_budget_s: float = 0.0,
+    max_share: float | None = None,
+    max_source_share: float | None = None,
+    min_spread: Mapping[str, float] | None = None,
+    entropy_l: float = 1.0,
+    t: float | None = None,
+    bands: Mapping[str, Sequence[float]] | None = None,
+    keep: Names = (),
+    target: str | None = None,
+    labels: Mapping[str, LabelForm] | None = None,
+    language: LanguageName = "zh",
+    measures: Names = (),
+    seed: int = 0,
+    rows_per_range: int = ROWS_PER_RANGE,
+) -> SparkRelease:
+    """Anonymize a data frame of Spark, of any size: every person is one of at least k.
+
+    Parameters
+    ----------
+    frame
+        The records, of text, numbers or booleans. It is read several times and must not change.
+    time_budget_s
+        Longest search in each range; 0: no search.
+    rows_per_range
+        Records that are anonymized together. More of them lose less and need more memory.
+
+    All others are those of `anonymizer.anonymize`.
+
+    Returns
+    -------
+    release
+        Close it when its rows have been written.
+
+    Raises
+    ------
+    InputError
+        If the table cannot be used, or no class meets the criteria.
+    SettingsError
+        If an option is out of its range or does not fit the others, or an extra is not installed.
+    GuaranteeError
+        If independent verification finds a class that does not meet the criteria, or a record is
+        missing. Spark wraps errors of its workers in exceptions of its own.
+    """
+    with extra("spark"):
+        import pyspark.sql  # noqa: F401, PLC0415  an extra
+    declared = declared_of(
+        qi=qi,
+        sa=sa,
+        id_=id,
+        sources=sources,
+        hierarchies=hierarchies,
+        orders=orders,
+        domains=domains,
+        categories=categories,
+        labels=labels,
+        missing=missing,
+        as_published=as_published,
+        keep=keep,
+    )
+    plan = make_plan(
+        model=model,
+        method=method,
+        k=k,
+        d=d,
+        l=l,
+        max_share=max_share,
+        max_source_share=max_source_share,
+        min_spread=min_spread,
+        entropy_l=entropy_l,
+        t=t,
+        as_published=as_published,
+        cost=cost,
+        dm_weight=dm_weight,
+        time_budget_s=time_budget_s,
+        seed=seed,
+        target=target,
+        labels=labels,
+        language=language,
+        measures=names_of(measures),
+        bands=bands,
+    )
+    return _anonymize(frame, declared, plan, rows_per_range, time.monotonic)
+
+
+def _anonymize(
+    frame: SparkFrame,
+    declared: Declared,
+    plan: Plan,
+    rows_per_range: int,
+    clock: Callable[[], float],
+) -> SparkRelease:
+    from pyspark import StorageLevel  # noqa: PLC0415  an extra
+
+    steps = _Steps(clock)
+    n_rows = frame.count()
+    table = _prepared(frame, declared, plan)
+    with steps.timed("survey"):
+        job = _job(table, declared, plan, clock, rows_per_range)
+        n = int(job.survey.columns[declared.qis[0]].count.sum())
+    with steps.timed("divide"):
+        division = _division(table, job, n, rows_per_range)
+    with steps.timed("form"):
+        coded = table.mapInArrow(_in_parts(job, division), _schema_of(table, job))
+        formed = coded.groupBy("range").applyInArrow(
+            _over_group(stages.form_range, job), _schema_of(table, job, formed=True)
+        )
+        formed = formed.persist(StorageLevel.DISK_ONLY)
+        settled, n_met = _settled(formed, job, division.n_ranges)
+    with steps.timed("check"):
+        n_parts = max(-(-n // rows_per_range), 1)
+        classed = settled.where(f"class <> {SUPPRESSED}")
+        ordered = classed.repartitionByRange(n_parts, "key").sortWithinPartitions(
+            "key", "range", "class"
+        )
+        ordered = ordered.persist(StorageLevel.DISK_ONLY)
+        found, first_class = _checked(ordered, job)
+        n_left = settled.where(f"class = {SUPPRESSED}").count()
+    formed.unpersist()
+    if found["n"] + n_left != n:
+        raise GuaranteeError(f"{TABLE}: of {n:,} records {found['n'] + n_left:,} came back")
+    release = ordered.mapInArrow(_published(job, first_class), _release_schema(frame, job))
+    suppressed = {"no_identifier": n_rows - n, "promise": n_left}
+    report = _report(
+        found,
+        job,
+        n_rows=n_rows,
+        suppressed=suppressed,
+        n_ranges=division.n_ranges,
+        n_met=n_met,
+        seconds=steps.seconds,
+    )
+    return SparkRelease(release, report, [ordered])
+
+
+class _Steps:
+    """Times the steps."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.seconds: dict[str, float] = {}
+        self._clock, self._name, self._began = clock, "", 0.0
+
+    def timed(self, name: str) -> "_Steps":
+        self._name, self._began = name, self._clock()
+        return self
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.seconds[self._name] = round(self._clock() - self._began, 3)
+
+
+def _prepared(frame: SparkFrame, declared: Declared, plan: Plan) -> SparkFrame:
+    """Return the declared columns, times as short text, a number for each person."""
+    from pyspark.sql import functions as sql  # noqa: PLC0415  an extra
+    from pyspark.sql.types import StringType, TimestampNTZType, TimestampType  # noqa: PLC0415
+
+    wanted = [*declared.columns, *plan.measures]
+    if absent := [name for name in wanted if name not in frame.columns]:
+        raise InputError(f"{TABLE}: no column {absent[0]}")
+    table = frame.select(*wanted)
+    for name in declared.times:
+        kind, cell = frame.schema[name].dataType, table[name]
+        if isinstance(kind, TimestampType | TimestampNTZType):
+            table = table.withColumn(name, sql.hour(cell) * 60 + sql.minute(cell))
+        elif isinstance(kind, StringType):
+            hour, minute = (sql.regexp_extract(sql.trim(cell), _TIME, part) for part in (1, 2))
+            short = sql.concat_ws(":", hour, minute)
+            table = table.withColumn(name, sql.when(hour == "", cell).otherwise(short))
+    if declared.id is None:
+        return table
+    named = sql.regexp_replace(table[declared.id].cast("string"), r"^\s+|\s+$", "")
+    unnamed = ["", MISSING, *declared.markers]
+    person = sql.when(~named.isin(unnamed), sql.xxhash64(named))
+    return table.withColumn(PERSON, person).drop(declared.id).where(f"{PERSON} is not null")
+
+
+def _job(
+    table: SparkFrame,
+    declared: Declared,
+    plan: Plan,
+    clock: Callable[[], float],
+    rows_per_range: int,
+) -> Job:
+    found = survey(table, declared, plan)
+    model = model_of(plan, found.schema)
+    method = model.method_name(plan.method, n=rows_per_range, time_budget_s=plan.time_budget_s)
+    plan = replace(plan, method=method)
+    if plan.target is not None:
+        shown = [*declared.sensitive, *declared.keep]
+        check_target(plan.target, shown, lambda name: table.select(name).distinct().count())
+    labelling = labelling_of(found.schema, declared, plan.labels, plan.language)
+    whole = Whole(
+        schema=found.schema,
+        usual_qi=found.usual_qi,
+        usual=found.usual,
+        promise=plan.promise,
+        model=plan.model,
+        method=method,
+        cost=COSTS[plan.cost],
+        dm_weight=plan.dm_weight,
+        seed=plan.seed,
+        features=labelling.features,
+    )
+    return Job(
+        declared=declared,
+        plan=plan,
+        survey=found,
+        whole=whole,
+        labelling=labelling,
+        has_labels=model.has_labels,
+        salt=secrets.token_bytes(16),
+        clock=clock,
+    )
+
+
+def _division(table: SparkFrame, job: Job, n: int, rows_per_range: int) -> Division:
+    columns = [f"q{j} int" for j in range(len(job.whole.schema.qis))]
+    columns += ["target string"] if job.plan.target is not None else []
+    stride = max(n // _SAMPLE, 1)
+    some = table.mapInArrow(_sampled(job, stride), ", ".join(columns))
+    sample = pl.DataFrame(pl.from_arrow(some.toArrow()))
+    if not len(sample):
+        raise InputError(f"{TABLE}: has no records")
+    return divide(
+        np.ascontiguousarray(sample.select(pl.col("^q[0-9]+$")).to_numpy(), np.int32),
+        job.whole,
+        n_ranges=max(-(-n // rows_per_range), 1),
+        target=sample["target"].to_numpy() if "target" in sample.columns else None,
+    )
+
+
+def _settled(formed: SparkFrame, job: Job, n_ranges: int) -> tuple[SparkFrame, int]:
+    """Return the records with those that meet at borders settled, and how many these were."""
+    from pyspark.sql import functions as sql  # noqa: PLC0415  an extra
+
+    n_left, n_classes = [0] * n_ranges, [0] * n_ranges
+    left = sql.sum((sql.col("class") == SUPPRESSED).cast("long"))
+    for row in formed.groupBy("range").agg(left, sql.max("class")).collect():
+        n_left[row[0]], n_classes[row[0]] = row[1], row[2] + 1
+    group_of = meetings(n_left, n_classes)
+    meeting = np.flatnonzero(group_of != NO_GROUP).tolist()
+    if not meeting:
+        return formed, 0
+    meets = sql.col("range").isin(meeting) & (sql.col("border") | (sql.col("class") == SUPPRESSED))
+    group = sql.array(*(sql.lit(int(each)) for each in group_of))[sql.col("range")]
+    settled = (
+        formed.where(meets)
+        .withColumn("group", group)
+        .groupBy("group")
+        .applyInArrow(_over_group(stages.settle_group, job), formed.schema)
+    )
+    return formed.where(~meets).unionByName(settled), sum(n_left)
+
+
+def _checked(ordered: SparkFrame, job: Job) -> tuple[dict[str, Any], dict[int, int]]:
+    """Verify all classes; return their figures, and the first class of each partition."""
+    rows = ordered.mapInArrow(
+        _checked_partition(job),
+        "partition int, first long, last long, parts string",
+    ).collect()
+    if not rows:
+        raise InputError(f"{TABLE}: no class that keeps the promise was found")
+    rows.sort(key=lambda row: row["partition"])
+    if any(one["last"] >= other["first"] for one, other in pairwise(rows)):
+        raise GuaranteeError(f"{TABLE}: a class was divided: nothing is published")
+    first_class, number, parts = {}, 0, []
+    for row in rows:
+        first_class[row["partition"]] = number
+        found = json.loads(row["parts"])
+        number += sum(each["n_classes"] for each in found)
+        first_class[row["partition"] + 1] = number
+        parts += found
+    return added(parts), first_class
+
+
+def _report(
+    found: Mapping[str, Any],
+    job: Job,
+    *,
+    n_rows: int,
+    suppressed: Mapping[str, int],
+    n_ranges: int,
+    n_met: int,
+    seconds: Mapping[str, float],
+) -> RangesReport:
+    n_qis, n = len(job.declared.qis), found["n"]
+    n_left = suppressed["promise"]
+    return RangesReport(
+        n=n_rows,
+        n_published=n,
+        suppressed={reason: count for reason, count in suppressed.items() if count},
+        n_ranges=n_ranges,
+        n_met=n_met,
+        n_classes=found["n_classes"],
+        size_min=found["size_min"],
+        size_max=found["size_max"],
+        k=found["k"],
+        d=dict(zip(job.declared.qis, found["d"], strict=True)),
+        l=dict(zip(job.declared.sensitive, found["l"], strict=True)),
+        max_share=dict(zip(job.declared.qis, found["max_share"], strict=True)),
+        gcp={
+            form: (lost + n_left * n_qis) / ((n + n_left) * n_qis)
+            for form, lost in found["lost"].items()
+        },
+        gcp_published={form: lost / (n * n_qis) for form, lost in found["lost"].items()},
+        seconds=seconds,
+    )
+
+
+def _schema_of(table: SparkFrame, job: Job, *, formed: bool = False) -> Any:  # noqa: ANN401
+    """Return the columns of coded or formed records, see `stages`."""
+    from pyspark.sql import types  # noqa: PLC0415  an extra
+
+    schema = types.StructType()
+    if PERSON in table.columns:
+        schema.add(PERSON, types.LongType())
+    for j in range(len(job.declared.qis)):
+        schema.add(f"q{j}", types.IntegerType())
+    for j in range(len(job.declared.sensitive)):
+        schema.add(f"s{j}", types.IntegerType())
+    for j, name in enumerate(job.declared.keep):
+        schema.add(f"o{j}", table.schema[name].dataType)
+    for j in range(len(job.plan.measures)):
+        schema.add(f"m{j}", types.DoubleType())
+    schema.add("range", types.IntegerType())
+    if formed:
+        schema.add("class", types.IntegerType())
+        schema.add("border", types.BooleanType())
+        schema.add("key", types.LongType())
+    return schema
+
+
+def _release_schema(frame: SparkFrame, job: Job) -> Any:  # noqa: ANN401
+    from pyspark.sql import types  # noqa: PLC0415  an extra
+
+    schema = types.StructType().add(CLASS_COLUMN, types.LongType())
+    for name in job.declared.qis:
+        schema.add(name, types.StringType())
+    for name in (*job.declared.sensitive, *job.declared.keep):
+        schema.add(name, frame.schema[name].dataType)
+    if job.has_labels:
+        schema.add(COUNT_COLUMN, types.LongType())
+        for name in job.plan.measures:
+            schema.add(f"{MEAN_PREFIX}{name}", types.DoubleType())
+    return schema
+
+
+# What Spark calls on its workers. It tells the kind of a function by its annotations, which name
+# types of an extra, and takes texts with 32-bit offsets alone.
+
+
+def _sampled(job: Job, stride: int) -> Callable[..., Any]:
+    return _over_batches(partial(stages.sampled, job=job, stride=stride))
+
+
+def _in_parts(job: Job, division: Division) -> Callable[..., Any]:
+    return _over_batches(partial(stages.in_parts, job=job, division=division))
+
+
+def _checked_partition(job: Job) -> Callable[..., Any]:
+    return _over_batches(lambda batches: stages.checked(batches, job, partition=_partition()))
+
+
+def _published(job: Job, first_class: Mapping[int, int]) -> Callable[..., Any]:
+    return _over_batches(
+        lambda batches: stages.published(
+            batches, job, partition=_partition(), first_class=first_class
+        )
+    )
+
+
+def _over_batches(stage: Callable[[Iterator[Any]], Iterator[Any]]) -> Callable[..., Any]:
+    import pyarrow as pa  # noqa: PLC0415  an extra
+
+    def over_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in stage(batches):
+            yield from _plain(pa.Table.from_batches([batch])).to_batches()
+
+    return over_batches
+
+
+def _over_group(stage: Callable[[Any, Job], Any], job: Job) -> Callable[..., Any]:
+    import pyarrow as pa  # noqa: PLC0415  an extra
+
+    def over_group(table: pa.Table) -> pa.Table:
+        return _plain(stage(table, job))
+
+    return over_group
+
+
+def _partition() -> int:
+    from pyspark import TaskContext  # noqa: PLC0415  an extra
+
+    context = TaskContext.get()
+    assert context is not None  # noqa: S101  on a worker there is one
+    return int(context.partitionId())
+
+
+def _plain(table: Any) -> Any:  # noqa: ANN401  likewise
+    """Return a table with texts of 32-bit offsets, which are those of Spark."""
+    import pyarrow as pa  # noqa: PLC0415  an extra
+
+    large = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+    fields = [each.with_type(large.get(each.type, each.type)) for each in table.schema]
+    return table.cast(pa.schema(fields))

@@ -1,0 +1,185 @@
+"""Tables on Spark: the promise, the accounting and the loss are those of a table in memory."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+pytest.importorskip("pyspark.sql")
+
+from anonymizer import InputError, SettingsError, audit_table
+from anonymizer import anonymize as anonymize_in_memory
+from anonymizer.spark import SparkRelease, anonymize
+from tests.spark.session import Frame, Session, local_spark
+
+pytestmark = pytest.mark.timeout(900)  # Spark's own start takes a minute on a loaded machine
+
+N = 3_000
+PER_RANGE = 800
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    with local_spark(tmp_path_factory.mktemp("spark")) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def people() -> pl.DataFrame:
+    rng = np.random.default_rng(7)
+    home = rng.gamma(2.0, 60.0, N).astype(int).clip(0, 499)
+    age = (20 + home / 20 + rng.normal(0, 10, N)).astype(int).clip(0, 99)
+    return pl.DataFrame(
+        {
+            "who": [f"p{i // 2}" if i < 200 else (f"p{i}" if i % 97 else " ") for i in range(N)],
+            "home": home,
+            "age": [None if i % 31 == 0 else float(each) for i, each in enumerate(age)],
+            "work": rng.choice(["clerk", "nurse", "driver", "?"], N, p=[0.5, 0.2, 0.2, 0.1]),
+            "at": [
+                f"2024-05-01 {h:02}:{m:02}:07" for h, m in zip(age % 24, home % 60, strict=True)
+            ],
+            "illness": rng.choice(list("rstuvw"), N),
+            "pay": rng.integers(10, 90, N) / 4,
+            "note": [f"n{i % 11}" for i in range(N)],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def table(spark: Session, people: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Frame:
+    path = tmp_path_factory.mktemp("table") / "people.parquet"
+    people.write_parquet(path)
+    return spark.read.parquet(str(path)).repartition(3)
+
+
+def rows_of(release: SparkRelease) -> pl.DataFrame:
+    return pl.DataFrame(pl.from_arrow(release.frame.toArrow()))
+
+
+def class_counts(rows: pl.DataFrame) -> Sequence[int]:
+    return rows.group_by("class_id").len()["len"].to_list()
+
+
+@pytest.mark.parametrize("model", ["kld", "cells"])
+def test_a_release_keeps_its_promise_and_accounts_for_every_row(
+    table: Frame, people: pl.DataFrame, model: str
+) -> None:
+    options: dict[str, Any] = {
+        "qi": ["home", "age", "work"],
+        "sa": "illness",
+        "id": "who",
+        "k": 5,
+        "model": model,
+        "max_share": 1.0,
+        "max_source_share": 1.0,
+    }
+    with anonymize(table, keep="note", rows_per_range=PER_RANGE, **options) as release:
+        rows, report = rows_of(release), release.report
+    whole = anonymize_in_memory(people, method=None, time_budget_s=0, keep="note", **options)
+    unnamed = people.filter(pl.col("who") == " ").height
+    assert report.n == N
+    assert report.suppressed["no_identifier"] == unnamed
+    assert report.n_published + sum(report.suppressed.values()) == N
+    assert report.n_published == len(rows) == whole.report.n_published
+    assert report.k >= 5
+    assert min(class_counts(rows)) >= 5
+    assert rows["class_id"].unique().sort().to_list() == list(range(report.n_classes))
+    assert report.n_ranges >= 3
+    # The rows are those of the table, whatever happened on the way.
+    kept = people.filter(pl.col("who") != " ").select("illness", "note").sort(pl.all())
+    assert rows.select("illness", "note").sort(pl.all()).equals(kept)
+    if model != "cells":  # two attributes have the same variance: either may be cut first
+        assert report.gcp["range"] <= 1.05 * whole.report.gcp.range  # ranges are small here
+
+
+def test_labels_counts_and_means_are_published_and_no_two_classes_have_the_same_labels(
+    table: Frame, people: pl.DataFrame
+) -> None:
+    options: dict[str, Any] = {
+        "qi": ["work", "at"],
+        "k": 10,
+        "model": "kaca",
+        "labels": {"work": "prefix", "at": "hours"},
+        "measures": "pay",
+        "language": "en",
+    }
+    with anonymize(table, rows_per_range=PER_RANGE, **options) as release:
+        rows = rows_of(release)
+    assert len(rows) == N
+    labels = rows.group_by("work", "at").agg(
+        pl.col("class_id").n_unique(), pl.len(), pl.col("count").first(), pl.col("mean_pay").first()
+    )
+    assert labels["class_id"].max() == 1
+    assert (labels["len"] == labels["count"]).all()
+    count = labels["count"].to_numpy()
+    assert count.min() >= 10
+    mean_pay = float((labels["mean_pay"].to_numpy() * count).sum() / N)
+    assert mean_pay == pytest.approx(people["pay"].to_numpy().mean(), abs=0.01)
+
+
+def test_nothing_in_a_release_tells_the_range_of_a_class(table: Frame) -> None:
+    """Classes are numbered at random: those of one range do not follow each other."""
+    with anonymize(table, qi="home", k=5, d=1, rows_per_range=PER_RANGE) as release:
+        rows = rows_of(release)
+    first = rows.group_by("class_id", maintain_order=True).first()["home"]
+    low = first.str.extract(r"\[?(\d+)").cast(pl.Int64).to_numpy()
+    assert abs(np.corrcoef(low, np.arange(len(low)))[0, 1]) < 0.3
+
+
+def test_a_range_without_a_class_meets_its_neighbours(spark: Session) -> None:
+    """In the middle of the order everybody has the same illness."""
+    n = 900
+    illness = ["r" if 300 <= i < 600 else "rs"[i % 2] for i in range(n)]
+    frame = spark.createDataFrame(list(zip(range(n), illness, strict=True)), "home int, ill string")
+    options: dict[str, Any] = {"qi": "home", "sa": "ill", "k": 3, "l": 2, "model": "kld", "d": 1}
+    with anonymize(frame, rows_per_range=300, **options) as release:
+        assert release.report.suppressed == {}
+        assert release.report.n_met >= 250
+        assert release.report.l == {"ill": 2}
+        rows = rows_of(release)
+    assert len(rows) == n
+    assert rows.group_by("class_id").agg(pl.col("ill").n_unique())["ill"].min() == 2
+
+
+def test_t_closeness_is_measured_from_the_whole_table(spark: Session) -> None:
+    """Every range has one illness alone, so that no range has a class of its own."""
+    n = 400
+    frame = spark.createDataFrame([(i, "rs"[i // 200]) for i in range(n)], "home int, ill string")
+    with anonymize(frame, qi="home", sa="ill", k=2, d=1, t=0.1, rows_per_range=200) as release:
+        assert release.report.n_published == n
+        share = rows_of(release).group_by("class_id").agg((pl.col("ill") == "r").mean())
+    assert np.abs(share["ill"].to_numpy() - 0.5).max() <= 0.1
+
+
+def test_a_table_that_cannot_keep_the_promise_is_refused(table: Frame) -> None:
+    with pytest.raises(InputError, match="no class that keeps the promise"):
+        anonymize(table, qi="home", k=N + 1, d=1, rows_per_range=PER_RANGE)
+    with pytest.raises(InputError, match="no column nowhere"):
+        anonymize(table, qi="nowhere", k=2)
+    with pytest.raises(InputError, match="lies outside its domain") as caught:
+        anonymize(table, qi="home", k=2, domains={"home": (0, 3)})
+    assert "row" not in str(caught.value)
+    with pytest.raises(SettingsError, match="method must be one of"):
+        anonymize(table, qi="home", k=2, method="fast")
+
+
+def test_a_release_written_by_spark_passes_the_audit_of_its_classes(
+    table: Frame, people: pl.DataFrame, tmp_path: Path
+) -> None:
+    """The auditor's map of the audit needs row numbers, which a kept column carries here."""
+    numbered = table.sparkSession.createDataFrame(
+        list(zip(range(N), people["home"].to_list(), people["illness"].to_list(), strict=True)),
+        "row int, home int, illness string",
+    )
+    options: dict[str, Any] = {"qi": "home", "sa": "illness", "k": 4, "d": 2, "l": 2}
+    with anonymize(numbered, keep="row", model="kld", rows_per_range=PER_RANGE, **options) as made:
+        made.frame.write.parquet(str(tmp_path / "out"))
+    rows = pl.read_parquet(tmp_path / "out" / "*.parquet")
+    where = pl.DataFrame({"in_row": rows["row"], "out_row": range(N)}).sort("in_row")
+    report = audit_table(
+        rows.drop("row"), people.select("home", "illness"), auditor_map=where, **options
+    )
+    assert report.holds, report.findings
