@@ -47,7 +47,7 @@ _SHIFTS = [
     )
 ]  # fmt: skip
 """Where a label may be, in printer's points from its point."""
-_TEXT, _HIGH, _WIDE = 7.5, 8.0, 4.3
+_TEXT, _HIGH, _WIDE = 7.5, 8.0, 5.0
 """Size of labels, and height and width of a letter with what must be free around it."""
 
 
@@ -199,7 +199,7 @@ def _label(axes: Axes, marks: Sequence[_Mark]) -> None:
         inside = [box for box in boxes if box[1] > bottom]
         free = [box for box in inside if not any(_overlap(box, other) for other in taken)]
         box = (free or boxes)[0]
-        taken.append(box)
+        taken.append((box[0] - 3, box[1], box[2] + 3, box[3]))
         axes.annotate(
             mark.text, (mark.x, mark.y), (box[0] - x, box[1] - y), textcoords="offset points",
             fontsize=_TEXT, color=mark.colour,
