@@ -199,7 +199,7 @@ def _label(axes: Axes, marks: Sequence[_Mark]) -> None:
         inside = [box for box in boxes if box[1] > bottom]
         free = [box for box in inside if not any(_overlap(box, other) for other in taken)]
         box = (free or boxes)[0]
-        taken.append((box[0] - 3, box[1], box[2] + 3, box[3]))
+        taken.append((box[0] - 1, box[1], box[2] + 1, box[3]))
         axes.annotate(
             mark.text, (mark.x, mark.y), (box[0] - x, box[1] - y), textcoords="offset points",
             fontsize=_TEXT, color=mark.colour,
