@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anonymizer.algorithms.records.methods import MODELS, TIME_BUDGET_S
+from anonymizer.algorithms.records.methods import MODELS, SHARE_PRICE, TIME_BUDGET_S
 from anonymizer.cli.columns import (
     Bands,
     Categories,
@@ -113,6 +113,21 @@ def anonymize(
     dm_weight: Annotated[
         float, typer.Option(min=0, help="Weight of the discernibility metric relative to it.")
     ] = 0.0,
+    prefer_share: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="As many rows as possible in classes where no value has more than this share, of"
+            " columns where none has more in the whole table.",
+        ),
+    ] = None,
+    share_price: Annotated[
+        float,
+        typer.Option(
+            min=0, help="What that may cost: GCP of a row for each column with such a value."
+        ),
+    ] = SHARE_PRICE,
     time_budget: Annotated[
         float, typer.Option(min=0, help="Longest search in seconds; 0: none.")
     ] = TIME_BUDGET_S,
@@ -234,6 +249,8 @@ def anonymize(
         as_published=as_published,
         cost=cost.value,
         dm_weight=dm_weight,
+        prefer_share=prefer_share,
+        share_price=share_price,
         time_budget_s=time_budget,
         seed=seed,
         target=target,
@@ -300,6 +317,7 @@ def _summary(report: "AnonymizeReport", *, title: str) -> "Table":
     for sensitive in report.sensitive:
         table.add_row(f"fewest values of {escape(sensitive.name)} (l)", f"{sensitive.l}")
     table.add_row("largest share of a value", f"{max(qi.max_share for qi in report.qis):.1%}")
+    table.add_row(f"rows with a value above {report.share:.0%}", f"{report.n_above:,}")
     table.add_row("GCP range", f"{loss.range:.4f}")
     table.add_row("GCP set", f"{loss.set:.4f}")
     table.add_row("GCP taxonomy", f"{loss.taxonomy:.4f}")

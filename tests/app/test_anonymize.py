@@ -98,6 +98,29 @@ def test_every_published_row_covers_the_row_it_was_and_hides_among_k_persons(
     assert list(out[0]) == ["class_id", "age", "job", "city", "illness"]
 
 
+def test_a_preferred_share_puts_more_rows_where_no_value_prevails_and_says_at_what_price() -> None:
+    table = people(n=60)
+    plain = replace(PLAN, method="best", promise=Promise(k=3))
+    made = [
+        anonymize(table, DECLARED, each).report
+        for each in (plain, replace(plain, prefer_share=0.5, share_price=1.0))
+    ]
+    assert [report.share for report in made] == [0.5, 0.5]
+    assert made[1].n_above < 0.5 * made[0].n_above
+    assert made[1].gcp.range > made[0].gcp.range
+    assert (made[1].settings.prefer_share, made[1].settings.share_price) == (0.5, 1.0)
+    with pytest.raises(SettingsError, match="prefer-share: method hilbert knows no soft goal"):
+        anonymize(table, DECLARED, replace(PLAN, prefer_share=0.5))
+
+
+def test_a_bound_that_no_class_keeps_names_the_column_and_its_share_of_the_table() -> None:
+    rows = pl.DataFrame({"age": [*"1234"] * 5, "job": ["a"] * 20})
+    rows = rows.with_columns(job=pl.Series(["b", *["a"] * 19]))
+    plan = replace(PLAN, promise=Promise(k=2, max_share=0.6))
+    with pytest.raises(InputError, match=r"job: one value has 95.0% of the table, 60.0% of a"):
+        anonymize(Table(Path("t.csv"), rows), Declared(qis=["age", "job"]), plan)
+
+
 @pytest.mark.parametrize("method", ["hilbert", "mondrian"])
 @settings(max_examples=15)
 @given(seed=st.integers(0, 5), mixed=st.integers(0, 99))

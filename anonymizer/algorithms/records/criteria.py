@@ -170,18 +170,39 @@ def why_impossible(problem: Problem, schema: Schema) -> str | None:
     """
     if problem.n_persons < problem.k:
         return f"there are {problem.n_persons:,} persons, k = {problem.k}"
-    n_tuples = len(problem.rule) - len(schema.qis) - len(schema.sensitive)
-    sources = [source for source in schema.sources if len(source) > 1][:n_tuples]
-    names = (
-        *(a.name for a in schema.qis),
-        *("(" + ", ".join(schema.qis[j].name for j in source) + ")" for source in sources),
-        *(a.name for a in schema.sensitive),
-    )
-    for c, name in enumerate(names):
+    for c, name in enumerate(_names(problem, schema)):
         reason = _why(problem, c, "d" if c < problem.n_qis else "l")
         if reason:
             return f"{name} {reason}"
     return None
+
+
+def above_their_bound(problem: Problem, schema: Schema) -> list[str]:
+    """Return the columns of which one value has a larger share of the whole table than of a class.
+
+    With its share, but no value: "country: one value has 89.6 % of the table, 50 % of a class at
+    most". The mean share over all records of a release is that of the table, so that at least one
+    class is above the bound unless records are suppressed. O(codes).
+    """
+    names = _names(problem, schema)
+    found = []
+    for rule, name in zip(problem.rule, names, strict=True):
+        usual = problem.usual[rule["first_position"] :][: rule["size"]].max(initial=0.0)
+        if usual > rule["share"] + ROUNDING:
+            shares = f"{usual:.1%} of the table, {rule['share']:.1%} of a class at most"
+            found.append(f"{name}: one value has {shares}")
+    return found
+
+
+def _names(problem: Problem, schema: Schema) -> tuple[str, ...]:
+    """Return the name of each column; of a source's joint tuples, the names in brackets."""
+    n_tuples = len(problem.rule) - len(schema.qis) - len(schema.sensitive)
+    sources = [source for source in schema.sources if len(source) > 1][:n_tuples]
+    return (
+        *(a.name for a in schema.qis),
+        *("(" + ", ".join(schema.qis[j].name for j in source) + ")" for source in sources),
+        *(a.name for a in schema.sensitive),
+    )
 
 
 def _why(problem: Problem, c: int, letter: str) -> str | None:

@@ -117,6 +117,8 @@ def search_from(
         at = admit(at, orders, tally, partition, scratch)
         if at < n and not keep_going():
             break
+    if head[0]["share_price"] > 0:
+        redraw_all(tally, partition)  # what joining made an upper bound becomes exact
     return Search(orders, tally, partition, scratch)
 
 
@@ -196,6 +198,8 @@ def best(
     order: IntArray,
     *,
     dm_weight: float = 0.0,
+    prefer_share: float = 1.0,
+    share_price: float = 0.0,
     keep_going: Callable[[], bool],
     time_left: Callable[[], float] | None = None,
     seed: int,
@@ -213,6 +217,9 @@ def best(
         The search minimizes GCP + `dm_weight` x DM / (n k). DM is the sum of squared class sizes,
         so that DM / (n k) is 1 where every class has k records, and 3 where each has 3 k: with
         0.01, classes of 3 k must be better by 0.02 of GCP than classes of k.
+    prefer_share, share_price
+        Preferred largest share of a value in a class, see `blank_tally`, and its price: a record
+        costs this much more GCP for each column in which its class is above.
     keep_going
         Asked every 50 ms or so; once False, the best so far is returned.
     time_left
@@ -247,7 +254,12 @@ def best(
         person=problem.person[order] if len(problem.person) else problem.person,
     )
     q = problem.n_qis
-    tally = blank_tally(placed, dm_weight * q / problem.k)
+    tally = blank_tally(
+        placed,
+        dm_weight * q / problem.k,
+        prefer_share=prefer_share,
+        share_price=share_price * q if prefer_share < 1 else 0.0,
+    )
     class_of = _cheaper(first, split(first, tally, keep_going=keep_going), tally)
     share = time_left if problem.n >= _LONG_SEARCH else None
     until = 0.0 if share is None else share() * (1 - _FOR_NEIGHBORS)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from anonymizer.algorithms.kernels import kernel
+from anonymizer.algorithms.records.criteria import ROUNDING
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.records import Attribute, Records, Schema
@@ -265,6 +266,50 @@ def measure(records: Records, schema: Schema, class_of: Int32Array) -> Measures:
             for of, column in zip(sensitive, records.sensitive.T, strict=True)
         ),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ModalShares:
+    """Records in classes of which one value has more than a share.
+
+    Attributes
+    ----------
+    table
+        Share of the most frequent value of each QI, then of each sensitive attribute, in the table.
+    n_above
+        Published records in classes of which one value has more than `share`, in the same order.
+    n_above_any
+        Likewise, of any attribute whose `table` share is not above `share`.
+    """
+
+    share: float
+    table: tuple[float, ...]
+    n_above: tuple[int, ...]
+    n_above_any: int
+
+
+def modal_shares(
+    records: Records, schema: Schema, class_of: Int32Array, share: float
+) -> ModalShares:
+    """Return how many records are in classes of which one value has more than `share`.
+
+    Shares are those of records. O((n + codes) columns).
+    """
+    survey = Survey(class_of, np.arange(records.n, dtype=np.int32))
+    columns = np.column_stack([records.qi, records.sensitive])
+    attributes = (*schema.qis, *schema.sensitive)
+    table, n_above, any_above = [], [], np.zeros(len(survey), bool)
+    for column, attribute in zip(columns.T, attributes, strict=True):
+        usual = np.bincount(column, minlength=1).max() / max(records.n, 1)
+        runs = survey.runs(column[:, None], (attribute,))
+        above = np.zeros(len(survey), bool)
+        if len(survey):
+            above = runs.most() > share * survey.size + ROUNDING
+        table.append(float(usual))
+        n_above.append(int(survey.size[above].sum()))
+        if usual <= share + ROUNDING:
+            any_above |= above
+    return ModalShares(share, tuple(table), tuple(n_above), int(survey.size[any_above].sum()))
 
 
 def _mean(lost: Sequence[float], n: int) -> float:

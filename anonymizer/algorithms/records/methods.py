@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from anonymizer.domain.promises import Promise
     from anonymizer.domain.records import Records, Schema
 
+SHARE_PRICE = 0.1
+"""Price of a preferred share, in GCP, unless the caller sets one."""
 TIME_BUDGET_S = 20.0
 """Time budget of a search, unless the caller sets one."""
 AUTO = "auto"
@@ -39,6 +41,9 @@ class Task:
         The criteria of a class, as numbers and as arrays.
     dm_weight
         Weight of the discernibility metric relative to the information loss.
+    prefer_share, share_price
+        Preferred largest share of a value in a class, and its price, see `local_search.best`. Only
+        a search uses them.
     time_left
         Returns the share of the time budget that is left, from 1 down to 0. A search stops at 0.
         None: there is no limit, and the search ends by itself.
@@ -62,6 +67,8 @@ class Task:
     promise: "Promise"
     problem: "Problem"
     dm_weight: float = 0.0
+    prefer_share: float = 1.0
+    share_price: float = 0.0
     time_left: Callable[[], float] | None = None
     progress: Callable[[float], None] = lambda _loss: None
     seed: int = 0
@@ -174,6 +181,8 @@ def _best(task: Task) -> "Int32Array":
         task.problem,
         _order(task),
         dm_weight=task.dm_weight,
+        prefer_share=task.prefer_share,
+        share_price=task.share_price,
         keep_going=lambda: time_left is None or time_left() > 0,
         time_left=time_left,
         seed=task.seed,

@@ -28,6 +28,7 @@ from anonymizer.algorithms.records.partition import (
     drop,
     link,
     redraw,
+    redraw_class,
     unlink,
     widen,
 )
@@ -37,6 +38,7 @@ from anonymizer.algorithms.records.tally import (
     Tally,
     add,
     clear,
+    share_penalty,
     tally_cost,
     tally_keeps,
     tally_members,
@@ -190,7 +192,7 @@ def evict(
     tally_members(stay[:n_stay], tally)
     if n_stay > 0 and not tally_keeps(tally):
         return np.inf
-    room = cost_of(a, tally, partition) - tally_cost(tally) + goal
+    room = cost_of(a, tally, partition) - tally_cost(tally) - share_penalty(tally) + goal
     n_placed = 0
     while n_placed < n_go:
         i = journal[n_placed]["record"]
@@ -204,16 +206,28 @@ def evict(
         for x in range(n_placed - 1, -1, -1):
             take_back(x, tally, partition, scratch)
         return np.inf
-    for x in range(n_go):
-        unlink(journal[x]["record"], partition)
-        link(journal[x]["record"], journal[x]["target"], partition)
+    _settle(n_go, tally, partition, scratch)
     if n_stay > 0:
-        if head[0]["may_break"] == 1:  # the tally is of another class by now
+        if head[0]["may_break"] == 1 or head[0]["share_price"] > 0:
+            # the tally is of another class by now
             tally_members(stay[:n_stay], tally)
         redraw(a, tally, partition)
     else:
         drop(a, tally, partition)
     return goal - room
+
+
+@inner_kernel
+def _settle(n_go: int, tally: Tally, partition: Partition, scratch: Scratch) -> None:
+    """Make the leaving records, which have joined their targets, members of these."""
+    journal = scratch.journal
+    for x in range(n_go):
+        unlink(journal[x]["record"], partition)
+        link(journal[x]["record"], journal[x]["target"], partition)
+    if tally.head[0]["share_price"] > 0:
+        for x in range(n_go):  # what joining made an upper bound becomes exact
+            if not _is_earlier_target(x, journal):
+                redraw_class(journal[x]["target"], tally, partition)
 
 
 @kernel

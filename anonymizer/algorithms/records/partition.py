@@ -15,7 +15,7 @@ from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.criteria import ROUNDING, column_loss
 from anonymizer.algorithms.records.neighbors import Neighbors
-from anonymizer.algorithms.records.tally import Tally, add, clear
+from anonymizer.algorithms.records.tally import Tally, add, clear, is_above
 from anonymizer.domain.arrays import Int32Array, IntArray, RecordArray
 
 UInt64Array: TypeAlias = NDArray[np.uint64]
@@ -42,6 +42,9 @@ OUTLINE = np.dtype(
 frequent code and its frequency, a bound on the frequency of any other code, loss."""
 
 
+NOBODY = -1
+
+
 class Partition(NamedTuple):
     """A partition, as kernels take it.
 
@@ -66,9 +69,14 @@ class Partition(NamedTuple):
 def partition_cost(partition: Partition, tally: Tally) -> float:
     """Return the cost of all classes."""
     head = tally.head
-    classes = partition.of_class[: int(head[0]["n_classes"])]
-    crowding = float(head[0]["crowding"]) * float((classes["size"] ** 2).sum())
-    return float((classes["size"] * classes["loss"]).sum()) + crowding
+    n_classes = int(head[0]["n_classes"])
+    size, lost = partition.of_class["size"][:n_classes], partition.of_class["loss"][:n_classes]
+    crowding = float(head[0]["crowding"]) * float((size**2).sum())
+    outline, preferred = partition.outline[:n_classes], tally.column["preferred"]
+    most = np.maximum(outline["most"], outline["next_most"])
+    above = (preferred < 1) & (most > preferred * size[:, None] + ROUNDING)
+    penalty = float(head[0]["share_price"]) * float(size @ above.sum(axis=1))
+    return float((size * lost).sum()) + crowding + penalty
 
 
 @inner_kernel
@@ -142,7 +150,28 @@ def cost_of(a: int, tally: Tally, partition: Partition) -> float:
     head = tally.head
     of_class = partition.of_class
     size = of_class[a]["size"]
-    return float(size * of_class[a]["loss"] + head[0]["crowding"] * size * size)
+    lost = size * of_class[a]["loss"] + head[0]["crowding"] * size * size
+    return float(lost + _penalty(a, NOBODY, tally, partition))
+
+
+@inner_kernel
+def _penalty(a: int, i: int, tally: Tally, partition: Partition) -> float:
+    """Return what a class costs more for values above the preferred share, record `i` included.
+
+    `NOBODY`: without a further record. An upper bound where records have joined, see `OUTLINE`.
+    """
+    cells, head, column = tally.problem.cells, tally.head, tally.column
+    if head[0]["share_price"] == 0:
+        return 0.0
+    outline, size, n_above = partition.outline, partition.of_class[a]["size"], 0
+    for c in range(len(column)):
+        line = outline[a, c]
+        most = max(line["most"], line["next_most"])
+        if i != NOBODY:
+            same = cells[i, c] == line["mode"]
+            most = max(most, line["most"] + 1 if same else line["next_most"] + 1)
+        n_above += is_above(most, size + (i != NOBODY), column[c]["preferred"])
+    return float(head[0]["share_price"] * (size + (i != NOBODY)) * n_above)
 
 
 class Orders(NamedTuple):
@@ -186,6 +215,8 @@ def join_cost(i: int, b: int, bound: float, tally: Tally, partition: Partition) 
     of_class, outline, bits = partition.of_class, partition.outline, partition.bits
     size = of_class[b]["size"]
     cost = of_class[b]["loss"] + head[0]["crowding"] * (2 * size + 1)
+    if head[0]["share_price"] > 0:
+        cost += _penalty(b, i, tally, partition) - _penalty(b, NOBODY, tally, partition)
     if cost >= bound:
         return np.inf
     for c in range(head[0]["n_qis"]):
@@ -293,15 +324,20 @@ def _fill(class_of: Int32Array, partition: Partition) -> None:
 @kernel
 def redraw_all(tally: Tally, partition: Partition) -> None:
     """Recompute the outlines of all classes. O(n columns)."""
-    head = tally.head
+    for a in range(tally.head[0]["n_classes"]):
+        redraw_class(a, tally, partition)
+
+
+@inner_kernel
+def redraw_class(a: int, tally: Tally, partition: Partition) -> None:
+    """Recompute the outline of a class from its members. O(members columns)."""
     of_record, of_class = partition.of_record, partition.of_class
-    for a in range(head[0]["n_classes"]):
-        clear(tally)
-        i = of_class[a]["first"]
-        while i >= 0:
-            add(i, tally)
-            i = of_record[i]["next"]
-        redraw(a, tally, partition)
+    clear(tally)
+    i = of_class[a]["first"]
+    while i >= 0:
+        add(i, tally)
+        i = of_record[i]["next"]
+    redraw(a, tally, partition)
 
 
 @inner_kernel

@@ -20,6 +20,7 @@ from anonymizer.algorithms.records.tally import (
     Tally,
     add,
     clear,
+    share_penalty,
     tally_cost,
     tally_keeps,
 )
@@ -199,7 +200,7 @@ def cheapest_cut(
         if cost >= bound:
             break
         if j >= k and tally_keeps(tally):
-            before[j] = cost
+            before[j] = cost + share_penalty(tally)
     cut = -1
     clear(tally)
     for i in range(m - 1, 0, -1):
@@ -207,6 +208,7 @@ def cheapest_cut(
         cost = tally_cost(tally)
         if cost >= bound:
             break
+        cost += share_penalty(tally)
         if before[i] + cost < bound and tally_keeps(tally):
             cut, bound = i, before[i] + cost
     return cut, bound

@@ -20,6 +20,7 @@ HEAD = np.dtype(
         ("n_qis", np.int64),
         ("may_break", np.int64),
         ("crowding", np.float64),
+        ("share_price", np.float64),
         ("n_classes", np.int64),
         ("turn", np.int64),
         ("size", np.int64),
@@ -39,6 +40,9 @@ may_break
     distributions are tallied too.
 crowding
     The cost of a class is its information loss plus this times its size squared.
+share_price
+    What a record costs more for each column of which a value has more than the preferred share of
+    its class; 0: nothing.
 n_classes
     Number of classes of the partition being searched.
 turn, size, persons, loss
@@ -53,6 +57,7 @@ COLUMN = np.dtype(
     [
         ("bit", np.int64),
         ("pairs", np.int64),
+        ("preferred", np.float64),
         ("present", np.int64),
         ("distinct", np.int64),
         ("mode", np.int64),
@@ -76,6 +81,8 @@ bit
     Start of the codes of the column in a set of codes, -1: none. The same for all classes.
 pairs
     Column of the cells with its pairs of person and code, -1: none. The same for all classes.
+preferred
+    Preferred largest share of a value in a class, 1: none. The same for all classes.
 present, distinct
     Number of codes, with and without the missing marker.
 mode, most, next_most
@@ -120,8 +127,22 @@ class Tally(NamedTuple):
     seen: RecordArray
 
 
-def blank_tally(problem: Problem, crowding: float = 0.0) -> Tally:
+def blank_tally(
+    problem: Problem,
+    crowding: float = 0.0,
+    *,
+    prefer_share: float = 1.0,
+    share_price: float = 0.0,
+) -> Tally:
     """Return what kernels read of a problem, and scratch space for one class after the other.
+
+    Parameters
+    ----------
+    crowding, share_price
+        See `HEAD`.
+    prefer_share
+        Preferred largest share of a value in a class: of each QI and sensitive attribute of which
+        no value has more than that in the whole table.
 
     Notes
     -----
@@ -130,18 +151,20 @@ def blank_tally(problem: Problem, crowding: float = 0.0) -> Tally:
     """
     rule, repeats = problem.rule, len(problem.person) > 0
     is_qi = np.arange(len(rule)) < problem.n_qis
-    matters = is_qi | _has_criterion(rule)
+    preferred = np.where(may_prefer(problem, prefer_share), prefer_share, 1.0)
+    matters = is_qi | _has_criterion(rule) | (preferred < 1)
     rule, is_qi = rule[matters], is_qi[matters]
     by_distribution = (rule["entropy"] > 0) | (rule["closeness"] < inf)
     paired = np.flatnonzero(by_distribution | (rule["share"] < 1)) if repeats else np.zeros(0, int)
     head = np.zeros(1, HEAD)
     head["k"], head["n_qis"], head["crowding"] = problem.k, problem.n_qis, crowding
+    head["share_price"] = share_price
     head["may_break"] = len(paired) > 0 or by_distribution.any()
     column = np.zeros(len(rule), COLUMN)
     sets = (rule["form"] == _SET) & is_qi
     sizes = np.where(sets, rule["size"], 0)
     column["bit"] = np.where(sets, np.cumsum(sizes) - sizes, -1)
-    column["pairs"] = -1
+    column["pairs"], column["preferred"] = -1, preferred[matters]
     column["pairs"][paired] = len(rule) + np.arange(len(paired))
     person, codes = problem.arrays.person, problem.arrays.codes
     cells = problem.cells
@@ -154,6 +177,20 @@ def blank_tally(problem: Problem, crowding: float = 0.0) -> Tally:
         n_seen += n_seen + problem.n_persons + int(pair.max(initial=-1)) + 1
     problem_arrays = ProblemArrays(cells, rule, person, codes)
     return Tally(problem_arrays, head, column, np.zeros(n_seen, SEEN))
+
+
+def may_prefer(problem: Problem, share: float) -> BoolArray:
+    """Return of which columns no value has more than `share` of the whole table.
+
+    Of quasi-identifiers and sensitive attributes alone, not of the joint tuples of a source.
+    """
+    rule = problem.rule
+    most = np.array(
+        [problem.usual[r["first_position"] :][: r["size"]].max(initial=0.0) for r in rule]
+    )
+    is_tuple = (np.arange(len(rule)) >= problem.n_qis) & (rule["share"] < 1)
+    chosen: BoolArray = (most <= share + ROUNDING) & ~is_tuple
+    return chosen
 
 
 def _has_criterion(rule: RecordArray) -> BoolArray:
@@ -239,7 +276,7 @@ def add(record: int, tally: Tally) -> None:
                 now = column_loss(wanted, entry["present"], lo, hi, codes)
                 head[0]["loss"] += now - entry["loss"]
                 entry["loss"] = now
-        if wanted["share"] < 1:
+        if wanted["share"] < 1 or entry["preferred"] < 1:
             _weigh(code, int(mark["times"]), entry)
     if head[0]["may_break"] == 1:
         _distribute(record, tally)
@@ -336,8 +373,26 @@ def _is_new(record: int, entry: np.void, tally: Tally) -> bool:
 
 
 @inner_kernel
+def share_penalty(tally: Tally) -> float:
+    """Return what the class costs more for values above the preferred share. O(columns)."""
+    head, column = tally.head, tally.column
+    if head[0]["share_price"] == 0:
+        return 0.0
+    size, n_above = head[0]["size"], 0
+    for c in range(len(column)):
+        n_above += is_above(column[c]["most"], size, column[c]["preferred"])
+    return float(head[0]["share_price"] * size * n_above)
+
+
+@inner_kernel
+def is_above(most: int, size: int, preferred: float) -> bool:
+    """Return whether a value that `most` of `size` records have is above the preferred share."""
+    return preferred < 1 and most > preferred * size + ROUNDING
+
+
+@inner_kernel
 def tally_cost(tally: Tally) -> float:
-    """Return the cost of the class."""
+    """Return the cost of the class, without its `share_penalty`; it never falls as it grows."""
     head = tally.head
     size = head[0]["size"]
     return float(size * head[0]["loss"] + head[0]["crowding"] * size * size)

@@ -8,7 +8,7 @@ from operator import index
 from typing import TypeVar, get_args
 
 from anonymizer.algorithms.records.attributes import in_bands
-from anonymizer.algorithms.records.methods import AUTO, MODELS, TIME_BUDGET_S
+from anonymizer.algorithms.records.methods import AUTO, MODELS, SHARE_PRICE, TIME_BUDGET_S
 from anonymizer.app.anonymize.class_labels import LabelForm, LanguageName
 from anonymizer.app.anonymize.release_report import CostName
 from anonymizer.domain.promises import Promise, bounded_shares
@@ -33,6 +33,9 @@ class Plan:
         The information loss that is minimized; `taxonomy` publishes labels of hierarchies.
     dm_weight
         Weight of the discernibility metric relative to the information loss.
+    prefer_share, share_price
+        A soft goal: no value has more than this share of a class, 1: none; and what it may cost,
+        see `local_search.best`.
     time_budget_s
         Longest time that a search may take.
     seed
@@ -55,6 +58,8 @@ class Plan:
     method: str = AUTO
     cost: CostName = "range"
     dm_weight: float = 0.0
+    prefer_share: float = 1.0
+    share_price: float = SHARE_PRICE
     time_budget_s: float = TIME_BUDGET_S
     seed: int = 0
     target: str | None = None
@@ -73,6 +78,8 @@ def make_plan(
     method: str | None = None,
     cost: CostName = "range",
     dm_weight: float = 0.0,
+    prefer_share: float | None = None,
+    share_price: float = SHARE_PRICE,
     time_budget_s: float = TIME_BUDGET_S,
     max_share: float | None = None,
     max_source_share: float | None = None,
@@ -93,6 +100,8 @@ def make_plan(
     ----------
     d, l, method, max_share, max_source_share, t
         See `Plan` and `Promise`. None: the default of the model; no bound on t.
+    prefer_share
+        See `Plan`. None: no such goal.
     as_published
         Whether shares have no bound unless one is given, as in the paper.
 
@@ -121,6 +130,8 @@ def make_plan(
         ),
         cost=_one_of("cost", cost, CostName),
         dm_weight=real_number("dm_weight", dm_weight, 0),
+        prefer_share=real_number("prefer_share", 1 if prefer_share is None else prefer_share, 0, 1),
+        share_price=real_number("share_price", share_price, 0),
         time_budget_s=real_number("time_budget_s", time_budget_s, 0),
         seed=whole_number("seed", seed, 0),
         target=target,

@@ -35,6 +35,9 @@ class QuasiIdentifier(_Part):
         Fewest distinct values.
     max_share
         Largest share of a class with the same value.
+    table_share, n_above
+        Share of the most frequent value in the whole table, and published records in classes in
+        which one value has more than `AnonymizeReport.share`.
     spread
         Least distance between the ends of a number.
     ncp
@@ -49,6 +52,8 @@ class QuasiIdentifier(_Part):
     n_missing: int
     d: int
     max_share: float
+    table_share: float = 1.0
+    n_above: int = 0
     spread: float | None
     ncp: Losses
 
@@ -56,7 +61,8 @@ class QuasiIdentifier(_Part):
 class Sensitive(_Part):
     """One sensitive attribute: the criteria reached by the worst class, see `Promise`.
 
-    `n_homogeneous`: classes of a single value, and the persons in them.
+    `n_homogeneous`: classes of a single value, and the persons in them. `table_share`, `n_above`:
+    see `QuasiIdentifier`.
     """
 
     name: str
@@ -69,6 +75,8 @@ class Sensitive(_Part):
     t: float
     n_homogeneous_classes: int
     n_homogeneous_people: int
+    table_share: float = 1.0
+    n_above: int = 0
 
 
 class Source(_Part):
@@ -128,6 +136,8 @@ class Settings(_Part):
     method: str
     cost: CostName
     dm_weight: float
+    prefer_share: float = 1.0
+    share_price: float = 0.0
     time_budget_s: float
     seed: int
     target: str | None
@@ -160,6 +170,9 @@ class AnonymizeReport(_Part):
         published rows alone.
     dm
         Discernibility: the sum of the squared class sizes.
+    share, n_above
+        Preferred share, one half if none was; and published records in classes in which one value
+        has more, of any attribute of which none has more in the whole table.
     leaks
         What the linkability attack finds, from each source to each other and to the sensitive
         attributes.
@@ -183,6 +196,8 @@ class AnonymizeReport(_Part):
     gcp: Losses
     gcp_published: Losses
     dm: int
+    share: float = 0.5
+    n_above: int = 0
     leaks: tuple[LeakFound, ...]
     warnings: tuple[str, ...]
     seconds: dict[str, float] = {}

@@ -10,7 +10,7 @@ from typing import Literal
 from anonymizer import __version__
 from anonymizer.algorithms.attacks.linkability import Homogeneity, Leak, homogeneity, link
 from anonymizer.algorithms.attacks.released_classes import publish as as_seen
-from anonymizer.algorithms.records.measures import Measures, measure
+from anonymizer.algorithms.records.measures import Measures, ModalShares, measure, modal_shares
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.app.anonymize.plan import Plan
 from anonymizer.app.anonymize.release_report import (
@@ -30,6 +30,9 @@ from anonymizer.domain.records import NO_CODE, Attribute, Schema
 from anonymizer.files.coded_table import CodedTable, Declared
 from anonymizer.files.tables import Table
 
+HALF = 0.5
+"""Share above which a value is counted as a majority, if no other share is preferred."""
+
 
 def report_of(
     coded: CodedTable,
@@ -38,9 +41,14 @@ def report_of(
     promise: Promise,
     settings: Settings,
     warnings: tuple[str, ...],
+    share: float = HALF,
 ) -> AnonymizeReport:
-    """Measure and attack a release, and return the report."""
+    """Measure and attack a release, and return the report.
+
+    `share` is the one above which a value is counted as a majority.
+    """
     records, schema = coded.records, coded.schema
+    modal = modal_shares(records, schema, class_of, share)
     found = measure(records, schema, class_of)
     published = as_seen(
         records, schema, class_of, by_hierarchy=settings.cost == Cost.TAXONOMY.name.lower()
@@ -58,15 +66,17 @@ def report_of(
         n_classes=found.n_classes,
         class_size=ClassSizes(min=found.size_min, median=found.size_median, max=found.size_max),
         k=found.k,
-        qis=_qis(coded, found),
+        qis=_qis(coded, found, modal),
         sources=tuple(
             Source(qis=_names(schema, s), max_share=share)
             for s, share in enumerate(found.max_source_share)
         ),
-        sensitive=_sensitive(coded, found, alike),
+        sensitive=_sensitive(coded, found, alike, modal),
         gcp=_losses(found.gcp),
         gcp_published=_losses(found.gcp_published),
         dm=found.dm_published,
+        share=modal.share,
+        n_above=modal.n_above_any,
         leaks=tuple(_leak(schema, leak) for leak in leaks),
         warnings=warnings,
     )
@@ -85,7 +95,7 @@ def _asked(promise: Promise) -> Asked:
     )
 
 
-def _qis(coded: CodedTable, found: Measures) -> tuple[QuasiIdentifier, ...]:
+def _qis(coded: CodedTable, found: Measures, modal: ModalShares) -> tuple[QuasiIdentifier, ...]:
     return tuple(
         QuasiIdentifier(
             name=qi.name,
@@ -96,6 +106,8 @@ def _qis(coded: CodedTable, found: Measures) -> tuple[QuasiIdentifier, ...]:
             n_missing=_n_missing(qi, coded.records.qi[:, j]),
             d=found.d[j],
             max_share=found.max_share[j],
+            table_share=modal.table[j],
+            n_above=modal.n_above[j],
             spread=found.spread[j],
             ncp=_losses({form: of[j] for form, of in found.ncp.items()}),
         )
@@ -104,8 +116,9 @@ def _qis(coded: CodedTable, found: Measures) -> tuple[QuasiIdentifier, ...]:
 
 
 def _sensitive(
-    coded: CodedTable, found: Measures, alike: tuple[Homogeneity, ...]
+    coded: CodedTable, found: Measures, alike: tuple[Homogeneity, ...], modal: ModalShares
 ) -> tuple[Sensitive, ...]:
+    n_qis = len(coded.schema.qis)
     return tuple(
         Sensitive(
             name=attribute.name,
@@ -118,6 +131,8 @@ def _sensitive(
             t=found.t[j],
             n_homogeneous_classes=alike[j].n_classes,
             n_homogeneous_people=alike[j].n_people,
+            table_share=modal.table[n_qis + j],
+            n_above=modal.n_above[n_qis + j],
         )
         for j, attribute in enumerate(coded.schema.sensitive)
     )
@@ -159,6 +174,8 @@ def settings_of(table: Table, declared: Declared, plan: Plan) -> Settings:
         method=plan.method,
         cost=plan.cost,
         dm_weight=plan.dm_weight,
+        prefer_share=plan.prefer_share,
+        share_price=plan.share_price if plan.prefer_share < 1 else 0.0,
         time_budget_s=plan.time_budget_s,
         seed=plan.seed,
         target=plan.target,

@@ -66,6 +66,16 @@ def _most(values: Sequence[object], persons: Sequence[int]) -> float:
     return max(len(who) for who in who_has.values()) / len(set(persons))
 
 
+def n_above(records: Records, member: Sequence[int], share: float) -> int:
+    """Columns with a value above the share in a class, but not in the whole table."""
+    columns = [*records.qi.T.tolist(), *records.sensitive.T.tolist()]
+    return sum(
+        max(Counter(column[i] for i in member).values()) > share * len(member) + ROUNDING
+        for column in columns
+        if max(Counter(column).values()) <= share * len(column) + ROUNDING
+    )
+
+
 def distance(attribute: Attribute, values: Sequence[int], everybody: Sequence[int]) -> float:
     here, usual = Counter(values), Counter(everybody)
     off = [here[v] / len(values) - usual[v] / len(everybody) for v in range(attribute.size)]

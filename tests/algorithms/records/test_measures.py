@@ -4,9 +4,10 @@ from collections import Counter
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.measures import measure
+from anonymizer.algorithms.records.measures import measure, modal_shares
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
@@ -19,6 +20,30 @@ from tests.algorithms.records.partitions import partitions
 def members(class_of: Int32Array) -> list[list[int]]:
     n = int(class_of.max(initial=-1)) + 1
     return [np.flatnonzero(class_of == c).tolist() for c in range(n)]
+
+
+@given(partitions(), st.sampled_from([0.3, 0.5, 0.8]))
+def test_the_records_in_classes_where_one_value_prevails_are_counted(
+    made: tuple[Records, Int32Array], share: float
+) -> None:
+    table, class_of = made
+    found = modal_shares(table, SCHEMA, class_of, share)
+    columns = [*table.qi.T.tolist(), *table.sensitive.T.tolist()]
+    most = [max(Counter(column).values()) / table.n for column in columns]
+    assert found.table == pytest.approx(most)
+    classes = members(class_of)
+    above = [
+        [max(Counter(column[i] for i in of).values()) > share * len(of) + 1e-9 for of in classes]
+        for column in columns
+    ]
+    sizes = [len(of) for of in classes]
+    assert found.n_above == tuple(
+        sum(n for n, is_above in zip(sizes, each, strict=True) if is_above) for each in above
+    )
+    any_above = [naive.n_above(table, of, share) > 0 for of in classes]
+    assert found.n_above_any == sum(
+        n for n, is_above in zip(sizes, any_above, strict=True) if is_above
+    )
 
 
 @given(partitions())

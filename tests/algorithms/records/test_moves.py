@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
@@ -64,6 +64,25 @@ def test_every_partition_on_the_way_keeps_the_promise_and_costs_what_is_said(
             member = np.flatnonzero(class_of == c).tolist()
             assert naive.keeps(table, SCHEMA, promise, member)
         assert search.cost == pytest.approx(plain_cost(table, search, cost, crowding))
+
+
+@pytest.mark.compiled
+@settings(max_examples=50)
+@given(records(), promises(), COSTS, st.sampled_from([0.4, 0.6]), st.sampled_from([0.0, 2.0]))
+def test_a_record_in_a_class_above_the_preferred_share_costs_its_price_for_each_column(
+    table: Records, promise: Promise, cost: Cost, share: float, heat: float
+) -> None:
+    table = table.only(hilbert_order(table.qi, [a.size for a in SCHEMA.qis]))
+    problem = make_problem(table, SCHEMA, promise, cost=cost)
+    tally = blank_tally(problem, prefer_share=share, share_price=0.25)
+    search = started(sweep(problem, np.arange(table.n)), tally)
+    for seed in range(2):
+        move(search, heat=heat, seed=seed)
+        plain = plain_cost(table, search, cost, 0.0)
+        for c in range(search.class_of.max(initial=SUPPRESSED) + 1):
+            member = np.flatnonzero(search.class_of == c).tolist()
+            plain += 0.25 * len(member) * naive.n_above(table, member, share)
+        assert search.cost == pytest.approx(plain)
 
 
 @given(TABLES, PROMISES, COSTS)
