@@ -148,10 +148,13 @@ def test_the_example_in_deploy_passes() -> None:
 
 def test_the_example_states_every_key_and_the_defaults_as_they_are() -> None:
     text = EXAMPLE.read_text()
-    # The shipped broker publishes how many messages it drops; others need not. The default of
-    # k_floor is that of the published algorithm.
+    # The shipped broker publishes how many messages it drops, and lets the gateway probe its queue;
+    # others need not. The default of k_floor is that of the published algorithm.
     chosen = {
-        "broker": {"drops_topic": "$SYS/broker/publish/messages/dropped"},
+        "broker": {
+            "drops_topic": "$SYS/broker/publish/messages/dropped",
+            "probe_topic": "anonymizer/probe",
+        },
         "adka": {"k_floor": 5},
     }
     assert Settings.model_validate(tomllib.loads(text)) == Settings.model_validate(chosen)
