@@ -130,36 +130,12 @@ def _near(
 
 def without_borders(network: RoadNetwork, of_node: Int32Array) -> RoadNetwork:
     """Return the network without the roads that join two districts; roads are straight."""
-    return _with_arcs(network, of_node[_tails(network)] == of_node[network.neighbour_of])
-
-
-def part_of(network: RoadNetwork, nodes: IntArray) -> RoadNetwork:
-    """Return the network of some nodes (rising) and the roads between them, which are straight."""
-    number = np.full(network.n_nodes, -1, np.int32)
-    number[nodes] = np.arange(len(nodes), dtype=np.int32)
-    tail = _tails(network)
-    kept = (number[tail] >= 0) & (number[network.neighbour_of] >= 0)
+    kept = of_node[_tails(network)] == of_node[network.neighbour_of]
+    n_arcs = np.bincount(_tails(network)[kept], minlength=network.n_nodes)
     return _labelled(
         replace(
             network,
-            node_id=network.node_id[nodes],
-            lat=network.lat[nodes],
-            lon=network.lon[nodes],
-            first_arc_of=_rows(number[tail[kept]], len(nodes)),
-            neighbour_of=number[network.neighbour_of[kept]],
-            length_m=network.length_m[kept],
-            speed_mps=network.speed_mps[kept],
-            drivable=network.drivable[kept],
-            shapes=None,
-        )
-    )
-
-
-def _with_arcs(network: RoadNetwork, kept: BoolArray) -> RoadNetwork:
-    return _labelled(
-        replace(
-            network,
-            first_arc_of=_rows(_tails(network)[kept], network.n_nodes),
+            first_arc_of=starts_of(n_arcs).astype(np.int32),
             neighbour_of=network.neighbour_of[kept],
             length_m=network.length_m[kept],
             speed_mps=network.speed_mps[kept],
@@ -182,10 +158,6 @@ def _labelled(network: RoadNetwork) -> RoadNetwork:
 
 def _tails(network: RoadNetwork) -> IntArray:
     return np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
-
-
-def _rows(tail: IntArray | Int32Array, n_nodes: int) -> Int32Array:
-    return starts_of(np.bincount(tail, minlength=n_nodes)).astype(np.int32)
 
 
 def fold(n_in: IntArray, least: int) -> IntArray:

@@ -30,19 +30,33 @@ class SpanningForest:
     parent_of
         Shape (nodes,), int32; a root is its own parent.
     order
-        Nodes with every parent before its children, shape (nodes,), int32; reversed it puts
-        children before parents.
+        Nodes tree by tree, with every parent before its children, shape (nodes,), int32;
+        reversed it puts children before parents.
     """
 
     parent_of: Int32Array
     order: Int32Array
 
+    def cut(self, part_of: Int32Array) -> "SpanningForest":
+        """Return the forest without the edges that join two parts."""
+        root = np.arange(len(self.parent_of), dtype=np.int32)
+        joined = part_of == part_of[self.parent_of]
+        return _tree_by_tree(np.where(joined, self.parent_of, root), self.order)
 
-def spanning_forest(network: RoadNetwork) -> SpanningForest:
+    def within(self, nodes: IntArray) -> "SpanningForest":
+        """Return the forest of some nodes (rising), numbered by their places among these."""
+        number = np.full(len(self.parent_of), -1, np.int32)
+        number[nodes] = np.arange(len(nodes), dtype=np.int32)
+        parent, order = number[self.parent_of[nodes]], number[self.order]
+        return _tree_by_tree(np.where(parent < 0, number[nodes], parent), order[order >= 0])
+
+
+def spanning_forest(network: RoadNetwork, *, part_of: Int32Array | None = None) -> SpanningForest:
     """Return the forest that joins first what recursive coordinate bisection separates last.
 
     Edges are added by Kruskal's algorithm [2]_, sorted by the depth at which the bisection [1]_
-    separates their ends, deepest first, then by length.
+    separates their ends, deepest first, then by length. With `part_of`, the part of each node,
+    edges within a part come first, then those that join parts 2i and 2i + 1, and so on.
 
     Notes
     -----
@@ -54,8 +68,9 @@ def spanning_forest(network: RoadNetwork) -> SpanningForest:
     tail, head = tail[once], network.neighbour_of[once].astype(np.int64)
     # The more leading bits two paths share, the deeper the bisection separates them.
     differing_bits = path[tail] ^ path[head]
-    height = np.frexp(differing_bits.astype(np.float64))[1]
-    by = np.lexsort((network.length_m[once], height))
+    height = _highest_bit(differing_bits)
+    apart = 0 * height if part_of is None else _highest_bit(part_of[tail] ^ part_of[head])
+    by = np.lexsort((network.length_m[once], height, apart))
     kept = _kruskal(tail[by], head[by], network.n_nodes)
     return SpanningForest(*_rooted(tail[by][kept], head[by][kept], network.n_nodes))
 
@@ -85,6 +100,19 @@ def planar_coordinates(network: RoadNetwork) -> tuple[FloatArray, FloatArray]:
     if not network.n_nodes or not network.has_coordinates:
         return np.arange(network.n_nodes, dtype=np.float64), np.zeros(network.n_nodes)
     return network.lon * np.cos(np.radians(network.lat.mean())), network.lat
+
+
+def _tree_by_tree(parent_of: Int32Array, order: Int32Array) -> SpanningForest:
+    """Return a forest of which the order has parents before children, but trees interleaved."""
+    root_of = parent_of
+    while (root_of != root_of[root_of]).any():
+        root_of = root_of[root_of]
+    return SpanningForest(parent_of, order[np.argsort(root_of[order], kind="stable")])
+
+
+def _highest_bit(codes: IntArray | Int32Array) -> Int32Array:
+    """Return the number of bits of each code, 0 for 0."""
+    return np.frexp(codes.astype(np.float64))[1]
 
 
 def _bisect(x: FloatArray, y: FloatArray) -> IntArray:

@@ -28,7 +28,11 @@ from anonymizer.algorithms.positions.districts import (
 )
 from anonymizer.algorithms.positions.operator import CloakingOperator
 from anonymizer.algorithms.positions.pace import Pace
-from anonymizer.algorithms.positions.spanning_forest import road_metres, spanning_forest
+from anonymizer.algorithms.positions.spanning_forest import (
+    SpanningForest,
+    road_metres,
+    spanning_forest,
+)
 from anonymizer.algorithms.positions.verification import Transcripts
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import SettingsError
@@ -128,7 +132,7 @@ def folds_of(settings: Settings) -> Folds:
 def public_levels(network: RoadNetwork, settings: Settings) -> Levels:
     """Return the atoms that regions are made of, which anybody can compute."""
     cut = None if settings.region.districts == 1 else districts_of(settings, network)
-    return _levels(network, settings, cut)
+    return _levels(network, _forest(network, cut), settings, cut)
 
 
 def _operator(
@@ -151,13 +155,20 @@ def _pace(settings: Settings) -> Pace:
     )
 
 
-def _levels(network: RoadNetwork, settings: Settings, districts: Districts | None) -> Levels:
+def _forest(network: RoadNetwork, districts: Districts | None) -> SpanningForest:
+    return spanning_forest(network, part_of=None if districts is None else districts.of_node)
+
+
+def _levels(
+    network: RoadNetwork, forest: SpanningForest, settings: Settings, districts: Districts | None
+) -> Levels:
     """Return the atoms, none of which crosses the border of a district."""
     if districts is not None:
         network = without_borders(network, districts.of_node)
+        forest = forest.cut(districts.of_node)
     return cut_into_levels(
         network,
-        spanning_forest(network),
+        forest,
         min_nodes=settings.region.min_nodes,
         metres_at=road_metres(network),
         min_metres=settings.region.min_road_m,
@@ -191,10 +202,10 @@ def _cloaks(
     rule, rotate_s = density_rule(settings), settings.pseudonym.rotate_s
     if region.mode == "bfs":
         return lambda _number, _pace: BfsCloak(rule, max_nodes=region.max_nodes, rotate_s=rotate_s)
-    levels = _levels(network, settings, districts)
+    forest = _forest(network, districts)
+    levels = _levels(network, forest, settings, districts)
     company = Company(region.place_devices, region.area_devices)
     if region.mode == "snapshot":
-        forest = spanning_forest(network)
         return lambda _number, _pace: SnapshotCloak(
             network,
             forest,

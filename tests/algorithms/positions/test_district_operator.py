@@ -19,11 +19,11 @@ from anonymizer.algorithms.positions.districts import (
     Folds,
     cut_into_districts,
     fold,
-    part_of,
     without_borders,
 )
 from anonymizer.algorithms.positions.operator import CloakingOperator
 from anonymizer.algorithms.positions.pace import Pace
+from anonymizer.algorithms.positions.spanning_forest import spanning_forest
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import SettingsError
 from anonymizer.networks import load_network
@@ -324,17 +324,26 @@ def test_no_piece_of_a_district_is_small_beside_a_larger_one(
 
 
 @examples(max_examples=40)
-@given(networks(max_nodes=14), st.sets(st.integers(0, 13)))
-def test_a_part_of_a_network_keeps_the_roads_between_its_nodes(
-    network: RoadNetwork, chosen: set[int]
+@given(networks(max_nodes=20), st.sampled_from([2, 4]))
+def test_the_forest_of_a_district_joins_what_is_connected_in_it(
+    network: RoadNetwork, n: int
 ) -> None:
-    nodes = np.array(sorted(v for v in chosen if v < network.n_nodes), np.int64)
-    part = part_of(network, nodes)
-    for i, v in enumerate(nodes.tolist()):
-        arcs = slice(network.first_arc_of[v], network.first_arc_of[v + 1])
-        expected = [w for w in network.neighbour_of[arcs].tolist() if w in nodes]
-        own = part.neighbour_of[part.first_arc_of[i] : part.first_arc_of[i + 1]]
-        assert nodes[own].tolist() == expected
+    assume(network.n_nodes >= n)
+    cut = cut_into_districts(network, n, least_nodes=1)
+    forest = spanning_forest(network, part_of=cut.of_node)
+    piece_of = without_borders(network, cut.of_node).component_of
+    for district in range(n):
+        nodes = cut.nodes(district, np.arange(n))
+        part = forest.within(nodes)
+        n_roots = int((part.parent_of == np.arange(len(nodes))).sum())
+        assert n_roots == len(np.unique(piece_of[nodes]))
+        assert (piece_of[nodes] == piece_of[nodes[part.parent_of]]).all()
+        at = np.empty(len(nodes), np.int64)
+        at[part.order] = np.arange(len(nodes))
+        assert (at[part.parent_of] <= at).all(), "parents before children"
+        in_order = piece_of[nodes][part.order]
+        assert (np.diff(in_order) != 0).sum() == max(n_roots, 1) - 1, "tree by tree"
+        assert (forest.cut(cut.of_node).parent_of[nodes] == nodes[part.parent_of]).all()
 
 
 @examples(max_examples=40)

@@ -21,10 +21,9 @@ from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.atoms import Company, Levels, lowest_shared_level
 from anonymizer.algorithms.positions.cloaks.protocol import MemorylessCloak, rotation_after
 from anonymizer.algorithms.positions.density import DensityMap
-from anonymizer.algorithms.positions.districts import part_of
 from anonymizer.algorithms.positions.grouping import TOO_FEW, UNGROUPED, Groups, form_groups
 from anonymizer.algorithms.positions.regions import cover_to_fit
-from anonymizer.algorithms.positions.spanning_forest import SpanningForest, spanning_forest
+from anonymizer.algorithms.positions.spanning_forest import SpanningForest
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
@@ -65,7 +64,7 @@ class SnapshotCloak(MemorylessCloak):
         company: Company,
     ) -> None:
         self._network = network
-        self._forest = forest
+        self._whole_forest = self._forest = forest
         self._territory: IntArray | None = None
         self._levels = levels
         self._rule = rule
@@ -80,9 +79,9 @@ class SnapshotCloak(MemorylessCloak):
         self._k_extra = k_extra
 
     def confine(self, territory: IntArray) -> None:
-        """Walk over a forest of these nodes alone, which joins what is connected among them."""
+        """Walk over the forest of these nodes alone."""
         self._territory = territory
-        self._forest = spanning_forest(part_of(self._network, territory))
+        self._forest = self._whole_forest.within(territory)
 
     def cloak(self, density: DensityMap, slot: Int32Array, *, now: float) -> Cloaked:
         """Return the groups in which at least one member reports. O(nodes + devices)."""
