@@ -1,7 +1,7 @@
 """Fifty million rows on one machine: accounting, memory, and the loss against whole tables.
 
-`make test-cluster ARGS="-m soak --timeout=14400 -s"`; `ANONYMIZER_SPARK_ROWS` sets another number of
-rows.
+`make test-cluster ARGS="-m soak --timeout=14400 -s"`; `ANONYMIZER_SPARK_ROWS` sets another number
+of rows.
 """
 
 import os
