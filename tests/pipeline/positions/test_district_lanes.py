@@ -118,6 +118,7 @@ def test_a_batch_that_comes_again_changes_nothing() -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(0)
 @pytest.mark.parametrize(
     ("mode", "wait_s"), [("session", np.inf), ("session", 8.0), ("snapshot", np.inf)]
 )

@@ -9,7 +9,6 @@ from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.release import Cloaked
 
-
 State: TypeAlias = dict[str, Any]
 """What an object must know to go on elsewhere: arrays, numbers, None, and states, by name."""
 
