@@ -66,7 +66,9 @@ def districts(cases: Sequence[tuple[str, int, Sequence[int]]]) -> list[Table]:
             mean = float(sizes.mean())
             whole = whole or mean
             tick_ms = float(np.mean(seconds)) * 1e3
-            rows.append((source, n, number, tick_ms, mean, 100 * (mean / whole - 1), operator.n_waiting))
+            rows.append(
+                (source, n, number, tick_ms, mean, 100 * (mean / whole - 1), operator.n_waiting)
+            )
     return [Table("Districts: nodes a region", columns, rows, ("traffic as for the regions.",))]
 
 
