@@ -52,10 +52,10 @@ def count_interval(p: FloatArray, n: IntArray, *, level: float) -> tuple[int, in
     """
     tail = (1 - level) / 2
     first, probability = count_distribution(p, n)
-    up_to, from_on = np.cumsum(probability), np.cumsum(probability[::-1])[::-1]
+    up_to, from_on = np.cumsum(probability), np.cumsum(probability[::-1])
     # P(N < low) <= tail, and P(N > high) <= tail.
     low = int(np.searchsorted(up_to, tail, side="right"))
-    high = len(probability) - 1 - int(np.searchsorted(from_on[::-1], tail, side="right"))
+    high = len(probability) - 1 - int(np.searchsorted(from_on, tail, side="right"))
     return first + low, first + max(high, low)
 
 

@@ -5,16 +5,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from anonymizer.algorithms.geodesy import EARTH_RADIUS_M
-from anonymizer.client.network import Geometry, Network
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.errors import InputError
 from anonymizer.extras import extra
+
+if TYPE_CHECKING:
+    from anonymizer.client.network import Geometry, Network
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,10 +35,14 @@ class Cells:
         Cell of each node, -1 for none, shape (nodes,).
     """
 
-    network: Network
+    network: "Network"
     name: tuple[str, ...]
-    geometry: tuple[Geometry, ...]
+    geometry: tuple["Geometry", ...]
     cell_of: IntArray
+
+    def __repr__(self) -> str:
+        """Return the number of cells."""
+        return f"Cells({len(self):,} cells)"
 
     def __len__(self) -> int:
         """Return the number of cells."""
@@ -74,7 +80,7 @@ class Cells:
         return found
 
 
-def grid(network: Network, size_m: float) -> Cells:
+def grid(network: "Network", size_m: float) -> Cells:
     """Return the cells of a grid that have a node; see `Network.grid`."""
     if not size_m > 0:
         raise InputError("grid: size_m must be above 0")
@@ -93,7 +99,7 @@ def grid(network: Network, size_m: float) -> Cells:
     return Cells(network, names, tuple(boxes), cell_of.astype(np.int64).ravel())
 
 
-def h3_cells(network: Network, resolution: int) -> Cells:
+def h3_cells(network: "Network", resolution: int) -> Cells:
     """Return the H3 cells that have a node; see `Network.h3`."""
     with extra("h3"):
         import h3  # noqa: PLC0415  an extra
@@ -107,7 +113,7 @@ def h3_cells(network: Network, resolution: int) -> Cells:
     return Cells(network, tuple(map(str, names)), tuple(outlines), cell_of.astype(np.int64))
 
 
-def zones(network: Network, polygons: Any, *, name: str) -> Cells:  # noqa: ANN401  of geopandas
+def zones(network: "Network", polygons: Any, *, name: str) -> Cells:  # noqa: ANN401  of geopandas
     """Return zones of one's own; see `Network.zones`."""
     with extra("client"):
         import shapely  # noqa: PLC0415  an extra
@@ -123,7 +129,7 @@ def zones(network: Network, polygons: Any, *, name: str) -> Cells:  # noqa: ANN4
     return Cells(network, tuple(names), tuple(geometry), cell_of)
 
 
-def _read_zones(polygons: Any, name: str) -> tuple[list[str], list[Geometry]]:  # noqa: ANN401
+def _read_zones(polygons: Any, name: str) -> "tuple[list[str], list[Geometry]]":  # noqa: ANN401
     if isinstance(polygons, str | PathLike):
         where = fspath(polygons)
         try:
@@ -148,9 +154,9 @@ def _read_zones(polygons: Any, name: str) -> tuple[list[str], list[Geometry]]:  
     return names, geometry
 
 
-def _box(west: float, south: float, east: float, north: float) -> Geometry:
+def _box(west: float, south: float, east: float, north: float) -> "Geometry":
     return _ring([[west, south], [east, south], [east, north], [west, north]])
 
 
-def _ring(corners: Sequence[Sequence[float]]) -> Geometry:
+def _ring(corners: Sequence[Sequence[float]]) -> "Geometry":
     return {"type": "Polygon", "coordinates": [[*corners, corners[0]]]}

@@ -45,7 +45,8 @@ class Subscription:
         self._settings = settings
         self._topics = topics
         self._network = network
-        self._network_version: str | None = None
+        self._follows = network is None
+        """Whether the network is the one that the gateway publishes."""
         self._keep_s = keep_s
         self.timeout_s = timeout_s
         """Deadline of the connection."""
@@ -153,13 +154,13 @@ class Subscription:
             columns = self._collector.columns.since(float("-inf"))  # a copy: the lists grow
             left_out = dict(self._collector.left_out)
             parts = self._collector.network_parts()
-        network = self._network
-        if parts is not None and (network is None or self._network_version is not None):
-            if self._network_version != parts[0]:
-                self._network, self._network_version = from_parts(*parts), parts[0]
-            network = self._network
-            columns = _about(columns, parts[0])
-        return Releases(columns, network, left_out)
+        if self._follows and parts is not None:
+            version, bodies = parts
+            if self._network is None or self._network.version != version:
+                self._network = from_parts(version, bodies)
+        if self._follows and self._network is not None:
+            columns = _about(columns, self._network.version)
+        return Releases(columns, self._network, left_out)
 
     def _run(self) -> None:
         try:

@@ -1,10 +1,10 @@
 """Measures of releases: heat map, flows and means by road, each with an error bar."""
 
 from collections.abc import Mapping, Sequence
+from statistics import NormalDist
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.stats import norm
 
 from anonymizer.algorithms.uncertain_counts import count_interval, least_moves, move_bounds
 from anonymizer.client.cells import Cells
@@ -13,7 +13,7 @@ from anonymizer.client.tables import Table, middle, times
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.errors import InputError
 
-_QUARTILES_APART = float(norm.ppf(0.75) - norm.ppf(0.25))
+_QUARTILES_APART = 2 * NormalDist().inv_cdf(0.75)
 """Distance of the quartiles of a normal distribution, in standard deviations."""
 
 
@@ -137,7 +137,7 @@ def by_road(
     # Of the mixture: within the messages, and between them.
     square = (weight.T @ (spread**2 + mean**2)) / total - found**2
     se = np.sqrt(np.maximum(square, 0.0))
-    reach = float(norm.ppf((1 + level) / 2)) * se
+    reach = -NormalDist().inv_cdf((1 - level) / 2) * se
     lines = network.roads()
     return Table(
         {

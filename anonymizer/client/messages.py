@@ -33,10 +33,10 @@ class _Body(msgspec.Struct, frozen=True, gc=False):
     k: int = 0
     region: msgspec.Raw = _ABSENT
     pseudonyms: list[str] | None = None
-    pseudonym: str | None = None
+    pseudonym: str = ""
     readings: dict[str, dict[str, float]] | None = None
     values: dict[str, list[float | None] | float | None] | None = None
-    groups: list[msgspec.Raw] | None = None
+    groups: list["_Body"] | None = None
     """Of a snapshot of the current groups."""
     part: int = -1
     of: int = 0
@@ -45,8 +45,13 @@ class _Body(msgspec.Struct, frozen=True, gc=False):
     features: msgspec.Raw = _ABSENT
     """Of a part of the network."""
 
+    @property
+    def names(self) -> list[str]:
+        """Pseudonyms of a message about a region."""
+        return [self.pseudonym] if self.pseudonyms is None else self.pseudonyms
 
-@dataclass(slots=True)
+
+@dataclass(slots=True, repr=False)
 class Columns:
     """Messages about regions, and the pseudonyms that they name.
 
@@ -120,7 +125,8 @@ class Collector:
         self._newest: dict[str, int] = {}
         self._about: _Body | None = None
         self._parts: dict[str, dict[int, bytes]] = {}
-        self._snapshot: dict[int, list[msgspec.Raw]] = {}
+        self._alive: dict[int, set[str]] = {}
+        """Pseudonyms in each part of the newest snapshot."""
         self._snapshot_time = float("-inf")
 
     def take(self, payload: bytes) -> bool:
@@ -136,16 +142,17 @@ class Collector:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             self.left_out[NOT_UNDERSTOOD] += 1
             return False
-        if body.v != VERSION:
-            raise InputError(
-                f"a message has version {body.v} of the contract, and this client reads version "
-                f"{VERSION}: install the release of the client that the gateway has"
-            )
-        if len(body.region) and body.time is not None:
+        for each in (body, *(body.groups or ())):
+            if each.v != VERSION:
+                raise InputError(
+                    f"a message has version {each.v} of the contract, and this client reads "
+                    f"version {VERSION}: install the release of the client that the gateway has"
+                )
+        if len(body.region):
             return self._take_region(body)
         if body.groups is not None and body.time is not None:
-            return self._take_snapshot(body)
-        if body.parts and body.network:
+            self._take_snapshot(body, body.groups, body.time)
+        elif body.parts and body.network:
             self._about = body
             self._parts = {v: kept for v, kept in self._parts.items() if v == body.network}
         elif len(body.features) and body.part >= 0 and body.network:
@@ -171,16 +178,17 @@ class Collector:
         self._newest = {name: j for j, name in enumerate(self.columns.pseudonym)}
 
     def _take_region(self, body: _Body) -> bool:
-        names = [body.pseudonym] if body.pseudonyms is None else body.pseudonyms
+        names, time, columns = body.names, body.time, self.columns
         try:
             region = self._region(body.region)
         except msgspec.MsgspecError:
+            time = None
+        if time is None:
             self.left_out[NOT_UNDERSTOOD] += 1
             return False
         if region is None or not any(names):
             self.left_out[SUPPRESSED] += 1
             return True
-        time, columns = body.time or 0.0, self.columns
         new = [i for i, name in enumerate(names) if name and self._is_new(name, time)]
         if not new:
             return True
@@ -192,10 +200,9 @@ class Collector:
         columns.readings.append(body.readings)
         columns.network.append(body.network)
         for i in new:
-            name = names[i] or ""
-            self._newest[name] = len(columns.pseudonym)
+            self._newest[names[i]] = len(columns.pseudonym)
             columns.message.append(len(columns.time) - 1)
-            columns.pseudonym.append(name)
+            columns.pseudonym.append(names[i])
             columns.end.append(body.until)
             columns.values.append(_own(body.values, i) if body.values else None)
         return True
@@ -220,26 +227,25 @@ class Collector:
             self.columns.regions.append(tuple(names))
         return number
 
-    def _take_snapshot(self, body: _Body) -> bool:
-        """Take in a part of a snapshot; what a whole one does not name has ended."""
-        time = body.time or 0.0
+    def _take_snapshot(self, body: _Body, groups: Sequence[_Body], time: float) -> None:
+        """Take in a part of a snapshot; what a whole one does not name has ended.
+
+        A retained one comes again after a reconnection. It says nothing of messages that are newer.
+        """
         if time < self._snapshot_time:
-            return True
+            return
         if time > self._snapshot_time:
-            self._snapshot, self._snapshot_time = {}, time
-        self._snapshot[body.part] = body.groups or []
-        groups = [raw for part in self._snapshot.values() for raw in part]
-        for raw in body.groups or []:
-            self.take(bytes(raw))
-        if len(self._snapshot) == body.of:
-            alive = set()
-            for raw in groups:
-                each = self._decode(raw)
-                alive.update(each.pseudonyms or [each.pseudonym or ""])
-            for name in [name for name in self._newest if name not in alive]:
-                record = self._newest[name]
-                self.columns.end[record] = min(self.columns.end[record], time)
-        return True
+            self._alive, self._snapshot_time = {}, time
+        self._alive[body.part] = {name for each in groups for name in each.names}
+        for each in groups:
+            self._take_region(each)
+        if len(self._alive) < body.of:
+            return
+        columns, alive = self.columns, set().union(*self._alive.values())
+        for name in self._newest.keys() - alive:
+            record = self._newest[name]
+            if columns.time[columns.message[record]] <= time:
+                columns.end[record] = min(columns.end[record], time)
 
 
 def _own(values: Mapping[str, Any], member: int) -> dict[str, float | None]:

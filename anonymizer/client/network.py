@@ -5,12 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 from scipy.sparse import csr_array
 
+from anonymizer.client.cells import Cells, grid, h3_cells, zones
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import NodeIndex, NodeNames, RoadNetwork
 from anonymizer.domain.network_version import network_version
@@ -20,9 +21,6 @@ from anonymizer.extras import extra
 from anonymizer.networks import load_network
 from anonymizer.networks.construction import node_ids
 from anonymizer.networks.publication import roads_of
-
-if TYPE_CHECKING:
-    from anonymizer.client.cells import Cells
 
 Geometry: TypeAlias = dict[str, Any]
 """Of GeoJSON: `type` and `coordinates`."""
@@ -73,13 +71,11 @@ class Network:
         """Number of roads."""
         return len(self.u)
 
-    def grid(self, size_m: float) -> "Cells":
+    def grid(self, size_m: float) -> Cells:
         """Return square cells of a grid over the network, `size_m` wide; those with a node."""
-        from anonymizer.client.cells import grid  # noqa: PLC0415  they import each other
-
         return grid(self, size_m)
 
-    def h3(self, resolution: int = 9) -> "Cells":
+    def h3(self, resolution: int = 9) -> Cells:
         """Return the H3 cells that contain a node.
 
         Raises
@@ -87,11 +83,9 @@ class Network:
         MissingExtraError
             If the extra `h3` is not installed.
         """
-        from anonymizer.client.cells import h3_cells  # noqa: PLC0415  they import each other
-
         return h3_cells(self, resolution)
 
-    def zones(self, polygons: Any, *, name: str) -> "Cells":  # noqa: ANN401  of geopandas
+    def zones(self, polygons: Any, *, name: str) -> Cells:  # noqa: ANN401  of geopandas
         """Return zones of one's own, for example districts.
 
         Parameters
@@ -109,8 +103,6 @@ class Network:
         MissingExtraError
             If the extra `client` is not installed.
         """
-        from anonymizer.client.cells import zones  # noqa: PLC0415  they import each other
-
         return zones(self, polygons, name=name)
 
     def node_weights(self, spread: str) -> FloatArray:

@@ -35,7 +35,7 @@ def _take(collector: Collector, line: bytes, *, where: str) -> None:
     """Take in a line: a message, or a topic and its message as `mosquitto_sub -v` prints them."""
     topic, _, payload = (b"", b"", line) if line.startswith(b"{") else line.partition(b" ")
     if not payload.startswith(b"{"):
-        if topic and ((payload and payload == _NO_PAYLOAD) or b"/" in topic):
+        if payload == _NO_PAYLOAD or b"/" in topic:
             collector.left_out[NOT_UNDERSTOOD] += 1
         elif line:
             raise InputError(f"{where}: is neither a message nor a topic and its message")

@@ -103,12 +103,12 @@ class Releases:
     def moments(self, every_s: float) -> list[float]:
         """Return moments at which to count, every so many seconds, as unix seconds.
 
-        The first is one step after the first message, when most groups have published.
+        They are multiples of `every_s` after the first message and before the newest.
         """
         if not every_s > 0:
             raise InputError("moments: every_s must be above 0")
         start = (np.floor(self.first / every_s) + 1) * every_s
-        return [float(at) for at in np.arange(start, self.now, every_s) if at > self.first]
+        return [float(at) for at in np.arange(start, self.now, every_s)]
 
     def devices(self, at: float | None = None) -> int:
         """Return how many devices are published at a moment; None: at the newest."""
@@ -117,8 +117,9 @@ class Releases:
     def at(self, moment: float | None = None) -> Table:
         """Return the groups that hold at a moment (None: the newest), a row each, with regions.
 
-        Columns: `time` and `until` of the message, `group`, `k`, `devices` (those whose newest
-        message it is), `nodes`, and `<reading>_<statistic>` for published readings.
+        Columns: `time` of the message, `until` (the last end of its records), `group`, `k`,
+        `devices` (those whose newest message it is), `nodes`, and `<reading>_<statistic>` for
+        published readings.
         """
         moment = self.now if moment is None else moment
         message, n = np.unique(self._message[self._holding(moment)], return_counts=True)

@@ -86,6 +86,21 @@ def test_a_message_after_a_snapshot_is_not_ended_by_it() -> None:
     assert found.devices(60) == 2
 
 
+def test_a_snapshot_that_comes_again_does_not_end_what_is_newer() -> None:
+    groups = message("ab", [10], 0, 100), message("cd", [11], 60, 100)
+    again = snapshot(50, groups[0])
+    assert releases(again, *groups, again).devices(70) == 4
+
+
+def test_a_group_of_a_snapshot_without_a_region_or_time_is_left_out_and_counted() -> None:
+    collector = Collector()
+    assert collector.take(snapshot(50, message("ab", [10], 0, 100), b'{"group": "G"}'))
+    assert not collector.take(b'{"region": [10], "pseudonyms": ["x"]}')
+    assert not collector.take(snapshot(60, b"[5]"))
+    assert collector.left_out == {"not understood": 3}
+    assert collector.columns.pseudonym == ["a", "b"]
+
+
 def test_moments_lie_between_the_messages() -> None:
     found = releases(message("ab", [10], 7), message("ab", [10], 130, 160))
     assert found.moments(60) == [60, 120]

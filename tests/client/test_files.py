@@ -14,6 +14,7 @@ import pytest
 import shapely
 
 from anonymizer import client
+from anonymizer.client.messages import Collector
 from anonymizer.client.network import from_parts
 from anonymizer.domain.network_version import network_version
 from anonymizer.errors import InputError
@@ -278,6 +279,11 @@ def test_a_missing_extra_is_named_and_the_rest_works(monkeypatch: pytest.MonkeyP
 
 def test_nothing_shows_a_place_or_a_pseudonym() -> None:
     found = paper()
-    texts = [repr(found), repr(found.table()), repr(STREET)]
+    cells = STREET.grid(1500)
+    columns = Collector().columns
+    columns.pseudonym.append("secret")
+    texts = [repr(each) for each in (found, found.table(), STREET, cells, columns)]
     assert texts[0] == "Releases(4 records, 4 pseudonyms)"
+    assert texts[3] == "Cells(3 cells)"
     assert "0.009" not in "".join(texts)
+    assert "secret" not in texts[4]
