@@ -26,7 +26,7 @@ class Cells:
     Attributes
     ----------
     network
-        Whose nodes are in the cells.
+        The network of the nodes.
     name
         Of each cell, shape (cells,).
     geometry

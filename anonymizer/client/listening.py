@@ -1,6 +1,6 @@
 """Live releases from a broker: a subscription that collects them in a thread of its own.
 
-A thread, because a notebook has an event loop of its own that is not ours to use.
+It uses a thread because a notebook already runs an event loop.
 """
 
 import asyncio

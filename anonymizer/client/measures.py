@@ -154,7 +154,7 @@ def by_road(
 
 
 def spread_of(statistics: Mapping[str, float]) -> float:
-    """Return the standard deviation of a reading in a group; NaN if its statistics do not tell.
+    """Return the standard deviation of a reading in a group; NaN if it does not follow.
 
     From the quartiles, as if it were normal; else half of the range, which is never less.
     """

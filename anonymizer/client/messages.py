@@ -1,7 +1,7 @@
-"""Messages about regions, as they arrive: what they say, and until when it holds.
+"""Messages about regions: decoding, and how long each one holds.
 
 The rules are those of the contract (docs/analyst.md): the newest message about a pseudonym holds
-until its `until`; a complete snapshot of the current groups names all pseudonyms that live.
+until its `until`; a complete snapshot of the current groups names all current pseudonyms.
 """
 
 from collections import Counter

@@ -262,8 +262,8 @@ class Releases:
         table
             `u`, `v`, `mean`, `se`, `low`, `high` and `devices` (expected number of reports) for
             each road that a group covers. The error bar is the spread of the reading among all
-            devices that may have been on the road, within groups and between them: the mean of the
-            road lies within it, whichever of them were there. It does not shrink with time.
+            devices that may have been on the road, within groups and between them, as if it were
+            normal. It does not shrink with time.
 
         Raises
         ------
@@ -273,20 +273,20 @@ class Releases:
         found = [(each or {}).get(reading, {}) for each in self._readings]
         mean = np.array([_number(each.get("mean")) for each in found])
         if np.isnan(mean).all():
-            known = sorted({name for each in self._readings for name in each or {}})
+            names = sorted({name for each in self._readings for name in each or {}})
             raise InputError(
                 f"no group publishes a mean of {reading!r}; published are: "
-                f"{', '.join(known) or 'none'}"
+                f"{', '.join(names) or 'none'}"
             )
         spread = np.array([measures.spread_of(each) for each in found])
         n = np.bincount(self._message, minlength=len(self._time))
-        told = ~np.isnan(mean)
+        known = ~np.isnan(mean)
         return measures.by_road(
             self.network,
-            self.network.roads_inside(*self._nodes)[self._region[told]],
-            mean=mean[told],
-            spread=spread[told],
-            n=n[told].astype(np.float64),
+            self.network.roads_inside(*self._nodes)[self._region[known]],
+            mean=mean[known],
+            spread=spread[known],
+            n=n[known].astype(np.float64),
             level=level,
         )
 
@@ -305,7 +305,7 @@ class Releases:
         return self._time
 
     def _ends(self, end: FloatArray) -> FloatArray:
-        """Return until when each record holds, given until when it does if none follows."""
+        """Return the end of each record, given its end if no message follows."""
         time = self._time[self._message]
         order = np.lexsort((time, self._pseudonym))
         following = np.full(len(order), np.inf)

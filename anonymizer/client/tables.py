@@ -1,4 +1,4 @@
-"""Tables of results, perhaps with geometries, as data frames and as files for maps."""
+"""Tables of results, with or without geometries, as data frames and as files for maps."""
 
 import json
 import struct
@@ -25,7 +25,7 @@ _PARTS = {"MultiLineString": "LineString", "MultiPolygon": "Polygon"}
 
 
 class Table:
-    """Columns of equal length, perhaps with a geometry for each row.
+    """Columns of equal length, with or without a geometry for each row.
 
     Columns whose values are numpy datetimes are times in UTC.
 
@@ -34,7 +34,7 @@ class Table:
     columns
         By name.
     geometry
-        GeoJSON geometry of each row, in WGS84 degrees; None: it has no place.
+        GeoJSON geometry of each row, in WGS84 degrees; None: no geometries.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Table:
         Raises
         ------
         InputError
-            If the table has no place.
+            If the table has no geometries.
         MissingExtraError
             If the extra `client` is not installed.
         """
@@ -123,8 +123,8 @@ class Table:
         Raises
         ------
         InputError
-            For another ending, for `*.geojson` if the table has no place, or if the file cannot be
-            written.
+            For another ending, for `*.geojson` if the table has no geometries, or if the file
+            cannot be written.
         MissingExtraError
             If the extra `tables` is not installed, for csv and parquet.
         """

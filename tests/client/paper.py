@@ -1,4 +1,4 @@
-"""A street and messages about it, small enough for paper.
+"""A street and messages about it, small enough to work out by hand.
 
 Four nodes in a row, 1 km apart, on the equator; roads between neighbours.
 """

@@ -1,6 +1,7 @@
-"""The client before a real broker."""
+"""The client with a real broker."""
 
 import asyncio
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
@@ -21,6 +22,11 @@ NODES = CITY.node_id[:3].tolist()
 VERSION = network_version(CITY)
 
 
+def run(sending: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> None:
+    """Run a coroutine in the loop of another thread, until it has ended."""
+    asyncio.run_coroutine_threadsafe(sending, loop).result()
+
+
 async def test_a_late_subscriber_gets_the_network_and_all_devices(broker: LocalBroker) -> None:
     await retain(broker.url)
     found = await asyncio.to_thread(client.listen, broker.url, seconds=0.01)
@@ -37,8 +43,7 @@ async def test_a_subscription_follows_what_is_published(broker: LocalBroker) -> 
     def follow(loop: asyncio.AbstractEventLoop) -> list[int]:
         def say(names: str, time: float) -> None:
             body = message(names, NODES, time, time + 30, network=VERSION)
-            told = publish(broker.url, "cloaked/positions", body)
-            asyncio.run_coroutine_threadsafe(told, loop).result()
+            run(publish(broker.url, "cloaked/positions", body), loop)
 
         with client.subscribe(broker.url) as stream:
             say("ab", 10)
@@ -59,8 +64,7 @@ async def test_a_gateway_that_gets_another_network_is_followed(broker: LocalBrok
         with client.subscribe(broker.url) as stream:
             assert stream.wait(N_DEVICES, timeout_s=10).network.version == VERSION
             groups = message("xy", other.node_id[:2].tolist(), 2e9, 2e9 + 30, network=version)
-            told = retain(broker.url, other, snapshot=snapshot(2e9, groups))
-            asyncio.run_coroutine_threadsafe(told, loop).result()
+            run(retain(broker.url, other, snapshot=snapshot(2e9, groups)), loop)
             while True:
                 found = stream.wait(2, timeout_s=10)
                 if found.network.version == version and len(found):
@@ -68,7 +72,7 @@ async def test_a_gateway_that_gets_another_network_is_followed(broker: LocalBrok
 
     found = await asyncio.to_thread(follow, asyncio.get_running_loop())
     assert found.devices() == 2
-    # Who gives a network of their own is told that it is another one now.
+    # With a network of one's own, this is an error.
     with pytest.raises(InputError, match="anonymizer network export"):
         await asyncio.to_thread(client.listen, broker.url, seconds=0.01, network=CITY)
     own = read_network(other)
@@ -90,8 +94,7 @@ async def test_the_old_network_counts_until_the_new_one_has_come(broker: LocalBr
                 ("cloaked/positions", new),
                 ("cloaked/positions", old),
             ):
-                told = publish(broker.url, topic, payload)
-                asyncio.run_coroutine_threadsafe(told, loop).result()
+                run(publish(broker.url, topic, payload), loop)
             return stream.wait(5, timeout_s=10)
 
     found = await asyncio.to_thread(follow, asyncio.get_running_loop())
@@ -106,11 +109,9 @@ async def test_what_was_over_long_ago_is_not_kept(broker: LocalBroker) -> None:
         with client.subscribe(broker.url, keep_s=100) as stream:
             for time in range(0, 1000, 50):
                 body = message("ab", NODES, time, time + 50, network=VERSION)
-                told = publish(broker.url, "cloaked/positions", body)
-                asyncio.run_coroutine_threadsafe(told, loop).result()
+                run(publish(broker.url, "cloaked/positions", body), loop)
             body = message("xyz", NODES, 1000, 1050, network=VERSION)
-            told = publish(broker.url, "cloaked/positions", body)
-            asyncio.run_coroutine_threadsafe(told, loop).result()
+            run(publish(broker.url, "cloaked/positions", body), loop)
             return stream.wait(3, timeout_s=10)
 
     found = await asyncio.to_thread(follow, asyncio.get_running_loop())

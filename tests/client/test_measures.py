@@ -1,4 +1,4 @@
-"""Measures with their error bars: cases for paper, and truths that are known."""
+"""Measures with their error bars: cases worked by hand, and simulations with known truth."""
 
 import numpy as np
 import pytest
@@ -197,10 +197,10 @@ def test_the_mean_of_a_road_is_within_its_error_bar_at_the_stated_rate() -> None
             inside = roads.indices[roads.indptr[g] : roads.indptr[g + 1]]
             speeds = rng.normal(road_mps[rng.choice(inside, 100)], 1.0)
             p25, p75 = np.quantile(speeds, [0.25, 0.75]).tolist()
-            told = {"speed_mps": {"mean": float(speeds.mean()), "p25": p25, "p75": p75}}
+            readings = {"speed_mps": {"mean": float(speeds.mean()), "p25": p25, "p75": p75}}
             region = name_of[first[g] : first[g + 1]]
             names = [f"{g}-{i}" for i in range(len(speeds))]
-            messages.append(message("", region, pseudonyms=names, readings=told))
+            messages.append(message("", region, pseudonyms=names, readings=readings))
         table = releases(*messages, network=CITY).speeds()
         road = [road_of[u, v] for u, v in zip(table["u"], table["v"], strict=True)]
         covered += ((table["low"] <= road_mps[road]) & (road_mps[road] <= table["high"])).tolist()

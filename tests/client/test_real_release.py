@@ -1,4 +1,4 @@
-"""Error bars before a release of the default mode, whose truth is known."""
+"""Error bars of a release of the default mode, compared with the known truth."""
 
 import subprocess
 from collections.abc import Iterator
