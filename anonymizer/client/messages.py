@@ -183,7 +183,8 @@ class Collector:
             region = self._region(body.region)
         except msgspec.MsgspecError:
             time = None
-        if time is None:
+        lists = [each for each in (body.values or {}).values() if isinstance(each, list)]
+        if time is None or any(len(each) != len(names) for each in lists):
             self.left_out[NOT_UNDERSTOOD] += 1
             return False
         if region is None or not any(names):

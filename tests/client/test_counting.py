@@ -126,7 +126,16 @@ def test_another_version_of_the_contract_is_refused() -> None:
         Collector().take(message("ab", [10], v=2))
 
 
-@pytest.mark.parametrize("payload", [b"online", b"\xff", b"[1]", b'{"region": 1, "time": "x"}'])
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"online",
+        b"\xff",
+        b"[1]",
+        b'{"region": 1, "time": "x"}',
+        message("ab", [10], values={"no2": [1.0]}),
+    ],
+)
 def test_what_is_no_message_of_the_contract_is_left_out_and_counted(payload: bytes) -> None:
     collector = Collector()
     assert not collector.take(payload)
