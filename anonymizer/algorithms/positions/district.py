@@ -1,8 +1,9 @@
 """One district: a state machine that forms the groups of a territory, tick by tick.
 
-Its state changes by `District.tick` alone: by the rows that the router sends, by the mail of the
+Its state changes by `District.tick`: by the rows that the router sends, by the messages of the
 other districts about the tick before, and by the time. The order of rows makes no difference. All
-workers that are given the same therefore come to the same groups, members and pseudonyms.
+workers that are given the same therefore come to the same groups, members and pseudonyms. (A
+process that runs all districts also calls `District.retire`, if it finds a device in two groups.)
 
 Who may group a device is never in doubt:
 
@@ -13,7 +14,8 @@ Who may group a device is never in doubt:
   its *claims*. A device that comes from elsewhere is grouped only after all districts stated
   their claims of a tick at which it had arrived. If one of them was not heard, or itself did not
   hear all of its sources, such devices wait.
-- A district that lets a device go hands its last position to the district in which it is.
+- A district that no longer follows a device hands it over, with its last position, to the district
+  in which it is.
 """
 
 from typing import NamedTuple
@@ -38,34 +40,39 @@ class Claims(NamedTuple):
     key: KeyArray
     until: FloatArray
 
+    def __repr__(self) -> str:
+        """Reveal no device."""
+        return f"Claims({len(self.key)})"
 
-class Letter(NamedTuple):
-    """What one district tells another at the end of a tick.
+
+class Message(NamedTuple):
+    """A message from one district to another at the end of a tick.
 
     Attributes
     ----------
     claims
-        Its members who are in the other's territory.
-    handed
-        Devices that it let go, with their last positions, which are in the other's territory.
+        Its members that are in the other's territory.
+    handover
+        Devices that it no longer follows, with their last positions, which are in the other's
+        territory.
     """
 
     claims: Claims
-    handed: Rows
+    handover: Rows
 
 
-class Mail(NamedTuple):
-    """What a district was told about the tick before.
+class Received(NamedTuple):
+    """The messages that a district received about the tick before.
 
     Attributes
     ----------
-    letters
-        Those addressed to it, in the order of their senders. No letter: nothing to tell.
+    messages
+        Those addressed to it, in the order of their senders; a district may send none.
     complete
         Whether every other district was heard, and had itself heard all of its sources.
     """
 
-    letters: list[Letter]
+    messages: list[Message]
     complete: bool
 
 
@@ -80,7 +87,7 @@ class DistrictTick(NamedTuple):
         Of each member, shape (members,).
     outcome
         Outcome of each row; `HELD` for guests.
-    letters
+    messages
         To other districts, by their numbers.
     n_in
         Devices in each district that this one leads, shape (districts,).
@@ -90,7 +97,7 @@ class DistrictTick(NamedTuple):
     handle: IntArray
     key: KeyArray
     outcome: UInt8Array
-    letters: dict[int, Letter]
+    messages: dict[int, Message]
     n_in: IntArray
 
 
@@ -134,14 +141,16 @@ class District:
             self._counted = np.append(counted, False)
             self.operator.confine(nodes)
 
-    def tick(self, rows: Rows, mail: Mail, leader_of: IntArray, *, now: float) -> DistrictTick:
+    def tick(
+        self, rows: Rows, received: Received, leader_of: IntArray, *, now: float
+    ) -> DistrictTick:
         """Process the rows of a tick; return its release and what other districts must know.
 
         Parameters
         ----------
         rows
             Of each device, none older than those before.
-        mail
+        received
             Of the tick before.
         leader_of
             Leader of each district at this tick.
@@ -150,9 +159,9 @@ class District:
         """
         self._lead(leader_of)
         density = self.operator.density
-        handed = join_rows([letter.handed for letter in mail.letters])
-        handed = handed.take(handed.ts >= now - self.operator.pace.ttl_s)
-        both = join_rows([handed._replace(roams=np.ones(len(handed.key), bool)), rows])
+        handover = join_rows([message.handover for message in received.messages])
+        handover = handover.take(handover.ts >= now - self.operator.pace.ttl_s)
+        both = join_rows([handover._replace(roams=np.ones(len(handover.key), bool)), rows])
         slot = self._slots(both)
         known = np.flatnonzero(slot != _FREE)
         known = known[np.lexsort((both.node[known], both.ts[known], slot[known]))]
@@ -162,17 +171,17 @@ class District:
         )
         self._make_room(len(density.node_of))
         self._forget(arrived.freed)
-        self._tell_guests(mail, now)
+        self._mark_guests(received, now)
         result = self.operator.publish(arrived, now=now)
         outcome = np.full(len(both.key), Outcome.HELD, np.uint8)
         outcome[known] = result.outcome
-        letters = self._letters(now)
+        messages = self._hand_over(now)
         return DistrictTick(
             result.release,
             self._handle_of[result.release.member],
             self._key_of[result.release.member],
-            outcome[len(handed.key) :],
-            letters,
+            outcome[len(handover.key) :],
+            messages,
             self._n_in(),
         )
 
@@ -234,22 +243,22 @@ class District:
         self._handle_of[slot] = _FREE
         self._roams[slot] = self._was_inside[slot] = self._is_mine[slot] = False
 
-    def _tell_guests(self, mail: Mail, now: float) -> None:
-        """Set which slots are guests at this tick."""
+    def _mark_guests(self, received: Received, now: float) -> None:
+        """Mark the slots that are guests at this tick."""
         density = self.operator.density
         inside = self._inside[np.maximum(density.node_of, NOWHERE)]
         guest = ~inside
         if self.operator.groups_last:
-            guest |= self._roams & ~(self._was_inside & mail.complete)
-            for letter in mail.letters:
-                bound = letter.claims.key[letter.claims.until > now]
+            guest |= self._roams & ~(self._was_inside & received.complete)
+            for message in received.messages:
+                bound = message.claims.key[message.claims.until > now]
                 slots = [self._slot_of.get(key, _FREE) for key in bound.tolist()]
                 guest[[s for s in slots if s != _FREE]] = True
         density.is_guest[:] = guest
         self._was_inside = inside
 
-    def _letters(self, now: float) -> dict[int, Letter]:
-        """Claim the members who are elsewhere, and let go of the others who are."""
+    def _hand_over(self, now: float) -> dict[int, Message]:
+        """Claim the members that are elsewhere, and hand over the other devices that are."""
         density, operator = self.operator.density, self.operator
         until = operator.bound_until()
         bound = until > now
@@ -257,19 +266,19 @@ class District:
         left = away & self._is_mine & ~bound
         self._is_mine = self._was_inside | bound
         left &= density.version_of >= now - operator.pace.ttl_s
-        told = np.flatnonzero(left | (away & bound))
-        leader = self._leader_of[self._districts.of_node[density.node_of[told]]]
-        letters: dict[int, Letter] = {}
+        concerned = np.flatnonzero(left | (away & bound))
+        leader = self._leader_of[self._districts.of_node[density.node_of[concerned]]]
+        messages: dict[int, Message] = {}
         for to in np.flatnonzero(np.bincount(leader)).tolist():
-            there = told[leader == to]
+            there = concerned[leader == to]
             there = there[np.argsort(self._key_of[there])]
             claimed = there[bound[there]]
-            letters[to] = Letter(
+            messages[to] = Message(
                 Claims(self._key_of[claimed], until[claimed]), self._rows(there[left[there]])
             )
         counted = self._counted[np.maximum(density.node_of, NOWHERE)]
         density.remove(np.flatnonzero(away & ~bound & ~counted).astype(np.int32))
-        return letters
+        return messages
 
     def _rows(self, slot: IntArray) -> Rows:
         density = self.operator.density

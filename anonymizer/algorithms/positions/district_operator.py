@@ -7,7 +7,7 @@ import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.density import DensityMap
-from anonymizer.algorithms.positions.district import District, DistrictTick, Letter, Mail
+from anonymizer.algorithms.positions.district import District, DistrictTick, Message, Received
 from anonymizer.algorithms.positions.district_routing import (
     NOWHERE,
     KeyArray,
@@ -33,7 +33,7 @@ def slots_as_keys(slot: Int32Array) -> KeyArray:
 
 
 class DistrictOperator:
-    """Runs every district at every tick, and delivers the mail between them at the next.
+    """Runs every district at every tick, and delivers the messages between them at the next.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class DistrictOperator:
         self._folds = folds
         self._keys = keys
         self._router = Router(districts, horizon_s=pace.longest_ttl_s)
-        self._mail: dict[int, list[Letter]] = {}
+        self._messages_to: dict[int, list[Message]] = {}
 
     def set_rule(self, rule: DensityRule, *, k_extra: int) -> None:
         """Use this rule for groups formed from now on."""
@@ -145,15 +145,15 @@ class DistrictOperator:
         row_of = dict(zip(sent.district, range(len(sent.district)), strict=True))
         outcome = np.full(len(slot), Outcome.HELD, np.uint8)
         published = np.zeros(len(slot), bool)
-        mail, self._mail = self._mail, {}
+        messages_to, self._messages_to = self._messages_to, {}
         ticks = []
         for part in self.parts:
             at = row_of.get(part.number)
             its_rows = no_rows() if at is None else sent.rows[at]
-            letters = Mail(mail.get(part.number, []), complete=True)
-            tick = part.tick(its_rows, letters, leader_of, now=now)
-            for to, letter in tick.letters.items():
-                self._mail.setdefault(to, []).append(letter)
+            received = Received(messages_to.get(part.number, []), complete=True)
+            tick = part.tick(its_rows, received, leader_of, now=now)
+            for to, message in tick.messages.items():
+                self._messages_to.setdefault(to, []).append(message)
             if at is not None:
                 source = sent.source[at]
                 its_own = sent.leader[source] == part.number

@@ -216,16 +216,16 @@ class CloakingOperator:
     def publish(self, arrived: Arrived, *, now: float) -> TickResult:
         """Form and verify the groups, the second half of `tick`."""
         density, (outcome, reporting, slot, freed) = self.density, arrived
-        stranger = density.is_guest
-        if stranger.any():
+        excluded = density.is_guest
+        if excluded.any():
             # Guests are published here only while a group that they are in lasts.
-            stranger = stranger & ~self._cloak.kept(len(stranger))
-            reporting = reporting[~stranger[slot[reporting]]]
+            excluded = excluded & ~self._cloak.kept(len(excluded))
+            reporting = reporting[~excluded[slot[reporting]]]
         cloaked = self._cloak.cloak(density, slot[reporting], now=now)
         release, cloaked_outcome = cloaked.release, cloaked.outcome
         holds = self._verified(release, now)
         if release.n_groups:
-            holds &= ~np.logical_or.reduceat(stranger[release.member], release.first_member_of[:-1])
+            holds &= ~np.logical_or.reduceat(excluded[release.member], release.first_member_of[:-1])
         if not holds.all():
             self._cloak.retire(release.only(~holds).member)
             release = release.only(holds)
@@ -283,6 +283,10 @@ class Newest(NamedTuple):
     moved: IntArray
     left: Int32Array
     left_from: Int32Array
+
+    def __repr__(self) -> str:
+        """Reveal no place."""
+        return f"Newest({len(self.outcome)})"
 
 
 def take_newest(

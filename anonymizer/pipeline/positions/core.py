@@ -31,7 +31,7 @@ Locate: TypeAlias = Callable[[Positions], Int32Array]
 """Returns the node of each position, negative for none, shape (n,)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LocatedPositions:
     """The positions of a tick that may be cloaked now, and their nodes, shape (n,)."""
 

@@ -149,7 +149,7 @@ def _joined(parts: Sequence[_Rows]) -> _Rows:
 _READING_TYPES = (np.int64, np.int64, np.float64)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class _Lists:
     """Positions as the codecs return them, one after the other."""
 
@@ -239,11 +239,12 @@ class Decoder:
             rows = everything if len(index) == len(treatment) else everything.taken(index)
             columns = (rows.sender, rows.ts, rows.lat, rows.lon, at_s[index])
             row, attribute, value = rows.reading_row, rows.reading_attribute, rows.reading_value
-            moving = each is Treatment.MOBILE
-            toward = headings(row, attribute, value, n=len(index), index_of=self._attribute_of)
+            toward = None
+            if each is Treatment.MOBILE:
+                toward = headings(row, attribute, value, n=len(index), index_of=self._attribute_of)
             declared = attribute < self._n_declared
             readings = (row[declared], attribute[declared], value[declared])
-            of.append(Decoded(self.senders, *columns, *readings, names, toward if moving else None))
+            of.append(Decoded(self.senders, *columns, *readings, names, toward))
         return DecodedTick(of, receipts)
 
     def _rows(self, messages: PackedDeliveries, at_s: FloatArray, names: list[str]) -> _Rows:

@@ -1,9 +1,10 @@
 """The lane of a district: its inputs in any order, its ticks in order, its state as bytes.
 
 A worker keeps some lanes. A lane closes a tick when all sources have stated that they have nothing
-more for it, and all districts have posted the tick before: what it publishes then depends on what
-was sent, and on nothing else. If a source or district stays silent for too long, the tick closes
-without it, and says so: devices on their way between districts wait then, and no promise is broken.
+more for it, and all districts have sent their broadcasts about the tick before: what it publishes
+then depends on what was sent, and on nothing else. If a source or district stays silent for too
+long, the tick closes without it, and says so: devices on their way between districts wait then, and
+no promise is broken.
 
 A lane is moved by its snapshot. What is published and the snapshot after it belong together: store
 both or neither, with the offsets up to which the inputs were read. Inputs may be read again.
@@ -14,7 +15,13 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from anonymizer.algorithms.positions.district import Claims, District, DistrictTick, Letter, Mail
+from anonymizer.algorithms.positions.district import (
+    Claims,
+    District,
+    DistrictTick,
+    Message,
+    Received,
+)
 from anonymizer.algorithms.positions.district_routing import Rows, join_rows
 from anonymizer.domain.arrays import IntArray
 
@@ -23,7 +30,7 @@ _ARRAY = 1
 
 
 class Batch(NamedTuple):
-    """What a source sends to a district.
+    """The rows of a tick that a source sends to a district.
 
     Attributes
     ----------
@@ -43,8 +50,8 @@ class Batch(NamedTuple):
     rows: Rows
 
 
-class Post(NamedTuple):
-    """What a district tells all others about a tick.
+class Broadcast(NamedTuple):
+    """The messages of a district to the others about a tick, and its counts.
 
     Attributes
     ----------
@@ -52,7 +59,7 @@ class Post(NamedTuple):
         Number of the district and of the tick.
     complete
         Whether it had heard all sources.
-    letters
+    messages
         By the number of the district that each is for.
     n_in
         Devices in each district that it leads, shape (districts,).
@@ -61,16 +68,15 @@ class Post(NamedTuple):
     sender: int
     tick: int
     complete: bool
-    letters: dict[int, Letter]
+    messages: dict[int, Message]
     n_in: IntArray
 
 
 class Closed(NamedTuple):
-    """A tick of a district that has closed: its result, and what to tell the other districts."""
+    """A tick of a district that has closed: its result, and what to send to all districts."""
 
-    tick: int
     result: DistrictTick
-    post: Post
+    broadcast: Broadcast
 
 
 class DistrictLane:
@@ -81,11 +87,12 @@ class DistrictLane:
     district
         New, or to be restored.
     n_districts, n_sources
-        How many districts there are, which all post, and how many sources.
+        How many districts there are, each of which broadcasts, and how many sources.
     start_s, interval_s
         Tick t closes at `start_s + t * interval_s`, unix seconds.
     wait_s
-        How long a tick waits after the previous one closed before it closes without the silent.
+        How long a tick waits after the previous one closed before it closes without those that are
+        silent.
     """
 
     def __init__(
@@ -105,7 +112,7 @@ class DistrictLane:
         self._heard = [-1] * n_sources
         self._rows: dict[int, list[Rows]] = {}
         self._leaders: dict[int, IntArray] = {-1: np.arange(n_districts)}
-        self._posts: dict[int, dict[int, Post]] = {}
+        self._broadcasts: dict[int, dict[int, Broadcast]] = {}
         self._since_s: float | None = None
 
     @property
@@ -123,10 +130,10 @@ class DistrictLane:
         self._rows.setdefault(tick, []).append(batch.rows)
         self._leaders[batch.tick] = batch.leader_of
 
-    def read(self, post: Post) -> None:
-        """Read a post; those about ticks that are over are too late."""
-        if post.tick >= self._tick - 1:
-            self._posts.setdefault(post.tick, {})[post.sender] = post
+    def read(self, broadcast: Broadcast) -> None:
+        """Read a broadcast; those about ticks that are over are too late."""
+        if broadcast.tick >= self._tick - 1:
+            self._broadcasts.setdefault(broadcast.tick, {})[broadcast.sender] = broadcast
 
     def close(self, at_s: float) -> Closed | None:
         """Close the next tick if it is complete, or if it has waited for too long.
@@ -138,36 +145,34 @@ class DistrictLane:
         """
         if self._since_s is None:
             self._since_s = at_s
-        posts = self._posts.get(self._tick - 1, {})
+        broadcasts = self._broadcasts.get(self._tick - 1, {})
         heard = min(self._heard) >= self._tick
-        posted = self._tick == 0 or len(posts) == self._n_districts
-        if not (heard and posted) and at_s - self._since_s <= self._wait_s:
+        all_broadcast = self._tick == 0 or len(broadcasts) == self._n_districts
+        if not (heard and all_broadcast) and at_s - self._since_s <= self._wait_s:
             return None
         number = self.district.number
-        letters = [
-            posts[sender].letters[number]
-            for sender in sorted(posts)
-            if number in posts[sender].letters
+        messages = [
+            broadcasts[sender].messages[number]
+            for sender in sorted(broadcasts)
+            if number in broadcasts[sender].messages
         ]
-        complete = posted and all(post.complete for post in posts.values())
+        complete = all_broadcast and all(each.complete for each in broadcasts.values())
         known = max(tick for tick in self._leaders if tick <= self._tick)
         result = self.district.tick(
             join_rows(self._rows.pop(self._tick, [])),
-            Mail(letters, complete),
+            Received(messages, complete),
             self._leaders[known],
             now=self._start_s + self._tick * self._interval_s,
         )
-        closed = Closed(
-            self._tick, result, Post(number, self._tick, heard, result.letters, result.n_in)
-        )
-        self._posts.pop(self._tick - 1, None)
+        closed = Closed(result, Broadcast(number, self._tick, heard, result.messages, result.n_in))
+        self._broadcasts.pop(self._tick - 1, None)
         self._leaders = {tick: at for tick, at in self._leaders.items() if tick >= known}
         self._tick += 1
         self._since_s = at_s
         return closed
 
     def snapshot(self) -> bytes:
-        """Return the state of the lane, without positions in any readable form of text.
+        """Return the whole state of the lane.
 
         It holds where devices are: store it like the raw positions.
         """
@@ -178,19 +183,19 @@ class DistrictLane:
                 "heard": self._heard,
                 "rows": [(tick, [list(rows) for rows in of]) for tick, of in self._rows.items()],
                 "leaders": list(self._leaders.items()),
-                "posts": [
+                "broadcasts": [
                     [
-                        post.sender,
-                        post.tick,
-                        post.complete,
+                        broadcast.sender,
+                        broadcast.tick,
+                        broadcast.complete,
                         [
-                            (to, list(letter.claims), list(letter.handed))
-                            for to, letter in post.letters.items()
+                            (to, list(message.claims), list(message.handover))
+                            for to, message in broadcast.messages.items()
                         ],
-                        post.n_in,
+                        broadcast.n_in,
                     ]
-                    for posts in self._posts.values()
-                    for post in posts.values()
+                    for broadcasts in self._broadcasts.values()
+                    for broadcast in broadcasts.values()
                 ],
             }
         )
@@ -202,10 +207,12 @@ class DistrictLane:
         self._tick, self._heard = state["tick"], state["heard"]
         self._rows = {tick: [Rows(*rows) for rows in of] for tick, of in state["rows"]}
         self._leaders = dict(state["leaders"])
-        self._posts, self._since_s = {}, None
-        for sender, tick, complete, letters, n_in in state["posts"]:
-            told = {to: Letter(Claims(*claims), Rows(*handed)) for to, claims, handed in letters}
-            self.read(Post(sender, tick, complete, told, n_in))
+        self._broadcasts, self._since_s = {}, None
+        for sender, tick, complete, messages, n_in in state["broadcasts"]:
+            to_each = {
+                to: Message(Claims(*claims), Rows(*handover)) for to, claims, handover in messages
+            }
+            self.read(Broadcast(sender, tick, complete, to_each, n_in))
 
 
 def _to_extension(value: Any) -> Any:  # noqa: ANN401  any array

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.positions.district import District, Mail
+from anonymizer.algorithms.positions.district import Claims, District, Message, Received
 from anonymizer.algorithms.positions.district_operator import DistrictOperator
 from anonymizer.algorithms.positions.district_routing import Rows
 from anonymizer.algorithms.positions.districts import (
@@ -21,7 +21,7 @@ from anonymizer.algorithms.positions.districts import (
     fold,
     without_borders,
 )
-from anonymizer.algorithms.positions.operator import CloakingOperator
+from anonymizer.algorithms.positions.operator import CloakingOperator, Newest
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.spanning_forest import spanning_forest
 from anonymizer.domain.network import RoadNetwork
@@ -264,8 +264,16 @@ def test_a_group_that_takes_in_a_guest_is_not_published() -> None:
         np.full(2, -1, np.int32),
         np.zeros(2, bool),
     )
-    ticks = [part.tick(rows, Mail([], complete=True), np.arange(2), now=1.0) for part in parts]
+    ticks = [part.tick(rows, Received([], complete=True), np.arange(2), now=1.0) for part in parts]
     assert [tick.release.n_groups for tick in ticks] == [1, 0]
+
+
+def test_what_districts_exchange_shows_neither_devices_nor_places() -> None:
+    one, some = np.array([77], np.int32), np.array([0])
+    row = Rows(one.astype(np.uint64), some, np.zeros(1), one, one, np.zeros(1, bool))
+    message = Message(Claims(row.key, np.zeros(1)), row)
+    newest = Newest(np.zeros(1, np.uint8), some, one, one)
+    assert "77" not in repr((Received([message], complete=True), newest))
 
 
 def test_groups_that_share_a_device_are_both_ended() -> None:

@@ -20,7 +20,7 @@ from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.release import Release
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.district_lane import Batch, Closed, DistrictLane, Post
+from anonymizer.pipeline.positions.district_lane import Batch, Broadcast, Closed, DistrictLane
 from anonymizer.pipeline.positions.factory import (
     cloaking_operator,
     district_maker,
@@ -122,7 +122,7 @@ def groups(tick: int, release: Release, key: KeyArray) -> Iterator[Group]:
 class Link:
     """Messages in order, to one lane; read up to `at`, and by a snapshot up to `safe`."""
 
-    messages: list[Batch | Post] = field(default_factory=list)
+    messages: list[Batch | Broadcast] = field(default_factory=list)
     at: int = 0
     safe: int = 0
 
@@ -251,11 +251,11 @@ class Cluster:
 
     def publish(self, closed: Closed, number: int) -> None:
         release = closed.result.release
-        self.published += groups(closed.tick, release, closed.result.key)
-        self.n_incomplete += not closed.post.complete
-        self._counts[closed.tick][number] = closed.post.n_in
+        self.published += groups(closed.broadcast.tick, release, closed.result.key)
+        self.n_incomplete += not closed.broadcast.complete
+        self._counts[closed.broadcast.tick][number] = closed.broadcast.n_in
         for link in self.from_lane[number]:
-            link.messages.append(closed.post)
+            link.messages.append(closed.broadcast)
 
     def crash(self, worker: int) -> None:
         """Lose all that the lanes of a worker have done since their snapshots."""
