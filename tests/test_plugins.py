@@ -173,6 +173,30 @@ def test_an_installed_cloak_forms_the_groups_and_is_verified_like_any_other(site
         tick("shy")
 
 
+def test_a_cloak_that_does_not_fit_districts_is_refused(site: Path) -> None:
+    code = CLOAKS + (
+        "def old(network, settings):\n"
+        "    class Old:\n"
+        "        reciprocal = True\n"
+        "        lasting = False\n"
+        "    return Old()\n"
+    )
+    entries = [f"{name} = acme_districts:{name}" for name in ("fives", "old")]
+    install(site, "acme_districts", *entries, code=code, group="anonymizer.cloaks")
+
+    network = load_network("grid:9x9")
+
+    def operator(cloak: str, mode: str) -> object:
+        region = {"mode": mode, "cloak": cloak, "districts": 2, "min_nodes": 1}
+        return cloaking_operator(Settings.model_validate({"region": region}), network)
+
+    assert operator("fives", "snapshot")
+    with pytest.raises(SettingsError, match='fives: not with districts and mode = "session"'):
+        operator("fives", "session")
+    with pytest.raises(SettingsError, match="old: it has no confine, bound_until, which districts"):
+        operator("old", "snapshot")
+
+
 def test_check_names_a_cloak_that_is_not_installed(tmp_path: Path) -> None:
     config = tmp_path / "gateway.toml"
     config.write_text('[network]\nsource = "grid:2x2"\n[region]\ncloak = "acme"\n')

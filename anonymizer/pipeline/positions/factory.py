@@ -48,6 +48,9 @@ _HALO_HOPS = 1
 _BFS_HALO_HOPS = 3
 """A region of `bfs` also grows over the border, as if there were no devices beyond the halo."""
 
+_OF_DISTRICTS = ("confine", "lasting", "bound_until")
+"""What a cloak needs in districts alone; plug-ins may be without."""
+
 
 def density_rule(settings: Settings) -> DensityRule:
     """Return ADKA's rule for k."""
@@ -181,14 +184,20 @@ def _plugged_cloak(settings: Settings, network: RoadNetwork, name: str) -> Cloak
     Raises
     ------
     SettingsError
-        If there is none, or if it does not even claim what the mode promises.
+        If there is none, or if it does not even claim what mode and districts need.
     """
     cloak: Cloak = plugins.load_plugin(plugins.CLOAKS, name)(network, settings)
     if settings.region.mode != "bfs" and not cloak.reciprocal:
         problem = 'its members do not hide each other, so it is for mode = "bfs" alone'
         raise SettingsError(f"region.cloak: {name}: {problem}")
-    if settings.region.districts > 1 and not hasattr(cloak, "bound_until"):
-        raise SettingsError(f"region.cloak: {name}: it cannot be cut into districts")
+    if settings.region.districts > 1:
+        if settings.region.mode == "session":
+            # Each district verifies lives of pseudonyms by itself; two could use the same one.
+            raise SettingsError(f'region.cloak: {name}: not with districts and mode = "session"')
+        missing = [method for method in _OF_DISTRICTS if not hasattr(cloak, method)]
+        if missing:
+            problem = f"it has no {', '.join(missing)}, which districts need"
+            raise SettingsError(f"region.cloak: {name}: {problem}")
     return cloak
 
 
