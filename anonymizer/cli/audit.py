@@ -1,16 +1,20 @@
 """Commands `anonymizer audit stream`, `counts`, `table` and `windows`: attack a release."""
 
 import json
-from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Column, Table
+from rich.table import Table
 
+from anonymizer.cli.audit_tables import (
+    findings_table,
+    stream_summary,
+    table_summary,
+    utility_table,
+)
 from anonymizer.cli.columns import (
     Bands,
     Categories,
@@ -36,8 +40,6 @@ from anonymizer.errors import GuaranteeError, InputError, SettingsError
 from anonymizer.extras import require
 
 if TYPE_CHECKING:
-    from anonymizer.app.audit import AuditReport, Finding
-    from anonymizer.app.audit.findings import TableAuditReport
     from anonymizer.app.audit.utility import UtilityFigures
 
 
@@ -157,17 +159,13 @@ def stream(
             )
     measured = {"utility": [each.model_dump() for each in figures]} if utility else {}
     as_json = json.dumps(report.model_dump(mode="json") | measured, indent=2) + "\n"
-    printed = json_out == Path("-")
-    if printed:
-        typer.echo(as_json, nl=False)
-    elif json_out is not None:
-        write_text(json_out, as_json)
+    beside = _write_json(as_json, json_out)
     reason = "no auditor's map" if auditor_map is None else "readings that are not declared"
-    (console if printed else Console()).print(
-        _summary(report, str(release), why_left_out=reason), findings_table(report.findings)
+    beside.print(
+        stream_summary(report, str(release), why_left_out=reason), findings_table(report.findings)
     )
     if figures:
-        (console if printed else Console()).print(_utility_table(figures))
+        beside.print(utility_table(figures))
     if not report.holds:
         failed = ", ".join(dict.fromkeys(finding.attack for finding in report.failures))
         raise GuaranteeError(f"{release}: does not keep the promise of {mode.value}: {failed}")
@@ -208,12 +206,8 @@ def counts(
         reports = reports_of(read_trace(trace), roads, settings)
         findings = attack_counts(reports, roads, settings.counts, seed=seed)
     as_json = json.dumps([each.model_dump(mode="json") for each in findings], indent=2) + "\n"
-    printed = json_out == Path("-")
-    if printed:
-        typer.echo(as_json, nl=False)
-    elif json_out is not None:
-        write_text(json_out, as_json)
-    Console(stderr=printed).print(findings_table(findings))
+    beside = _write_json(as_json, json_out)
+    beside.print(findings_table(findings))
 
 
 @app.command()
@@ -326,14 +320,8 @@ def table(
             measures=measure or (),
         )
     as_json = report.model_dump_json(indent=2) + "\n"
-    printed = json_out == Path("-")
-    if printed:
-        typer.echo(as_json, nl=False)
-    elif json_out is not None:
-        write_text(json_out, as_json)
-    (console if printed else Console()).print(
-        _table_summary(report, str(release)), findings_table(report.findings)
-    )
+    beside = _write_json(as_json, json_out)
+    beside.print(table_summary(report, str(release)), findings_table(report.findings))
     if not report.holds:
         failed = ", ".join(dict.fromkeys(finding.attack for finding in report.failures))
         raise GuaranteeError(f"{release}: does not meet the criteria: {failed}")
@@ -386,120 +374,29 @@ def windows(
         raise SettingsError(f"stream: must be one of {', '.join(streams) or 'those declared'}")
     report = audit_windows(streams[name], published=published, truth=truth, limits=settings.limits)
     as_json = report.model_dump_json(indent=2) + "\n"
-    printed = json_out == Path("-")
-    if printed:
-        typer.echo(as_json, nl=False)
-    elif json_out is not None:
-        write_text(json_out, as_json)
+    beside = _write_json(as_json, json_out)
     shown = Table(title=f"{name}: {report.n_windows} windows", show_header=False)
     shown.add_row("classes", f"{report.n_classes:,}")
-    (Console(stderr=True) if printed else Console()).print(shown, findings_table(report.findings))
+    beside.print(shown, findings_table(report.findings))
     if not report.holds:
         failed = ", ".join(str(finding.attribute) for finding in report.failures)
         raise GuaranteeError(f"{published}: the windows of {name} together reveal: {failed}")
 
 
-def _summary(report: "AuditReport", title: str, *, why_left_out: str) -> Table:
-    regions = report.regions
-    table = Table(title=title, show_header=False)
-    table.add_row("mode", report.mode)
-    table.add_row("records", f"{report.n_records:,}, {report.suppressed_share:.1%} suppressed")
-    table.add_row("pseudonyms, devices", f"{report.n_pseudonyms:,}, {report.n_devices:,}")
-    table.add_row("ticks", f"{report.n_ticks:,}")
-    table.add_row(
-        "nodes a region",
-        f"mean {regions.nodes_mean:.1f}, median {regions.nodes_median:g}, max {regions.nodes_max}",
-    )
-    if regions.extent_m_mean is not None:
-        table.add_row(
-            "metres across",
-            f"mean {regions.extent_m_mean:,.0f}, median {regions.extent_m_median:,.0f}, "
-            f"max {regions.extent_m_max:,.0f}",
-        )
-    if report.left_out:
-        table.add_row(f"left out, {why_left_out}", escape(", ".join(report.left_out)))
-    return table
-
-
-def _utility_table(figures: "Iterable[UtilityFigures]") -> Table:
-    """Return a table with a row for each way to publish the trace, on each grid."""
-    measures = ("density", "query", "hotspots", "popularity", "flow")
-    table = Table(
-        *("places", "published", *measures, "crossing", "speed, m/s"),
-        title="utility: errors of density, queries, flows and speeds; gain of hotspots, order of "
-        "places",
-    )
-    for each in figures:
-        shown = [_decimals(getattr(each, name), 3) for name in measures]
-        crossing = _decimals(each.crossing, 2)
-        table.add_row(
-            each.places,
-            each.what,
-            *shown,
-            f"{crossing} ({each.crossing_true:.2f} true)" if crossing else "",
-            _decimals(each.speed_mps, 2),
-        )
-    return table
-
-
-def _decimals(value: float | None, n: int) -> str:
-    return "" if value is None else f"{value:.{n}f}"
-
-
-def _table_summary(report: "TableAuditReport", title: str) -> Table:
-    summary = Table(title=escape(title), show_header=False)
-    summary.add_row("rows", f"{report.n_rows:,}, {report.suppressed_share:.1%} suppressed")
-    summary.add_row("persons", f"{report.n_persons:,}")
-    summary.add_row(
-        "classes",
-        f"{report.n_classes:,}: rows min {report.size_min:,}, median {report.size_median:g}, "
-        f"max {report.size_max:,}",
-    )
-    loss = report.gcp
-    summary.add_row(
-        "GCP", f"range {loss.range:.4f}, set {loss.set:.4f}, taxonomy {loss.taxonomy:.4f}"
-    )
-    summary.add_row("DM", f"{report.dm:,}")
-    return summary
-
-
-def findings_table(findings: Iterable["Finding"]) -> Table:
-    """Return a table with a row for each finding: the attack, its figures, the bar, the verdict."""
-    table = Table("attack", Column("figure", no_wrap=True), "bar", "verdict")
-    for finding in findings:
-        shown = [
-            f"{name} {value:,}" if isinstance(value, int) else f"{name} {value:,.4g}"
-            for name, value in finding.figures.items()
-            if value is not None
-        ]
-        attack = finding.attack
-        if finding.attribute is not None:
-            attack += f" of {escape(finding.attribute)}"
-        if finding.adversary is not None:
-            attack += f" ({finding.adversary.replace('_', ' ')})"
-        table.add_row(attack, "\n".join(shown), finding.bar or "", _verdict(finding))
-    return table
-
-
-def _verdict(finding: "Finding") -> str:
-    if finding.fails:
-        return "[bold red]FAILS[/]"
-    if finding.required and finding.holds:
-        return "[green]holds[/]"
-    if finding.holds is None:
-        return "reported" if finding.bar is None else "no case"
-    return "would hold" if finding.holds else "would fail"
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a report to a file.
+def _write_json(text: str, path: Path | None) -> Console:
+    """Write a report as JSON; return the console for its tables, standard error beside the JSON.
 
     Raises
     ------
     InputError
         If the file cannot be written.
     """
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+    if path == Path("-"):
+        typer.echo(text, nl=False)
+        return Console(stderr=True)
+    if path is not None:
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+    return Console()

@@ -1,0 +1,106 @@
+"""Tables that `anonymizer audit` prints: a summary of the report, its findings and the utility."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from rich.table import Column, Table
+
+if TYPE_CHECKING:
+    from anonymizer.app.audit import AuditReport, Finding
+    from anonymizer.app.audit.findings import TableAuditReport
+    from anonymizer.app.audit.utility import UtilityFigures
+
+
+def stream_summary(report: "AuditReport", title: str, *, why_left_out: str) -> Table:
+    """Return the size of a release of positions, and which attacks are left out."""
+    regions = report.regions
+    table = Table(title=title, show_header=False)
+    table.add_row("mode", report.mode)
+    table.add_row("records", f"{report.n_records:,}, {report.suppressed_share:.1%} suppressed")
+    table.add_row("pseudonyms, devices", f"{report.n_pseudonyms:,}, {report.n_devices:,}")
+    table.add_row("ticks", f"{report.n_ticks:,}")
+    table.add_row(
+        "nodes a region",
+        f"mean {regions.nodes_mean:.1f}, median {regions.nodes_median:g}, max {regions.nodes_max}",
+    )
+    if regions.extent_m_mean is not None:
+        table.add_row(
+            "metres across",
+            f"mean {regions.extent_m_mean:,.0f}, median {regions.extent_m_median:,.0f}, "
+            f"max {regions.extent_m_max:,.0f}",
+        )
+    if report.left_out:
+        table.add_row(f"left out, {why_left_out}", escape(", ".join(report.left_out)))
+    return table
+
+
+def utility_table(figures: "Iterable[UtilityFigures]") -> Table:
+    """Return a table with a row for each way to publish the trace, on each grid."""
+    measures = ("density", "query", "hotspots", "popularity", "flow")
+    table = Table(
+        *("places", "published", *measures, "crossing", "speed, m/s"),
+        title="utility: errors of density, queries, flows and speeds; gain of hotspots, order of "
+        "places",
+    )
+    for each in figures:
+        shown = [_decimals(getattr(each, name), 3) for name in measures]
+        crossing = _decimals(each.crossing, 2)
+        table.add_row(
+            each.places,
+            each.what,
+            *shown,
+            f"{crossing} ({each.crossing_true:.2f} true)" if crossing else "",
+            _decimals(each.speed_mps, 2),
+        )
+    return table
+
+
+def _decimals(value: float | None, n: int) -> str:
+    return "" if value is None else f"{value:.{n}f}"
+
+
+def table_summary(report: "TableAuditReport", title: str) -> Table:
+    """Return the size of a release of a table, and its information loss."""
+    summary = Table(title=escape(title), show_header=False)
+    summary.add_row("rows", f"{report.n_rows:,}, {report.suppressed_share:.1%} suppressed")
+    summary.add_row("persons", f"{report.n_persons:,}")
+    summary.add_row(
+        "classes",
+        f"{report.n_classes:,}: rows min {report.size_min:,}, median {report.size_median:g}, "
+        f"max {report.size_max:,}",
+    )
+    loss = report.gcp
+    summary.add_row(
+        "GCP", f"range {loss.range:.4f}, set {loss.set:.4f}, taxonomy {loss.taxonomy:.4f}"
+    )
+    summary.add_row("DM", f"{report.dm:,}")
+    return summary
+
+
+def findings_table(findings: Iterable["Finding"]) -> Table:
+    """Return a table with a row for each finding: the attack, its figures, the bar, the verdict."""
+    table = Table("attack", Column("figure", no_wrap=True), "bar", "verdict")
+    for finding in findings:
+        shown = [
+            f"{name} {value:,}" if isinstance(value, int) else f"{name} {value:,.4g}"
+            for name, value in finding.figures.items()
+            if value is not None
+        ]
+        attack = finding.attack
+        if finding.attribute is not None:
+            attack += f" of {escape(finding.attribute)}"
+        if finding.adversary is not None:
+            attack += f" ({finding.adversary.replace('_', ' ')})"
+        table.add_row(attack, "\n".join(shown), finding.bar or "", _verdict(finding))
+    return table
+
+
+def _verdict(finding: "Finding") -> str:
+    if finding.fails:
+        return "[bold red]FAILS[/]"
+    if finding.required and finding.holds:
+        return "[green]holds[/]"
+    if finding.holds is None:
+        return "reported" if finding.bar is None else "no case"
+    return "would hold" if finding.holds else "would fail"
