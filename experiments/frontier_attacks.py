@@ -16,13 +16,12 @@ from anonymizer.algorithms.attacks.noisy_tracking import NoisyPlaces, track_nois
 from anonymizer.algorithms.attacks.observed import Observed, tangent_plane
 from anonymizer.algorithms.attacks.tracking import track
 from anonymizer.algorithms.attacks.truth import TIME_SLACK_S
-from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.app.audit import Case
 from anonymizer.app.audit.baselines import PlanarLaplace
 from anonymizer.app.audit.publications import Traffic, last_records
-from anonymizer.app.audit.stretches import Stretch, horizons, motion_of_others, tick_at
-from anonymizer.app.audit.tracking_attack import HORIZONS_MIN, N_STARTS, N_TARGETS, NEAR_M
-from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+from anonymizer.app.audit.stretches import Stretch, horizons, motion_of_others, stretches
+from anonymizer.app.audit.tracking_attack import HORIZONS_MIN, N_STARTS, N_TARGETS, close_to
+from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.release import starts_of
 
@@ -54,7 +53,16 @@ class Tracker:
         self._network = case.network
         step_s = max(case.reports.interval_s, SHORTEST_STEP_S)
         self.minutes = horizons(case.observed, HORIZONS_MIN)
-        self._stretches = _stretches(case, times, self.minutes, step_s=step_s, seed=seed)
+        self._stretches = stretches(
+            case.observed,
+            case.truth,
+            self.minutes,
+            step_s=step_s,
+            n_starts=N_STARTS,
+            n_targets=N_TARGETS,
+            rng=np.random.default_rng(seed),
+            moments=times,
+        )
         self._motion = motion_of_others(
             case.observed, case.truth, case.network, self._stretches, step_s=step_s
         )
@@ -71,12 +79,12 @@ class Tracker:
     def with_noise(self, noise: PlanarLaplace, times: FloatArray) -> dict[int, float]:
         """Return the belief after some minutes, of who reads places with names and noise."""
         x_m, y_m = tangent_plane(self._network)
-        shape = noise.x_m.shape[1]
+        n_names = noise.x_m.shape[1]
         places = []
         for stretch in self._stretches:
             found = NoisyPlaces(
-                np.full((len(stretch.steps_s), shape), np.nan),
-                np.full((len(stretch.steps_s), shape), np.nan),
+                np.full((len(stretch.steps_s), n_names), np.nan),
+                np.full((len(stretch.steps_s), n_names), np.nan),
                 noise.scale_m,
                 x_m,
                 y_m,
@@ -93,7 +101,7 @@ class Tracker:
         for stretch, each in zip(self._stretches, said, strict=True):
             belief = _belief(stretch, self._motion, each)
             place = stretch.place[stretch.at][:, stretch.targets].T
-            found.append(np.where(_near(self._network, place), belief, 0.0).sum(axis=2))
+            found.append(np.where(close_to(self._network, place), belief, 0.0).sum(axis=2))
         tracks = np.concatenate(found)
         mean = tracks.sum(axis=0) / max(len(tracks), 1)
         return dict(zip(self.minutes, mean.tolist(), strict=True))
@@ -101,26 +109,6 @@ class Tracker:
     def _at_least_none(self, belief: dict[int, float]) -> dict[int, float]:
         """Return the belief of who ignores a publication that misleads."""
         return {minute: max(each, self.none[minute]) for minute, each in belief.items()}
-
-
-def _stretches(
-    case: Case, times: FloatArray, minutes: tuple[int, ...], *, step_s: float, seed: int
-) -> list[Stretch]:
-    """Return random targets from random times on, as many as the audit tracks."""
-    if not minutes:
-        return []
-    rng = np.random.default_rng(seed)
-    possible = times[times + 60 * minutes[-1] <= times[-1]]
-    starts = np.sort(rng.choice(possible, min(N_STARTS, len(possible)), replace=False))
-    n_targets = min(N_TARGETS, max(1, case.truth.n_devices // (2 * max(len(starts), 1))))
-    at = np.round(60.0 * np.array(minutes) / step_s).astype(np.int64)
-    found = []
-    for start in starts.tolist():
-        steps_s = start + step_s * np.arange(at[-1] + 1)
-        place = case.truth.place[tick_at(case.observed, steps_s)]
-        present = np.flatnonzero((place[np.append(at, 0)] >= 0).all(axis=0))
-        found.append(Stretch(steps_s, at, place, rng.permutation(present)[:n_targets]))
-    return found
 
 
 def _belief(stretch: Stretch, motion: Motion, said: Lives | NoisyPlaces | None) -> FloatArray:
@@ -137,15 +125,6 @@ def _steps(stretch: Stretch, times: FloatArray) -> list[tuple[int, int]]:
     step = np.searchsorted(stretch.steps_s, times - TIME_SLACK_S)
     inside = (step < len(stretch.steps_s)) & (times > stretch.steps_s[0] - TIME_SLACK_S)
     return [(int(step[t]), t) for t in np.flatnonzero(inside).tolist()]
-
-
-def _near(network: RoadNetwork, place: Int32Array) -> BoolArray:
-    """Return which nodes are near each place, shape (*place.shape, nodes)."""
-    found = np.zeros((*place.shape, network.n_nodes), bool)
-    for node in np.unique(place).tolist():
-        at = network.lat[node], network.lon[node]
-        found[place == node] = haversine_m(*at, network.lat, network.lon) <= NEAR_M
-    return found
 
 
 def _lives(steps: Iterable[tuple[int, int]], counts: Sequence[Counts], n_steps: int) -> Lives:

@@ -167,7 +167,7 @@ def run_frontier(
 
 
 def _scene(case: Case, seed: int) -> _Scene:
-    times = counting_times(case.observed)
+    times = counting_times(case.observed.time)
     ttl_s = Settings().presence.ttl_s
     traffic = true_traffic(case.reports, case.network, times, present_s=ttl_s)
     divisions = tuple(grid(case.network, side) for side in SIDES)

@@ -1,4 +1,4 @@
-"""Audit of safe counts: what they tell who recovers trajectories or asks whether somebody is in."""
+"""Audit of safe counts: trajectories recovered from them, and whether a device is in them."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from anonymizer.algorithms.positions.safe_counts import count
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.app.audit.case import Reports
 from anonymizer.app.audit.findings import Figure, Finding
-from anonymizer.app.audit.publications import true_traffic
+from anonymizer.app.audit.publications import counting_times, true_traffic
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
@@ -23,7 +23,7 @@ MOST_DEVICES = 1000
 N_GROUPS = 200
 N_TARGETS = 50
 RECOVERY_TIMES_BLIND = 1.5
-"""Bar of recovery, in multiples of who assigns at random, or assumes that nobody moves."""
+"""Bar of recovery, in multiples of assigning at random, or assuming that nobody moves."""
 MEMBERSHIP_AUC = 0.6
 """Bar of membership; 0.5 is chance."""
 
@@ -46,10 +46,10 @@ def attack_counts(
     -------
     findings
         `aggregate trajectories`: the share of true positions on the recovered trajectories, from
-        exact counts and from safe ones; and from safe ones by chance (assigned at random), and by
-        who knows those of the first interval alone (standing still). `aggregate membership`: the
-        mean area under the curve of who asks whether a device is among the half of the devices
-        that are counted, from exact and from safe counts. Means, flows and speeds are not used.
+        exact counts and from safe ones; and from safe ones assigned at random (chance), and from
+        those of the first interval alone (standing still). `aggregate membership`: the mean area
+        under the curve of guessing whether a device is among the half of the devices that are
+        counted, from exact and from safe counts. Means, flows and speeds are not used.
 
     Raises
     ------
@@ -66,12 +66,8 @@ def _cells_over_time(
     reports: Reports, network: RoadNetwork, settings: CountSettings, rng: np.random.Generator
 ) -> IntArray:
     """Return the cell of each device in each interval, negative if it was not seen in it."""
-    every_s = settings.every_s
-    first, last = float(reports.ts.min()), float(reports.ts.max())
-    times = np.arange(np.ceil(first / every_s) + 1, np.floor(last / every_s) + 1) * every_s
-    if len(times) < 2:
-        raise InputError("counts: the trace is shorter than two intervals")
-    place = true_traffic(reports, network, times, present_s=every_s).place.T
+    times = counting_times(reports.ts, every_s=settings.every_s)
+    place = true_traffic(reports, network, times, present_s=settings.every_s).place.T
     cell_of = compact_parts(network, settings.cells).astype(np.int64)
     cell = np.where(place >= 0, cell_of[place], -1)
     return cell[np.sort(rng.permutation(len(cell))[:MOST_DEVICES])]

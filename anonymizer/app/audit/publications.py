@@ -118,19 +118,24 @@ def grid_cells(network: RoadNetwork, side: int) -> IntArray:
     return slot(y_m) * side + slot(x_m)
 
 
-def counting_times(observed: Observed) -> FloatArray:
-    """Return the whole minutes of a release, but the first.
+def counting_times(ts: FloatArray, *, every_s: float = EVERY_S) -> FloatArray:
+    """Return the ends of the whole intervals between the first of some moments and the last.
+
+    Parameters
+    ----------
+    ts
+        The moments, Unix seconds, in any order, shape (n,).
 
     Raises
     ------
     InputError
         If there are fewer than two.
     """
-    first, last = float(observed.time[0]), float(observed.time[-1])
-    times = np.arange(np.ceil(first / EVERY_S) + 1, np.floor(last / EVERY_S) + 1) * EVERY_S
-    if len(times) < 2:
-        raise InputError("utility: the release is shorter than two minutes")
-    return times
+    if len(ts):
+        first, last = np.ceil(ts.min() / every_s), np.floor(ts.max() / every_s)
+        if last - first >= 2:
+            return np.arange(first + 1, last + 1) * every_s
+    raise InputError(f"counts: there are fewer than two whole intervals of {every_s:g} s")
 
 
 def true_traffic(

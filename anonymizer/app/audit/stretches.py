@@ -47,6 +47,7 @@ def stretches(
     n_targets: int,
     rng: np.random.Generator,
     ahead_s: float = 0.0,
+    moments: FloatArray | None = None,
 ) -> list[Stretch]:
     """Return random stretches of the release, and random targets.
 
@@ -58,19 +59,22 @@ def stretches(
         Most stretches, and most targets of each; at most half of the devices are targets.
     ahead_s
         How long the stretches go on after the last of `minutes`, as far as the release does.
+    moments
+        Unix seconds, rising, at which stretches may begin; the last of `minutes` is not after the
+        last moment. None: the ticks of the release.
     """
     if not minutes:
         return []
-    time = observed.time
-    possible = np.flatnonzero(time + 60 * minutes[-1] <= time[-1] + TIME_SLACK_S)
+    end = observed.time[-1] + TIME_SLACK_S
+    moments = observed.time if moments is None else moments
+    possible = moments[moments + 60 * minutes[-1] <= moments[-1] + TIME_SLACK_S]
     starts = np.sort(rng.choice(possible, min(n_starts, len(possible)), replace=False))
-    n_targets = min(n_targets, max(1, truth.n_devices // (2 * len(starts))))
+    n_targets = min(n_targets, max(1, truth.n_devices // (2 * max(len(starts), 1))))
     at = np.round(60.0 * np.array(minutes) / step_s).astype(np.int64)
     found = []
     for start in starts.tolist():
-        left_s = time[-1] - time[start] + TIME_SLACK_S
-        n_steps = int(min(60.0 * minutes[-1] + ahead_s, left_s) / step_s)
-        steps_s = time[start] + step_s * np.arange(max(n_steps, at[-1]) + 1)
+        n_steps = int(min(60.0 * minutes[-1] + ahead_s, end - start) / step_s)
+        steps_s = start + step_s * np.arange(max(n_steps, at[-1]) + 1)
         place = truth.place[tick_at(observed, steps_s)]
         present = np.flatnonzero((place[np.append(at, 0)] >= 0).all(axis=0))
         found.append(Stretch(steps_s, at, place, rng.permutation(present)[:n_targets]))

@@ -141,7 +141,7 @@ def tracking_figures(
     hindsight: dict[str, list[FloatArray]] = {name: [] for name in MOST_TIMES_NONE}
     neglected = [0.0]
     for stretch in chosen:
-        close = _close_to(network, stretch.place[stretch.at][:, stretch.targets].T)
+        close = close_to(network, stretch.place[stretch.at][:, stretch.targets].T)
         for name, lives_in in read.items():
             lives, n_present = lives_in(stretch), (stretch.place >= 0).sum(axis=1)
             start = stretch.place[0, stretch.targets].astype(np.int64)
@@ -224,7 +224,7 @@ def _cells(network: RoadNetwork, nodes_per_cell: float) -> IntArray:
     return cells.astype(np.int64)
 
 
-def _close_to(network: RoadNetwork, place: Int32Array) -> BoolArray:
+def close_to(network: RoadNetwork, place: Int32Array) -> BoolArray:
     """Return which nodes are near each place, shape (*place.shape, nodes)."""
     close = np.zeros((*place.shape, network.n_nodes), bool)
     for node in np.unique(place):

@@ -146,11 +146,11 @@ def utility(
     Raises
     ------
     InputError
-        If the network has no coordinates, or the release is shorter than two counts.
+        If the network has no coordinates, or the release is shorter than two minutes.
     """
     if not network.has_coordinates:
         raise InputError("utility: the network has no coordinates")
-    times = counting_times(observed)
+    times = counting_times(observed.time)
     traffic = true_traffic(reports, network, times, present_s=present_s, speed_mps=true_mps)
     divisions = [*(grid(network, side) for side in SIDES), roads(network)]
     pieces = {"release": piece_of} | ({} if piece_of is None else {_EVENLY: None})

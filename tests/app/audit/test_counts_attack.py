@@ -65,11 +65,13 @@ def test_membership_is_found_in_exact_counts_and_not_in_safe_ones(
     assert finding.holds
 
 
-def test_a_trace_of_one_interval_is_refused() -> None:
+def test_a_trace_of_one_interval_or_of_nothing_is_refused() -> None:
     device, ts, node = travellers()
     short = ts < 60
-    with pytest.raises(InputError, match="shorter than two intervals"):
-        attack_counts(Reports(device[short], ts[short], node[short]), NETWORK, SETTINGS, seed=0)
+    nobody = np.zeros(len(ts), bool)
+    for some in (short, nobody):
+        with pytest.raises(InputError, match="fewer than two whole intervals of 60 s"):
+            attack_counts(Reports(device[some], ts[some], node[some]), NETWORK, SETTINGS, seed=0)
 
 
 def test_the_command_reports_both_attacks(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_a_region_that_has_ceased_to_hold_is_not_counted() -> None:
 
 def test_a_release_shorter_than_two_minutes_is_refused() -> None:
     trace = commuters().filter(pl.col("ts") < 90)
-    with pytest.raises(InputError, match="shorter than two minutes"):
+    with pytest.raises(InputError, match="fewer than two whole intervals of 60 s"):
         measure_utility(as_released(trace), trace, NETWORK, settings=SETTINGS)
 
 
