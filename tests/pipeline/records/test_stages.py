@@ -2,8 +2,9 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -12,6 +13,8 @@ import pytest
 from anonymizer.errors import StoreError
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery, Outgoing
+from anonymizer.pipeline.records.anonymize_window import Closing
+from anonymizer.pipeline.records.flow import Due
 from anonymizer.pipeline.records.inbox import Arrived, RecordInbox
 from anonymizer.pipeline.records.stages import (
     StageContext,
@@ -22,7 +25,7 @@ from anonymizer.pipeline.records.stages import (
 )
 from anonymizer.transport import MemoryBroker, MemoryLink
 from tests.app.gateway.records import assert_each_window_has_one_partition
-from tests.pipeline.records.made import Sent, traffic
+from tests.pipeline.records.made import LENGTH_S, Sent, traffic
 from tests.pipeline.records.support import NOW, Rig
 
 P = ParamSpec("P")
@@ -231,23 +234,63 @@ async def test_a_backlog_is_received_no_faster_than_windows_are_closed(world: Wo
     assert all("due" in called[a:b] for a, b in itertools.pairwise(takes))
 
 
-async def n_asked_for_time(world: World) -> float:
-    """Return how often the time was asked for in a backlog of four windows."""
-    async with world.running():
-        world.send(list(traffic(n_vehicles=50, n_windows=5, seed=1)))
-        await world.until(lambda: len(world.closed) == 4)
-    world.rig.store.close()
-    return 1e6 * (world.context.clock() - world.rig.clock_s)
+@dataclass
+class Search:
+    """Takes the place of `flow.anonymize`: notes the share of its time that a search has left."""
+
+    rig: Rig
+    meanwhile: Sequence[Sent] = ()
+    """Parts that are stored during the first search."""
+    left: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._anonymize = self.rig.flow.anonymize
+
+    def __call__(
+        self,
+        due: Due,
+        memories: Mapping[bytes, bytes],
+        *,
+        time_left: Callable[[], float],
+        clock: Callable[[], float],
+    ) -> Closing:
+        if self.meanwhile:
+            self.rig.take(*self.meanwhile)
+            self.meanwhile = ()
+        self.left.append(time_left())
+        return self._anonymize(due, memories, time_left=lambda: 0.0, clock=clock)
 
 
-async def test_auto_ends_its_search_when_the_next_window_is_due(tmp_path: Path) -> None:
-    n_asked = []
-    for method in ("auto", "best"):
-        folder = tmp_path / method
-        folder.mkdir()
-        rig = Rig(folder, method=method, budget_s=0.0012, cumulative="report")
-        n_asked.append(await n_asked_for_time(World(rig)))
-    assert n_asked[0] < n_asked[1] / 2
+async def searched(search: Search, parts: Iterable[Sent], *, n_windows: int) -> list[bool]:
+    """Return which searches had time left."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search.rig.flow, "anonymize", search)
+        world = World(search.rig)
+        async with world.running():
+            world.send(list(parts))
+            await world.until(lambda: len(world.closed) == n_windows)
+        search.rig.store.close()
+    return [share > 0 for share in search.left]
+
+
+@pytest.mark.parametrize(("method", "searches"), [("auto", False), ("best", True)])
+async def test_auto_ends_its_search_when_the_next_window_is_due(
+    *, method: str, searches: bool, tmp_path: Path
+) -> None:
+    rig = Rig(tmp_path, method=method, cumulative="report")
+    backlog = traffic(n_vehicles=9, n_windows=5, seed=1)
+    assert await searched(Search(rig), backlog, n_windows=4) == [searches] * 3 + [True]
+
+
+@pytest.mark.parametrize(("method", "searches"), [("auto", False), ("best", True)])
+async def test_auto_ends_its_search_when_the_next_window_becomes_due(
+    *, method: str, searches: bool, tmp_path: Path
+) -> None:
+    rig = Rig(tmp_path, method=method, cumulative="report")
+    later = list(traffic(n_vehicles=9, n_windows=1, seed=1, start=2 * LENGTH_S))
+    search = Search(rig, meanwhile=later)
+    first = traffic(n_vehicles=9, n_windows=2, seed=1)
+    assert await searched(search, first, n_windows=2) == [searches, True]
 
 
 async def send_to_a_broken_store(world: World) -> None:
