@@ -3,12 +3,12 @@
 Every method that changes anything is one transaction.
 """
 
+import contextlib
 import json
 import os
 import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -77,9 +77,12 @@ class RecordStore:
 
     @property
     def size_bytes(self) -> int:
-        """Size of the file and its write-ahead log."""
-        log = self._path.with_name(self._path.name + "-wal")
-        return sum(file.stat().st_size for file in (self._path, log) if file.exists())
+        """Size of the file and its write-ahead log, without one whose size cannot be read."""
+        n = 0
+        for file in (self._path, self._path.with_name(self._path.name + "-wal")):
+            with contextlib.suppress(OSError):  # SQLite may remove the log at any moment
+                n += file.stat().st_size
+        return n
 
     @property
     def free_bytes(self) -> int:
@@ -325,7 +328,7 @@ class RecordStore:
             (before,),
         )
 
-    @contextmanager
+    @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
         with self._reading():
             self._db.execute("BEGIN IMMEDIATE")
@@ -337,7 +340,7 @@ class RecordStore:
                 raise
             self._db.execute("COMMIT")
 
-    @contextmanager
+    @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
         try:
             yield

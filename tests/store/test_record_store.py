@@ -1,5 +1,6 @@
 """The record store: one file, one process at a time, whole transactions only."""
 
+import errno
 import os
 import sqlite3
 import stat
@@ -101,7 +102,7 @@ def test_the_key_is_generated_once_for_each_store(store: RecordStore, path: Path
         assert other.secret != secret
 
 
-def test_replaced_parts_are_erased(store: RecordStore) -> None:
+def test_replaced_parts_are_not_restored(store: RecordStore) -> None:
     recall(store)
     store.take([taken(part(1), part(2))])
     store.take([taken(part(3), replaced=[(7, 1), (7, 2)])])
@@ -271,6 +272,16 @@ def test_only_its_user_can_read_the_file(store: RecordStore, path: Path) -> None
     assert {"records.sqlite", "records.sqlite-wal"} <= {file.name for file in files}
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
     assert store.size_bytes > 4096
+
+
+def test_a_disk_that_fails_has_no_size_and_ends_nothing(
+    store: RecordStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(Path, "stat", fails)
+    assert store.size_bytes == 0
 
 
 def test_an_existing_file_that_others_can_read_becomes_private(path: Path) -> None:
