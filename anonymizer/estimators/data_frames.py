@@ -123,7 +123,7 @@ class Columns:
             columns: it keeps its place, so that labels of rows still fit. The representative of a
             class most of whose members have no value is missing, too: NaN, or None for a moment.
         """
-        out = rows.astype(object) if self.as_objects else _floats(rows)
+        out = _objects(rows) if self.as_objects else _floats(rows)
         kept = class_of != SUPPRESSED
         for at, (j, qi) in enumerate(zip(self.qi_columns, self.schema.qis, strict=True)):
             place = representative[class_of[kept], at]
@@ -302,6 +302,12 @@ def _floats(rows: ColumnArray) -> FloatArray:
         return rows.astype(np.float64)
     lacks = np.column_stack([lacks_value(column) for column in rows.T])
     return np.where(lacks, np.nan, rows).astype(np.float64)
+
+
+def _objects(rows: ColumnArray) -> ColumnArray:
+    """Return new rows of objects, with times as `datetime`."""
+    # numpy makes plain integers of times in nanoseconds.
+    return (rows.astype("datetime64[us]") if rows.dtype.kind == "M" else rows).astype(object)
 
 
 def _labels(column: ColumnArray, marker: str | None) -> ColumnArray:

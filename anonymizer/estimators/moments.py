@@ -50,11 +50,11 @@ class Clock:
             If a cell is no moment of this kind. The error does not contain it.
         """
         found = np.full(len(column), np.nan)
-        if column.dtype.kind == "M":
+        if column.dtype.kind == "M" and self == Clock(has_time=True):
             found[~lacks] = column[~lacks].astype("datetime64[us]").astype(np.int64)
             return found
         try:
-            found[~lacks] = [self._number(cell) for cell in column[~lacks]]
+            found[~lacks] = [self._number(cell) for cell in column[~lacks].astype(object)]
         except (TypeError, AttributeError):
             kind = "times" if self.has_time else "dates"
             raise ValueError(f"column {name} mixes {kind} with something else") from None

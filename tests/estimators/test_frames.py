@@ -89,13 +89,24 @@ def test_dates_and_times_are_quasi_identifiers(model: str, moments: list[Any]) -
 
 
 def test_a_column_of_datetime64_and_one_that_is_mixed() -> None:
-    times = pd.to_datetime(pd.Series(TIMES))
+    times = pd.to_datetime(pd.Series(TIMES)).astype("datetime64[ns]")
     only = Anonymizer("kd", k=5, method="hilbert").fit(pd.DataFrame({"at": times}))
     assert only.n_classes_ > 1
+    two = pd.DataFrame({"at": times, "until": times})
+    published = Anonymizer("kd", k=5, method="hilbert", untouched=["until"]).fit_transform(two)
+    assert published[:, 1].tolist() == TIMES
     mixed = pd.DataFrame({"at": [*TIMES[:20], "later"]})
     with pytest.raises(ValueError, match="column at is not numeric") as refused:
         Anonymizer("kd", k=5).fit(mixed)
     assert "later" not in str(refused.value)
+
+
+@pytest.mark.parametrize("moments", [DAYS, IN_UTC], ids=["dates", "times in UTC"])
+def test_times_without_a_zone_are_not_taken_for_other_moments(moments: list[Any]) -> None:
+    rows = pd.DataFrame({"at": pd.Series(moments, dtype=object)})
+    estimator = Anonymizer("kd", k=5, method="hilbert").fit(rows)
+    with pytest.raises(ValueError, match=r"column at mixes (dates|times) with something else"):
+        estimator.transform(pd.DataFrame({"at": pd.to_datetime(pd.Series(TIMES))}))
 
 
 @pytest.mark.parametrize(
