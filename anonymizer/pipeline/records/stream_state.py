@@ -7,7 +7,7 @@ from math import inf
 import numpy as np
 
 from anonymizer.algorithms.windows import NEVER, Windows
-from anonymizer.codecs.record_parts import PartReader
+from anonymizer.codecs.record_parts import Part, PartReader
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import BatchHistogram, StreamAccounts
 from anonymizer.pipeline.id_shares import IdShares
@@ -139,16 +139,20 @@ class StreamState:
         if len(payload) > self._limits.max_payload_bytes:
             return Outcome.INVALID__TOO_LARGE
         reader = self.stream.readers[source]
-        part = self._named(reader, payload, topic, at_s) if topic else reader.read(payload)
-        if isinstance(part, Outcome):
-            return part
-        ts, cells = part[:2]
-        if len(part) == 3:
-            vehicle = part[2]
-        window, outcome = self.windows.place(source, ts, now=now, at_s=at_s)
+        part: Part | Outcome
+        if topic:
+            named = self._named(reader, payload, topic, at_s)
+            if isinstance(named, Outcome):
+                return named
+            vehicle, part = named
+        else:
+            part = reader.read(payload)
+            if isinstance(part, Outcome):
+                return part
+        window, outcome = self.windows.place(source, part[0], now=now, at_s=at_s)
         if outcome is not Outcome.HELD:
             return outcome
-        row = PartRow(self._next_part, window, vehicle, source, ts, cells)
+        row = PartRow(self._next_part, window, vehicle, source, *part)
         outcome, gone = self.records.put(row)
         if gone != row.number:
             self._added[row.number] = row
@@ -159,18 +163,19 @@ class StreamState:
 
     def _named(
         self, reader: PartReader, payload: bytes, topic: bytes, at_s: float
-    ) -> tuple[float, bytes, bytes] | Outcome:
-        """Return a part and the key of the vehicle that its payload names."""
+    ) -> tuple[bytes, Part] | Outcome:
+        """Return the key of the vehicle that a payload names, and the part."""
         named = reader.read_named(payload)
         if isinstance(named, Outcome):
             return named
-        vehicle = self._key(named[0])
+        stated, part = named
+        vehicle = self._key(stated)
         if not vehicle:
             return Outcome.INVALID__NO_DEVICE
         share = self._limits.max_ids_per_topic
         if not self._shares.admits(topic, vehicle, share=share, at_s=at_s):
             return Outcome.SUPPRESSED__OVER_SHARE
-        return *named[1], vehicle
+        return vehicle, part
 
     def taken(self) -> Taken:
         """Return the changes since the last call."""
