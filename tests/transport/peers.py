@@ -54,7 +54,7 @@ class Server:
         self.writer: asyncio.StreamWriter | None = None
         self.n_connections = 0
         self.holds_pings = False
-        self.n_held_pings = 0
+        self.held_pings: asyncio.Queue[bytes] = asyncio.Queue()
         self._properties = properties
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -69,7 +69,7 @@ class Server:
                 if isinstance(packet, Publish):
                     self.published.put_nowait(packet)
                 elif packet == PINGREQ and self.holds_pings:
-                    self.n_held_pings += 1
+                    self.held_pings.put_nowait(packet)
                 elif packet == PINGREQ:
                     writer.write(PINGRESP)
 

@@ -122,13 +122,13 @@ async def test_an_acknowledgement_behind_a_backlog_that_takes_long_to_read_is_aw
         server.holds_pings = True  # their answers, too, come after what was sent before
         one = [Outgoing("t", b"")]
         publishing = asyncio.create_task(link.publish(one, qos=1, timeout_s=DEADLINE_S))
-        i = 0
-        while server.n_held_pings < 2:  # the message waits for longer than `keepalive_s`
+        for i in range(2):  # the message waits for longer than `keepalive_s`
+            async with asyncio.timeout(DEADLINE_S):
+                await server.held_pings.get()
             server.writer.write(incoming(i))
-            i += 1
-            await inbox.receives(i)
+            await inbox.receives(i + 1)
         await server.answer(1)
-        server.writer.write(PINGRESP * server.n_held_pings)
+        server.writer.write(PINGRESP * 2)
         assert await publishing == [True]
         assert not any(link.counts.lost.values())
 
