@@ -68,7 +68,8 @@ class Outcome(IntEnum):
     SUPPRESSED__REGION_TOO_LARGE = 43
     """The region would exceed the cap."""
     SUPPRESSED__OVERLOAD = 44
-    """The input queue, or the table of devices or records, was full."""
+    """The input queue, or the table of devices or records, was full, or a position may have waited
+    in the broker for too long."""
     SUPPRESSED__UNVERIFIED = 45
     """Independent verification found the promise broken: counted, reported, never published."""
     SUPPRESSED__UNDELIVERED = 46
