@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from anonymizer.algorithms.records.attributes import MOST_STEPS, in_bands
-from anonymizer.app.anonymize.plan import Plan
+from anonymizer.algorithms.records.attributes import MOST_STEPS
+from anonymizer.app.anonymize.plan import Plan, banded
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.records import Attribute, Schema
-from anonymizer.errors import GuaranteeError, InputError, SettingsError
+from anonymizer.errors import GuaranteeError, InputError
 from anonymizer.files.coded_table import (
     Declared,
     Origin,
@@ -132,13 +132,9 @@ def survey(frame: Any, declared: Declared, plan: Plan) -> Survey:  # noqa: ANN40
                 f"{TABLE}: column {name}: has more than {MOST_VALUES:,} distinct values: round them"
             )
         columns[name] = _values(pl.DataFrame(pl.from_arrow(counted)), declared, name)
+    sensitive = {name: columns[name].attribute for name in declared.sensitive}
     for name, edges in plan.bands.items():
-        if name not in declared.sensitive or not columns[name].attribute.numeric:
-            raise SettingsError(f"bands: {name} is not a numeric sensitive attribute")
-        try:
-            attribute, band_of = in_bands(columns[name].attribute, edges)
-        except ValueError as error:
-            raise SettingsError(f"bands: {name}: {error}") from None
+        attribute, band_of = banded(sensitive, name, edges)
         code = band_of[columns[name].code]
         columns[name] = replace(columns[name], attribute=attribute, code=code)
     schema = Schema(

@@ -12,10 +12,10 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
@@ -27,20 +27,17 @@ from anonymizer.algorithms.records.ranges import NO_GROUP, meetings
 from anonymizer.api.anonymizing import Hierarchy, Names, declared_of, names_of
 from anonymizer.app.anonymize import COSTS, Plan, make_plan
 from anonymizer.app.anonymize.class_labels import LabelForm, LanguageName, labelling_of
-from anonymizer.app.anonymize.publication import CLASS_COLUMN
 from anonymizer.app.anonymize.release_report import CostName
-from anonymizer.app.anonymize.statistics import COUNT_COLUMN, MEAN_PREFIX
 from anonymizer.app.anonymize.table_anonymization import check_target, model_of
-from anonymizer.errors import GuaranteeError, InputError
+from anonymizer.errors import GuaranteeError, InputError, SettingsError
 from anonymizer.extras import extra
 from anonymizer.files.coded_table import Declared
-from anonymizer.spark import stages
+from anonymizer.spark import workers
 from anonymizer.spark.report import RangesReport, added
 from anonymizer.spark.stages import PERSON, Job
 from anonymizer.spark.survey import TABLE, survey
+from anonymizer.spark.workers import SparkFrame
 
-SparkFrame: TypeAlias = Any
-"""A `pyspark.sql.DataFrame`; pyspark is an extra."""
 ROWS_PER_RANGE = 500_000
 """Default size of a range, which one worker holds in memory."""
 _SAMPLE = 2**19
@@ -63,12 +60,11 @@ class SparkRelease:
 
     frame: SparkFrame
     report: RangesReport
-    _held: list[SparkFrame] = field(default_factory=list)
+    _held: ExitStack
 
     def close(self) -> None:
         """Free what Spark holds of the release on its disks; `frame` is of no use afterwards."""
-        for each in self._held:
-            each.unpersist()
+        self._held.close()
 
     def __enter__(self) -> Self:
         """Return the release."""
@@ -192,63 +188,57 @@ def _anonymize(
 ) -> SparkRelease:
     from pyspark import StorageLevel  # noqa: PLC0415  an extra
 
-    steps = _Steps(clock)
-    n_rows = frame.count()
+    if rows_per_range < 1:
+        raise SettingsError("rows_per_range: must be at least 1")
+    seconds: dict[str, float] = {}
     table = _prepared(frame, declared, plan)
-    with steps.timed("survey"):
+    n_rows = frame.count()
+    with _timed(seconds, "survey", clock):
         job = _job(table, declared, plan, clock, rows_per_range)
         n = int(job.survey.columns[declared.qis[0]].count.sum())
-    with steps.timed("divide"):
+    with _timed(seconds, "divide", clock):
         division = _division(table, job, n, rows_per_range)
-    with steps.timed("form"):
-        coded = table.mapInArrow(_in_parts(job, division), _schema_of(table, job))
-        formed = coded.groupBy("range").applyInArrow(
-            _over_group(stages.form_range, job), _schema_of(table, job, formed=True)
-        )
+    coded = table.mapInArrow(workers.in_parts(job, division), workers.coded_schema(table, job))
+    formed = coded.groupBy("range").applyInArrow(
+        workers.form_range(job), workers.coded_schema(table, job, formed=True)
+    )
+    with ExitStack() as held, ExitStack() as of_release:
         formed = formed.persist(StorageLevel.DISK_ONLY)
-        settled, n_met = _settled(formed, job, division.n_ranges)
-    with steps.timed("check"):
+        held.callback(formed.unpersist)
+        with _timed(seconds, "form", clock):
+            settled, n_met = _settled(formed, job, division.n_ranges)
         n_parts = max(-(-n // rows_per_range), 1)
         classed = settled.where(f"class <> {SUPPRESSED}")
         ordered = classed.repartitionByRange(n_parts, "key").sortWithinPartitions(
             "key", "range", "class"
         )
         ordered = ordered.persist(StorageLevel.DISK_ONLY)
-        found, first_class = _checked(ordered, job)
-        n_left = settled.where(f"class = {SUPPRESSED}").count()
-    formed.unpersist()
-    if found["n"] + n_left != n:
-        raise GuaranteeError(f"{TABLE}: of {n:,} records {found['n'] + n_left:,} came back")
-    release = ordered.mapInArrow(_published(job, first_class), _release_schema(frame, job))
-    suppressed = {"no_identifier": n_rows - n, "promise": n_left}
-    report = _report(
-        found,
-        job,
-        n_rows=n_rows,
-        suppressed=suppressed,
-        n_ranges=division.n_ranges,
-        n_met=n_met,
-        seconds=steps.seconds,
-    )
-    return SparkRelease(release, report, [ordered])
+        of_release.callback(ordered.unpersist)
+        with _timed(seconds, "check", clock):
+            found, first_class = _checked(ordered, job)
+            n_left = settled.where(f"class = {SUPPRESSED}").count()
+        if found["n"] + n_left != n:
+            raise GuaranteeError(f"{TABLE}: of {n:,} records {found['n'] + n_left:,} came back")
+        release = ordered.mapInArrow(
+            workers.published(job, first_class), workers.release_schema(frame, job)
+        )
+        report = _report(
+            found,
+            job,
+            n_rows=n_rows,
+            suppressed={"no_identifier": n_rows - n, "promise": n_left},
+            n_ranges=division.n_ranges,
+            n_met=n_met,
+            seconds=seconds,
+        )
+        return SparkRelease(release, report, of_release.pop_all())
 
 
-class _Steps:
-    """Times the steps."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self.seconds: dict[str, float] = {}
-        self._clock, self._name, self._began = clock, "", 0.0
-
-    def timed(self, name: str) -> "_Steps":
-        self._name, self._began = name, self._clock()
-        return self
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.seconds[self._name] = round(self._clock() - self._began, 3)
+@contextmanager
+def _timed(seconds: dict[str, float], step: str, clock: Callable[[], float]) -> Iterator[None]:
+    began = clock()
+    yield
+    seconds[step] = round(clock() - began, 3)
 
 
 def _prepared(frame: SparkFrame, declared: Declared, plan: Plan) -> SparkFrame:
@@ -270,7 +260,7 @@ def _prepared(frame: SparkFrame, declared: Declared, plan: Plan) -> SparkFrame:
             table = table.withColumn(name, sql.when(hour == "", cell).otherwise(short))
     if declared.id is None:
         return table
-    named = sql.regexp_replace(table[declared.id].cast("string"), r"^\s+|\s+$", "")
+    named = sql.regexp_replace(table[declared.id].cast("string"), r"(?U)^\s+|\s+$", "")
     unnamed = ["", MISSING, *declared.markers]
     person = sql.when(~named.isin(unnamed), sql.xxhash64(named))
     return table.withColumn(PERSON, person).drop(declared.id).where(f"{PERSON} is not null")
@@ -319,7 +309,7 @@ def _division(table: SparkFrame, job: Job, n: int, rows_per_range: int) -> Divis
     columns = [f"q{j} int" for j in range(len(job.whole.schema.qis))]
     columns += ["target string"] if job.plan.target is not None else []
     stride = max(n // _SAMPLE, 1)
-    some = table.mapInArrow(_sampled(job, stride), ", ".join(columns))
+    some = table.mapInArrow(workers.sampled(job, stride), ", ".join(columns))
     sample = pl.DataFrame(pl.from_arrow(some.toArrow()))
     if not len(sample):
         raise InputError(f"{TABLE}: has no records")
@@ -349,7 +339,7 @@ def _settled(formed: SparkFrame, job: Job, n_ranges: int) -> tuple[SparkFrame, i
         formed.where(meets)
         .withColumn("group", group)
         .groupBy("group")
-        .applyInArrow(_over_group(stages.settle_group, job), formed.schema)
+        .applyInArrow(workers.settle_group(job), formed.schema)
     )
     return formed.where(~meets).unionByName(settled), sum(n_left)
 
@@ -357,7 +347,7 @@ def _settled(formed: SparkFrame, job: Job, n_ranges: int) -> tuple[SparkFrame, i
 def _checked(ordered: SparkFrame, job: Job) -> tuple[dict[str, Any], dict[int, int]]:
     """Verify all classes; return their figures, and the first class of each partition."""
     rows = ordered.mapInArrow(
-        _checked_partition(job),
+        workers.checked(job),
         "partition int, first long, last long, parts string",
     ).collect()
     if not rows:
@@ -407,101 +397,3 @@ def _report(
         gcp_published={form: lost / (n * n_qis) for form, lost in found["lost"].items()},
         seconds=seconds,
     )
-
-
-def _schema_of(table: SparkFrame, job: Job, *, formed: bool = False) -> Any:  # noqa: ANN401
-    """Return the columns of coded or formed records, see `stages`."""
-    from pyspark.sql import types  # noqa: PLC0415  an extra
-
-    schema = types.StructType()
-    if PERSON in table.columns:
-        schema.add(PERSON, types.LongType())
-    for j in range(len(job.declared.qis)):
-        schema.add(f"q{j}", types.IntegerType())
-    for j in range(len(job.declared.sensitive)):
-        schema.add(f"s{j}", types.IntegerType())
-    for j, name in enumerate(job.declared.keep):
-        schema.add(f"o{j}", table.schema[name].dataType)
-    for j in range(len(job.plan.measures)):
-        schema.add(f"m{j}", types.DoubleType())
-    schema.add("range", types.IntegerType())
-    if formed:
-        schema.add("class", types.IntegerType())
-        schema.add("border", types.BooleanType())
-        schema.add("key", types.LongType())
-    return schema
-
-
-def _release_schema(frame: SparkFrame, job: Job) -> Any:  # noqa: ANN401
-    from pyspark.sql import types  # noqa: PLC0415  an extra
-
-    schema = types.StructType().add(CLASS_COLUMN, types.LongType())
-    for name in job.declared.qis:
-        schema.add(name, types.StringType())
-    for name in (*job.declared.sensitive, *job.declared.keep):
-        schema.add(name, frame.schema[name].dataType)
-    if job.has_labels:
-        schema.add(COUNT_COLUMN, types.LongType())
-        for name in job.plan.measures:
-            schema.add(f"{MEAN_PREFIX}{name}", types.DoubleType())
-    return schema
-
-
-# What Spark calls on its workers. It tells the kind of a function by its annotations, which name
-# types of an extra, and takes texts with 32-bit offsets alone.
-
-
-def _sampled(job: Job, stride: int) -> Callable[..., Any]:
-    return _over_batches(partial(stages.sampled, job=job, stride=stride))
-
-
-def _in_parts(job: Job, division: Division) -> Callable[..., Any]:
-    return _over_batches(partial(stages.in_parts, job=job, division=division))
-
-
-def _checked_partition(job: Job) -> Callable[..., Any]:
-    return _over_batches(lambda batches: stages.checked(batches, job, partition=_partition()))
-
-
-def _published(job: Job, first_class: Mapping[int, int]) -> Callable[..., Any]:
-    return _over_batches(
-        lambda batches: stages.published(
-            batches, job, partition=_partition(), first_class=first_class
-        )
-    )
-
-
-def _over_batches(stage: Callable[[Iterator[Any]], Iterator[Any]]) -> Callable[..., Any]:
-    import pyarrow as pa  # noqa: PLC0415  an extra
-
-    def over_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in stage(batches):
-            yield from _plain(pa.Table.from_batches([batch])).to_batches()
-
-    return over_batches
-
-
-def _over_group(stage: Callable[[Any, Job], Any], job: Job) -> Callable[..., Any]:
-    import pyarrow as pa  # noqa: PLC0415  an extra
-
-    def over_group(table: pa.Table) -> pa.Table:
-        return _plain(stage(table, job))
-
-    return over_group
-
-
-def _partition() -> int:
-    from pyspark import TaskContext  # noqa: PLC0415  an extra
-
-    context = TaskContext.get()
-    assert context is not None  # noqa: S101  on a worker there is one
-    return int(context.partitionId())
-
-
-def _plain(table: Any) -> Any:  # noqa: ANN401  likewise
-    """Return a table with texts of 32-bit offsets, which are those of Spark."""
-    import pyarrow as pa  # noqa: PLC0415  an extra
-
-    large = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
-    fields = [each.with_type(large.get(each.type, each.type)) for each in table.schema]
-    return table.cast(pa.schema(fields))

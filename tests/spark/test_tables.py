@@ -157,13 +157,24 @@ def test_t_closeness_is_measured_from_the_whole_table(spark: Session) -> None:
 def test_a_table_that_cannot_keep_the_promise_is_refused(table: Frame) -> None:
     with pytest.raises(InputError, match="no class that keeps the promise"):
         anonymize(table, qi="home", k=N + 1, d=1, rows_per_range=PER_RANGE)
+    kept = table.sparkSession.sparkContext._jsc.getPersistentRDDs()
+    assert kept.isEmpty()  # its records are on no disk of Spark
     with pytest.raises(InputError, match="no column nowhere"):
         anonymize(table, qi="nowhere", k=2)
     with pytest.raises(InputError, match="lies outside its domain") as caught:
         anonymize(table, qi="home", k=2, domains={"home": (0, 3)})
     assert "row" not in str(caught.value)
+    with pytest.raises(SettingsError, match="rows_per_range: must be at least 1"):
+        anonymize(table, qi="home", k=2, rows_per_range=0)
     with pytest.raises(SettingsError, match="method must be one of"):
         anonymize(table, qi="home", k=2, method="fast")
+
+
+def test_a_person_with_spaces_of_any_kind_around_its_name_is_one_person(spark: Session) -> None:
+    rows = [(i, f"p{i % 3}" + "\u00a0\t" * (i // 6)) for i in range(12)]
+    frame = spark.createDataFrame(rows, "home int, who string")
+    with pytest.raises(InputError, match="no class that keeps the promise"):
+        anonymize(frame, qi="home", id="who", k=4, d=1)
 
 
 def test_a_release_written_by_spark_passes_the_audit_of_its_classes(

@@ -11,8 +11,9 @@ from anonymizer.algorithms.records.attributes import in_bands
 from anonymizer.algorithms.records.methods import AUTO, MODELS, SHARE_PRICE, TIME_BUDGET_S
 from anonymizer.app.anonymize.class_labels import LabelForm, LanguageName
 from anonymizer.app.anonymize.release_report import CostName
+from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise, bounded_shares
-from anonymizer.domain.records import Records, Schema
+from anonymizer.domain.records import Attribute, Records, Schema
 from anonymizer.errors import SettingsError
 from anonymizer.files.coded_table import CodedTable
 
@@ -209,6 +210,31 @@ def _one_of(name: str, choice: Choice, choices: object) -> Choice:
     return choice
 
 
+def banded(
+    sensitive: Mapping[str, Attribute], name: str, edges: Sequence[float]
+) -> tuple[Attribute, Int32Array]:
+    """Return a sensitive number in bands, and the band of each of its codes.
+
+    Parameters
+    ----------
+    sensitive
+        The sensitive attributes by name.
+    edges
+        Increasing.
+
+    Raises
+    ------
+    SettingsError
+        If the name is not that of a numeric sensitive attribute, or edges do not increase.
+    """
+    if name not in sensitive or not sensitive[name].numeric:
+        raise SettingsError(f"bands: {name} is not a numeric sensitive attribute")
+    try:
+        return in_bands(sensitive[name], edges)
+    except ValueError as error:
+        raise SettingsError(f"bands: {name}: {error}") from None
+
+
 def with_bands(coded: CodedTable, bands: Mapping[str, Sequence[float]]) -> CodedTable:
     """Return a table with bands in place of sensitive numbers; published values do not change.
 
@@ -222,20 +248,14 @@ def with_bands(coded: CodedTable, bands: Mapping[str, Sequence[float]]) -> Coded
     SettingsError
         If a name is not that of a numeric sensitive attribute, or edges do not increase.
     """
-    attributes = list(coded.schema.sensitive)
+    attributes = {attribute.name: attribute for attribute in coded.schema.sensitive}
     columns = coded.records.sensitive.copy()
     for name, edges in bands.items():
-        places = [j for j, attribute in enumerate(attributes) if attribute.name == name]
-        if not places or not attributes[places[0]].numeric:
-            raise SettingsError(f"bands: {name} is not a numeric sensitive attribute")
-        j = places[0]
-        try:
-            attributes[j], band_of = in_bands(attributes[j], edges)
-        except ValueError as error:
-            raise SettingsError(f"bands: {name}: {error}") from None
+        attributes[name], band_of = banded(attributes, name, edges)
+        j = list(attributes).index(name)
         columns[:, j] = band_of[columns[:, j]]
     return replace(
         coded,
         records=Records(coded.records.qi, columns, coded.records.person),
-        schema=Schema(coded.schema.qis, tuple(attributes), coded.schema.sources),
+        schema=Schema(coded.schema.qis, tuple(attributes.values()), coded.schema.sources),
     )
