@@ -69,7 +69,7 @@ class Tracker:
         self.none = self._believed([None] * len(self._stretches))
 
     def with_counts(self, times: FloatArray, counts: Sequence[Counts]) -> dict[int, float]:
-        """Return the belief after some minutes, of who reads counts at some times."""
+        """Return the belief after some minutes of an adversary who reads counts."""
         lives = [
             _lives(_steps(stretch, times), counts, len(stretch.steps_s))
             for stretch in self._stretches
@@ -77,7 +77,7 @@ class Tracker:
         return self._at_least_none(self._believed(lives))
 
     def with_noise(self, noise: PlanarLaplace, times: FloatArray) -> dict[int, float]:
-        """Return the belief after some minutes, of who reads places with names and noise."""
+        """Return the belief after some minutes of an adversary who reads noisy places."""
         x_m, y_m = tangent_plane(self._network)
         n_names = noise.x_m.shape[1]
         places = []
@@ -107,7 +107,7 @@ class Tracker:
         return dict(zip(self.minutes, mean.tolist(), strict=True))
 
     def _at_least_none(self, belief: dict[int, float]) -> dict[int, float]:
-        """Return the belief of who ignores a publication that misleads."""
+        """Return the belief of an adversary who ignores a misleading publication."""
         return {minute: max(each, self.none[minute]) for minute, each in belief.items()}
 
 

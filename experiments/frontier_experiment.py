@@ -1,8 +1,8 @@
 """Frontier of privacy and utility: the modes of the gateway beside other ways to publish.
 
-One trace is published in every way. Each publication is attacked by who tracks a device from one
-known position, and by who links four known positions to a name; and read by an analyst, whose
-counts are compared with the true ones. An analyst reads all of them as well as is known how.
+One trace is published in every way. One attack tracks a device from one known position; another
+finds the name of a device by four. Utility is the error of what an analyst reads, with the best
+estimator that is known for each publication.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -54,7 +54,7 @@ _EXACT_M = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What one way to publish says and is good for.
+    """What one way to publish reveals, and its errors.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Results of the frontier: a table, a manifest, and the picture by which a city decides."""
+"""Results of the frontier: a table, a manifest and the picture."""
 
 import csv
 import json
@@ -95,7 +95,7 @@ def write_results(
     table, manifest = out / "points.csv", out / "manifest.json"
     pictures = [out / f"frontier.{kind}" for kind in formats]
     try:
-        said = {
+        manifested = {
             "versions": {
                 "python": platform.python_version(),
                 **{name: version(name) for name in _LIBRARIES},
@@ -107,7 +107,7 @@ def write_results(
             writer = csv.DictWriter(file, rows[0], lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
-        manifest.write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+        manifest.write_text(json.dumps(manifested, indent=2) + "\n", encoding="utf-8")
         for path in pictures:
             draw(points, path)
     except OSError as error:

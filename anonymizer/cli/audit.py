@@ -187,8 +187,8 @@ def counts(
 ) -> None:
     """Attack the safe counts that `[counts]` would publish about recorded positions.
 
-    Recovers trajectories from them, and asks whether somebody is in them, beside the same attacks
-    on exact counts. Both are reported: safe counts do not promise to resist them.
+    Recovers trajectories from them, and guesses whether a device is in them, beside the same
+    attacks on exact counts. Both are reported: safe counts do not promise to resist them.
 
     [bold]Example[/bold]
 

@@ -1,8 +1,8 @@
-"""Attacks on counts: trajectories recovered from them, and whether somebody is in them.
+"""Attacks on counts: trajectories recovered from them, and whether a device is in them.
 
 Counts of devices by cell and time have no names. Still, devices move little between two times, so
 that an assignment of the counts of one time to those of the next recovers trajectories [1]_. And
-who knows where somebody was can tell from counts whether they contain that person [2]_.
+an adversary who knows where somebody was can find out whether that person is counted [2]_.
 
 References
 ----------
@@ -61,7 +61,7 @@ def recover_trajectories(
 def recovered_share(trajectories: IntArray, cell: IntArray) -> float:
     """Return the share of true positions that are on the trajectory that fits its device best.
 
-    Each device is given another trajectory, so that most positions agree, as the paper does.
+    No two devices have the same trajectory; as in the paper, most positions agree.
 
     Parameters
     ----------
@@ -78,13 +78,13 @@ def recovered_share(trajectories: IntArray, cell: IntArray) -> float:
 
 
 def membership_auc(read: FloatArray, is_in: BoolArray) -> float:
-    """Return the area under the curve of who guesses whether a device is in counts; .5 is chance.
+    """Return the area under the curve of guessing whether a device is in counts; .5 is chance.
 
     Parameters
     ----------
     read
-        What counts of several groups of devices say about the cells in which the device was, at the
-        times when it was there, shape (groups, times).
+        Counts of several groups of devices in the cells in which the device was, at the times when
+        it was there, shape (groups, times).
     is_in
         Whether the device is in each group, some are and some are not, shape (groups,).
 
