@@ -54,9 +54,10 @@ about a single device. Counters end in `_total`; histograms have `_bucket`, `_su
 Exact counts of positions and records are for the bearer of the token (`http.token_file`) alone.
 Everybody else gets public ones, one `output.rejected_every_s` late. Positions are counted in
 multiples of the largest k that the settings can ask for, with the reasons that depend on where a
-device is joined as `suppressed`, `other`, and without `anonymizer_devices_present`. Vehicles of a
-stream are counted in multiples of its k, and parts of records in multiples of what k vehicles can
-send in a window: k times its sources, or k times `max_records_per_vehicle` with `per = "record"`.
+device is joined as `suppressed`, `other`, and without `anonymizer_devices_present`. Records of a
+stream are counted in multiples of what k vehicles can have in a window: k, or k times
+`max_records_per_vehicle` with `per = "record"`. Parts are counted in multiples of that times the
+number of its sources.
 What a single vehicle can change is left out: open and closed windows, the watermark, and the time
 that a window takes.
 

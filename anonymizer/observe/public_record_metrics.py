@@ -23,7 +23,7 @@ class _Unit(Enum):
 
     EXACT = auto()
     """Nothing that fewer than k vehicles can change."""
-    VEHICLES = auto()
+    RECORDS = auto()
     PARTS = auto()
     BYTES = auto()
 
@@ -38,7 +38,7 @@ _UNIT_OF = {
     "anonymizer_records_store_bytes": _Unit.BYTES,
     "anonymizer_records_store_free_bytes": _Unit.BYTES,
     "anonymizer_records_store_usable": _Unit.EXACT,
-    "anonymizer_records_open_records": _Unit.VEHICLES,
+    "anonymizer_records_open_records": _Unit.RECORDS,
     "anonymizer_records_unprotected": _Unit.EXACT,
     "anonymizer_records_waiting_classes": _Unit.EXACT,
     "anonymizer_records_classes": _Unit.EXACT,
@@ -51,28 +51,31 @@ _UNIT_OF = {
 _OF_LAST_WINDOW = frozenset({"anonymizer_records_source_silent", "anonymizer_records_last_window"})
 """These stay as they are when a window ends without a class, which is no public event."""
 _FIGURES = {
-    "records": _Unit.VEHICLES,
+    "records": _Unit.RECORDS,
     **dict.fromkeys(("published", "promised_k", "classes", "k", "d", "l", "gcp"), _Unit.EXACT),
     "silent_sources": _Unit.EXACT,
 }
 """Figures of the last window; the classes show the exact ones to everybody."""
 _NO_STREAM = UNMATCHED
 """Label, and step, of what belongs to no stream."""
-_BYTES_STEP = 2**20
-"""More than the records of k vehicles take."""
+_PART_BYTES = 2**12
+"""More than a part takes in the store."""
+_LEAST_BYTES_STEP = 2**20
+"""The store grows by pages, and not only because of parts."""
 _DEFECT = Outcome.SUPPRESSED__UNVERIFIED.label
 """Rounded up, because a defect must be seen."""
 
 
 def _steps(stream: StreamSettings) -> dict[_Unit, int]:
     """Return the steps of a stream: what k vehicles send in a window at most."""
-    of_one = len(stream.sources) if stream.per == "vehicle" else stream.max_records_per_vehicle
-    k = stream.promise.k
+    by_vehicle = stream.per == "vehicle"
+    records = stream.promise.k * (1 if by_vehicle else stream.max_records_per_vehicle)
+    parts = records * len(stream.sources)
     return {
         _Unit.EXACT: 1,
-        _Unit.VEHICLES: k,
-        _Unit.PARTS: k * of_one,
-        _Unit.BYTES: _BYTES_STEP,
+        _Unit.RECORDS: records,
+        _Unit.PARTS: parts,
+        _Unit.BYTES: max(_LEAST_BYTES_STEP, parts * _PART_BYTES),
     }
 
 

@@ -158,7 +158,7 @@ _GAUGES: tuple[tuple[str, str, Callable[[StreamState], float]], ...] = (
     ("open_windows", "Open windows.", lambda state: state.windows.n_open),
     (
         "open_records",
-        "Vehicles in open windows.",
+        "Records in open windows.",
         lambda state: state.records.n_records,
     ),
     ("watermark_lag_seconds", "Seconds by which the watermark is behind the clock.", _lag_s),

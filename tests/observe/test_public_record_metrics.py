@@ -152,15 +152,41 @@ def test_a_refused_class_is_shown_even_if_it_is_small(tmp_path: Path) -> None:
     each.rig.store.close()
 
 
-def test_a_part_of_a_source_that_may_send_many_records_moves_nothing(tmp_path: Path) -> None:
+def with_many_records_of_a_vehicle(folder: Path, *, most: int) -> Scraped:
     source = {"name": "gantry", "tells": [name for of in FLEET["sources"] for name in of["tells"]]}
     attributes = [{**a, "lasting": False} for a in FLEET["attributes"]]
-    each = Scraped(
-        tmp_path, per="record", sources=[source], attributes=attributes, max_records_per_vehicle=9
+    return Scraped(
+        folder,
+        per="record",
+        sources=[source],
+        attributes=attributes,
+        max_records_per_vehicle=most,
     )
+
+
+def test_a_part_of_a_source_that_may_send_many_records_moves_nothing(tmp_path: Path) -> None:
+    each = with_many_records_of_a_vehicle(tmp_path, most=9)
     received = "anonymizer_record_parts_received_total", "fleet"
     each.rig.take_raw([Delivery("records/gantry/v", b"{", 0)] * (9 * K - 1))
     assert each.turn()[received] == 0
     each.rig.take_raw([Delivery("records/gantry/v", b"{", 0)])
     assert each.turn()[received] == 9 * K
+    each.rig.store.close()
+
+
+def test_one_vehicle_with_all_its_records_of_a_window_moves_nothing(tmp_path: Path) -> None:
+    each = with_many_records_of_a_vehicle(tmp_path, most=9)
+    values = {"type": "car", "region": "north", "age": 30, "speed": 10, "fault": "none"}
+    before = each.turn()
+    each.rig.take(*(Sent("v", "gantry", float(i), values) for i in range(9)))
+    assert each.rig.state.records.n_records == 9
+    assert each.turn() == before
+    each.rig.store.close()
+
+
+def test_a_large_k_makes_large_steps_of_the_size_of_the_store(tmp_path: Path) -> None:
+    each = Scraped(tmp_path, promise={"k": 5_000, "d": 1}, max_records=100_000)
+    assert each.turn()["anonymizer_records_store_free_bytes",] > 0
+    each.watched.free_bytes = 5_000 * len(SOURCES) * 1000
+    assert each.turn()["anonymizer_records_store_free_bytes",] == 0
     each.rig.store.close()
