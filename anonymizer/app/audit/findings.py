@@ -1,4 +1,4 @@
-"""Findings of an audit, and the reports on a stream and on a table, as written to JSON."""
+"""Findings of an audit, and the reports on positions, tables and windows, as written to JSON."""
 
 from typing import Literal, TypeAlias
 
@@ -22,12 +22,14 @@ class Finding(_Part):
         `soundness`, `k`, `centre`, `prefix`, `inversion`, `session`, `intersection`,
         `matching`, `re-identification`, `linking`, `velocity`, `tracking`, `timing`,
         `subtraction`, `density leak`, `zone holes`, `zone ends`, `homes`, `days`
-        or `values`; of counts, `aggregate trajectories` and `aggregate membership`.
+        or `values`; of counts, `aggregate trajectories` and `aggregate membership`; of windows of
+        records, `windows together`.
     adversary
         `on_air` assumes that a publishing device is on the air, `off_air` does not; None if it
         makes no difference.
     attribute
-        For `values`: the reading that was attacked; several together are joined by ` + `.
+        For `values`: the reading that was attacked; several together are joined by ` + `. For
+        tables and windows: the attribute.
     figures
         By name. Shares and probabilities are 0 to 1; ages and distances have their unit in the
         name. None: there was nothing to measure.
