@@ -1,4 +1,4 @@
-"""The age of a broker's backlog, as the probes tell it."""
+"""The age of a broker's backlog, measured by probes."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""A connection on which nothing arrives: recognized by the counts, and said in one line of the log.
+"""A connection on which nothing arrives: recognized by the counts, and reported in one log line.
 
 It is no fault of the gateway, so readiness does not depend on it: devices may be off at night.
 """

@@ -24,7 +24,7 @@ from tests.pipeline.records.made import LENGTH_S, SOURCES, Sent, traffic
 N_VEHICLES = 30
 CHUNK = 45
 LAST_VEHICLE = "the-last"
-"""Tells of a time so late that every other window closes."""
+"""It reports a time so late that every other window closes."""
 
 
 def patient(url: str, **more: object) -> BrokerSettings:
@@ -35,7 +35,7 @@ def patient(url: str, **more: object) -> BrokerSettings:
 
 @dataclass
 class Vehicles:
-    """They send, window after window, until told that it is enough; each part until it is taken."""
+    """Vehicles that send window after window until `enough`, and each part until it is taken."""
 
     pause_s: float
     sent: list[Sent] = field(default_factory=list)
@@ -94,7 +94,7 @@ async def analyst(url: str, seen: list[bytes]) -> AsyncIterator[None]:
 
 @dataclass
 class Ordeal:
-    """What is left of it."""
+    """What was sent, what the analyst has seen, and the store that is left."""
 
     sent: list[Sent]
     seen: list[bytes]

@@ -1,4 +1,4 @@
-"""A connection on which nothing arrives is said once, with the likely cause."""
+"""A connection on which nothing arrives is reported once, with the likely cause."""
 
 from anonymizer.app.gateway.silent_connection import SilentConnection
 
