@@ -55,7 +55,15 @@ def _rows(
 
 def districts(cases: Sequence[tuple[str, int, Sequence[int]]]) -> list[Table]:
     """Compare regions and ticks of `session` for several numbers of districts."""
-    columns = ("network", "devices", "districts", "ms a tick", "nodes/region", "more, %", "waiting")
+    columns = (
+        "network",
+        "devices",
+        "districts",
+        "ms a tick",
+        "nodes/region",
+        "to the first",
+        "waiting",
+    )
     rows = []
     for source, n, numbers in cases:
         network = network_named(source)
@@ -66,9 +74,7 @@ def districts(cases: Sequence[tuple[str, int, Sequence[int]]]) -> list[Table]:
             mean = float(sizes.mean())
             whole = whole or mean
             tick_ms = float(np.mean(seconds)) * 1e3
-            rows.append(
-                (source, n, number, tick_ms, mean, 100 * (mean / whole - 1), operator.n_waiting)
-            )
+            rows.append((source, n, number, tick_ms, mean, mean / whole, operator.n_waiting))
     return [Table("Districts: nodes a region", columns, rows, ("traffic as for the regions.",))]
 
 

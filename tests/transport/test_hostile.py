@@ -37,7 +37,7 @@ def answering(answer: bytes, connections: list[bytes]) -> Serve:
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "no answer in time"),
         (b"SSH-2.0-OpenSSH_9.2p1\r\n" * 9, "malformed packet"),
-        (b"\xff" * 100, "malformed packet"),
+        pytest.param(b"\xff" * 100, "malformed packet", id="ones-malformed packet"),
         (b"\x20\x00", "malformed|Protocol|Malformed|disconnected"),
         (b"\x20\x03\x00\x99\x00", "malformed|disconnected"),
         (b"\x20\x06\x00\x00\x03\x21\x00\x00", "malformed|disconnected"),
