@@ -15,7 +15,9 @@ from tests.console import ROOT, Block, Runner, blocks, commands, fits, pages
 from tests.mosquitto import HOW
 from tools import manual
 
-PAGES = [page for page in pages() if any(blocks(page))]
+NOTEBOOK = ROOT / "docs" / "api.md"
+"""Is run by tests/test_api.py, cell by cell."""
+PAGES = [page for page in pages() if any(blocks(page)) and page != NOTEBOOK]
 
 
 def free_port() -> int:

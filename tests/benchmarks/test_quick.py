@@ -39,6 +39,7 @@ def test_every_benchmark_in_memory_runs_and_fills_its_tables(tmp_path: Path) -> 
     quick_run(tmp_path, *(name for name in BENCHMARKS if name not in {"end_to_end", "durable"}))
 
 
+@pytest.mark.soak
 def test_the_gateway_and_the_relays_carry_a_little_load_through_mosquitto(tmp_path: Path) -> None:
     results = quick_run(tmp_path, "end_to_end")
     runs = {row["program"]: row for row in results["benchmarks"]["end_to_end"][0]["rows"]}

@@ -1,14 +1,19 @@
 """What the tests of the command line share."""
 
+import io
 import subprocess
+import sys
 from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from os import environ
 from pathlib import Path
+from unittest.mock import patch
 
+from anonymizer.cli.main import main
 from tests.end_to_end import ANONYMIZER, DEADLINE_S
 
 
-def anonymizer(
+def process(
     *arguments: str | Path, environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run the console script to its end."""
@@ -20,3 +25,27 @@ def anonymizer(
         check=False,
         timeout=DEADLINE_S,
     )
+
+
+def anonymizer(
+    *arguments: str | Path, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end in this process: one of its own loads everything anew."""
+    words = [str(argument) for argument in arguments]
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    code = 0
+    with (
+        patch.object(sys, "argv", ["anonymizer", *words]),
+        patch.dict(environ, environment or {}),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+    said = []
+    for stream in (out, err):
+        stream.seek(0)
+        said.append(stream.read())
+    return subprocess.CompletedProcess(words, code, *said)

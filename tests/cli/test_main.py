@@ -6,7 +6,7 @@ import pytest
 
 from anonymizer import __version__
 from anonymizer.cli.main import main
-from tests.cli.support import anonymizer
+from tests.cli.support import process
 
 HEAVY = {"numpy", "numba", "scipy", "networkx", "polars", "matplotlib", "fastapi", "pydantic"}
 
@@ -21,7 +21,7 @@ def run(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def test_help_names_every_command_and_loads_nothing_heavy() -> None:
-    told = anonymizer("--help", environment={"PYTHONPROFILEIMPORTTIME": "1"})
+    told = process("--help", environment={"PYTHONPROFILEIMPORTTIME": "1"})
     assert told.returncode == 0
     for command in ("demo", "serve", "check", "init", "schema", "cloak", "experiment"):
         assert f" {command} " in told.stdout

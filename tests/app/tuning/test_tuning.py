@@ -187,6 +187,7 @@ def test_a_quasi_identifier_that_is_left_out_is_lost_whole_and_gone_from_what_is
     assert whole.configuration.without == ()
 
 
+@pytest.mark.soak
 def test_a_search_whose_process_was_killed_goes_on_to_what_one_process_finds(
     tmp_path: Path,
 ) -> None:
@@ -221,7 +222,7 @@ def test_a_search_that_was_ended_goes_on_and_finds_the_same(tmp_path: Path) -> N
     assert not Journal(path, bench(seed=1).digest()).known
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_what_had_no_time_is_listed_as_such_and_tried_when_the_search_is_continued(
     jobs: int, tmp_path: Path
 ) -> None:
