@@ -198,7 +198,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_settings(folder / f"{name}.toml", {"network": {"source": source}})
     toll = settings_for(list(MADE.section))
     clusters = toll.replace('model = "kaca"', 'model = "kaca"\nmethod = "kmeans"')
-    (folder / "kmeans.toml").write_text(clusters)
+    (folder / "kmeans.toml").write_text(f"{clusters}\n[http]\nport = 0\n")
     (folder / "cells.toml").write_text(CELLS)
     (folder / "keys").write_text("open sesame")
     phones = [{"codec": "owntracks", "key_file": str(folder / "keys")}]
