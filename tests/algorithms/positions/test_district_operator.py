@@ -1,6 +1,7 @@
 """Districts: the same promises as one operator, and the same groups whatever the order."""
 
 from collections import Counter, defaultdict
+from copy import deepcopy
 from hashlib import sha256
 from itertools import islice
 from random import Random
@@ -11,6 +12,7 @@ from hypothesis import assume, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.district import Claims, District, Message, Received
 from anonymizer.algorithms.positions.district_operator import DistrictOperator
 from anonymizer.algorithms.positions.district_routing import Rows
@@ -58,10 +60,12 @@ def settings(mode: str = "session", districts: int = 4, **region: object) -> Set
     )
 
 
-def run(operator: Operator, reports: list[Where], *, order: Random | None = None) -> list[Shared]:
+def run(
+    operator: Operator, reports: list[Where], *, order: Random | None = None, start: int = 0
+) -> list[Shared]:
     """Return all that is released; with `order`, each batch is shuffled."""
     released: list[Shared] = []
-    for now, where in enumerate(reports):
+    for now, where in enumerate(reports, start):
         pairs = list(where.items())
         if order is not None:
             order.shuffle(pairs)
@@ -366,3 +370,45 @@ def test_leaders_depend_on_counts_of_past_epochs_alone(counts: list[list[int]]) 
         last = (tick // 2 - 1) * 2 - 1  # the last tick of the last epoch but one
         expected = [0, 1, 2, 3] if last < 0 else fold(np.array(counts[last]), 5).tolist()
         assert found == expected
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_operator_goes_on_from_a_state_as_if_nothing_had_happened(mode: str) -> None:
+    whole, again = (cloaking_operator(settings(mode, 1), CITY) for _ in range(2))
+    assert isinstance(whole, CloakingOperator)
+    assert isinstance(again, CloakingOperator)
+    run(whole, REPORTS[:25])
+    again.restore(deepcopy(whole.state()))
+    rule = DensityRule((), (4,), 4)
+    for each in (whole, again):
+        each.set_rule(rule, k_extra=0)
+    later = REPORTS[25:50]
+    released = run(whole, later, start=25)
+    assert released
+    assert run(again, later, start=25) == released
+
+
+@pytest.mark.parametrize("mode", ["snapshot", "session"])
+def test_a_district_has_the_state_that_it_is_restored_from(mode: str) -> None:
+    whole, again = (cloaking_operator(settings(mode), CITY) for _ in range(2))
+    assert isinstance(whole, DistrictOperator)
+    assert isinstance(again, DistrictOperator)
+    run(whole, REPORTS[:25])
+    assert 0 <= whole.n_waiting < len(REPORTS[24])
+    placed = whole.place_of
+    assert ((placed >= 0) >= (whole.density.node_of >= 0)).all()
+    for old, new in zip(whole.parts, again.parts, strict=True):
+        new.restore(deepcopy(old.state()))
+        assert repr(flat(new.state())) == repr(flat(old.state()))
+        assert sorted(new.handles()) == sorted(old.handles())
+    whole.set_rule(DensityRule((), (9,), 9), k_extra=1)
+    # By the end, all groups were formed by the new rule.
+    later = run(whole, REPORTS[25:70], start=25)
+    assert {each.k for each in later if each.now == 69} == {9}
+
+
+def flat(state: object) -> object:
+    """Return a state with its arrays as lists."""
+    if isinstance(state, dict):
+        return {name: flat(value) for name, value in state.items()}
+    return state.tolist() if isinstance(state, np.ndarray) else state
