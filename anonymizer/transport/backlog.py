@@ -152,12 +152,14 @@ class Backlog:
 
     def _rows(self, packed: PackedDeliveries) -> list[int]:
         """Return the rows of the probes in a batch."""
-        bounds, rows = packed.columns.bounds, list[int]()
+        bounds, rows, topic = packed.columns.bounds, list[int](), self._topic.encode()
         at = packed.stream.find(self._token)
         while at >= 0:
             row = int(np.searchsorted(bounds[:, 2], at, side="right")) - 1
             if row >= 0 and at < bounds[row, 3]:  # the bytes may hold more than this batch
-                rows.append(row)
+                begin, end = bounds[row, :2].tolist()
+                if packed.stream[begin:end] == topic:  # a device may have seen the token
+                    rows.append(row)
             at = packed.stream.find(self._token, at + len(self._token))
         return rows
 

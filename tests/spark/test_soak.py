@@ -13,8 +13,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-pytest.importorskip("pyspark.sql")
-
 from anonymizer import anonymize as anonymize_in_memory
 from anonymizer.spark import anonymize
 from tests.spark.session import local_spark

@@ -8,8 +8,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-pytest.importorskip("pyspark.sql")
-
 from anonymizer import InputError, SettingsError, audit_table
 from anonymizer import anonymize as anonymize_in_memory
 from anonymizer.spark import SparkRelease, anonymize

@@ -112,7 +112,8 @@ def test_nobody_else_can_make_a_probe() -> None:
     measured.note_state(connected=True)
     measured._probe(0)
     clock.now_s += 11
-    forged = [delivery(other._probe(0)), Delivery(TOPIC, b"0" * 32 + b" 0", 0)]
+    replayed = Delivery("positions/a", b'{"lat":1,"lon":2} ' + measured._probe(0).payload, 0)
+    forged = [delivery(other._probe(0)), Delivery(TOPIC, b"0" * 32 + b" 0", 0), replayed]
     assert measured.without_probes(forged) == (forged, [])
     assert measured.is_too_old
 

@@ -42,6 +42,8 @@ def agglomerate(
 
     None if time ran out. Expected O(n columns near log k).
     """
+    if not keep_going():  # no class may be left to merge, and then nothing asks below
+        return None
     n_tuples = len(neighbors.near)
     partition = partition_of(neighbors.tuple_of, tally)
     breaks = np.ones(n_tuples, bool)

@@ -16,11 +16,11 @@ import numpy as np
 
 from anonymizer.algorithms.records.agglomeration import agglomerate
 from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.draws import draw
 from anonymizer.algorithms.records.moves import (
     Scratch,
     admit,
     blank_scratch,
-    draw,
     make_moves,
 )
 from anonymizer.algorithms.records.neighbors import Neighbors, neighbors_of

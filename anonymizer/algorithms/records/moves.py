@@ -5,8 +5,6 @@ In most moves some members of a class leave it (they are written to `journal`, t
 what is needed to undo it. A move is accepted if it changes the cost by less than a goal, which is
 zero, or now and then a little above zero while the search is hot (simulated annealing [1]_).
 
-Random numbers are drawn in advance, so that kernels have no state of their own.
-
 References
 ----------
 .. [1] S. Kirkpatrick, C. D. Gelatt and M. P. Vecchi, "Optimization by simulated annealing", 1983.
@@ -17,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.kernels import inner_kernel, kernel
-from anonymizer.algorithms.records.neighbors import Neighbors
+from anonymizer.algorithms.records.draws import BITS, below, n_left, near, neighbor, unit
 from anonymizer.algorithms.records.partition import (
     OUTLINE,
     Orders,
@@ -43,7 +41,7 @@ from anonymizer.algorithms.records.tally import (
     tally_keeps,
     tally_members,
 )
-from anonymizer.domain.arrays import Int32Array, IntArray, RecordArray
+from anonymizer.domain.arrays import IntArray, RecordArray
 
 JOURNAL = np.dtype(
     [
@@ -262,65 +260,6 @@ def admit(begin: int, orders: Orders, tally: Tally, partition: Partition, scratc
     return len(of_record)
 
 
-_BITS = 31
-
-
-def draw(rng: np.random.Generator, n: int) -> IntArray:
-    """Return `n` random numbers, preceded by the number of those used, which is 0."""
-    draws = rng.integers(0, 1 << _BITS, n + 1, dtype=np.int64)
-    draws[0] = 0
-    return draws
-
-
-@inner_kernel
-def n_left(draws: IntArray) -> int:
-    """Return how many random numbers are unused."""
-    return len(draws) - 1 - int(draws[0])
-
-
-@inner_kernel
-def below(draws: IntArray, n: int) -> int:
-    """Use a random number; return it as an integer from 0 to n - 1, for n far below 2^31."""
-    draws[0] += 1
-    return int(draws[draws[0]] % n)
-
-
-@inner_kernel
-def unit(draws: IntArray) -> float:
-    """Use a random number; return it as a number above 0 and at most 1."""
-    draws[0] += 1
-    return float((draws[draws[0]] + 1) / (1 << _BITS))
-
-
-@inner_kernel
-def near(i: int, order: Int32Array, rank: Int32Array, draws: IntArray) -> int:
-    """Return a random record near `i` in an order; -1 beyond the ends.
-
-    The distance is at most 2, 4, 8, ... up to all records; each bound is equally likely. Uses
-    three random numbers.
-    """
-    n = len(order)
-    n_doublings = 1
-    while 1 << n_doublings < n:
-        n_doublings += 1
-    step = 1 + below(draws, 1 << (1 + below(draws, n_doublings)))
-    at = rank[i] + (step if below(draws, 2) == 0 else -step)
-    return int(order[at]) if 0 <= at < n else -1
-
-
-@inner_kernel
-def neighbor(i: int, neighbors: Neighbors, draws: IntArray) -> int:
-    """Return a random record of a tuple near that of `i`, or of its own; nearer ones more often.
-
-    -1 if there is none there. Uses three random numbers.
-    """
-    tuple_of, first, nearest = neighbors
-    n = nearest.shape[1] + 1
-    x = min(below(draws, n), below(draws, n)) - 1
-    t = tuple_of[i] if x < 0 else nearest[tuple_of[i], x]
-    return -1 if t < 0 else int(first[t] + below(draws, first[t + 1] - first[t]))
-
-
 _TAXONOMY = int(Cost.TAXONOMY)
 
 
@@ -523,6 +462,6 @@ def _recut(
             spread_by[t] = POLES
         elif how == _BY_POLES and rule[c]["distinct"] > 1:
             spread_by[t] = c
-    first = below(draws, 1 << _BITS)
+    first = below(draws, 1 << BITS)
     recut(a, b, _NOTHING, first, spread_by[:n_tries], orders, tally, partition)
     return int(12 * n_tries * size)

@@ -219,7 +219,7 @@ def _to_extension(value: Any) -> Any:  # noqa: ANN401  any array
     if isinstance(value, np.ndarray):
         head = value.dtype.str.encode()
         return msgspec.msgpack.Ext(_ARRAY, bytes([len(head)]) + head + value.tobytes())
-    raise NotImplementedError(f"{type(value)} has no place in a snapshot")
+    raise TypeError(f"{type(value)} cannot be part of a snapshot")
 
 
 def _from_extension(code: int, data: memoryview) -> Any:  # noqa: ANN401  any array

@@ -130,6 +130,16 @@ def test_without_time_the_sweep_is_the_answer(table: Records, promise: Promise) 
     assert (class_of[published] == swept[published]).all()
 
 
+def test_without_time_nothing_is_merged_where_equal_records_are_classes_already() -> None:
+    # Ten equal records and three others: the sweep cuts them in threes, a merge would keep them.
+    qi = np.zeros((13, 3), np.int32)
+    qi[10:, 2] = 1
+    table = Records(qi, np.zeros((13, 1), np.int32), np.arange(13, dtype=np.int32))
+    problem = make_problem(table, SCHEMA, Promise(k=3, d=1, l=1, max_share=1, max_source_share=1))
+    class_of = best(problem, np.arange(13), keep_going=lambda: False, seed=1)
+    assert class_of.tolist() == sweep(problem, np.arange(13)).tolist()
+
+
 def made(n: int) -> Records:
     """Records of `SCHEMA` whose values depend on each other."""
     rng = np.random.default_rng(5)

@@ -86,6 +86,9 @@ async def endure(
                 store=store,
                 fleet={"idle_s": 600},
                 inputs=[{"topic": "positions/{device}", "qos": 1}],
+                # A device that came after the groups were formed and fell silent is held so long.
+                presence={"ttl_s": 10, "max_behind_s": 10},
+                session={"epoch_s": 5, "beat_s": 1},
             )
             environment = {
                 "ANONYMIZER__HTTP__TOKEN": TOKEN,
