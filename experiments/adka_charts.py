@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import ArrayLike
 
-from anonymizer.app.plots import BLUE, INK, LIGHT, ORANGE, RED, TEAL, png
+from anonymizer.app.plots import BLUE, INK, LIGHT, ORANGE, RED, TEAL, plot
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from experiments.adka_experiment import MAX_REFERENCE, Experiment, Runs
 
@@ -20,7 +20,7 @@ def density_against_k(experiment: Experiment, path: Path) -> None:
     """Draw the rule for k, the runs, and the distribution of densities over all targets."""
     rule, runs, reference = experiment.rule, experiment.runs, experiment.reference
     highest = int(max(runs.density.max(), reference.density.max(), *rule.steps))
-    with png(path, width_in=8, height_in=5.5) as figure:
+    with plot(path, width_in=8, height_in=5.5) as figure:
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
         densities = np.arange(highest + 1, dtype=np.int32)
         ks = np.unique(rule.k_for(densities))
@@ -54,7 +54,7 @@ def k_against_region_size(experiment: Experiment, path: Path) -> None:
     """Draw the region sizes for each k: runs as dots, all targets as half violins."""
     runs, reference = experiment.runs, experiment.reference
     ks = np.unique(np.concatenate([runs.k, reference.k]))
-    with png(path, width_in=10, height_in=5.5) as figure:
+    with plot(path, width_in=10, height_in=5.5) as figure:
         axes = figure.subplots()
         width = _bin_width(reference.region_size)
         for place, k in enumerate(ks):
@@ -90,7 +90,7 @@ def adaptive_against_fixed(experiment: Experiment, path: Path) -> None:
         (f"fixed k = {k}", runs, colour, "--")
         for (k, runs), colour in zip(experiment.fixed.items(), cycle(_FIXED_COLOURS), strict=False)
     ]
-    with png(path, width_in=9, height_in=4.2) as figure:
+    with plot(path, width_in=9, height_in=4.2) as figure:
         nodes, users = figure.subplots(1, 2)
         for label, runs, colour, style in series:
             x, mean_nodes, mean_users = _means_by_density(runs)

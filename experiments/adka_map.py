@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from scipy.spatial import KDTree
 
 from anonymizer.algorithms.geodesy import EARTH_RADIUS_M
-from anonymizer.app.plots import BLUE, INK, LIGHT, RED, png
+from anonymizer.app.plots import BLUE, INK, LIGHT, RED, plot
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from experiments.adka_experiment import Experiment
@@ -168,7 +168,7 @@ def region_on_network(experiment: Experiment, path: Path) -> None:
     drawn = _Map.of(experiment)
     side_left_in = 2 * _MARGIN_IN + _MAP_IN
     width_in, height_in = side_left_in + _SIDE_IN + _MARGIN_IN, _MARGIN_IN + _MAP_IN + _TITLE_IN
-    with png(path, width_in=width_in, height_in=height_in) as figure:
+    with plot(path, width_in=width_in, height_in=height_in) as figure:
         figure.set_layout_engine("none")  # the panels have fixed places
         axes = _panel(figure, _MARGIN_IN, _MARGIN_IN, _MAP_IN, _MAP_IN)
         axes.set_title(_title(experiment))

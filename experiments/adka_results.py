@@ -1,16 +1,12 @@
 """Results of an ADKA experiment, as plain data and as files."""
 
-import csv
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from anonymizer.domain.arrays import BoolArray, IntArray
-from anonymizer.errors import InputError
 from experiments.adka_attacks import AttackPoint, draw_attacks
 from experiments.adka_charts import (
     adaptive_against_fixed,
@@ -19,8 +15,18 @@ from experiments.adka_charts import (
 )
 from experiments.adka_experiment import Experiment, Runs
 from experiments.adka_map import region_on_network
+from experiments.result_files import Row, manifest, write_csv, write_files, write_json
 
-Row: TypeAlias = dict[str, Any]
+_CHARTS: dict[str, Callable[[Experiment, Path], None]] = {
+    "density_k": density_against_k,
+    "k_region_size": k_against_region_size,
+    "adaptive_fixed": adaptive_against_fixed,
+    "region": region_on_network,
+}
+
+
+_FOUND = {"over_runs", "over_users", "over_nodes", "fixed_k"}
+"""What is found, in the summary; the rest is what it depends on."""
 
 
 def run_rows(experiment: Experiment) -> list[Row]:
@@ -86,7 +92,13 @@ def summary(experiment: Experiment, *, source: str, seed: int) -> Row:
 
 
 def write_results(
-    experiment: Experiment, report: Row, out: Path, *, attacks: Sequence[AttackPoint] = ()
+    experiment: Experiment,
+    report: Row,
+    out: Path,
+    *,
+    attacks: Sequence[AttackPoint] = (),
+    inputs: Sequence[Path] = (),
+    formats: Sequence[str] = ("png",),
 ) -> list[Path]:
     """Write the tables and plots of an experiment; equal experiments give equal files.
 
@@ -95,12 +107,16 @@ def write_results(
     experiment
         Experiment with at least one run; the first one is drawn on the network.
     report
-        Content of `summary.json`.
+        Content of `summary.json`; without its results, the options in `manifest.json`.
     out
-        Folder for `runs.csv`, `summary.json`, `density_k.png`, `k_region_size.png`,
-        `adaptive_fixed.png` and `region.png`; made if it does not exist.
+        Folder for `runs.csv`, `summary.json`, `manifest.json` and the plots `density_k`,
+        `k_region_size`, `adaptive_fixed` and `region`; made if it does not exist.
     attacks
-        Attacks on regions in each mode, for `attacks.csv` and `attacks.png`; empty: neither.
+        Attacks on regions in each mode, for `attacks.csv` and the plot `attacks`; empty: neither.
+    inputs
+        Files that were read, for the manifest.
+    formats
+        Kinds of plots, of `plots.FORMATS`.
 
     Returns
     -------
@@ -112,37 +128,22 @@ def write_results(
     InputError
         If a file cannot be written.
     """
-    rows = run_rows(experiment)
+    options = {name: value for name, value in report.items() if name not in _FOUND}
+    options["runs"] = len(experiment.runs)
     write_of: dict[str, Callable[[Path], object]] = {
-        "runs.csv": lambda path: _write_csv(rows, path),
-        "summary.json": lambda path: path.write_text(json.dumps(report, indent=2) + "\n", "utf-8"),
-        "density_k.png": lambda path: density_against_k(experiment, path),
-        "k_region_size.png": lambda path: k_against_region_size(experiment, path),
-        "adaptive_fixed.png": lambda path: adaptive_against_fixed(experiment, path),
-        "region.png": lambda path: region_on_network(experiment, path),
+        "runs.csv": lambda path: write_csv(run_rows(experiment), path),
+        "summary.json": lambda path: write_json(report, path),
+        "manifest.json": lambda path: write_json(manifest(options, inputs), path),
     }
+    for kind in formats:
+        for name, draw in _CHARTS.items():
+            write_of[f"{name}.{kind}"] = lambda path, draw=draw: draw(experiment, path)  # type: ignore[misc]
     if attacks:
-        write_of["attacks.csv"] = lambda path: _write_csv(list(map(asdict, attacks)), path)
-        write_of["attacks.png"] = lambda path: draw_attacks(list(attacks), path)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for name, write in write_of.items():
-            write(out / name)
-    except OSError as error:
-        where = error.filename or out
-        raise InputError(f"{where}: cannot be written: {error.strerror}") from None
-    return [out / name for name in write_of]
+        write_of["attacks.csv"] = lambda path: write_csv(list(map(asdict, attacks)), path)
+        for kind in formats:
+            write_of[f"attacks.{kind}"] = lambda path: draw_attacks(list(attacks), path)
+    return write_files(out, write_of)
 
 
 def _mean(values: IntArray, among: BoolArray) -> float | None:
     return float(values[among].mean()) if among.any() else None
-
-
-def _write_csv(rows: list[Row], path: Path) -> None:
-    """Write rows of equal columns; the nodes of a region are separated by blanks."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            cells = {n: " ".join(map(str, v)) if isinstance(v, list) else v for n, v in row.items()}
-            writer.writerow(cells)

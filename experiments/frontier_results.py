@@ -1,22 +1,15 @@
 """Results of the frontier: a table, a manifest and the picture."""
 
-import csv
-import json
-import platform
-from collections.abc import Sequence
-from hashlib import sha256
-from importlib.metadata import version
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from matplotlib.axes import Axes
 
 from anonymizer.app.plots import BLUE, INK, LIGHT, ORANGE, RED, TEAL, plot
-from anonymizer.errors import InputError
 from experiments.frontier_experiment import Point
+from experiments.result_files import Row, manifest, write_csv, write_files, write_json
 
-Row: TypeAlias = dict[str, Any]
-_LIBRARIES = ("anonymizer-gateway", "numpy", "scipy", "numba", "matplotlib")
 _SIDE = 18
 """Rows of the grid that is drawn."""
 _MAGENTA = "#EE3377"
@@ -91,28 +84,13 @@ def write_results(
     InputError
         If a file cannot be read or written.
     """
-    rows = rows_of(points)
-    table, manifest = out / "points.csv", out / "manifest.json"
-    pictures = [out / f"frontier.{kind}" for kind in formats]
-    try:
-        manifested = {
-            "versions": {
-                "python": platform.python_version(),
-                **{name: version(name) for name in _LIBRARIES},
-            },
-            "options": options,
-            "input": {path.name: sha256(path.read_bytes()).hexdigest() for path in inputs},
-        }
-        with table.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-        manifest.write_text(json.dumps(manifested, indent=2) + "\n", encoding="utf-8")
-        for path in pictures:
-            draw(points, path)
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written: {error.strerror}") from None
-    return [table, manifest, *pictures]
+    write_of: dict[str, Callable[[Path], object]] = {
+        "points.csv": lambda path: write_csv(rows_of(points), path),
+        "manifest.json": lambda path: write_json(manifest(options, inputs), path),
+    }
+    for kind in formats:
+        write_of[f"frontier.{kind}"] = lambda path: draw(points, path)
+    return write_files(out, write_of)
 
 
 def draw(points: Sequence[Point], path: Path) -> None:

@@ -3,13 +3,10 @@
 The source shows no figures. A generated day of toll exits stands for its records.
 """
 
-import csv
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,7 +16,7 @@ from anonymizer.algorithms.records.measures import measure
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.app.plots import BLUE, LIGHT, ORANGE, RED, plot
 from anonymizer.domain.promises import Promise
-from anonymizer.errors import InputError
+from experiments.result_files import Row, manifest, write_csv, write_files, write_json
 from experiments.toll_table import HOW, toll_exits
 
 KS = (2, 5, 10, 20, 50)
@@ -27,7 +24,6 @@ RECORDS = (500, 1_000, 2_000, 4_000, 8_000)
 K, N = 5, 2_000
 """Fixed values where the other one varies."""
 
-Row: TypeAlias = dict[str, Any]
 _WAYS: dict[str, tuple[Method, int]] = {
     "K-Means, 10 starts": (Method.KMEANS, 10),
     "K-Means, 1 start": (Method.KMEANS, 1),
@@ -82,8 +78,24 @@ def run_kaca(
     return runs
 
 
-def write_kaca(runs: Sequence[KacaRun], report: Row, out: Path) -> list[Path]:
-    """Write runs.csv, summary.json, over_k.png and over_records.png to a folder.
+def write_kaca(
+    runs: Sequence[KacaRun],
+    report: Row,
+    out: Path,
+    *,
+    options: Row,
+    formats: Sequence[str] = ("png",),
+) -> list[Path]:
+    """Write tables and plots to a folder, and return their paths.
+
+    Parameters
+    ----------
+    report
+        Content of `summary.json`.
+    options
+        What the runs depend on, for `manifest.json`.
+    formats
+        Kinds of plots, of `plots.FORMATS`.
 
     Raises
     ------
@@ -91,19 +103,15 @@ def write_kaca(runs: Sequence[KacaRun], report: Row, out: Path) -> list[Path]:
         If a file cannot be written.
     """
     write_of: dict[str, Callable[[Path], object]] = {
-        "runs.csv": lambda path: _write_csv(runs, path),
-        "summary.json": lambda path: path.write_text(json.dumps(report, indent=2) + "\n", "utf-8"),
-        "over_k.png": lambda path: _draw(path, [r for r in runs if r.records == N], "k"),
-        "over_records.png": lambda path: _draw(path, [r for r in runs if r.k == K], "records"),
+        "runs.csv": lambda path: write_csv([asdict(run) for run in runs], path),
+        "summary.json": lambda path: write_json(report, path),
+        "manifest.json": lambda path: write_json(manifest(options), path),
     }
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for name, write in write_of.items():
-            write(out / name)
-    except OSError as error:
-        where = error.filename or out
-        raise InputError(f"{where}: cannot be written: {error.strerror}") from None
-    return [out / name for name in write_of]
+    over_k, over_records = [r for r in runs if r.records == N], [r for r in runs if r.k == K]
+    for kind in formats:
+        write_of[f"over_k.{kind}"] = lambda path: _draw(path, over_k, "k")
+        write_of[f"over_records.{kind}"] = lambda path: _draw(path, over_records, "records")
+    return write_files(out, write_of)
 
 
 def mean_rows(runs: Sequence[KacaRun]) -> list[Row]:
@@ -178,11 +186,3 @@ def _draw(path: Path, runs: Sequence[KacaRun], over: str) -> None:
 
 def _is(run: KacaRun, method: str, over: str, at: int) -> bool:
     return run.method == method and getattr(run, over) == at
-
-
-def _write_csv(runs: Sequence[KacaRun], path: Path) -> None:
-    rows = [asdict(run) for run in runs]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)

@@ -6,6 +6,7 @@ numbers.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -87,12 +88,10 @@ def draw_readings(experiment: Multisource, path: Path) -> None:
     with plot(path, width_in=7.5, height_in=3.8) as figure:
         panels = figure.subplots(1, 2)
         for axes, panel in zip(panels, (_GCP, _CLASSES), strict=True):
-            for reading, style in ((Reading.PAPER, "-"), (Reading.SAFE, ":")):
-                look = _LOOK[Method.HILBERT] | {"linestyle": style}
-                at = varied(
-                    _of(experiment, ADULT, Method.HILBERT), "d", reading=reading, k=K_OF[ADULT]
-                )
-                _line(axes, f"hilbert, {reading}", look, at, panel[1])
+            for method, reading in product((Method.HILBERT, Method.BEST), Reading):
+                look = _LOOK[method] | {"linestyle": "-" if reading is Reading.PAPER else ":"}
+                at = varied(_of(experiment, ADULT, method), "d", reading=reading, k=K_OF[ADULT])
+                _line(axes, f"{method}, {reading}", look, at, panel[1])
             _finish(axes, panel[0], "d")
         _close(figure, "Missing values, as published and not counted", panels[0])
 

@@ -6,10 +6,11 @@ Its tables 4 to 7 are in `leak_tables`.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
+from types import MappingProxyType
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from experiments.leak_tables import LeakRow, leak_rows
 from experiments.multisource_tables import Reading, Study
 from experiments.printed_figures import ADULT, CENSUS, K_OF, D, L
 
-KS = {ADULT: (10, 20, 30, 40, 50), CENSUS: (100, 125, 150, 175, 200)}
+KS = MappingProxyType({ADULT: (10, 20, 30, 40, 50), CENSUS: (100, 125, 150, 175, 200)})
 DS = (1, 2, 3, 4, 5)
 LS = (2, 3, 4, 5)
 SHARES = (0.25, 0.5, 0.75, 1.0)
@@ -81,6 +82,24 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ranges:
+    """The values that are tried of one parameter, while the others are the paper's defaults.
+
+    Attributes
+    ----------
+    ks
+        By table: `ADULT` and `CENSUS`.
+    shares
+        Shares of the records, above 0 to 1.
+    """
+
+    ks: Mapping[str, Sequence[int]] = field(default_factory=lambda: KS)
+    ds: Sequence[int] = DS
+    ls: Sequence[int] = LS
+    shares: Sequence[float] = SHARES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """How much is tried.
 
@@ -98,6 +117,7 @@ class Plan:
     repeats: int = 10
     best_s: float = 2.0
     seed: int = 1
+    ranges: Ranges = field(default_factory=Ranges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +136,22 @@ class Multisource:
     leak_rows: tuple[LeakRow, ...]
 
 
-def trials(study: Study, shape: str, *, best: bool) -> list[Trial]:
+def trials(study: Study, shape: str, *, best: bool, ranges: Ranges | None = None) -> list[Trial]:
     """Return the trials of a table: over k, d, l, quasi-identifiers and records.
 
     Trials of l are left out as far as there are not enough sensitive values. The large table is
     tried over k and the records only, and without Mondrian.
+
+    Parameters
+    ----------
+    best
+        Whether `best` is tried.
+    ranges
+        None: those of the paper, as far as its text gives them.
     """
+    ranges = ranges or Ranges()
     records, schema = study.of[Reading.PAPER]
-    k, n_qis = K_OF[shape], len(schema.qis)
+    k, n_qis, ks = K_OF[shape], len(schema.qis), ranges.ks[shape]
     searches = [Method.BEST] if best else []
     plain = [Method.HILBERT, *searches, *([Method.MONDRIAN] if shape == ADULT else [])]
     diverse = [Method.HILBERT, Method.PRINTED, *searches]
@@ -131,15 +159,16 @@ def trials(study: Study, shape: str, *, best: bool) -> list[Trial]:
     found = set()
     for method, diversity in [*((m, 1) for m in plain), *((m, L) for m in diverse)]:
         of = partial(base, method, l=diversity)
-        found |= {of(n_qis, each) for each in KS[shape]}
-        found |= {of(n_qis, k, share=share) for share in SHARES}
+        found |= {of(n_qis, each) for each in ks}
+        found |= {of(n_qis, k, share=share) for share in ranges.shares}
         if shape == ADULT:
-            found |= {of(n_qis, k, d) for d in DS}
+            found |= {of(n_qis, k, d) for d in ranges.ds}
             found |= {of(n, k) for n in range(2, n_qis + 1)}
     if shape == ADULT:
-        found |= {base(m, n_qis, each, 1) for m in plain for each in KS[shape]}
-        found |= {base(m, n_qis, k, l=each) for m in diverse for each in LS}
-        found |= {Trial(shape, Reading.SAFE, Method.HILBERT, n_qis, k, d) for d in DS}
+        found |= {base(m, n_qis, each, 1) for m in plain for each in ks}
+        found |= {base(m, n_qis, k, l=each) for m in diverse for each in ranges.ls}
+        for method in (Method.HILBERT, *searches):
+            found |= {Trial(shape, Reading.SAFE, method, n_qis, k, d) for d in ranges.ds}
     most = min((len(np.unique(column)) for column in records.sensitive.T), default=1)
     return sorted(trial for trial in found if trial.l <= most)
 
@@ -157,7 +186,7 @@ def run_multisource(
     steps = [
         (trial, repeat)
         for shape, study in studies.items()
-        for trial in trials(study, shape, best=plan.best_s > 0)
+        for trial in trials(study, shape, best=plan.best_s > 0, ranges=plan.ranges)
         for repeat in range(plan.repeats)
     ]
     for study in studies.values():

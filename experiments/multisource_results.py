@@ -1,34 +1,25 @@
 """Results of a multi-source experiment, as plain data and as files."""
 
-import csv
-import hashlib
-import json
-import os
-import platform
 from collections.abc import Callable, Iterator, Sequence
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.domain.records import Schema
-from anonymizer.errors import InputError
 from experiments import multisource_charts as charts
 from experiments.compared_methods import Method
 from experiments.leak_tables import LeakRow
 from experiments.multisource_experiment import Multisource, Run, Trial
 from experiments.multisource_tables import CENSUS_ROWS, Reading, Study
 from experiments.printed_figures import ADULT, CENSUS, K_OF, SECONDS, D
-
-Row: TypeAlias = dict[str, Any]
+from experiments.result_files import Row, manifest, write_csv, write_files, write_json
 
 NOTE = (
     "Rows and columns called the paper's hold the figures that it prints, and nothing else. All "
     "others are what our programs find; of the paper's algorithms, a reproduction."
 )
-_LIBRARIES = ("numpy", "numba", "matplotlib", "polars")
 _CHARTS: dict[str, Callable[[Multisource, Path], None]] = {
     "over_k": charts.draw_over_k,
     "over_d": charts.draw_over_d,
@@ -129,20 +120,17 @@ def summary(experiment: Multisource) -> Row:
     }
 
 
-def manifest(experiment: Multisource, files: Sequence[Path]) -> Row:
-    """Return what the results depend on: versions, machine, options, and hashes of the input."""
+def options_of(experiment: Multisource) -> Row:
+    """Return the options of an experiment and the sizes of its tables, for the manifest."""
+    plan = experiment.plan
     return {
-        "versions": {
-            "python": platform.python_version(),
-            **{name: version(name) for name in _LIBRARIES},
-        },
-        "machine": {"processor": platform.machine(), "cores": os.cpu_count()},
-        "options": {
-            "repeats": experiment.plan.repeats,
-            "best_s": experiment.plan.best_s,
-            "seed": experiment.plan.seed,
-        },
-        "input": {file.name: _sha256(file) for file in files},
+        "repeats": plan.repeats,
+        "best_s": plan.best_s,
+        "seed": plan.seed,
+        "ks": {shape: list(ks) for shape, ks in plan.ranges.ks.items()},
+        "ds": list(plan.ranges.ds),
+        "ls": list(plan.ranges.ls),
+        "shares": list(plan.ranges.shares),
         "tables": {study.name: study.n for study in experiment.studies.values()},
     }
 
@@ -175,29 +163,21 @@ def write_results(
     InputError
         If a file cannot be written.
     """
+    leaks = leak_table_rows(experiment)
     write_of: dict[str, Callable[[Path], object]] = {
-        "runs.csv": lambda path: _write_csv(report["runs"], path),
-        "times.csv": lambda path: _write_csv(time_rows(experiment), path),
-        "leaks.csv": lambda path: _write_csv(leak_table_rows(experiment), path),
-        "leaks.tex": lambda path: path.write_text(latex(leak_table_rows(experiment)), "utf-8"),
-        "inferences.csv": lambda path: _write_csv(list(inference_rows(experiment)), path),
-        "summary.json": lambda path: path.write_text(json.dumps(report, indent=2) + "\n", "utf-8"),
-        "manifest.json": lambda path: path.write_text(
-            json.dumps(manifest(experiment, inputs), indent=2) + "\n", "utf-8"
-        ),
+        "runs.csv": lambda path: write_csv(report["runs"], path),
+        "times.csv": lambda path: write_csv(time_rows(experiment), path),
+        "leaks.csv": lambda path: write_csv(leaks, path),
+        "leaks.tex": lambda path: path.write_text(latex(leaks), "utf-8"),
+        "inferences.csv": lambda path: write_csv(list(inference_rows(experiment)), path),
+        "summary.json": lambda path: write_json(report, path),
+        "manifest.json": lambda path: write_json(manifest(options_of(experiment), inputs), path),
     }
     drawn = _CHARTS | (_CENSUS_CHARTS if CENSUS in experiment.studies else {})
     for kind in formats:
         for name, draw in drawn.items():
             write_of[f"{name}.{kind}"] = lambda path, draw=draw: draw(experiment, path)  # type: ignore[misc]
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for name, write in write_of.items():
-            write(out / name)
-    except OSError as error:
-        where = error.filename or out
-        raise InputError(f"{where}: cannot be written: {error.strerror}") from None
-    return [out / name for name in write_of]
+    return write_files(out, write_of)
 
 
 def latex(rows: Sequence[Row]) -> str:
@@ -285,16 +265,3 @@ def _paper_seconds(study: Study, trial: Trial) -> float | None:
 
 def _has_taxonomy(schema: Schema) -> bool:
     return any(a.hierarchy is not None for a in schema.qis)
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
-
-
-def _write_csv(rows: Sequence[Row], path: Path) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        names = dict.fromkeys(name for row in rows for name in row)
-        writer = csv.DictWriter(file, list(names), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)

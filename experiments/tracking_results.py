@@ -1,19 +1,15 @@
 """Results of the experiment on tracking: a table, a summary and a chart."""
 
-import csv
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeAlias
 
 from matplotlib.axes import Axes
 
 from anonymizer.app.plots import BLUE, INK, LIGHT, RED, plot
-from anonymizer.errors import InputError
+from experiments.result_files import Row, write_csv, write_files, write_json
 from experiments.tracking_experiment import Point
 
-Row: TypeAlias = dict[str, Any]
 MOST_TIMES = 2.0
 """The bar of the audit, in multiples of the belief without a release."""
 _COLOUR = {"session": BLUE, "snapshot": RED}
@@ -41,19 +37,15 @@ def write_results(points: Sequence[Point], report: Row, out: Path) -> list[Path]
     InputError
         If a file cannot be written.
     """
-    paths = [out / name for name in ("points.csv", "summary.json", "tracking.png", "tracking.svg")]
-    rows = rows_of(points)
-    try:
-        with paths[0].open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-        paths[1].write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
-        for path in paths[2:]:
-            draw(points, path)
-    except OSError as error:
-        raise InputError(f"{out}: cannot be written: {error.strerror}") from None
-    return paths
+    return write_files(
+        out,
+        {
+            "points.csv": lambda path: write_csv(rows_of(points), path),
+            "summary.json": lambda path: write_json(report, path),
+            "tracking.png": lambda path: draw(points, path),
+            "tracking.svg": lambda path: draw(points, path),
+        },
+    )
 
 
 def draw(points: Sequence[Point], path: Path) -> None:

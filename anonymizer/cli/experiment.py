@@ -21,6 +21,7 @@ from anonymizer.cli.experiment_tables import (
     print_users,
 )
 from anonymizer.cli.serve import ConfigFile, settings_of
+from anonymizer.cli.tune import numbers
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.extras import require
 
@@ -40,8 +41,15 @@ class AdkaTargets(StrEnum):
     NODES = "nodes"
 
 
+Formats = Annotated[
+    list[PlotFormat] | None,
+    typer.Option("--format", help="Kind of the plots; may be repeated.", show_default="png"),
+]
+Show = Annotated[bool, typer.Option("--show", help="Open the plots.")]
+
 _LEAST_ATTACKED = 2
 """Fewest devices whose regions are attacked."""
+_RANGE = "LO:HI[:STEP]"
 _USERS_PER_NODE = 5 / 3
 """With this density, the published grid shows every k."""
 
@@ -77,14 +85,16 @@ def adka(
     attacks: Annotated[  # noqa: FBT002  typer's
         bool, typer.Option(help="Attack regions of every mode. Needs coordinates and two users.")
     ] = True,
-    show: Annotated[bool, typer.Option("--show", help="Open the plots.")] = False,  # noqa: FBT002  typer's
+    formats: Formats = None,
+    show: Show = False,  # noqa: FBT002  typer's
     as_json: Annotated[bool, typer.Option("--json", help="Print all runs as JSON.")] = False,  # noqa: FBT002  typer's
 ) -> None:
     """Grow ADKA's regions for random targets among random users, and plot them.
 
-    Writes runs.csv, summary.json, density_k.png, k_region_size.png, adaptive_fixed.png (beside
-    one k for all) and region.png; and attacks.csv and attacks.png, the success of the centre and
-    root attacks against region size in every mode, for at most 500 simulated devices.
+    Writes runs.csv, summary.json, manifest.json, density_k.png, k_region_size.png,
+    adaptive_fixed.png (beside one k for all) and region.png; and attacks.csv and attacks.png, the
+    success of the centre and root attacks against region size in every mode, for at most 500
+    simulated devices.
 
     [bold]Examples[/bold]
 
@@ -97,6 +107,7 @@ def adka(
     from experiments.adka_attacks import MOST_DEVICES, attack_modes
     from experiments.adka_experiment import Targets, run_experiment
     from experiments.adka_results import run_rows, summary, write_results
+    from experiments.result_files import network_files
 
     settings = settings_of(config)
     _make(out)
@@ -117,10 +128,15 @@ def adka(
             points = attack_modes(
                 roads, settings, n_devices=n_devices, seed=seed, progress=progress
             )
-    paths = write_results(experiment, report, out, attacks=points)
-    for plot in paths if show else ():
-        if plot.suffix == ".png":
-            typer.launch(str(plot))
+    paths = write_results(
+        experiment,
+        report,
+        out,
+        attacks=points,
+        inputs=[*network_files(network), *([] if config is None else [config])],
+        formats=_kinds(formats),
+    )
+    _open(paths, show=show)
     if as_json:
         typer.echo(json.dumps({**report, "runs": rows}))
     else:
@@ -180,13 +196,32 @@ def multisource(
     best_s: Annotated[
         float, typer.Option(min=0, help="Time budget of each search, in seconds; 0: no search.")
     ] = 2.0,
-    formats: Annotated[
-        list[PlotFormat] | None,
-        typer.Option("--format", help="Kind of the plots; may be repeated.", show_default="png"),
+    k: Annotated[
+        str, typer.Option("-k", "--k", metavar=_RANGE, help="k to try; where it is fixed, 20.")
+    ] = "10:50:10",
+    census_k: Annotated[
+        str, typer.Option(metavar=_RANGE, help="k of the Census; where it is fixed, 200.")
+    ] = "100:200:25",
+    d: Annotated[
+        str, typer.Option("-d", "--d", metavar=_RANGE, help="d to try; where it is fixed, 2.")
+    ] = "1:5",
+    l: Annotated[  # noqa: E741  the field's name for it
+        str, typer.Option("-l", "--l", metavar=_RANGE, help="l to try; where it is fixed, 3.")
+    ] = "2:5",
+    share: Annotated[
+        list[float] | None,
+        typer.Option(
+            min=0.001,
+            max=1,
+            help="Share of the records; give the option repeatedly.",
+            show_default="0.25, 0.5, 0.75, 1",
+        ),
     ] = None,
+    formats: Formats = None,
     seed: Annotated[
         int, typer.Option(min=0, help="Seed; equal seeds give equal files but times and searches.")
     ] = 1,
+    show: Show = False,  # noqa: FBT002  typer's
     as_json: Annotated[bool, typer.Option("--json", help="Print all runs as JSON.")] = False,  # noqa: FBT002  typer's
 ) -> None:
     """Repeat the experiments of the multi-source paper: leaks, utility and time, with rivals.
@@ -204,11 +239,17 @@ def multisource(
             --order order.json --format svg --out multisource-adult
     """
     require("tables", "plots")
-    from experiments.multisource_experiment import Plan, run_multisource
+    from experiments.multisource_experiment import SHARES, Plan, Ranges, run_multisource
     from experiments.multisource_results import summary, time_rows, write_results
     from experiments.multisource_tables import StudyFiles, made_census, made_study, read_study
     from experiments.printed_figures import ADULT, CENSUS
 
+    ranges = Ranges(
+        ks={ADULT: _from("k", k, 2), CENSUS: _from("census-k", census_k, 2)},
+        ds=_from("d", d, 1),
+        ls=_from("l", l, 2),
+        shares=sorted(set(share or SHARES)),
+    )
     _make(out)
     if table is None:
         if taxonomy or order or source or sa:
@@ -225,7 +266,7 @@ def multisource(
     studies = {ADULT: study}
     if census_rows:
         studies[CENSUS] = made_census(census_rows, seed=seed)
-    plan = Plan(repeats=repeats, best_s=best_s, seed=seed)
+    plan = Plan(repeats=repeats, best_s=best_s, seed=seed, ranges=ranges)
     with _progress() as progress:
         experiment = run_multisource(studies, plan, progress=progress)
     report, times = summary(experiment), time_rows(experiment)
@@ -234,8 +275,9 @@ def multisource(
         report,
         out,
         inputs=[file for file in (table, taxonomy, order) if file is not None],
-        formats=[each.value for each in formats or [PlotFormat.PNG]],
+        formats=_kinds(formats),
     )
+    _open(paths, show=show)
     if as_json:
         typer.echo(json.dumps({**report, "times": times}))
         return
@@ -317,10 +359,7 @@ def frontier(
     ] = 600,
     tick: Annotated[float, typer.Option(min=0.001, help="Length of a tick in seconds.")] = 1.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed; equal seeds give equal files.")] = 1,
-    formats: Annotated[
-        list[PlotFormat] | None,
-        typer.Option("--format", help="Kind of the plot; may be repeated.", show_default="png"),
-    ] = None,
+    formats: Formats = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all points as JSON.")] = False,  # noqa: FBT002  typer's
 ) -> None:
     """Draw privacy against utility: all modes of the gateway beside other ways to publish.
@@ -363,7 +402,7 @@ def frontier(
         options,
         out,
         inputs=[] if trace is None else [trace],
-        formats=[each.value for each in formats or [PlotFormat.PNG]],
+        formats=_kinds(formats),
     )
     if as_json:
         typer.echo(json.dumps({**options, "points": rows}))
@@ -385,14 +424,20 @@ def kaca(
             show_default="500, 1000, 2000, 4000, 8000",
         ),
     ] = None,
+    k: Annotated[
+        str, typer.Option("-k", "--k", metavar=_RANGE, help="k to try; over the records, it is 5.")
+    ] = "2,5,10,20,50",
     repeats: Annotated[int, typer.Option(min=1, max=1000, help="Tables of each size.")] = 10,
+    formats: Formats = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed; equal seeds give equal classes.")] = 1,
+    show: Show = False,  # noqa: FBT002  typer's
     as_json: Annotated[bool, typer.Option("--json", help="Print the means as JSON.")] = False,  # noqa: FBT002  typer's
 ) -> None:
     """Form classes of generated toll exits by K-Means, as published, and by the fast method.
 
     Over k, with 2,000 records, and over records, with k = 5. Writes runs.csv, summary.json,
-    over_k.png and over_records.png. K-Means is quadratic: the defaults take some minutes.
+    manifest.json, over_k.png and over_records.png. K-Means is quadratic: the defaults take some
+    minutes.
 
     [bold]Example[/bold]
 
@@ -401,11 +446,14 @@ def kaca(
     require("learn", "plots")
     from experiments.kaca_experiment import RECORDS, mean_rows, run_kaca, write_kaca
 
+    asked = {"ks": _from("k", k, 2), "records": records or list(RECORDS)}
     _make(out)
     with _progress() as progress:
-        runs = run_kaca(records=records or RECORDS, repeats=repeats, seed=seed, progress=progress)
-    report: Row = {"repeats": repeats, "seed": seed, "means": mean_rows(runs)}
-    paths = write_kaca(runs, report, out)
+        runs = run_kaca(**asked, repeats=repeats, seed=seed, progress=progress)
+    options: Row = {"repeats": repeats, "seed": seed}
+    report: Row = {**options, "means": mean_rows(runs)}
+    paths = write_kaca(runs, report, out, options=options | asked, formats=_kinds(formats))
+    _open(paths, show=show)
     if as_json:
         typer.echo(json.dumps(report))
         return
@@ -413,6 +461,26 @@ def kaca(
     columns = ("method", "k", "records", "classes", "gcp", "squares", "seconds")
     print_rows(console, "K-Means and the fast method, means", report["means"], columns)
     console.print("\nWritten: " + ", ".join(str(path) for path in paths), soft_wrap=True)
+
+
+def _from(option: str, text: str, least: int) -> list[int]:
+    """Return the numbers of an option, none of which may be below the least one."""
+    found = numbers(option, text)
+    if found[0] < least:
+        raise SettingsError(f"{option}: must be {least} or more")
+    return found
+
+
+def _kinds(formats: list[PlotFormat] | None) -> list[str]:
+    return [each.value for each in formats or [PlotFormat.PNG]]
+
+
+def _open(paths: list[Path], *, show: bool) -> None:
+    """Open the plots among the files that were written, if the user asked for it."""
+    plots = {f".{each.value}" for each in PlotFormat}
+    for path in paths if show else ():
+        if path.suffix in plots:
+            typer.launch(str(path))
 
 
 def _make(folder: Path) -> None:

@@ -328,9 +328,9 @@ def tune(
         name=stream or (table.name if table else ""),
         space=Space(
             models=names(model or (declared.settings.model if declared else "cells")),
-            k=_numbers("k", k),
-            l=_numbers("l", l) if l else (),
-            d=_numbers("d", d) if d else (),
+            k=numbers("k", k),
+            l=numbers("l", l) if l else (),
+            d=numbers("d", d) if d else (),
             without=[(), *(tuple(names(each)) for each in leave_out or ())],
         ),
         target=target,
@@ -429,8 +429,14 @@ def _stream_bench(
         return bench_of_stream(stream, recorded, trained, seed=seed), recorded.left_out
 
 
-def _numbers(option: str, text: str) -> list[int]:
-    """Return the numbers of LO:HI, LO:HI:STEP or A,B,C."""
+def numbers(option: str, text: str) -> list[int]:
+    """Return the numbers of LO:HI, LO:HI:STEP or A,B,C, rising.
+
+    Raises
+    ------
+    SettingsError
+        Naming the option, if the text is none of these or has too many numbers.
+    """
     try:
         if ":" not in text:
             return sorted({int(each) for each in text.split(",")})

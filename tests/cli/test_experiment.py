@@ -38,7 +38,7 @@ def test_the_seeds_output_is_told_and_its_files_are_written(tmp_path: Path) -> N
         assert [str(cell) for cell in (*(run[name] for name in columns), *run["region"])] in said
     assert lines[-1].startswith("Written: ")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "adaptive_fixed.png", "density_k.png", "k_region_size.png", "region.png",
+        "adaptive_fixed.png", "density_k.png", "k_region_size.png", "manifest.json", "region.png",
         "runs.csv", "summary.json",
     ]  # fmt: skip
 
@@ -163,11 +163,15 @@ def test_the_multisource_json_holds_runs_and_times(tmp_path: Path) -> None:
     assert report["runs"] == json.loads((tmp_path / "summary.json").read_text())["runs"]
 
 
-def test_plots_are_written_in_the_formats_asked_for(tmp_path: Path) -> None:
-    formats = ("--format", "svg", "--format", "pdf")
-    multisource("--out", tmp_path, "--rows", "100", "--census-rows", "0", *formats)
+def test_plots_are_written_in_the_formats_and_ranges_asked_for(tmp_path: Path) -> None:
+    formats = ("--format", "pdf")
+    ranges = ("-k", "5:15:10", "-d", "1,3", "-l", "2", "--share", "0.5", "--share", "1")
+    multisource("--out", tmp_path, "--rows", "100", "--census-rows", "0", *formats, *ranges)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())["options"]
+    assert manifest["ks"]["Adult"] == [5, 15]
+    assert [manifest[name] for name in ("ds", "ls", "shares")] == [[1, 3], [2], [0.5, 1.0]]
     kinds = {path.suffix for path in tmp_path.iterdir()}
-    assert kinds == {".csv", ".tex", ".json", ".svg", ".pdf"}
+    assert kinds == {".csv", ".tex", ".json", ".pdf"}
 
 
 def test_a_users_table_of_two_sources_is_studied(tmp_path: Path) -> None:
@@ -184,6 +188,8 @@ def test_a_users_table_of_two_sources_is_studied(tmp_path: Path) -> None:
     ("options", "error", "said"),
     [
         (("--taxonomy", "tree.json"), SettingsError, "--table"),
+        (("--l", "1:3"), SettingsError, "l: must be 2 or more"),
+        (("--census-k", "9:2"), SettingsError, "census-k: must be LO:HI"),
         (("--table", "nowhere.csv"), InputError, "nowhere.csv"),
         (("--table", "nowhere.csv", "--sa", "sex"), InputError, "nowhere.csv"),
         (("--table", "t.csv", "--source", "a"), SettingsError, "two sources"),

@@ -3,6 +3,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import matplotlib as mpl
@@ -33,12 +34,13 @@ from experiments.adka_experiment import (
 )
 from experiments.adka_map import SURROUNDINGS, place_nodes, region_on_network, window_around
 from experiments.adka_results import rows_by_k, run_rows, summary, write_results
+from experiments.result_files import network_files
 from tests import naive
 from tests.graphs import network_of, two_islands
 
 GRID = load_network("grid:5x5")
 FILES = [
-    "runs.csv", "summary.json",
+    "runs.csv", "summary.json", "manifest.json",
     "density_k.png", "k_region_size.png", "adaptive_fixed.png", "region.png",
 ]  # fmt: skip
 
@@ -227,7 +229,27 @@ def test_the_same_seed_gives_the_same_files_whatever_the_readers_matplotlibrc(
     assert list(first) == FILES
     assert first == again
     other = written(experiment_on(seed=2), tmp_path / "other")
-    assert all(other[name] != first[name] for name in FILES)
+    assert [name for name in FILES if other[name] == first[name]] == ["manifest.json"]
+
+
+def test_the_manifest_says_what_the_regions_depend_on(tmp_path: Path) -> None:
+    experiment = experiment_on(n_users=6, n_runs=1)
+    source = tmp_path / "net_edges.csv"
+    source.write_text("u,v\n0,1\n")
+    files = network_files(str(tmp_path / "net"))
+    assert files == network_files(str(source)) == [source]
+    assert network_files("grid:5x5") == []
+    report = summary(experiment, source="net", seed=7)
+    formats = ("svg", "pdf")
+    paths = write_results(experiment, report, tmp_path / "out", inputs=files, formats=formats)
+    assert [path.name for path in paths if path.suffix == ".pdf"] == [
+        "density_k.pdf", "k_region_size.pdf", "adaptive_fixed.pdf", "region.pdf"
+    ]  # fmt: skip
+    told = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert {"network": "net", "seed": 7, "users": 6, "runs": 1}.items() <= told["options"].items()
+    assert not told["options"].keys() & {"over_runs", "over_users", "over_nodes", "fixed_k"}
+    assert told["input"] == {"net_edges.csv": sha256(source.read_bytes()).hexdigest()}
+    assert "numpy" in told["versions"]
 
 
 def test_files_are_written_over_and_a_folder_is_made(tmp_path: Path) -> None:

@@ -30,14 +30,21 @@ def test_the_fast_method_does_not_lose_more_than_k_means(runs: list[KacaRun]) ->
 
 def test_the_files_hold_all_runs(runs: list[KacaRun], tmp_path: Path) -> None:
     report = {"means": mean_rows(runs)}
-    paths = write_kaca(runs, report, tmp_path / "out")
-    assert [p.name for p in paths] == ["runs.csv", "summary.json", "over_k.png", "over_records.png"]
+    formats = ("png", "svg", "pdf")
+    paths = write_kaca(runs, report, tmp_path / "out", options={"seed": 1}, formats=formats)
+    assert [path.name for path in paths] == [
+        "runs.csv", "summary.json", "manifest.json",
+        *(f"over_{what}.{kind}" for kind in formats for what in ("k", "records")),
+    ]  # fmt: skip
     assert len(list(csv.DictReader(paths[0].read_text().splitlines()))) == len(runs)
     assert json.loads(paths[1].read_text()) == report
-    assert all(path.stat().st_size > 1000 for path in paths[2:])
+    manifest = json.loads(paths[2].read_text())
+    assert (manifest["options"], manifest["input"]) == ({"seed": 1}, {})
+    assert manifest["versions"].keys() >= {"python", "scikit-learn", "numba"}
+    assert all(path.stat().st_size > 1000 for path in paths[3:])
 
 
 def test_a_folder_that_cannot_be_made_is_named(runs: list[KacaRun], tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(InputError, match="taken: cannot be written"):
-        write_kaca(runs, {}, tmp_path / "taken")
+        write_kaca(runs, {}, tmp_path / "taken", options={})

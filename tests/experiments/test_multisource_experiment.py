@@ -4,6 +4,7 @@ import json
 import os
 import re
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import matplotlib as mpl
@@ -25,6 +26,7 @@ from experiments.multisource_experiment import (
     SHARES,
     Multisource,
     Plan,
+    Ranges,
     Run,
     Trial,
     run_multisource,
@@ -101,10 +103,22 @@ def test_every_combination_is_tried_once() -> None:
             assert {t.d for t in some} == set(DS)
             assert {t.n_qis for t in some} == {2, 3, 4, 5, 6}
             assert {t.share for t in some} == set(SHARES)
-    assert {t.d for t in found if t.reading is Reading.SAFE} == set(DS)
+    safe = [t for t in found if t.reading is Reading.SAFE]
+    assert {(t.method, t.d) for t in safe} == set(product((Method.HILBERT, Method.BEST), DS))
     assert not any(
         t.method is Method.BEST for t in trials(made_study(60, seed=1), ADULT, best=False)
     )
+
+
+def test_the_ranges_of_a_user_are_tried_and_the_fixed_values_stay() -> None:
+    ranges = Ranges(ks={ADULT: (4, 8), CENSUS: (6,)}, ds=(2, 6), ls=(2,), shares=(0.5,))
+    found = trials(made_study(600, seed=1), ADULT, best=False, ranges=ranges)
+    assert {t.k for t in found} == {4, 8, K}
+    assert {t.d for t in found} == {1, D, 6}  # 1 is plain k-anonymity, whose leaks are shown
+    assert {t.l for t in found} == {1, 2, L}
+    assert {t.share for t in found} == {0.5, 1.0}
+    census = trials(made_census(600, seed=1), CENSUS, best=False, ranges=ranges)
+    assert {t.k for t in census} == {6, 200}
 
 
 def test_the_large_table_is_tried_over_its_own_k_and_records() -> None:
@@ -200,7 +214,9 @@ def test_the_manifest_says_what_the_results_depend_on(quick: Multisource, tmp_pa
     write_results(quick, summary(quick), tmp_path / "out", inputs=[source], formats=())
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["versions"].keys() >= {"python", "numpy", "numba"}
-    assert manifest["options"] == {"repeats": 1, "best_s": 0, "seed": 1}
+    assert {name: manifest["options"][name] for name in ("repeats", "best_s", "seed", "ds")} == {
+        "repeats": 1, "best_s": 0, "seed": 1, "ds": list(DS)
+    }  # fmt: skip
     assert re.fullmatch("[0-9a-f]{64}", manifest["input"]["t.csv"])
 
 

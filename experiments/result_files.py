@@ -1,0 +1,112 @@
+"""Files of an experiment: tables, plain data, plots, and the manifest of what they depend on."""
+
+import csv
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from anonymizer.errors import InputError
+
+Row: TypeAlias = dict[str, Any]
+"""A row of a table, or plain data as JSON holds it."""
+
+_LIBRARIES = (
+    "anonymizer-gateway", "numpy", "numba", "scipy", "networkx", "matplotlib", "polars",
+    "scikit-learn",
+)  # fmt: skip
+
+
+def manifest(options: Row, inputs: Sequence[Path] = ()) -> Row:
+    """Return what results depend on: versions, machine, options, and SHA-256 of the input files.
+
+    Parameters
+    ----------
+    options
+        Options of the command as plain data, the seed among them.
+    inputs
+        Files that were read.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read.
+    """
+    try:
+        hashes = {file.name: _sha256(file) for file in inputs}
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be read: {error.strerror}") from None
+    return {
+        "versions": {"python": platform.python_version(), **_installed()},
+        "machine": {"processor": platform.machine(), "cores": os.cpu_count()},
+        "options": options,
+        "input": hashes,
+    }
+
+
+def network_files(source: str) -> list[Path]:
+    """Return the files of a network: its own or, of a prefix, its tables; of a made one, none."""
+    path = Path(source)
+    if path.is_file():
+        return [path]
+    tables = (path.parent.glob(f"{path.name}_{part}.*") for part in ("nodes", "edges"))
+    return sorted(file for found in tables for file in found if file.suffix in {".csv", ".parquet"})
+
+
+def write_files(out: Path, write_of: Mapping[str, Callable[[Path], object]]) -> list[Path]:
+    """Write files to a folder, which is made if it does not exist, and return their paths.
+
+    Parameters
+    ----------
+    write_of
+        For each file name, what writes the file to a path.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be written.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, write in write_of.items():
+            write(out / name)
+    except OSError as error:
+        where = error.filename or out
+        raise InputError(f"{where}: cannot be written: {error.strerror}") from None
+    return [out / name for name in write_of]
+
+
+def write_json(data: Row, path: Path) -> None:
+    """Write plain data, indented."""
+    path.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+
+
+def write_csv(rows: Sequence[Row], path: Path) -> None:
+    """Write rows, with the columns of all of them; lists are separated by blanks."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        names = dict.fromkeys(name for row in rows for name in row)
+        writer = csv.DictWriter(file, list(names), lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            cells = {n: " ".join(map(str, v)) if isinstance(v, list) else v for n, v in row.items()}
+            writer.writerow(cells)
+
+
+def _installed() -> dict[str, str]:
+    """Return the versions of the libraries that are installed: some come with extras."""
+    found = {}
+    for name in _LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
