@@ -107,6 +107,10 @@ class PackedDeliveries(Sequence[Delivery]):
         """Return some of the messages, in bytes of their own."""
         if len(rows) == len(self) and self._is_dense:
             return self
+        return self.copied(rows)
+
+    def copied(self, rows: IntArray | slice = slice(None)) -> "PackedDeliveries":
+        """Return some of the messages: topic, payload, topic, ... and no byte in between."""
         bounds, receipt, retained = self.columns
         stream, bounds = _copied(np.frombuffer(self.stream, np.uint8), bounds[rows])
         return PackedDeliveries(stream.tobytes(), Packed(bounds, receipt[rows], retained[rows]))

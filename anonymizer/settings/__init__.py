@@ -7,6 +7,7 @@ from anonymizer.settings.analysts import (
     ShapeSettings,
 )
 from anonymizer.settings.broker import BrokerSettings
+from anonymizer.settings.cluster import ClusterSettings
 from anonymizer.settings.inputs import FixedSettings, InputSettings
 from anonymizer.settings.model import (
     LimitSettings,
@@ -45,6 +46,7 @@ __all__ = [
     "AdkaSettings",
     "AttributeSettings",
     "BrokerSettings",
+    "ClusterSettings",
     "CountSettings",
     "CurrentSettings",
     "DeviceZoneSettings",

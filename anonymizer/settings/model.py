@@ -23,6 +23,7 @@ from anonymizer.settings.base import (
     is_loopback,
 )
 from anonymizer.settings.broker import BrokerSettings
+from anonymizer.settings.cluster import ClusterSettings
 from anonymizer.settings.inputs import FixedSettings, InputSettings
 from anonymizer.settings.protection import DeviceZoneSettings, TripSettings, ZoneSettings
 from anonymizer.settings.readings import DeclaredReadings
@@ -167,6 +168,7 @@ class Settings(Group):
     streams: DeclaredStreams = ()
     store: StoreSettings = StoreSettings()
     pseudonym: PseudonymSettings = PseudonymSettings()
+    cluster: ClusterSettings = ClusterSettings()
     watch: WatchSettings = WatchSettings()
     http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()

@@ -1,0 +1,49 @@
+"""`[cluster]`, the keys of messages in Kafka, and their partitions."""
+
+from zlib import crc32
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from anonymizer.cluster.topics import Kind, key_of, stage_of, topics_of
+from anonymizer.settings import ClusterSettings, Settings
+
+
+@given(st.sampled_from(["source", "lane"]), st.integers(0, 300), st.integers(1, 300))
+def test_a_key_names_its_stage_and_lands_in_its_partition(kind: Kind, number: int, n: int) -> None:
+    key = key_of(kind, number, n)
+    assert crc32(key) % n == number % n
+    assert stage_of(key) == (kind, number)
+
+
+@pytest.mark.parametrize(
+    "key", [b"", b"source", b"lane-x-1", b"other-1-1", b"lane-1-1-1", b"lane--1"]
+)
+def test_a_key_of_others_names_no_stage(key: bytes) -> None:
+    with pytest.raises(ValueError, match="names no stage"):
+        stage_of(key)
+
+
+def test_there_are_as_many_partitions_as_stages() -> None:
+    settings = Settings.model_validate(
+        {"cluster": {"prefix": "city", "n_sources": 3}, "region": {"districts": 8}}
+    )
+    assert topics_of(settings) == (("city.sources", 3), ("city.lanes", 8), ("city.out", 3))
+
+
+@pytest.mark.parametrize(
+    "kafka", ["", "host", "host:0", "host:1,", "http://host:1", ":1", "a:70000"]
+)
+def test_an_address_has_a_host_and_a_port(kafka: str) -> None:
+    with pytest.raises(ValidationError):
+        ClusterSettings(kafka=kafka)
+
+
+def test_options_of_promises_are_refused_and_secrets_are_not_shown() -> None:
+    ClusterSettings(kafka="a:1,[::1]:2")
+    with pytest.raises(ValidationError, match="set by bridges"):
+        ClusterSettings.model_validate({"kafka_options": {"acks": "0"}})
+    shown = ClusterSettings.model_validate({"kafka_options": {"sasl.password": "geheim"}})
+    assert "geheim" not in repr(shown)
