@@ -1,0 +1,192 @@
+"""A stage that stays in memory, and what it needs to stand where it stood after a crash.
+
+What a stage has taken lies in Kafka, in one partition, in one order: the topic is the journal. The
+state therefore is a snapshot of the stage and the offset of the last input before it. From there,
+the stage takes the inputs again that lie between, and what it sends meanwhile is dropped: it was
+sent before. State, outputs and offsets are committed together, so an input that has not come yet is
+one whose outputs nobody has seen.
+
+A state that is older than the outputs is no harm: then more inputs are taken again.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from anonymizer.pipeline.stage import Send, Stage
+
+PIECE_BYTES = 512 << 10
+"""A snapshot is stored in pieces of this size, below the limit of Kafka's messages."""
+_LEAST_BYTES = 1 << 20
+"""Inputs of fewer bytes are rather taken again than followed by a snapshot."""
+_MOST_AGE_S = 300.0
+"""Age at which a snapshot is replaced however small the inputs were. Kafka must keep them for
+longer, many times, so that an outage does not make them lost."""
+_INPUT_BYTES = 64
+"""Added to the size of each input for the work that it takes."""
+_HEAD = "head"
+
+
+class Input(NamedTuple):
+    """What came to a stage: where it lies in the partition, its content, and when it was written.
+
+    `at_s` is in unix seconds.
+    """
+
+    offset: int
+    value: bytes
+    at_s: float
+
+    def __repr__(self) -> str:
+        """Reveal no content."""
+        return f"Input({self.offset}, {len(self.value)} bytes)"
+
+
+class LostInputsError(Exception):
+    """Kafka does not have the inputs any more that would have to be taken again."""
+
+
+class State(Protocol):
+    """Remembers bytes by names, as a state of Quix Streams does."""
+
+    def get_bytes(self, key: str) -> bytes | None:
+        """Return what was stored, or None."""
+        ...
+
+    def set_bytes(self, key: str, value: bytes) -> None:
+        """Store bytes."""
+        ...
+
+    def delete(self, key: str) -> None:
+        """Forget what was stored, if anything was."""
+        ...
+
+
+class _Head(msgspec.Struct, array_like=True):
+    """What the state says about its snapshot."""
+
+    version: int
+    offset: int
+    n_pieces: int
+    at_s: float
+
+
+class Resident:
+    """One stage, which takes each input of its key once, in the order of the partition.
+
+    Parameters
+    ----------
+    make
+        Returns a new stage.
+    between
+        Returns the inputs of the stage after one offset and before another, which was read. It
+        raises LostInputsError if they are not there any more.
+
+    Attributes
+    ----------
+    stage
+        None before the first input.
+    offset, at_s
+        Of the last input taken; -1 and 0 before.
+    n_restored, n_again, n_cold
+        How often a snapshot was restored, how many inputs were taken again, and how often the stage
+        began without a state.
+    n_snapshots
+        How many were stored.
+    """
+
+    def __init__(
+        self, make: Callable[[], Stage], between: Callable[[int, int], Iterator[Input]]
+    ) -> None:
+        self._make, self._between = make, between
+        self.stage: Stage | None = None
+        self.offset, self.at_s = -1, 0.0
+        self.n_restored = self.n_again = self.n_cold = self.n_snapshots = 0
+        self._doubtful = True
+        self._n_bytes = 0
+        self._n_snapshot_bytes = 0
+        self._snapshot_at_s = 0.0
+
+    def doubt(self) -> None:
+        """Expect that others have taken inputs meanwhile, or that what was taken is to come again.
+
+        Call it whenever the partition was assigned.
+        """
+        self._doubtful = True
+
+    def take(self, given: Input, state: State) -> list[Send]:
+        """Let the stage take an input, and return what it sends.
+
+        Parameters
+        ----------
+        given
+            The next input whose outputs were not committed.
+        state
+            That of the stage, in the transaction that commits the outputs.
+        """
+        stage = self._standing_before(given.offset, state)
+        sends = stage.take(given.value, at_s=given.at_s)
+        self._passed(given)
+        if (
+            self._n_bytes > max(_LEAST_BYTES, self._n_snapshot_bytes)
+            or given.at_s - self._snapshot_at_s > _MOST_AGE_S
+        ):
+            self._save(stage, state)
+        return sends
+
+    def _standing_before(self, offset: int, state: State) -> Stage:
+        if self.stage is not None and not self._doubtful and self.offset < offset:
+            return self.stage
+        try:
+            stage = self.stage
+            if stage is None or self.offset >= offset:
+                stage = self._restored(state)
+            for each in self._between(self.offset, offset):
+                stage.take(each.value, at_s=each.at_s)
+                self._passed(each)
+                self.n_again += 1
+        except LostInputsError:
+            stage = self._make()
+            self.n_cold += 1
+            self.offset, self._n_bytes, self._n_snapshot_bytes = offset - 1, 0, 0
+            self._snapshot_at_s = -_MOST_AGE_S  # a snapshot at once: from now on there is a state
+        self.stage, self._doubtful = stage, False
+        return stage
+
+    def _passed(self, given: Input) -> None:
+        self.offset, self.at_s = given.offset, given.at_s
+        self._n_bytes += len(given.value) + _INPUT_BYTES
+
+    def _restored(self, state: State) -> Stage:
+        stored = state.get_bytes(_HEAD)
+        if stored is None:
+            raise LostInputsError
+        head = _DECODE(stored)
+        pieces = [state.get_bytes(str(piece)) for piece in range(head.n_pieces)]
+        snapshot = b"".join(piece for piece in pieces if piece is not None)
+        stage = self._make()
+        stage.restore(snapshot)
+        self.offset, self.at_s = head.offset, head.at_s
+        self._n_bytes, self._n_snapshot_bytes = 0, len(snapshot)
+        self._snapshot_at_s = head.at_s
+        self.n_restored += 1
+        return stage
+
+    def _save(self, stage: Stage, state: State) -> None:
+        snapshot = stage.snapshot()
+        stored = state.get_bytes(_HEAD)
+        n_before = 0 if stored is None else _DECODE(stored).n_pieces
+        starts = range(0, len(snapshot), PIECE_BYTES)
+        for piece, start in enumerate(starts):
+            state.set_bytes(str(piece), snapshot[start : start + PIECE_BYTES])
+        for piece in range(len(starts), n_before):
+            state.delete(str(piece))
+        head = _Head(1, self.offset, len(starts), self.at_s)
+        state.set_bytes(_HEAD, msgspec.msgpack.encode(head))
+        self._n_bytes, self._n_snapshot_bytes = 0, len(snapshot)
+        self._snapshot_at_s = self.at_s
+        self.n_snapshots += 1
+
+
+_DECODE = msgspec.msgpack.Decoder(_Head).decode
