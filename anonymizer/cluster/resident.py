@@ -9,6 +9,7 @@ one whose outputs nobody has seen.
 A state that is older than the outputs is no harm: then more inputs are taken again.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
@@ -91,7 +92,7 @@ class Resident:
         Of the last input taken; -1 and 0 before.
     n_restored, n_again, n_cold
         How often a snapshot was restored, how many inputs were taken again, and how often the stage
-        began without a state.
+        began anew because inputs were lost.
     n_snapshots
         How many were stored.
     """
@@ -138,19 +139,18 @@ class Resident:
     def _standing_before(self, offset: int, state: State) -> Stage:
         if self.stage is not None and not self._doubtful and self.offset < offset:
             return self.stage
+        stage = self.stage
+        if stage is None or self.offset >= offset:
+            stage = self._restored(state)
         try:
-            stage = self.stage
-            if stage is None or self.offset >= offset:
-                stage = self._restored(state)
             for each in self._between(self.offset, offset):
                 stage.take(each.value, at_s=each.at_s)
                 self._passed(each)
                 self.n_again += 1
         except LostInputsError:
-            stage = self._make()
+            stage = self._new()
+            self.offset = offset - 1
             self.n_cold += 1
-            self.offset, self._n_bytes, self._n_snapshot_bytes = offset - 1, 0, 0
-            self._snapshot_at_s = -_MOST_AGE_S  # a snapshot at once: from now on there is a state
         self.stage, self._doubtful = stage, False
         return stage
 
@@ -158,18 +158,22 @@ class Resident:
         self.offset, self.at_s = given.offset, given.at_s
         self._n_bytes += len(given.value) + _INPUT_BYTES
 
+    def _new(self) -> Stage:
+        self.offset, self._n_bytes, self._n_snapshot_bytes = -1, 0, 0
+        self._snapshot_at_s = -math.inf  # a snapshot at once
+        return self._make()
+
     def _restored(self, state: State) -> Stage:
+        stage = self._new()
         stored = state.get_bytes(_HEAD)
         if stored is None:
-            raise LostInputsError
+            return stage  # it has not taken anything, or has to take everything again
         head = _DECODE(stored)
         pieces = [state.get_bytes(str(piece)) for piece in range(head.n_pieces)]
         snapshot = b"".join(piece for piece in pieces if piece is not None)
-        stage = self._make()
         stage.restore(snapshot)
         self.offset, self.at_s = head.offset, head.at_s
-        self._n_bytes, self._n_snapshot_bytes = 0, len(snapshot)
-        self._snapshot_at_s = head.at_s
+        self._n_snapshot_bytes, self._snapshot_at_s = len(snapshot), head.at_s
         self.n_restored += 1
         return stage
 
