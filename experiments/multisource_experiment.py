@@ -71,7 +71,8 @@ class Run:
         Values of one source that Algorithm 1, the adversary of the paper, learns from the other;
         empty but for the first repeat.
     seconds
-        Time to form the classes, without coding the table and stating the problem.
+        CPU time to form the classes, without coding the table. It is that of one core, and what
+        else the machine does hardly changes it.
     """
 
     trial: Trial
@@ -108,7 +109,7 @@ class Plan:
     repeats
         Runs of each trial.
     best_s
-        Time budget of each search, in seconds; 0: `best` is left out.
+        Time budget of each search, in seconds of CPU; 0: `best` is left out.
     seed
         Seed of the random orders and searches. Equal plans give equal results, except for times
         and what `best` finds in its time.
@@ -228,11 +229,11 @@ def _run(study: Study, trial: Trial, repeat: int, plan: Plan) -> Run:
         rng = np.random.default_rng([plan.seed, repeat])
         records = records.only(rng.permutation(records.n))
     promise = Promise(k=trial.k, d=trial.d, l=trial.l)
-    started = time.perf_counter()
+    started = time.process_time()
     class_of = form_classes(
         records, schema, promise, trial.method, best_s=plan.best_s, seed=plan.seed + repeat
     )
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     leaks = () if repeat else link(publish(records, schema, class_of), schema, records, class_of)
     return Run(
         trial=trial,

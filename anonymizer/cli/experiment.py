@@ -194,7 +194,7 @@ def multisource(
         int, typer.Option(min=1, max=1000, help="Runs of each trial, all but one in random order.")
     ] = 10,
     best_s: Annotated[
-        float, typer.Option(min=0, help="Time budget of each search, in seconds; 0: no search.")
+        float, typer.Option(min=0, help="CPU time of each search, in seconds; 0: no search.")
     ] = 2.0,
     k: Annotated[
         str, typer.Option("-k", "--k", metavar=_RANGE, help="k to try; where it is fixed, 20.")
