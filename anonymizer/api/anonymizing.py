@@ -20,13 +20,14 @@ from anonymizer.files.coded_columns import DEFAULT_MARKERS
 from anonymizer.files.coded_table import Declared, intervals_of
 from anonymizer.files.frame_kinds import DataFrame, FilePath, as_table, in_kind_of
 from anonymizer.files.hierarchies import hierarchies_of, read_hierarchy
+from anonymizer.files.time_columns import calendar_levels
 
 __all__ = ["AnonymizeReport", "AnonymizedTable", "TableAuditReport", "anonymize", "audit_table"]
 
 Names: TypeAlias = str | Sequence[str]
 """Column names; a text is one name."""
 Hierarchy: TypeAlias = FilePath | Mapping[str, Any]
-"""A file of lines `leaf;...;root`, or `{group: [leaves] or groups}`."""
+"""A file of lines `leaf;...;root`, or `{group: [leaves] or groups}`; or levels of a calendar."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -110,7 +111,8 @@ def anonymize(
     sources
         Quasi-identifiers that each source knows.
     hierarchies
-        By attribute: a file of lines `leaf;...;root`, or `{group: [leaves] or groups}`.
+        By attribute: a file of lines `leaf;...;root`, or `{group: [leaves] or groups}`; or, for
+        dates and times, `year-month-day-hour` or some of these.
     orders, domains
         By attribute: categories in their order; ends of a number and, where it has one, its step.
     categories, missing
@@ -338,8 +340,11 @@ def declared_of(
     SettingsError
         If options do not fit each other.
     """
-    files = {n: h for n, h in (hierarchies or {}).items() if isinstance(h, str | PathLike)}
-    trees = {n: h for n, h in (hierarchies or {}).items() if n not in files}
+    given = hierarchies or {}
+    named = {n: calendar_levels(h) for n, h in given.items() if isinstance(h, str)}
+    calendars = {n: levels for n, levels in named.items() if levels is not None}
+    files = {n: h for n, h in given.items() if isinstance(h, str | PathLike) and n not in calendars}
+    trees = {n: h for n, h in given.items() if n not in files and n not in calendars}
     return Declared(
         qis=names_of(qi),
         sensitive=names_of(sa),
@@ -347,6 +352,7 @@ def declared_of(
         sources=[names_of(each) for each in sources],
         hierarchies={name: read_hierarchy(fspath(file)) for name, file in files.items()}
         | hierarchies_of(trees),
+        calendars=calendars,
         orders=orders or {},
         ranges=intervals_of(domains or {}),
         categories=names_of(categories),

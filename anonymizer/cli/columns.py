@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from anonymizer.algorithms.records.attributes import Branch
     from anonymizer.app.anonymize.class_labels import LabelForm
     from anonymizer.files.coded_table import Declared
+    from anonymizer.files.time_columns import Level
 
 Many: TypeAlias = list[str] | None
 
@@ -37,7 +38,7 @@ Hierarchies = Annotated[
         "--hierarchy",
         metavar="A=FILE",
         help="Generalization hierarchy: lines separated by `;`, leaf first; or a FILE.json of"
-        " several.",
+        " several; or `year-month-day-hour`, or some of these, for dates and times.",
     ),
 ]
 Orders = Annotated[
@@ -116,12 +117,16 @@ def declared_columns(
         read_hierarchy,
         read_orders,
     )
+    from anonymizer.files.time_columns import calendar_levels
 
     qis, sensitive = names(qi), names(sa)
     hierarchies: dict[str, Sequence[Branch]] = {}
+    calendars: dict[str, Sequence[Level]] = {}
     for each in hierarchy or ():
         attribute, assigned, path = each.partition("=")
-        if assigned and attribute in (*qis, *sensitive):
+        if assigned and (levels := calendar_levels(path)) is not None:
+            calendars[attribute] = levels
+        elif assigned and attribute in (*qis, *sensitive):
             hierarchies[attribute] = read_hierarchy(path)
         elif each.lower().endswith(".json"):
             hierarchies |= read_hierarchies(each)
@@ -136,6 +141,7 @@ def declared_columns(
         id=id_,
         sources=[names(each) for each in source or ()],
         hierarchies=hierarchies,
+        calendars=calendars,
         orders=orders,
         ranges=intervals_of(dict(assigned_numbers("domain", domain or ()))),
         categories=category or (),

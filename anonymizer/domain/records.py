@@ -49,6 +49,10 @@ class Attribute:
     exact
         The number of each code, the missing marker left out, where some number is no float;
         `position` is then its distance from the first. Empty: the positions are the numbers.
+    written
+        The text of each code, the missing marker left out, where the values are dates, times or
+        durations; `position` is then the distance from the first: in days for dates, in months for
+        months, otherwise in seconds. Empty: they are numbers or categories.
     missing
         Code of the missing marker, which is the last; `NO_CODE` if every record has a value. The
         marker is not a value: it never counts towards diversity.
@@ -62,10 +66,11 @@ class Attribute:
     missing: int = NO_CODE
     hierarchy: Hierarchy | None = None
     exact: tuple[Decimal, ...] = ()
+    written: tuple[str, ...] = ()
 
     @property
     def numeric(self) -> bool:
-        """Whether the values are numbers."""
+        """Whether the values are numbers, or times with a distance between them."""
         return not self.label
 
     def number(self, code: int) -> float | Decimal:

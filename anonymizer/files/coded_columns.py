@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
@@ -15,12 +16,14 @@ from anonymizer.algorithms.records.attributes import (
     numbers,
     places_of,
     rising,
+    times,
 )
 from anonymizer.algorithms.records.generalized_values import MISSING, number
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array
 from anonymizer.domain.records import Attribute
 from anonymizer.errors import InputError
 from anonymizer.files.tables import Table
+from anonymizer.files.time_columns import Level, TimeCells, read_times
 
 DEFAULT_MARKERS = (
     *("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "None", "-"),
@@ -56,9 +59,13 @@ _TIME = f"^{_DATE}{_CLOCK}{_ZONE}$"
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ColumnRules:
-    """Declaration of one column; see `Declared`. `plain`: numbers are written in one way only."""
+    """Declaration of one column; see `Declared`.
+
+    `plain`: numbers are written in one way only, and what is none is a category.
+    """
 
     branches: Sequence[Branch] = ()
+    calendar: Sequence[Level] = ()
     order: Sequence[str] | None = None
     interval: Interval | None = None
     as_category: bool = False
@@ -88,11 +95,17 @@ def code_column(table: Table, name: str, rules: ColumnRules) -> Coded:
     -----
     A column is numeric if a parquet file declares it so, or if every cell reads as a number (`007`
     does not), unless an order or a hierarchy of other values is declared. Numbers may have decimal
-    commas and separators of thousands, if all cells are written alike.
+    commas and separators of thousands, if all cells are written alike. Dates, times and durations
+    are known by their cells, too (`time_columns`), unless an order, a hierarchy of categories or a
+    domain is declared.
     """
     values, how = _numbers(table, name, rules)
     try:
         if values is None:
+            found = how if _is_of_categories(rules) else _times(table, name, rules)
+            if isinstance(found, TimeCells):
+                return _code_times(table, name, rules, found)
+            how = how if found == "categories" else found
             return _code_categories(table, name, rules, how)
         return _code_numbers(table, name, rules, values, how)
     except ValueError as error:
@@ -105,12 +118,14 @@ def texts(table: Table, name: str) -> pl.Series:
     Raises
     ------
     InputError
-        If it holds neither text, numbers nor booleans.
+        If it holds neither text, numbers, booleans nor times.
     """
     column = table.frame[name]
     if column.dtype.is_float():
         cells = [None if x is None or np.isnan(x) else number(x) for x in column]
         return pl.Series(name, cells, pl.String)
+    if column.dtype.is_temporal():
+        return column.dt.to_string("iso:strict")
     known = (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null)
     if not (column.dtype.is_integer() or column.dtype.is_decimal() or column.dtype in known):
         raise InputError(
@@ -172,9 +187,7 @@ def _numbers(table: Table, name: str, rules: ColumnRules) -> tuple[_Numbers | No
         _refuse(table, name, np.isinf(values), "is not finite")
     else:
         declared_so = column.dtype.is_integer() or column.dtype.is_decimal()
-        column = texts(table, name)
-        missing = is_missing(column, rules.markers)
-        column = column.set(pl.Series(missing), None)
+        column, missing = _present(table, name, rules)
         if not declared_so and not rules.plain:
             try:
                 column, how = plain_numbers(column)
@@ -202,6 +215,8 @@ def _are_floats(column: pl.Series) -> bool:
 
 def _code_numbers(table: Table, name: str, rules: ColumnRules, values: _Numbers, how: str) -> Coded:
     branches = tuple(branch for branch in rules.branches if not _marks(branch[0], rules))
+    if rules.calendar:
+        raise ValueError("has a calendar, and holds numbers")
     if isinstance(values, list):
         missing = np.array([value is None for value in values])
         code, position, exact = _places_of_decimals(rules, branches, values)
@@ -274,6 +289,50 @@ def _code_categories(table: Table, name: str, rules: ColumnRules, how: str) -> C
     code = column.replace_strict(code_of, default=-1, return_dtype=pl.Int32).to_numpy()
     _refuse(table, name, code < 0, "lies outside its domain")
     return Coded(attribute, code, how)
+
+
+def _times(table: Table, name: str, rules: ColumnRules) -> TimeCells | str:
+    """Return the times of a column, or what it holds instead."""
+    found = read_times(_present(table, name, rules)[0].drop_nulls().unique())
+    if rules.calendar and not isinstance(found, TimeCells):
+        raise ValueError("has a calendar, and holds no dates or times")
+    return found
+
+
+def _is_of_categories(rules: ColumnRules) -> bool:
+    """Return whether a column is declared so that it holds no times."""
+    return bool(
+        rules.as_category
+        or rules.plain
+        or rules.branches
+        or rules.order is not None
+        or rules.interval is not None
+    )
+
+
+def _present(table: Table, name: str, rules: ColumnRules) -> tuple[pl.Series, BoolArray]:
+    """Return a column as text, null where a value is missing, and where that is."""
+    column = texts(table, name)
+    missing = is_missing(column, rules.markers)
+    return column.set(pl.Series(missing), None), missing
+
+
+def _code_times(table: Table, name: str, rules: ColumnRules, cells: TimeCells) -> Coded:
+    column, missing = _present(table, name, rules)
+    if rules.markers_are_values:
+        _refuse(table, name, missing, "is missing, and no time can stand for that")
+    # Of several writings of one time, the shortest stands for all.
+    written: dict[Fraction, str] = {}
+    for cell in sorted(cells.number_of, key=lambda cell: (len(cell), cell)):
+        written.setdefault(cells.number_of[cell], cell)
+    value = sorted(written)
+    text = [written[each] for each in value]
+    branches = [cells.branch(cell, rules.calendar) for cell in text] if rules.calendar else []
+    attribute = times(name, value, text, branches=branches, missing=bool(missing.any()))
+    rank = {each: code for code, each in enumerate(value)}
+    code_of = {cell: rank[each] for cell, each in cells.number_of.items()}
+    code = column.replace_strict(code_of, default=attribute.missing, return_dtype=pl.Int32)
+    return Coded(attribute, code.to_numpy(writable=True), cells.read_as)
 
 
 def _refuse(table: Table, name: str, faulty: BoolArray, why: str) -> None:

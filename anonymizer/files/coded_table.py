@@ -23,6 +23,7 @@ from anonymizer.files.coded_columns import (
     with_minutes,
 )
 from anonymizer.files.tables import Table
+from anonymizer.files.time_columns import Level
 
 Origin: TypeAlias = Literal["range", "order", "hierarchy", "data"]
 """Origin of a domain; all but `data` are declared."""
@@ -42,6 +43,8 @@ class Declared:
         The quasi-identifiers of each source. Those that no source names form one more source.
     hierarchies, orders, ranges
         By attribute: branches of a hierarchy, categories in their order, the interval of a number.
+    calendars
+        By attribute with dates or times: the levels of its hierarchy, from the coarsest.
     categories
         Attributes whose values are categories although they look like numbers.
     times
@@ -60,6 +63,7 @@ class Declared:
     id: str | None = None
     sources: Sequence[Sequence[str]] = ()
     hierarchies: Mapping[str, Sequence[Branch]] = field(default_factory=dict)
+    calendars: Mapping[str, Sequence[Level]] = field(default_factory=dict)
     orders: Mapping[str, Sequence[str]] = field(default_factory=dict)
     ranges: Mapping[str, Interval] = field(default_factory=dict)
     categories: Sequence[str] = ()
@@ -85,8 +89,12 @@ class Declared:
                 f"{unknown[0]} is neither a quasi-identifier nor a sensitive attribute"
             )
         others = (*self.ranges, *self.categories, *self.orders, *self.hierarchies)
-        if both := [name for name in self.times if name in others]:
+        if both := [name for name in self.times if name in (*others, *self.calendars)]:
             raise SettingsError(f"{both[0]}: the domain of a time is the minutes of a day")
+        if both := [name for name in self.calendars if name in others]:
+            raise SettingsError(f"{both[0]}: a calendar is the hierarchy of dates and times alone")
+        if unknown := [name for name in self.calendars if name not in self.qis]:
+            raise SettingsError(f"calendar: {unknown[0]} is not a quasi-identifier")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -227,6 +235,7 @@ def _code(table: Table, declared: Declared, name: str) -> Coded:
     is_time = name in declared.times
     rules = ColumnRules(
         branches=declared.hierarchies.get(name, ()),
+        calendar=declared.calendars.get(name, ()),
         order=declared.orders.get(name),
         interval=MINUTES_OF_DAY if is_time else declared.ranges.get(name),
         as_category=name in declared.categories,
@@ -252,7 +261,7 @@ def origin_of(declared: Declared, attribute: Attribute) -> Origin:
         return "range"
     if not attribute.numeric and name in declared.orders:
         return "order"
-    return "hierarchy" if name in declared.hierarchies else "data"
+    return "hierarchy" if name in (*declared.hierarchies, *declared.calendars) else "data"
 
 
 def open_codes(shown: pl.DataFrame, n: int, path: Path) -> Int32Array:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 import polars as pl
+import polars.selectors as cs
 
 from anonymizer.errors import InputError
 from anonymizer.unfolding import UnfoldingError, check_frame, check_unfolding
@@ -82,7 +83,9 @@ def write_table(file: BinaryIO, frame: pl.DataFrame, form: str) -> None:
     """Write a table in the format of an ending; equal tables give equal bytes."""
     if form == ".parquet":
         frame.write_parquet(file)
-    elif form == ".csv":
+        return
+    frame = frame.with_columns(cs.temporal().dt.to_string("iso:strict"))  # polars has no durations
+    if form == ".csv":
         frame.write_csv(file)
     else:
         # No name and no time in the header, so that equal tables give equal files.

@@ -3,6 +3,8 @@
 import contextlib
 import random
 import re
+from dataclasses import replace
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -15,9 +17,11 @@ from anonymizer.domain.promises import Promise
 from anonymizer.errors import InputError
 from anonymizer.files.coded_table import Declared
 from anonymizer.files.tables import Table
+from anonymizer.files.time_columns import LEVELS
 
 K = 3
 PLAN = Plan(model="kd", method="hilbert", promise=Promise(k=K, d=1))
+BY_NODE = replace(PLAN, cost="taxonomy")
 ROWS = 24
 
 
@@ -28,9 +32,9 @@ def ends(label: str) -> tuple[Decimal, Decimal]:
     return Decimal(found[1]), Decimal(found[2])
 
 
-def released(rows: Table, declared: Declared) -> pl.DataFrame:
+def released(rows: Table, declared: Declared, plan: Plan = PLAN) -> pl.DataFrame:
     """Return the release of a table, which the audit finds in order."""
-    made = anonymize(rows, declared, PLAN)
+    made = anonymize(rows, declared, plan)
     report = audit_table(
         rows,
         Table(Path("out.csv"), made.publication.frame),
@@ -76,13 +80,53 @@ def test_labels_of_long_decimals_cover_their_members() -> None:
         assert lo <= Decimal(text) <= hi
 
 
+@pytest.mark.parametrize(
+    ("label", "holds"),
+    [
+        ("[2023-01-03..2023-02-05]", True),
+        ("[2023-01-04..2023-02-05]", False),
+        ("[2023-01-03..2023-02-04]", False),
+        ("[2023-02-05..2023-01-03]", False),
+        ("2023", True),
+        ("*", True),
+        ("2023-01", False),
+        ("2024", False),
+        ("2023-01-03", False),
+    ],
+)
+def test_the_audit_finds_times_outside_of_their_label(label: str, *, holds: bool) -> None:
+    rows = Table(
+        Path("t.csv"), pl.DataFrame({"x": ["2023-01-03", "2023-02-05", "2023-02-04"] * 2 + LATER})
+    )
+    declared = Declared(qis=["x"], calendars={"x": LEVELS})
+    n, classes = len(rows), [0] * 6 + [1] * 4
+    out = pl.DataFrame({"class_id": classes, "x": [label] * 6 + LATER})
+    row_map = pl.DataFrame({"in_row": range(n), "out_row": range(n)})
+    try:
+        report = audit_table(
+            rows,
+            Table(Path("out.csv"), out),
+            declared,
+            Promise(k=K, d=0),
+            auditor_map=Table(Path("map.csv"), row_map),
+            bands={},
+        )
+    except InputError:  # it cannot be a release of this table
+        assert not holds
+    else:
+        assert (not report.failures) is holds
+
+
+LATER = ["2024-01-01"] * 4
+
+
 def random_table(seed: int) -> Table:
     """Return a table of columns of many types, some cells of which are empty."""
     rng = random.Random(seed)  # noqa: S311  a table of a test
     n = rng.randint(K, 30)
 
     def cells() -> list[str | None]:
-        kind = rng.randrange(9)
+        kind = rng.randrange(13)
         base = rng.choice([0, 1, -5, 10**12, 2**53, 2**63 - 99, -(2**63), 10**15])
         width = rng.choice([1, 3, 40, 10**6, 2**40])
         made: list[str | None] = []
@@ -99,6 +143,10 @@ def random_table(seed: int) -> Table:
                     rng.choice(["1", "2", "x", "007"]),
                     f"2023-01-{rng.randint(1, 28):02} {rng.randrange(24):02}:07",
                     rng.choice(["NA", "nan", "inf", "?", "1,5", "1.000,5", "3"]),
+                    f"{rng.randint(1, 9999):04}-{rng.randint(1, 12):02}-{rng.randint(1, 29):02}",
+                    f"{rng.randint(1, 28)}/{rng.randint(1, 28)}/2023 {rng.randint(1, 12)}:30 pm",
+                    f"2023-12-31T23:59:59.{rng.randrange(10**9)}{rng.choice(ZONES)}",
+                    rng.choice(["P1DT2H", "PT1.5S", "26:30", "-1 days +23:00:00", "90 min", "2 h"]),
                 )[kind]
             )
         if rng.random() < 0.3:
@@ -115,6 +163,38 @@ def check(seed: int) -> None:
     rows = random_table(seed)
     with contextlib.suppress(InputError):  # some tables cannot keep the promise
         released(rows, Declared(qis=rows.frame.columns))
+    calendars = dict.fromkeys(rows.frame.columns[: seed % 3], LEVELS)
+    with contextlib.suppress(InputError):  # a column of anything but dates and times
+        released(rows, Declared(qis=rows.frame.columns, calendars=calendars), BY_NODE)
+
+
+FIRST = datetime(1999, 12, 30, 22, 58, 59)  # noqa: DTZ001  moments of a table have no zone
+ZONES = ("Z", "+05:30", "-1145")
+FORMS = ("%Y-%m-%d", "%Y-%m-%d %H:%M", "%d.%m.%Y", "%d/%m/%Y %H:%M:%S", "%m/%d/%Y", "%I:%M:%S %p")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_labels_of_dates_and_times_cover_their_members_in_the_form_of_the_column(form: str) -> None:
+    rng = random.Random(form)  # noqa: S311  a table of a test
+    moments = [FIRST + timedelta(seconds=rng.randrange(40 * 86_400)) for _ in range(ROWS)]
+    moment_of = {m.strftime(form): datetime.strptime(m.strftime(form), form) for m in moments}  # noqa: DTZ007
+    cells = [m.strftime(form) for m in moments]
+    frame = released(Table(Path("t.csv"), pl.DataFrame({"x": cells})), Declared(qis=["x"]))
+    for label, cell in zip(frame["x"], cells, strict=True):
+        first, last = label.removeprefix("[").removesuffix("]").split("..")
+        assert moment_of[first] <= moment_of[cell] <= moment_of[last]
+    assert frame["x"].n_unique() > 1
+
+
+def test_nodes_of_a_calendar_are_the_beginning_of_the_times_below_them() -> None:
+    cells = [f"{FIRST + i * timedelta(minutes=17):%Y-%m-%dT%H:%M}" for i in range(ROWS)]
+    declared = Declared(qis=["x"], calendars={"x": LEVELS})
+    frame = released(Table(Path("t.csv"), pl.DataFrame({"x": cells})), declared, BY_NODE)
+    nodes = set(frame["x"])
+    assert nodes <= {"*", "1999-12", "1999-12-30", "1999-12-31"} | {c[:13] for c in cells}
+    assert len(nodes) > 2
+    for node, cell in zip(frame["x"], cells, strict=True):
+        assert node == "*" or cell.startswith(node)
 
 
 @pytest.mark.parametrize("batch", range(4))

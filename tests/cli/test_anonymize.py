@@ -62,6 +62,24 @@ def test_a_table_is_published_with_its_report_page_and_map(table: Path, tmp_path
         assert figure in done.stderr
 
 
+def test_dates_are_published_as_nodes_of_a_calendar_and_read_so_by_the_audit(
+    tmp_path: Path,
+) -> None:
+    path, out = tmp_path / "births.csv", tmp_path / "out.csv"
+    path.write_text("born\n" + "".join(f"{1 + i % 20}.{1 + i % 3}.1990\n" for i in range(60)))
+    options = ("--qi", "born", "--hierarchy", "born=year-month", "-k", "4", "--missing", "none")
+    done = anonymizer(
+        *("anonymize", path, *options, "--cost", "taxonomy", "--method", "hilbert"),
+        *("--out", out, "--auditor-map", tmp_path / "map.csv", "--report", tmp_path / "r.json"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert {row["born"] for row in read(out)} <= {"1990-01", "1990-02", "1990-03", "1990"}
+    told = json.loads((tmp_path / "r.json").read_text())
+    assert (told["qis"][0]["read_as"], told["qis"][0]["domain"]) == ("dates", "hierarchy")
+    done = anonymizer("audit", "table", path, out, *options, "--auditor-map", tmp_path / "map.csv")
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_promise_that_cannot_be_kept_is_one_line_that_names_the_attribute_and_exit_2(
     table: Path, tmp_path: Path
 ) -> None:

@@ -4,9 +4,10 @@ Bands of a sensitive number make its distinct values countable: 14.1 and 14.2 ar
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
-from typing import TypeAlias
+from fractions import Fraction
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +18,7 @@ from anonymizer.domain.records import NO_CODE, Attribute, Hierarchy
 
 Branch: TypeAlias = tuple[str, ...]
 """Labels of a hierarchy from a leaf up to the root, without repetition."""
+_Exact = TypeVar("_Exact", Decimal, Fraction)
 ROOT = "*"
 """Label of a root that the hierarchy itself does not name."""
 MOST_STEPS = 2**20
@@ -148,7 +150,42 @@ def numbers(
     )
 
 
-def rising(values: Sequence[Decimal]) -> FloatArray:
+def times(
+    name: str,
+    value: Sequence[Fraction],
+    written: Sequence[str],
+    *,
+    branches: Sequence[Branch] = (),
+    missing: bool = False,
+) -> Attribute:
+    """Return an attribute of dates, times or durations; see `Attribute.written`.
+
+    Parameters
+    ----------
+    value, written
+        The different values, rising, and the text of each.
+    branches
+        The branch of each value; empty: no hierarchy.
+    missing
+        Whether there is a missing marker.
+
+    Raises
+    ------
+    ValueError
+        If a label of the hierarchy names two nodes, or the values below a node do not follow each
+        other.
+    """
+    if branches and ambiguous(branches) is not None:
+        raise ValueError("a label of the hierarchy names two nodes")
+    if branches and _gathered(branches, None) != [*written]:
+        raise ValueError("the values below a node of the hierarchy do not follow each other")
+    plain = numbers(name, rising(value), missing=missing)
+    below_root = [(MISSING, branches[0][-1])] if branches and missing else []
+    hierarchy = hierarchy_of([*branches, *below_root]) if branches else None
+    return replace(plain, written=tuple(written), hierarchy=hierarchy)
+
+
+def rising(values: Sequence[_Exact]) -> FloatArray:
     """Return positions for rising numbers: their distance from the first, as floats that rise."""
     position = np.array([float(value - values[0]) for value in values])
     for i in np.flatnonzero(np.diff(position) <= 0).tolist():

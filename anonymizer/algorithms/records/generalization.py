@@ -17,6 +17,7 @@ from anonymizer.algorithms.records.generalized_values import (
     Node,
     Prefix,
     Range,
+    Span,
     Value,
     Values,
     common_prefix,
@@ -78,6 +79,8 @@ class Generalized:
             return Values((MISSING if qi.numeric else qi.label[qi.missing],))
         if self._by_node(qi):
             return Node(_lowest(qi, real)[1], missing)
+        if qi.written:
+            return Span(qi.written[real[0]], qi.written[real[-1]], missing)
         if qi.numeric:
             ends = [qi.number(code) for code in (real[0], real[-1])]
             lo, hi = [whole(end) if isinstance(end, float) else end for end in ends]
@@ -220,5 +223,9 @@ def _lowest(qi: Attribute, codes: Int32Array | Sequence[int]) -> tuple[int, str]
 
 
 def _check_form(qi: Attribute, form: Form) -> None:
+    if qi.written:
+        raise ValueError(
+            f"{qi.name}: dates, times and durations cannot be joined as they are written"
+        )
     if form is not Form.PLAIN and qi.numeric is (form is Form.PREFIX):
         raise ValueError(f"{qi.name}: prefixes are for categories, hours for numbers")

@@ -1,6 +1,6 @@
 """Generalized values: what is published for a quasi-identifier of an equivalence class.
 
-Five types, one maker of their text and one of their JSON. The text of a table and the labels of
+Six types, one maker of their text and one of their JSON. The text of a table and the labels of
 KACA (toll records: common prefix of the sections, part of the day) come from here, and nowhere
 else. `published_values` reads them back and shares no code with this module.
 """
@@ -45,6 +45,18 @@ class Range:
     def order_key(self) -> tuple[Any, ...]:
         """A key to sort ranges by."""
         return (self.ends or (), self.missing)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Span:
+    """The first and the last date, time or duration of a class, as they are written.
+
+    It has no `join`: the order of such texts is known to the attribute alone.
+    """
+
+    first: str
+    last: str
+    missing: bool = False
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -137,7 +149,7 @@ class Hours:
         return (self.arc or (), self.missing)
 
 
-Value: TypeAlias = Range | Values | Node | Prefix | Hours
+Value: TypeAlias = Range | Span | Values | Node | Prefix | Hours
 """A generalized value: it stands for one quasi-identifier of all members of a class. `missing`:
 some of the members have no value."""
 JoinableValue: TypeAlias = Range | Values | Prefix | Hours
@@ -281,7 +293,8 @@ def text(value: Value, language: Language = Language.ZH, periods: Sequence[Perio
 
     Notes
     -----
-    Numbers `[lo-hi]`, also for a single one: `[30-30]`. Categories `{a|b}`, also for a single
+    Numbers `[lo-hi]`, also for a single one: `[30-30]`. Dates, times and durations
+    `[first..last]`, as they are written in the table. Categories `{a|b}`, also for a single
     one: `{a}`. A node of a hierarchy is its label alone. A prefix is an area: `G561区域` or
     `G561 area`. Hours are a part of the day: `下午时段(12-18)` or `afternoon (12-18)`. If some
     members have no value `{[17-30]|?}`, `{a|b|?}`, `{group|?}`, `{G561 area|?}`; if none has one
@@ -295,6 +308,8 @@ def text(value: Value, language: Language = Language.ZH, periods: Sequence[Perio
             return _set_of([MISSING])
         case Range((lo, hi), missing):
             plain = f"[{number(lo)}-{number(hi)}]"
+        case Span(first, last, missing):
+            plain = f"[{first}..{last}]"
         case Node(label, missing):
             plain = label
         case Prefix(prefix, missing):
@@ -356,6 +371,8 @@ def to_json(value: Value) -> dict[str, Any]:
     match value:
         case Range(ends):
             content: dict[str, Any] = {"range": None if ends is None else list(ends)}
+        case Span(first, last):
+            content = {"span": [first, last]}
         case Values(labels):
             content = {"values": list(labels) or None}
         case Node(label):
@@ -379,6 +396,8 @@ def from_json(content: Mapping[str, Any]) -> Value:
     match content:
         case {"range": ends}:
             return Range(None if ends is None else (ends[0], ends[1]), missing)
+        case {"span": [first, last]}:
+            return Span(first, last, missing)
         case {"values": labels}:
             return Values(tuple(labels or ()), missing)
         case {"label": label}:

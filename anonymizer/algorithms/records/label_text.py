@@ -12,6 +12,7 @@ from decimal import Decimal, InvalidOperation
 
 import numpy as np
 
+from anonymizer.algorithms.records.time_text import TimeText
 from anonymizer.domain.arrays import BoolArray, IntArray
 
 _MISSING = "?"
@@ -34,16 +35,22 @@ class LabelText:
         The branches of its hierarchy, from leaf to root.
     by_hour
         Whether labels are hours of the day, and cells minutes.
+    times, levels
+        The reader of its cells, where they are dates, times or durations; and the levels of its
+        calendar.
 
     Notes
     -----
-    A label is `[lo-hi]`, a category or a node of the hierarchy, or several of these or `?` in
-    `{a|b}`, or the area of a common prefix; a `\` stands before each `\`, `|` and `}` of a name.
+    A label is `[lo-hi]`, `[first..last]` of times, a category or a node of the hierarchy, or
+    several of these or `?` in `{a|b}`, or the area of a common prefix; a `\` stands before each
+    `\`, `|` and `}` of a name.
     """
 
     numeric: bool
     branches: Sequence[Sequence[str]] = ()
     by_hour: bool = False
+    times: TimeText | None = None
+    levels: Sequence[str] = ()
     _above: dict[str | Decimal, frozenset[str]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -57,6 +64,8 @@ class LabelText:
         parts = _parts(label)
         if cell is None:
             return any(part in (_MISSING, *_UNKNOWN) for part in parts)
+        if self.times is not None:
+            return any(self._covers_time(self.times, part, cell) for part in parts)
         number = _decimal(cell) if self.numeric else None
         if self.numeric and number is None:
             return False
@@ -72,6 +81,21 @@ class LabelText:
         different, of = np.unique(pairs, axis=0, return_inverse=True)
         fits = [self.covers(labels[i] or "", cells[j]) for i, j in different.tolist()]
         return ~np.array(fits, bool)[of.ravel()]
+
+    def _covers_time(self, times: TimeText, part: str, cell: str) -> bool:
+        number = times.number(cell)
+        if number is None:
+            return False
+        if part.startswith("[") and part.endswith("]"):
+            first, _, last = part[1:-1].partition("..")
+            lo, hi = times.number(first), times.number(last)
+            return lo is not None and hi is not None and lo <= number <= hi
+        if not self.levels:
+            return False
+        if part == "*" or times.number(part) == number:
+            return True
+        node = times.node(cell)
+        return node is not None and part in [_cut(node, level) for level in self.levels]
 
     def _part_covers(self, part: str, cell: str, number: Decimal | None) -> bool:
         if self.by_hour and number is not None:
@@ -123,6 +147,15 @@ def _ends(part: str) -> tuple[Decimal, Decimal] | None:
         return None if dash < 0 or lo is None or hi is None else (lo, hi)
     number = _decimal(part)
     return None if number is None else (number, number)
+
+
+def _cut(node: str, level: str) -> str | None:
+    """Return an hour such as `2023-01-31T09`, or `T09`, up to a level of the calendar."""
+    parts = re.split("[-T]", node)
+    length = {"year": 4, "month": 7, "day": 10, "hour": 13}[level]
+    if not parts[0]:
+        return node if level == "hour" else None
+    return node[:length] if len(node) >= length else None
 
 
 def _in_area(part: str, cell: str) -> bool:

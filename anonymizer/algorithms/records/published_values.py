@@ -23,6 +23,7 @@ PublishedValue: TypeAlias = str | Mapping[str, Any]
 
 _MISSING = "?"
 _RANGE = re.compile(r"\[(-?[0-9]+(?:\.[0-9]+)?)-(-?[0-9]+(?:\.[0-9]+)?)\]")
+_SPAN = re.compile(r"\[(.+)\.\.(.+)\]", re.DOTALL)
 _PART = re.compile(r"(?:[^\\|}]|\\.)+", re.DOTALL)
 _HOURS = re.compile(r".+\((\d\d)-(\d\d)\)", re.DOTALL)
 _AREAS = ("区域", " area")
@@ -50,7 +51,8 @@ class ValueReader:
     -----
     As text: `[lo-hi]`, a number, a category or a node of the hierarchy; or several of these, or
     `?`, as `{a|b}`, in which a `\` stands before each `\`, `|` and `}` of a name. Or a label of
-    KACA in either language: an area, or a part of the day with its hours.
+    KACA in either language: an area, or a part of the day with its hours. Dates, times and
+    durations are `[first..last]`, as text alone.
     As JSON: one of `range`, `values`, `label`, `prefix` and `hours`, with `"missing": true` where
     some members have no value.
 
@@ -72,6 +74,7 @@ class ValueReader:
         n_real = attribute.size if self._missing == NO_CODE else self._missing
         self._place = attribute.position[:n_real]
         self._exact = attribute.exact
+        self._code_of_text = {text: code for code, text in enumerate(attribute.written)}
         self._by_name = sorted((label, c) for c, label in enumerate(attribute.label[:n_real]))
         self._names = [label for label, _ in self._by_name]
         self._runs_of_node = _runs_of_nodes(attribute, n_real)
@@ -129,6 +132,9 @@ class ValueReader:
             return self._runs_of_name[part]
         if not self._numeric:
             found = self._of_area(part)
+        elif self._code_of_text:
+            span = _SPAN.fullmatch(part)
+            found = self._of_span(span[1], span[2]) if span else []
         elif hours := _HOURS.fullmatch(part):
             found = self._of_hours(int(hours[1]), int(hours[2]))
         else:
@@ -155,6 +161,11 @@ class ValueReader:
         places = self._exact or self._place
         first, last = bisect_left(places, lo), bisect_right(places, hi) - 1
         return [(first, last)] if first <= last else []
+
+    def _of_span(self, first: str, last: str) -> list[Run]:
+        """Return the codes from one text to another: dates, times and durations as written."""
+        lo, hi = self._code_of_text.get(first), self._code_of_text.get(last)
+        return [(lo, hi)] if lo is not None and hi is not None and lo <= hi else []
 
     def _of_area(self, part: str) -> list[Run]:
         if part in _EVERYWHERE:

@@ -13,6 +13,7 @@ from anonymizer.algorithms.kaca.class_statistics import summarize
 from anonymizer.algorithms.records.label_text import LabelText, equal_cells
 from anonymizer.algorithms.records.measures import Measures, measure
 from anonymizer.algorithms.records.problem import Cost
+from anonymizer.algorithms.records.time_text import TimeText
 from anonymizer.algorithms.records.verification import Part, verify_classes
 from anonymizer.app.anonymize.class_labels import LabelForm
 from anonymizer.app.anonymize.plan import with_bands
@@ -221,14 +222,17 @@ def _soundness(case: _Case, forms: Mapping[str, LabelForm]) -> Iterator[Finding]
     uneven = case.release.uneven().sum(axis=0)
     declared, release = case.declared, case.release
     for j, qi in enumerate(case.schema.qis):
+        cells_as_read = cells_of(case.original, declared, qi.name)
+        times = TimeText(cells_as_read.drop_nulls().unique()) if qi.written else None
+        if qi.numeric and times is None:
+            cells_as_read = plain_numbers(cells_as_read)[0]
         reader = LabelText(
             numeric=qi.numeric,
             branches=declared.hierarchies.get(qi.name, ()),
             by_hour=forms.get(qi.name) == "hours",
+            times=times,
+            levels=declared.calendars.get(qi.name, ()),
         )
-        cells_as_read = cells_of(case.original, declared, qi.name)
-        if qi.numeric:
-            cells_as_read = plain_numbers(cells_as_read)[0]
         cells, cell_of = numbered(cells_as_read[case.row[kept]])
         pairs = np.column_stack([release.label_of[row, j], cell_of])
         outside = reader.uncovered(release.label_texts[j], cells, pairs.astype(np.int64))

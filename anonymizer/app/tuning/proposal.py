@@ -144,6 +144,8 @@ def _attribute(attribute: Attribute, role: str) -> dict[str, Any]:
     if attribute.name in RESERVED:
         fields["published_as"] = f"{attribute.name}_"
     real = np.arange(attribute.size) != attribute.missing
+    if attribute.written:  # a stream takes times for categories
+        return {**fields, "values": list(attribute.written)}
     if not attribute.numeric:
         labels = [label for label, is_real in zip(attribute.label, real, strict=True) if is_real]
         if attribute.missing != NO_CODE:

@@ -15,6 +15,7 @@ from anonymizer.algorithms.records.generalized_values import (
     JoinableValue,
     Language,
     Node,
+    Span,
     from_json,
     text,
 )
@@ -219,8 +220,8 @@ class _Published:
 
 def _joinable(content: Mapping[str, Any]) -> JoinableValue:
     value = from_json(content)
-    if isinstance(value, Node):
-        raise ValueError("a node of a hierarchy cannot be joined to others")  # noqa: TRY004
+    if isinstance(value, Node | Span):
+        raise ValueError("a node of a hierarchy cannot be joined to others, nor texts of times")  # noqa: TRY004
     return value
 
 

@@ -1,0 +1,188 @@
+"""Columns of dates, times and durations."""
+
+import io
+from datetime import UTC, date, datetime, time, timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anonymizer.algorithms.records.time_text import TimeText
+from anonymizer.errors import InputError, SettingsError
+from anonymizer.files.coded_table import CodedTable, Declared, code_table
+from anonymizer.files.tables import Table, write_table
+from anonymizer.files.time_columns import (
+    LEVELS,
+    TimeCells,
+    calendar_levels,
+    read_times,
+)
+
+HOUR = 3600
+
+
+def coded(cells: list[Any], **declared: Any) -> CodedTable:  # noqa: ANN401  as `Declared` has them
+    rows = Table(Path("people.csv"), pl.DataFrame({"x": cells}, strict=False))
+    return code_table(rows, Declared(qis=["x"], **declared))
+
+
+def read(*cells: str) -> TimeCells:
+    found = read_times(cells)
+    assert isinstance(found, TimeCells), found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("cells", "read_as"),
+    [
+        (["2023-01-31", "2023/2/1"], "dates"),
+        (["31.1.2023", "01.02.2023"], "dates"),
+        (["31/1/2023", "1/2/2023"], "dates, day first"),
+        (["1/31/2023", "2/1/2023"], "dates, month first"),
+        (["2023-01", "2023-12"], "months"),
+        (["2023-01-31T23:59", "2023-02-01 00:00:00,5"], "times"),
+        (["31.1.2023 11:59 PM", "01.02.2023 12:00 am"], "times"),
+        (["2023-01-31T23:59Z", "2023-02-01T05:00:00+05:00"], "times with a zone"),
+        (["9:05", "23:59:59.5"], "times of day"),
+        (["9:05 am", "9:05PM"], "times of day"),
+        (["23:30", "24:30"], "durations"),
+        (["PT90M", "P1W2DT3H4M5.25S"], "durations"),
+        (["-1 days +23:00:00", "3 days, 1:00:00"], "durations"),
+        (["-26:30", "1 h 30 min", "2 days", "1500 ms"], "durations"),
+    ],
+)
+def test_times_are_read_as_people_write_them_and_in_their_order(
+    cells: list[str], read_as: str
+) -> None:
+    made = coded([*reversed(cells), None, "NA"])
+    (qi,) = made.schema.qis
+    codes = made.records.qi[:, 0].tolist()
+    assert made.read_as == {"x": read_as}
+    if read_as != "durations":  # the others are listed as they follow each other
+        assert [qi.written[code] for code in codes[: len(cells)]] == [*reversed(cells)]
+        assert codes[: len(cells)] == [*reversed(range(len(cells)))]
+    assert codes[len(cells) :] == [qi.missing] * 2
+    # The audit's own parser has the same order and the same gaps.
+    audit = TimeText(cells)
+    mine, theirs = read(*cells).number_of, [audit.number(cell) for cell in cells]
+    assert None not in theirs
+    gaps = [mine[cell] - mine[cells[0]] for cell in cells]
+    assert [n - theirs[0] for n in theirs if n is not None and theirs[0] is not None] == gaps
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        (["2023-02-30", "2023-02-28"], "categories"),
+        (["2023-01-31", "2023-01-31 12:00", "2023-01-30"], "although most cells are dates"),
+        (["12:00", "12:30", "noon"], "although most cells are times of day"),
+        (["2023-01-31T12:00", "2023-01-31T12:00Z"], "categories"),
+        (["24:00", "13:00 pm"], "categories"),
+        (["5 m", "12 m"], "categories"),
+        (["P", "PT"], "categories"),
+        (["a", "b"], "categories"),
+        (["10.03.23", "11.03.23"], "categories"),
+    ],
+)
+def test_what_is_no_time_throughout_is_categories(cells: list[str], said: str) -> None:
+    made = coded(cells)
+    assert said in made.read_as["x"]
+    assert made.schema.qis[0].label
+
+
+def test_dates_of_two_meanings_are_refused_unless_they_are_categories() -> None:
+    cells = ["1/2/2023", "3/4/2023"]
+    with pytest.raises(InputError, match="column x: dates could begin with the day or the month"):
+        coded(cells)
+    assert coded(cells, categories=["x"]).schema.qis[0].label == tuple(cells)
+    assert coded(["1/1/2023", "2/2/2023"]).schema.qis[0].written == ("1/1/2023", "2/2/2023")
+
+
+def test_fractions_of_seconds_are_exact_to_their_last_digit() -> None:
+    digits = "0123456789012345678901234567890123456789"
+    cells = [f"2023-01-31 12:00:00.{digits}{last}" for last in (1, 2, 3)]
+    made = coded(cells)
+    assert made.records.qi[:, 0].tolist() == [0, 1, 2]
+    number = read(*cells).number_of
+    assert number[cells[1]] - number[cells[0]] == Fraction(1, 10**41)
+
+
+@given(st.datetimes(), st.datetimes(), st.sampled_from([" ", "T"]))
+def test_both_parsers_have_the_distances_of_the_standard_library(
+    one: datetime, other: datetime, sep: str
+) -> None:
+    cells = [each.isoformat(sep) for each in (one, other)]
+    if one == other:
+        return
+    gap = Fraction((other - one) // timedelta(microseconds=1), 10**6)
+    number, audit = read(*cells).number_of, TimeText(cells)
+    mine = [audit.number(cell) for cell in cells]
+    assert number[cells[1]] - number[cells[0]] == gap
+    assert mine[0] is not None
+    assert mine[1] is not None
+    assert mine[1] - mine[0] == gap
+    for each, cell in zip((one, other), cells, strict=True):
+        assert audit.node(cell) == each.isoformat()[:13]
+        nodes = (each.isoformat()[:n] for n in (13, 10, 7, 4))
+        assert read(*cells).branch(cell, LEVELS) == (cell, *nodes, "*")
+
+
+def test_a_calendar_has_the_levels_above_the_cells_alone() -> None:
+    assert read("2023-01-31").branch("2023-01-31", LEVELS) == ("2023-01-31", "2023-01", "2023", "*")
+    assert read("2023-01").branch("2023-01", LEVELS) == ("2023-01", "2023", "*")
+    assert read("9:05").branch("9:05", LEVELS) == ("9:05", "T09", "*")
+    with pytest.raises(ValueError, match="a duration is in no calendar"):
+        read("PT1H").branch("PT1H", LEVELS)
+    assert calendar_levels("year-day") == ("year", "day")
+    assert calendar_levels("day-year") is None
+    assert calendar_levels("job.csv") is None
+
+
+@pytest.mark.parametrize("cells", [["PT1H", "PT2H"], ["a", "b"], ["1", "2"]])
+def test_a_calendar_of_anything_else_is_refused(cells: list[str]) -> None:
+    with pytest.raises(InputError, match=r"column x: (has a calendar|a duration)"):
+        coded(cells, calendars={"x": LEVELS})
+
+
+def test_a_calendar_with_another_declaration_is_refused() -> None:
+    for declared in ({"categories": ["x"]}, {"orders": {"x": ["a"]}}, {"times": ["x"]}):
+        with pytest.raises(SettingsError, match="x"):
+            Declared(qis=["x"], calendars={"x": LEVELS}, **declared)
+    with pytest.raises(SettingsError, match="is not a quasi-identifier"):
+        Declared(qis=["y"], calendars={"x": LEVELS})
+
+
+@pytest.mark.parametrize(
+    ("cells", "read_as"),
+    [
+        ([date(2023, 1, 31), date(2023, 2, 1)], "dates"),
+        ([datetime(2023, 1, 31, 5), datetime(2023, 2, 1)], "times"),  # noqa: DTZ001  no zone here
+        ([datetime(2023, 1, 31, 5, tzinfo=UTC), datetime(2023, 2, 1, tzinfo=UTC)],
+         "times with a zone"),
+        ([time(5), time(6, 30)], "times of day"),
+        ([timedelta(hours=-5), timedelta(days=2, microseconds=1)], "durations"),
+    ],
+)  # fmt: skip
+def test_times_of_a_data_frame_are_times_and_a_csv_can_hold_them(
+    cells: list[Any], read_as: str
+) -> None:
+    made = coded([*cells, None])
+    assert made.read_as == {"x": read_as}
+    assert made.records.qi[:, 0].tolist() == [0, 1, 2]
+    file = io.BytesIO()
+    write_table(file, pl.DataFrame({"x": cells}), ".csv")
+    assert file.getvalue().decode().splitlines()[1:] == [*made.schema.qis[0].written]
+
+
+def test_distances_are_days_months_or_seconds() -> None:
+    for cells, gap in (
+        (["2023-01-31", "2023-03-01"], 29),
+        (["2022-12", "2024-01"], 13),
+        (["9:05", "10:05"], HOUR),
+        (["2023-01-31 23:00", "2023-02-01 00:00"], HOUR),
+    ):
+        assert coded(cells).schema.qis[0].span == gap
