@@ -36,6 +36,7 @@ DISTRIBUTION = "anonymizer-gateway"
 EXTRAS: Mapping[str, Extra] = {
     "client": Extra("data frames of pandas and GeoPandas", ("pandas", "geopandas", "shapely")),
     "demo": Extra("demos without Mosquitto", ("amqtt",)),
+    "dp": Extra("counts with differential privacy", ("opendp",)),
     "h3": Extra("H3 cells", ("h3",)),
     "learn": Extra("decision trees, K-Means and estimators", ("sklearn", "threadpoolctl")),
     "mcp": Extra("tools for language models", ("mcp", "mcp_types")),

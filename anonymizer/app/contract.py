@@ -20,6 +20,7 @@ from anonymizer.networks.publication import NetworkAbout
 from anonymizer.pipeline.positions.counting import CountsMessage
 from anonymizer.pipeline.positions.encoding import DeviceMessage, GroupMessage
 from anonymizer.pipeline.positions.fixed import PublicMessage
+from anonymizer.pipeline.positions.private_counts import PrivateCountsMessage
 from anonymizer.pipeline.records.encoding import ClassMessage
 from anonymizer.settings import Settings
 from anonymizer.settings.json_schema import comments_of
@@ -400,6 +401,28 @@ _COUNTS = Message(
         ],
     },
 )
+_PRIVATE_COUNTS = Message(
+    "PrivateCounts",
+    "Counts of devices by cells, with differential privacy.",
+    schema_of(PrivateCountsMessage),
+    {
+        "v": CONTRACT_VERSION,
+        "time": 1800000900.0,
+        "interval_s": 900.0,
+        "network": "bec64b210518afc4",
+        "n_cells": 16,
+        "privacy": {
+            "period_s": 86400.0,
+            "period_ends": 1800057600.0,
+            "epsilon": 1.0,
+            "delta": 1e-6,
+            "epsilon_spent": 0.2301,
+            "device_intervals": 8,
+            "noise_sd": 20.3411,
+        },
+        "devices": [31, -4, 12, 55, 8, -17, 0, 23, 41, 6, 19, -9, 2, 37, 14, 28],
+    },
+)
 _CELLS = Message(
     "Cells",
     "The cells of the counts, as GeoJSON boxes.",
@@ -464,5 +487,6 @@ def _of_positions(settings: Settings) -> Iterator[Channel]:
         yield Channel(topic, _current(region), incoming=False, retained=True)
     if settings.counts.enabled:
         topic = settings.counts.topic
-        yield Channel(topic, _COUNTS, incoming=False)
+        is_private = settings.counts.privacy == "dp"
+        yield Channel(topic, _PRIVATE_COUNTS if is_private else _COUNTS, incoming=False)
         yield Channel(f"{topic}/cells", _CELLS, incoming=False, retained=True)

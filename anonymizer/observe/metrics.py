@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 from anonymizer.pipeline.accounting import BatchHistogram
 from anonymizer.pipeline.positions.flow import PositionFlow
 from anonymizer.pipeline.positions.inbox import Inbox
+from anonymizer.pipeline.positions.private_counts import BUDGET, OVERLOAD, STORE
 from anonymizer.pipeline.positions.public_counts import Figures, exact_figures
 
 
@@ -97,6 +98,14 @@ class FlowCollector(Collector):
         messages = CounterMetricFamily("anonymizer_messages_out", "Cloaked messages published.")
         messages.add_metric([], self._flow.stats.n_messages_out)
         yield messages
+        intervals = CounterMetricFamily(
+            "anonymizer_counts_intervals",
+            "Intervals of counts, by why they were suppressed; empty: they were published.",
+            labels=["reason"],
+        )
+        for reason in ("", BUDGET, STORE, OVERLOAD):
+            intervals.add_metric([reason], self._flow.n_count_intervals(reason))
+        yield intervals
 
     def _gauges(self, figures: Figures) -> Iterator[Metric]:
         devices, on_graph = figures.n_devices, figures.n_devices_on_graph

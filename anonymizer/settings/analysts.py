@@ -1,10 +1,11 @@
 """Settings of what analysts get besides regions: their shapes, the network, and counts."""
 
-from typing import Annotated, Literal, TypeAlias
+from pathlib import Path
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from anonymizer.settings.base import Group, NotNegative, OutputTopic, Positive
+from anonymizer.settings.base import AtLeastOne, Group, NotNegative, OutputTopic, Positive
 
 Shape: TypeAlias = Literal["nodes", "roads", "h3", "bbox"]
 
@@ -50,22 +51,27 @@ class CurrentSettings(Group):
 
 
 class CountSettings(Group):
-    """Safe counts: how many devices were where, how fast, and where they came from.
+    """Counts by cells: how many devices were where, and where they came from.
 
-    They need no pseudonyms. Each figure is about at least k devices, and numbers of devices are
-    multiples of k. They are made of true positions, so they add to what the regions tell.
+    They need no pseudonyms. They are made of true positions, so they add to what the regions tell.
+    With `privacy = "k"`, each figure is about at least k devices, and numbers of devices are
+    multiples of k. With `privacy = "dp"`, they have differential privacy (extra `dp`); `k`, speeds
+    and dwell are then not used.
     """
 
     enabled: bool = False
     topic: OutputTopic = "cloaked/counts"
     """The cells are retained on this topic with `/cells` behind it, as GeoJSON."""
     every_s: Positive = 60.0
-    """Length of an interval."""
+    """Length of an interval, in seconds."""
+    privacy: Literal["k", "dp"] = "k"
+    """What the counts promise. `k`: at least k devices in each figure and in each difference. `dp`:
+    whoever sees all counts of a period learns hardly more than if a device had not been there."""
     k: Annotated[int, Field(ge=2)] = 10
     """Fewest devices in any figure."""
     cells: Literal[16, 32, 64, 128, 256, 512] = 128
-    """Number of cells of the network, of equally many nodes each. Neighbouring cells in which too
-    few devices are seen are counted together."""
+    """Number of cells of the network, of equally many nodes each. With `privacy = "k"`,
+    neighbouring cells in which too few devices are seen are counted together."""
     most_speed_mps: Positive = 40.0
     """Faster devices count as this fast, so that one of them cannot move a mean by much."""
     speed_step_mps: Positive = 1.0
@@ -74,3 +80,46 @@ class CountSettings(Group):
     """Longer stays count as this long."""
     dwell_step_s: Positive = 10.0
     """Mean stays are rounded to this."""
+    epsilon: Positive = 1.0
+    """With `privacy = "dp"`: budget of a device for all counts of a period together."""
+    delta: Annotated[float, Field(gt=0, lt=1)] = 1e-6
+    """Probability with which more than `epsilon` may be lost; well below 1 / devices."""
+    period_s: Positive = 86_400.0
+    """Period of the budget, in seconds, a multiple of `every_s`; a day begins at midnight UTC."""
+    device_intervals: AtLeastOne | None = None
+    """Most intervals of a period in which a device is counted: the first ones in which it is seen.
+    The noise grows with the square root of it. None: all."""
+    restarts: Annotated[int, Field(ge=0)] = 1
+    """Restarts of the gateway in a period for which the budget suffices, where `device_intervals`
+    is set: the gateway forgets who was counted how often. After more, counts may be suppressed
+    until the period ends."""
+    trip_areas: Literal[0, 2, 4, 8, 16, 32] = 0
+    """Number of areas between which trips are counted with `privacy = "dp"`, each of neighbouring
+    cells. They make all noise larger by 1.4. 0: trips are not counted."""
+    budget_path: Path = Path("anonymizer-budget.sqlite")
+    """Where the spent budget is kept, so that a restart does not renew it. With it goes the account
+    of the period: do not delete it."""
+
+    @model_validator(mode="after")
+    def _periods_are_whole_intervals(self) -> Self:
+        n = self.period_s / self.every_s
+        if self.privacy == "dp" and (n < 1 or n != round(n)):
+            raise ValueError("counts: period_s must be a multiple of every_s")
+        if self.trip_areas > self.cells:
+            raise ValueError("counts: trip_areas must not exceed cells")
+        return self
+
+    @property
+    def intervals_of_device(self) -> int:
+        """Intervals of a period in which a device is counted, at most (`privacy = "dp"`)."""
+        n = self._n_intervals
+        return n if self.device_intervals is None else min(n, self.device_intervals)
+
+    @property
+    def intervals_of_budget(self) -> int:
+        """Intervals of a period in which a device may be counted for all that is known on disk."""
+        return min(self._n_intervals, self.intervals_of_device * (1 + self.restarts))
+
+    @property
+    def _n_intervals(self) -> int:
+        return round(self.period_s / self.every_s)

@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families as text_fami
 from anonymizer.observe.metrics import FlowCollector, new_registry
 from anonymizer.pipeline.accounting import FINAL
 from anonymizer.pipeline.positions.flow_stats import STAGES
+from anonymizer.pipeline.positions.private_counts import BUDGET, OVERLOAD, STORE
 from tests.pipeline.positions.support import NOW, Rig, delivery
 
 
@@ -93,7 +94,7 @@ def test_no_label_holds_anything_but_what_is_known_beforehand() -> None:
     outcomes, reasons = zip(*(outcome.label for outcome in FINAL), strict=True)
     allowed = {
         "outcome": set(outcomes),
-        "reason": set(reasons),
+        "reason": {*reasons, BUDGET, STORE, OVERLOAD},
         "stage": set(STAGES),
         "percentile": {"0", "1", "50"},
         "attribute": {"speed_mps"},

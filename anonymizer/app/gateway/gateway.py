@@ -32,6 +32,7 @@ from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.positions.current_groups import CurrentGroups
 from anonymizer.pipeline.positions.flow import PositionFlow
 from anonymizer.pipeline.positions.inbox import Inbox
+from anonymizer.pipeline.positions.private_counts import plan_of
 from anonymizer.pipeline.positions.public_counts import (
     Figures,
     PublicCounts,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from anonymizer.observe.public_record_metrics import PublicRecordCollector
     from anonymizer.observe.record_metrics import RecordCollector
     from anonymizer.pipeline.records.declaration import Stream
+    from anonymizer.store.budget_file import BudgetFile
     from anonymizer.web import HttpServer
 
 _SWITCH_S = 0.0005
@@ -131,6 +133,7 @@ class Gateway:
             monotonic=time.monotonic,
             registries=read_registries(settings),
             payload_secrets=read_secrets(settings),
+            budget=_budget(settings),
         )
         is_for_auditors = demo or settings.http.raw_view
         self.screen = AnalystView(
@@ -534,6 +537,15 @@ def _backlog(settings: Settings, *, key: bytes) -> Backlog | None:
         return None
     qos = [i.qos for i in settings.inputs]
     return Backlog(settings.broker, key=key, qos=qos, monotonic=time.monotonic)
+
+
+def _budget(settings: Settings) -> "BudgetFile | None":
+    counts = settings.counts
+    if not settings.inputs or not counts.enabled or counts.privacy != "dp":
+        return None
+    from anonymizer.store.budget_file import BudgetFile  # noqa: PLC0415  as the above
+
+    return BudgetFile(counts.budget_path, plan_of(counts))
 
 
 def _record_metrics(

@@ -56,6 +56,7 @@ def check_files(settings: Settings) -> Checked:
             require("h3")
         except MissingExtraError as error:
             raise SettingsError(f"shapes: {error}") from None
+    _check_counts(settings)
     try:
         read_access(broker)
     except TransportError as error:
@@ -68,6 +69,18 @@ def check_files(settings: Settings) -> Checked:
         raise SettingsError(f"store.path: {settings.store.path}: there is no such folder")
     network = settings.network if settings.inputs else NetworkSettings(source=_NO_NETWORK)
     return Checked(_network(network), streams)
+
+
+def _check_counts(settings: Settings) -> None:
+    counts = settings.counts
+    if not counts.enabled or counts.privacy != "dp":
+        return
+    try:
+        require("dp")
+    except MissingExtraError as error:
+        raise SettingsError(f"counts.privacy: {error}") from None
+    if not counts.budget_path.absolute().parent.is_dir():
+        raise SettingsError(f"counts.budget_path: {counts.budget_path}: there is no such folder")
 
 
 def read_registries(settings: Settings) -> Mapping[Path, Places]:

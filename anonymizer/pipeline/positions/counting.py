@@ -1,10 +1,13 @@
-"""Counting in the flow: from the positions of a tick to the safe counts of an interval."""
+"""Counting in the flow: from the positions of a tick to the counts of an interval."""
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.algorithms.positions.safe_counts import NO_CELL, Figures, count
@@ -12,10 +15,19 @@ from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.private_counts import PrivateCounts
 from anonymizer.settings import CountSettings
 
 FORM_VERSION = 1
 _DIGITS = 6
+
+
+Keys: TypeAlias = Callable[[Int32Array], NDArray[np.uint64]]
+
+
+def _no_keys(slot: Int32Array) -> NDArray[np.uint64]:
+    """Return the slots as numbers, for callers whose devices keep their slots."""
+    return slot.astype(np.uint64)
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -73,6 +85,15 @@ class CountingFlow:
         With coordinates.
     version
         Version of the network.
+    private
+        Makes counts with differential privacy. None: safe counts.
+    keys
+        Returns a number for the device of each slot, for `private`.
+
+    Attributes
+    ----------
+    n_intervals
+        Intervals that have ended: by why they were suppressed, empty if they were published.
 
     Notes
     -----
@@ -81,8 +102,19 @@ class CountingFlow:
     divided by the time between them, straight from one to the next.
     """
 
-    def __init__(self, settings: CountSettings, network: RoadNetwork, *, version: str) -> None:
+    def __init__(
+        self,
+        settings: CountSettings,
+        network: RoadNetwork,
+        *,
+        version: str,
+        private: PrivateCounts | None = None,
+        keys: Keys = _no_keys,
+    ) -> None:
+        self.n_intervals: Counter[str] = Counter()
         self._settings = settings
+        self._private = private
+        self._keys = keys
         self._network = network
         self._version = version
         self._cell_at = compact_parts(network, settings.cells)
@@ -127,6 +159,11 @@ class CountingFlow:
         self._forget(freed)
         return messages
 
+    def close(self) -> None:
+        """Leave the budget to others; after the last tick."""
+        if self._private is not None:
+            self._private.close()
+
     def _turn(self, now: float, wall_ahead_s: float) -> list[Outgoing]:
         """End the interval if it is over; an interval that was not watched whole is left out."""
         every_s = self._settings.every_s
@@ -136,7 +173,8 @@ class CountingFlow:
         messages = []
         if self._is_whole and self._interval is not None:
             end_s = (self._interval + 1) * every_s
-            messages.append(self._message(end_s, end_s + wall_ahead_s))
+            make = self._safe if self._private is None else self._with_noise
+            messages.append(make(end_s, wall_ahead_s))
         self._is_whole = self._interval is not None
         self._interval = interval
         self._before = np.where(self._seen, self._cell, NO_CELL).astype(np.int32)
@@ -177,7 +215,21 @@ class CountingFlow:
         self._cell[freed] = self._before[freed] = NO_CELL
         self._metres[freed] = self._seconds[freed] = 0.0
 
-    def _message(self, end_s: float, published_s: float) -> Outgoing:
+    def _with_noise(self, end_s: float, ahead_s: float) -> Outgoing:
+        assert self._private is not None  # noqa: S101  for type checkers
+        seen = np.flatnonzero(self._seen).astype(np.int32)
+        body = self._private.message(
+            self._cell[seen].astype(np.int64),
+            self._before[seen].astype(np.int64),
+            self._keys(seen),
+            end_s=end_s,
+            ahead_s=ahead_s,
+        )
+        self.n_intervals[body.suppressed or ""] += 1
+        return Outgoing(self._settings.topic, self._encode(body))
+
+    def _safe(self, end_s: float, ahead_s: float) -> Outgoing:
+        self.n_intervals[""] += 1
         settings = self._settings
         seen = np.flatnonzero(self._seen)
         went = self._seconds[seen] > 0
@@ -194,7 +246,7 @@ class CountingFlow:
         )
         body = CountsMessage(
             v=FORM_VERSION,
-            time=round(published_s, 3),
+            time=round(end_s + ahead_s, 3),
             interval_s=settings.every_s,
             network=self._version,
             k=settings.k,

@@ -41,6 +41,7 @@ from anonymizer.pipeline.positions.flow_stats import (
     Silence,
 )
 from anonymizer.pipeline.positions.inbox import Arrivals
+from anonymizer.pipeline.positions.private_counts import Budget, PrivateCounts, noise_of
 from anonymizer.pipeline.positions.region_shapes import shapes_of
 from anonymizer.pipeline.positions.topics import TopicRouter, Treatment
 from anonymizer.pipeline.positions.trip_guard import Positions
@@ -125,6 +126,8 @@ class PositionFlow:
         The places that each registry of the inputs lists, by its path.
     payload_secrets
         The secrets of encrypted payloads, by the key file of the inputs.
+    budget
+        Of counts with differential privacy; needed for these alone.
     """
 
     def __init__(
@@ -137,6 +140,7 @@ class PositionFlow:
         monotonic: Callable[[], float],
         registries: Mapping[Path, Places] = MappingProxyType({}),
         payload_secrets: Mapping[Path, Sequence[bytes]] = MappingProxyType({}),
+        budget: Budget | None = None,
     ) -> None:
         self.stats = FlowStats()
         self.silence = Silence()
@@ -179,11 +183,36 @@ class PositionFlow:
             ),
         )
         self._counting = (
-            CountingFlow(settings.counts, zoned.network, version=network_version(zoned.network))
-            if settings.counts.enabled
-            else None
+            self._counting_flow(settings, zoned, budget) if settings.counts.enabled else None
         )
         self._view = self._look()
+
+    def _counting_flow(
+        self, settings: Settings, zoned: ZonedNetwork, budget: Budget | None
+    ) -> CountingFlow:
+        version = network_version(zoned.network)
+        private = None
+        if settings.counts.privacy == "dp":
+            if budget is None:
+                raise ValueError("counts with differential privacy need a budget")
+            private = PrivateCounts(
+                settings.counts,
+                budget,
+                noise_of(settings.counts),
+                version=version,
+                most_devices=settings.presence.max_devices,
+            )
+        return CountingFlow(
+            settings.counts,
+            zoned.network,
+            version=version,
+            private=private,
+            keys=self._devices.keys,
+        )
+
+    def n_count_intervals(self, reason: str) -> int:
+        """Return how many intervals of counts were suppressed for a reason; empty: published."""
+        return 0 if self._counting is None else self._counting.n_intervals[reason]
 
     @property
     def n_held(self) -> int:
@@ -353,6 +382,8 @@ class PositionFlow:
         """Settle the positions that are held; after the last tick."""
         self.core.close()
         self._fixed.close()
+        if self._counting is not None:
+            self._counting.close()
         self._book_core()
 
     def settle(self, output: TickOutput, delivered: Sequence[bool], *, seconds: float) -> None:

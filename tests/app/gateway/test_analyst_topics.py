@@ -1,16 +1,21 @@
 """Topics for analysts, on a Mosquitto: the network, the groups that live now, safe counts."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx
+from prometheus_client import generate_latest
 
+from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks.publication import geojson
+from anonymizer.settings import Settings
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.app.gateway.test_gateway import NETWORK, gateway_for, running, say, settled
-from tests.end_to_end import Witness, client, eventually, send, witness
+from tests.app.test_contract import check
+from tests.end_to_end import Witness, client, eventually, quick, send, witness
 
 VERSION = network_version(NETWORK)
 TRAMS = [say(f"tram-{i}", 5) for i in range(12)]
@@ -128,3 +133,36 @@ async def test_counts_and_their_cells_are_published(broker: LocalBroker) -> None
     assert body["network"] == VERSION
     assert len(watching.on("cloaked/counts/cells")[0]["features"]) == 16
     assert gateway.ledger.n_settled == gateway.ledger.n_received
+
+
+async def test_private_counts_are_suppressed_once_their_budget_is_spent(
+    broker: LocalBroker, tmp_path: Path
+) -> None:
+    """A restart does not renew the budget, and every message is as the contract says."""
+    tables = {
+        "counts": {
+            "enabled": True,
+            "privacy": "dp",
+            "every_s": 0.3,
+            "period_s": 3e8,
+            "device_intervals": 1,
+            "restarts": 0,
+            "cells": 16,
+            "trip_areas": 2,
+            "budget_path": str(tmp_path / "budget.sqlite"),
+        }
+    }
+    settings = Settings.model_validate(quick(broker.url, **tables))
+    for said in ("devices", "suppressed"):
+        gateway = Gateway(settings, NETWORK)
+        async with running(gateway), witness(broker.url) as watching:
+            await watching.until(lambda: len(watching.on("cloaked/counts")) > 1)
+            assert all(said in body for body in watching.on("cloaked/counts"))
+            for message in watching.seen:
+                if message.topic == "cloaked/counts":
+                    check(message, settings)
+            metrics = generate_latest(gateway.registry).decode()
+        reason = "" if said == "devices" else "budget"
+        assert f'anonymizer_counts_intervals_total{{reason="{reason}"}} 0.0' not in metrics
+    spent = watching.on("cloaked/counts")[0]["privacy"]
+    assert 0.99 < spent["epsilon_spent"] <= spent["epsilon"] == 1.0

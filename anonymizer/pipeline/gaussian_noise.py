@@ -1,0 +1,91 @@
+"""Gaussian noise: counts with differential privacy, by the OpenDP library.
+
+Whole numbers are drawn exactly from the discrete Gaussian distribution [1]_, with randomness of the
+operating system. The noise is calibrated, and what was spent is computed, by OpenDP's own maps from
+sensitivity to zero-concentrated differential privacy [2]_ and on to epsilon at a given delta.
+
+References
+----------
+.. [1] C. L. Canonne, G. Kamath, T. Steinke, "The discrete Gaussian for differential privacy",
+   NeurIPS 2020.
+.. [2] M. Bun, T. Steinke, "Concentrated differential privacy: simplifications, extensions, and
+   lower bounds", TCC 2016.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from anonymizer.extras import extra, require
+
+if TYPE_CHECKING:
+    from opendp.mod import Measurement
+
+
+class GaussianNoise:
+    """Noise for a number of releases, of which each device changes some numbers by one.
+
+    Parameters
+    ----------
+    epsilon, delta
+        Budget of a device for all of these releases together; `delta` is below 1.
+    n_releases
+        Releases that the numbers of one device are in, at most.
+    n_changed
+        Numbers of a release that a device changes, by one each, at most.
+
+    Raises
+    ------
+    MissingExtraError
+        If OpenDP is not installed.
+
+    Notes
+    -----
+    The promise is about a device that is in the data or is not: all that it adds to all releases is
+    a vector with a Euclidean length of at most `sqrt(n_releases * n_changed)`, and noise of one
+    scale hides a vector of that length, however it is divided among the releases.
+    """
+
+    def __init__(self, *, epsilon: float, delta: float, n_releases: int, n_changed: int) -> None:
+        require("dp")
+        with extra("dp"):
+            import opendp.prelude as dp  # noqa: PLC0415  an extra
+        dp.enable_features("contrib")
+        self._dp = dp
+        self._delta = delta
+        self._n_changed = n_changed
+        self.scale: float = dp.binary_search_param(
+            self._with_delta, d_in=self._length(n_releases), d_out=(epsilon, delta), T=float
+        )
+        """Standard deviation of the noise of each number."""
+        self._measurement = self._noise(self.scale)
+        self._profile = self._with_delta(self.scale)
+
+    def epsilon_of(self, n_releases: int) -> float:
+        """Return the epsilon that so many releases have spent, at `delta`."""
+        if not n_releases:
+            return 0.0
+        spent: tuple[float, float] = self._profile.map(  # type: ignore[no-untyped-call]
+            self._length(n_releases)
+        )
+        return spent[0]
+
+    def added_to(self, numbers: Sequence[int]) -> list[int]:
+        """Return whole numbers with noise; they may be negative."""
+        noisy: list[int] = self._measurement(list(numbers))
+        return noisy
+
+    def _length(self, n_releases: int) -> float:
+        return math.nextafter(math.sqrt(n_releases * self._n_changed), math.inf)
+
+    def _noise(self, scale: float) -> "Measurement":
+        dp = self._dp
+        numbers = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
+        noise: Measurement = dp.m.make_gaussian(*numbers, scale)
+        return noise
+
+    def _with_delta(self, scale: float) -> "Measurement":
+        dp = self._dp
+        smooth = dp.c.make_zCDP_to_approxDP(self._noise(scale))
+        at_delta: Measurement = dp.c.make_fix_delta(smooth, self._delta)
+        return at_delta

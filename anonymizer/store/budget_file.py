@@ -1,0 +1,115 @@
+"""The budget of a period on disk: what has been spent is known after a restart, or a crash.
+
+One row says of the current period how many intervals have been charged, under which settings. It is
+written before anything is drawn or published. The file belongs to one process at a time.
+"""
+
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+
+from anonymizer.errors import SettingsError, StoreError
+
+_APPLICATION_ID = 0x616E6264
+_MODE = 0o600
+
+
+class BudgetFile:
+    """Charges intervals to the budget of their period.
+
+    Parameters
+    ----------
+    path
+        Made if it does not exist.
+    plan
+        What the budget is made for. Under other settings the rest of a period is refused: what has
+        been spent under them cannot be compared.
+
+    Raises
+    ------
+    SettingsError
+        If the file cannot be made or used, is another program's, or is in use.
+    """
+
+    def __init__(self, path: Path, plan: str) -> None:
+        self._path = path
+        self._plan = plan
+        try:
+            path.touch(_MODE)
+            self._file = sqlite3.connect(
+                path, isolation_level=None, check_same_thread=False, timeout=0.1
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise self._unusable(error) from None
+        try:
+            self._open()
+        except sqlite3.Error as error:
+            self._file.close()
+            raise self._unusable(error) from None
+
+    def _open(self) -> None:
+        run = self._file.execute
+        run("PRAGMA locking_mode=EXCLUSIVE")
+        run("PRAGMA synchronous=FULL")
+        run("BEGIN EXCLUSIVE")  # held as long as the file is open
+        (application,) = run("PRAGMA application_id").fetchone()
+        (n_tables,) = run("SELECT count(*) FROM sqlite_master").fetchone()
+        if n_tables and application != _APPLICATION_ID:
+            raise sqlite3.DatabaseError("is not a file of budgets")
+        run(
+            "CREATE TABLE IF NOT EXISTS budget"
+            " (plan TEXT NOT NULL, starts REAL NOT NULL, ends REAL NOT NULL, n INTEGER NOT NULL)"
+        )
+        run(f"PRAGMA application_id={_APPLICATION_ID}")
+        run("COMMIT")
+
+    def charge(self, starts_s: float, ends_s: float, *, most: int) -> int | None:
+        """Charge one interval to a period; return how many are charged, this one included.
+
+        Parameters
+        ----------
+        starts_s, ends_s
+            The period, unix seconds.
+        most
+            Intervals that its budget suffices for.
+
+        Returns
+        -------
+        n
+            None: nothing is charged, because the budget is spent, or a budget with other settings
+            holds until later than the period starts.
+
+        Raises
+        ------
+        StoreError
+            If the file cannot be written; then nothing may be published.
+        """
+        try:
+            row = self._file.execute("SELECT plan, starts, ends, n FROM budget").fetchone()
+            if row is None or row[2] <= starts_s:
+                n = 0
+            elif row[:3] == (self._plan, starts_s, ends_s):
+                n = row[3]
+            else:
+                return None
+            if n >= most:
+                return None
+            self._file.execute("BEGIN EXCLUSIVE")
+            self._file.execute("DELETE FROM budget")
+            new = (self._plan, starts_s, ends_s, n + 1)
+            self._file.execute("INSERT INTO budget VALUES (?, ?, ?, ?)", new)
+            self._file.execute("COMMIT")
+        except sqlite3.Error as error:
+            with suppress(sqlite3.Error):
+                self._file.execute("ROLLBACK")
+            raise StoreError(f"counts.budget_path: {self._path}: cannot be used: {error}") from None
+        return n + 1
+
+    def close(self) -> None:
+        """Leave the file to others."""
+        self._file.close()
+
+    def _unusable(self, error: Exception) -> SettingsError:
+        is_locked = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+        problem = "is in use by another gateway" if is_locked else f"cannot be used: {error}"
+        return SettingsError(f"counts.budget_path: {self._path}: {problem}")
