@@ -50,14 +50,21 @@ test-data: $(STAMP)  ## the tests on the real data in $$ANONYMIZER_DATA
 	@$(BIN)/python -m tests.mosquitto
 	$(BIN)/python -m pytest -m "data and not soak" $(PARALLEL) $(ARGS)
 
-# pyspark is 450 MB and needs an older pandas than the other tests: it has an environment of its own.
+# pyspark is 450 MB and needs an older pandas than the other tests, and Quix Streams an older pydantic:
+# they have an environment of their own. Apache Kafka's jars lie in it too.
 CLUSTER       := $(VENV)-cluster
 CLUSTER_STAMP := $(CLUSTER)/.installed
+KAFKA_STAMP   := $(CLUSTER)/kafka/.installed
 
-test-cluster:  ## the tests on Apache Spark (one line says so where there is no Java)
-	@if java -version >/dev/null 2>&1; then $(MAKE) --no-print-directory $(CLUSTER_STAMP) && \
-	$(CLUSTER)/bin/python -m pytest -m "not soak" $(ARGS) tests/spark; \
-	else echo "make: test-cluster is skipped: there is no Java"; fi
+test-cluster:  ## the tests on Apache Spark and Apache Kafka (one line says so where there is no Java or Maven)
+	@if java -version >/dev/null 2>&1 && mvn -version >/dev/null 2>&1; then \
+	$(MAKE) --no-print-directory $(CLUSTER_STAMP) $(KAFKA_STAMP) && $(BIN)/python -m tests.mosquitto && \
+	$(CLUSTER)/bin/python -m pytest -m "not soak" $(ARGS) tests/spark tests/cluster; \
+	else echo "make: test-cluster is skipped: there is no Java, or no Maven"; fi
+
+$(KAFKA_STAMP): tests/cluster/pom.xml | $(CLUSTER_STAMP)
+	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(CLUSTER)/kafka
+	@touch $@
 
 $(CLUSTER_STAMP): requirements-cluster.txt pyproject.toml | $(STAMP)
 	$(PYTHON) -m venv $(CLUSTER)
@@ -98,11 +105,14 @@ screenshot: $(STAMP)  ## the picture of the live map for the README
 LOCK  := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header pyproject.toml
 # What the gateway's image has beyond the core; other extras: name them here, lock, build.
 IMAGE := --extra learn --extra osm
+CORE_PINS := $(VENV)/core-pins.txt
 
-lock: $(STAMP)  ## pin the requirements anew: of the gateway's image, and of everything
+lock: $(STAMP)  ## pin the requirements anew: of the images, and of everything
 	$(LOCK) $(IMAGE) --output-file requirements.txt
 	$(LOCK) --extra all --group dev --constraints requirements.txt --output-file requirements-dev.txt
-	$(LOCK) --extra learn --extra tables --extra spark --group cluster --constraints requirements.txt --output-file requirements-cluster.txt
+	@sed '/^pydantic/,/[^\\]$$/d' requirements.txt > $(CORE_PINS)  # Quix Streams needs an older one
+	$(LOCK) $(IMAGE) --extra cluster --constraints $(CORE_PINS) --output-file requirements-kafka.txt
+	$(LOCK) --extra learn --extra tables --extra spark --extra cluster --group cluster --constraints requirements-kafka.txt --output-file requirements-cluster.txt
 
 clean:  ## remove what make made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -49,9 +49,10 @@ EXTRAS: Mapping[str, Extra] = {
 }
 """By name; `all` is all of them."""
 CLUSTER_EXTRAS: Mapping[str, Extra] = {
+    "cluster": Extra("bridges and workers on Kafka", ("quixstreams", "confluent_kafka")),
     "spark": Extra("tables on Spark", ("pyspark", "pyarrow")),
 }
-"""Those that need Java, and are too large for `all`."""
+"""Those that run on several machines. They need other versions of some packages than `all`."""
 
 
 def extras_of_method(model: str, method: str | None) -> tuple[str, ...]:
@@ -88,6 +89,6 @@ def require(*names: str) -> None:
     """
     for name in names:
         with extra(name):
-            for module in EXTRAS[name].modules:
+            for module in {**EXTRAS, **CLUSTER_EXTRAS}[name].modules:
                 if find_spec(module) is None:
                     raise ModuleNotFoundError(name=module)

@@ -5,7 +5,8 @@ from importlib.util import find_spec
 from hypothesis import Phase, settings
 
 # `make test-cluster` runs these in an environment of their own, and fails if it finds none.
-collect_ignore = [] if find_spec("pyspark") else ["spark"]
+_NEEDS = {"spark": "pyspark", "cluster": "quixstreams"}
+collect_ignore = [folder for folder, module in _NEEDS.items() if not find_spec(module)]
 
 # Kernels compile at their first call, and machines are shared: time is no property of a case.
 settings.register_profile("anonymizer", deadline=None)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 FILES = ("requirements.txt", "requirements-dev.txt")
-UNINSTALLED = ("requirements-cluster.txt",)
-"""Of another environment: that they are pinned and hashed is all that can be seen here."""
+UNINSTALLED = ("requirements-cluster.txt", "requirements-kafka.txt")
+"""Of other environments: that they are pinned and hashed is all that can be seen here."""
 
 ALLOWED = frozenset(
     {

@@ -1,0 +1,95 @@
+"""Access to Kafka: options of the clients, and the topics that must be there."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from anonymizer.cluster.topics import topics_of
+from anonymizer.errors import SettingsError, TransportError
+from anonymizer.extras import extra
+from anonymizer.settings import Settings
+
+with extra("cluster"):
+    from confluent_kafka import KafkaError, KafkaException
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+MESSAGE_BYTES = 16 << 20
+"""Largest message in the topics of a cluster; Kafka's default is a sixteenth."""
+_ANSWER_S = 30.0
+_SECRET_BYTES = 32
+
+
+def client_options(settings: Settings) -> dict[str, str]:
+    """Return what every client of Kafka needs: where it is, and how to log in."""
+    cluster = settings.cluster
+    said = {key: value.get_secret_value() for key, value in cluster.kafka_options.items()}
+    return {"bootstrap.servers": cluster.kafka, **said}
+
+
+def ensure_topics(settings: Settings) -> None:
+    """Create the topics that are missing, with as many copies as Kafka's own default says.
+
+    Raises
+    ------
+    SettingsError
+        If a topic has another number of partitions than the settings ask for: messages of one
+        stage would lie in two places.
+    TransportError
+        If Kafka cannot be reached, or refuses.
+    """
+    wanted = topics_of(settings)
+    try:
+        admin = AdminClient(client_options(settings))
+        made = admin.create_topics(
+            [
+                NewTopic(
+                    topic.name, topic.n_partitions, config={"max.message.bytes": str(MESSAGE_BYTES)}
+                )
+                for topic in wanted
+            ],
+            request_timeout=_ANSWER_S,
+        )
+        for future in made.values():
+            _unless_there(future.result)
+        there = admin.list_topics(timeout=_ANSWER_S).topics
+    except KafkaException as error:
+        raise TransportError(f"cluster.kafka: {reason_of(error)}") from None
+    for topic in wanted:
+        n = len(there[topic.name].partitions) if topic.name in there else 0
+        if n != topic.n_partitions:
+            raise SettingsError(
+                f"cluster: the topic {topic.name} has {n} partitions, and these settings need"
+                f" {topic.n_partitions}; choose another prefix, or the numbers of before"
+            )
+
+
+def secret_of(path: Path) -> bytes:
+    """Return the content of `cluster.secret_file`.
+
+    Raises
+    ------
+    SettingsError
+        If it cannot be read, is too short, or can be read by others than its owner and its group.
+    """
+    try:
+        if path.stat().st_mode & 0o007:
+            raise SettingsError("cluster.secret_file: others can read it; chmod 600")
+        secret = path.read_bytes()
+    except OSError:
+        raise SettingsError("cluster.secret_file cannot be read") from None
+    if len(secret) < _SECRET_BYTES:
+        raise SettingsError(f"cluster.secret_file: needs at least {_SECRET_BYTES} random bytes")
+    return secret
+
+
+def reason_of(error: KafkaException) -> str:
+    """Return why Kafka failed, in its own words; they name topics and brokers, never content."""
+    cause = error.args[0] if error.args else None
+    return cause.str() if isinstance(cause, KafkaError) else type(error).__name__
+
+
+def _unless_there(result: Callable[[], object]) -> None:
+    try:
+        result()
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise

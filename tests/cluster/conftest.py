@@ -1,0 +1,30 @@
+"""One Kafka for all tests that do not kill it; each names its topics by a prefix of its own."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.cluster.kafka import Kafka, running_kafka
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    with running_kafka(tmp_path_factory.mktemp("kafka")) as running:
+        yield running
+
+
+@pytest.fixture
+def prefix() -> str:
+    """For topics and groups that no other test has."""
+    return f"t{uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def own_kafka(tmp_path: Path) -> Iterator[Kafka]:
+    """For a test that kills it."""
+    folder = tmp_path / "kafka"
+    folder.mkdir()
+    with running_kafka(folder) as running:
+        yield running

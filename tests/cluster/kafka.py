@@ -1,0 +1,123 @@
+"""A real Apache Kafka of one node on this machine, that can be killed and started again.
+
+Its jars come from Maven: `make test-cluster` copies them to `JARS`.
+"""
+
+import signal
+import socket
+import subprocess
+import sys
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import monotonic, sleep
+from uuid import uuid4
+
+JARS = Path(sys.prefix) / "kafka"
+_START_S = 120.0
+"""Two cores may be shared by many; on idle ones it takes four seconds."""
+_JAVA = ("java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{JARS}/*")
+
+
+class Kafka:
+    """Broker and controller in one process, at addresses that stay the same.
+
+    Parameters
+    ----------
+    folder
+        For its configuration and data.
+    settings
+        Further ones of Kafka's server.
+    """
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self._folder = folder
+        broker, controller = _free_ports(2)
+        self.address = f"127.0.0.1:{broker}"
+        """For `bootstrap.servers`."""
+        lines = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"PLAINTEXT://{self.address}",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": f"{folder}/data",
+            "auto.create.topics.enable": "false",
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "4",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "transaction.state.log.num.partitions": "4",
+            "group.initial.rebalance.delay.ms": "0",
+            **{key.replace("_", "."): value for key, value in settings.items()},
+        }
+        self._config = folder / "server.properties"
+        self._config.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it on its data, if it has any, and wait until it can be reached."""
+        if not (self._folder / "data").exists():
+            self._java("kafka.tools.StorageTool", "format", "-t", _cluster_id(), "-c").wait(
+                _START_S
+            )
+        self._process = self._java("kafka.Kafka")
+        deadline = monotonic() + _START_S
+        while not self._answers():
+            if monotonic() > deadline or self._process.poll() is not None:
+                self.kill()
+                raise RuntimeError((self._folder / "log").read_text()[-2000:])
+            sleep(0.05)
+
+    def kill(self) -> None:
+        """End it at once, as `kill -9` does."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """End it in order."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, number: int) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait(_START_S)
+            self._process = None
+
+    def _java(self, *command: str) -> subprocess.Popen[bytes]:
+        with (self._folder / "log").open("ab") as log:
+            return subprocess.Popen(
+                [*_JAVA, *command, str(self._config)], stdout=log, stderr=subprocess.STDOUT
+            )
+
+    def _answers(self) -> bool:
+        host, port = self.address.split(":")
+        with suppress(OSError), socket.create_connection((host, int(port)), timeout=1):
+            return True
+        return False
+
+
+@contextmanager
+def running_kafka(folder: Path, **settings: str) -> Iterator[Kafka]:
+    """Run a Kafka in a folder while the block runs."""
+    kafka = Kafka(folder, **settings)
+    try:
+        kafka.start()
+        yield kafka
+    finally:
+        kafka.kill()
+
+
+def _cluster_id() -> str:
+    return urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+
+
+def _free_ports(n: int) -> list[int]:
+    """Return ports that were free a moment ago, all different."""
+    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
+    ports = [server.getsockname()[1] for server in servers]
+    for server in servers:
+        server.close()
+    return ports
