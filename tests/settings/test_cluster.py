@@ -1,5 +1,6 @@
 """`[cluster]`, the keys of messages in Kafka, and their partitions."""
 
+from typing import Any
 from zlib import crc32
 
 import pytest
@@ -7,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from anonymizer.cluster.limits import check_cluster
 from anonymizer.cluster.topics import Kind, key_of, stage_of, topics_of
+from anonymizer.errors import SettingsError
 from anonymizer.settings import ClusterSettings, Settings
 
 
@@ -47,3 +50,31 @@ def test_options_of_promises_are_refused_and_secrets_are_not_shown() -> None:
         ClusterSettings.model_validate({"kafka_options": {"acks": "0"}})
     shown = ClusterSettings.model_validate({"kafka_options": {"sasl.password": "geheim"}})
     assert "geheim" not in repr(shown)
+
+
+@pytest.mark.parametrize(
+    ("key", "tables"),
+    [
+        ("readings", {"readings": [{"name": "load", "lo": 0.0, "hi": 1.0}]}),
+        ("counts.enabled", {"counts": {"enabled": True}}),
+        ("current.every_s", {"current": {"every_s": 1}}),
+        ("trips.enabled", {"trips": {"enabled": True}}),
+        ("device_zones.enabled", {"device_zones": {"enabled": True}}),
+        ("fixed", {"inputs": [{"kind": "fixed"}]}),
+        ("exactly one", {"inputs": [{"topic": "a/{device}"}, {"topic": "b/{device}"}]}),
+        ("several topics", {"inputs": [{"topic": "+/{device}"}]}),
+        ("several topics", {"inputs": [{"topic": "a/{device}/#"}]}),
+        ("several topics", {"inputs": [{"topic": "a/+", "device_from": "payload"}]}),
+    ],
+)
+def test_what_a_cluster_cannot_do_is_refused(key: str, tables: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match=key):
+        check_cluster(Settings.model_validate(tables))
+
+
+@pytest.mark.parametrize(
+    "input_",
+    [{}, {"topic": "owntracks/{user}/{device}"}, {"topic": "all", "device_from": "payload"}],
+)
+def test_a_device_with_one_topic_is_accepted(input_: dict[str, Any]) -> None:
+    check_cluster(Settings.model_validate({"inputs": [input_]}))

@@ -1,0 +1,36 @@
+"""What `anonymizer serve` can do and the cluster cannot: refused before anything is connected."""
+
+from anonymizer.errors import SettingsError
+from anonymizer.settings import Settings
+
+
+def check_cluster(settings: Settings) -> None:
+    """Check that a cluster can do what the settings ask for.
+
+    Raises
+    ------
+    SettingsError
+        If it cannot; the message names the first key.
+    """
+    asked = {
+        "streams": bool(settings.streams),
+        "readings": bool(settings.readings),
+        "counts.enabled": settings.counts.enabled,
+        "current.every_s": settings.current.every_s > 0,
+        "trips.enabled": settings.trips.enabled,
+        "device_zones.enabled": settings.device_zones.enabled,
+        'inputs: kind = "fixed"': any(each.kind == "fixed" for each in settings.inputs),
+    }
+    for key, is_asked in asked.items():
+        if is_asked:
+            raise SettingsError(f"{key}: is not possible in a cluster; use `anonymizer serve`")
+    if len(settings.inputs) != 1:
+        raise SettingsError(
+            "inputs: a cluster has exactly one, so that all positions of a device have one topic"
+        )
+    # The topic of a message decides which source locates its device.
+    if {"+", "#"} & set(settings.inputs[0].topic.split("/")):
+        raise SettingsError(
+            "inputs.topic: in a cluster + and # could give a device several topics; name the level,"
+            " {device} or another name in braces"
+        )
