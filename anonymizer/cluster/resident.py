@@ -11,6 +11,7 @@ A state that is older than the outputs is no harm: then more inputs are taken ag
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -73,6 +74,26 @@ class _Head(msgspec.Struct, array_like=True):
     at_s: float
 
 
+@dataclass
+class Counts:
+    """What happened to the stages of a worker.
+
+    Attributes
+    ----------
+    n_snapshots, n_restored
+        Snapshots stored, and how often one was gone back to.
+    n_again
+        Inputs taken again.
+    n_anew
+        How often a stage began anew because its inputs were lost.
+    """
+
+    n_snapshots: int = 0
+    n_restored: int = 0
+    n_again: int = 0
+    n_anew: int = 0
+
+
 class Resident:
     """One stage, which takes each input of its key once, in the order of the partition.
 
@@ -83,6 +104,8 @@ class Resident:
     between
         Returns the inputs of the stage after one offset and before another, which was read. It
         raises LostInputsError if they are not there any more.
+    counts
+        Counted on.
 
     Attributes
     ----------
@@ -90,20 +113,17 @@ class Resident:
         None before the first input.
     offset, at_s
         Of the last input taken; -1 and 0 before.
-    n_restored, n_again, n_cold
-        How often a snapshot was restored, how many inputs were taken again, and how often the stage
-        began anew because inputs were lost.
-    n_snapshots
-        How many were stored.
     """
 
     def __init__(
-        self, make: Callable[[], Stage], between: Callable[[int, int], Iterator[Input]]
+        self,
+        make: Callable[[], Stage],
+        between: Callable[[int, int], Iterator[Input]],
+        counts: Counts,
     ) -> None:
-        self._make, self._between = make, between
+        self._make, self._between, self._counts = make, between, counts
         self.stage: Stage | None = None
         self.offset, self.at_s = -1, 0.0
-        self.n_restored = self.n_again = self.n_cold = self.n_snapshots = 0
         self._doubtful = True
         self._n_bytes = 0
         self._n_snapshot_bytes = 0
@@ -146,11 +166,11 @@ class Resident:
             for each in self._between(self.offset, offset):
                 stage.take(each.value, at_s=each.at_s)
                 self._passed(each)
-                self.n_again += 1
+                self._counts.n_again += 1
         except LostInputsError:
             stage = self._new()
             self.offset = offset - 1
-            self.n_cold += 1
+            self._counts.n_anew += 1
         self.stage, self._doubtful = stage, False
         return stage
 
@@ -174,7 +194,7 @@ class Resident:
         stage.restore(snapshot)
         self.offset, self.at_s = head.offset, head.at_s
         self._n_snapshot_bytes, self._snapshot_at_s = len(snapshot), head.at_s
-        self.n_restored += 1
+        self._counts.n_restored += 1
         return stage
 
     def _save(self, stage: Stage, state: State) -> None:
@@ -190,7 +210,7 @@ class Resident:
         state.set_bytes(_HEAD, msgspec.msgpack.encode(head))
         self._n_bytes, self._n_snapshot_bytes = 0, len(snapshot)
         self._snapshot_at_s = self.at_s
-        self.n_snapshots += 1
+        self._counts.n_snapshots += 1
 
 
 _DECODE = msgspec.msgpack.Decoder(_Head).decode

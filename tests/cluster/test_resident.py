@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymizer.cluster import resident as module
-from anonymizer.cluster.resident import Input, LostInputsError, Resident
+from anonymizer.cluster.resident import Counts, Input, LostInputsError, Resident
 from anonymizer.pipeline.stage import Send
 from tests.cluster.stages import Sums
 
@@ -46,7 +46,7 @@ class Partition:
 
     def worker(self) -> Resident:
         if self.owner not in self.workers:
-            self.workers[self.owner] = Resident(Sums, self.between)
+            self.workers[self.owner] = Resident(Sums, self.between, Counts())
         return self.workers[self.owner]
 
     def take(self, n: int) -> None:
@@ -123,18 +123,18 @@ def test_what_is_committed_equals_an_uninterrupted_run(
 
 
 def test_a_snapshot_follows_when_more_was_taken_than_it_has_bytes() -> None:
-    state, resident = Cells(), Resident(Sums, lambda *_: iter(()))
-    written = 0
+    state, counts, written = Cells(), Counts(), 0
+    resident = Resident(Sums, lambda *_: iter(()), counts)
     for offset in range(200):
-        before = resident.n_snapshots
+        before = counts.n_snapshots
         resident.take(Input(offset, b"a" * 50_000, 0.0), state)
-        written += (resident.n_snapshots - before) * sum(map(len, state.values()))
-    assert 8 <= resident.n_snapshots <= 11  # one at once, then one each MiB: they are small
+        written += (counts.n_snapshots - before) * sum(map(len, state.values()))
+    assert 8 <= counts.n_snapshots <= 11  # one at once, then one each MiB: they are small
     assert written < 200 * 50_000
 
 
 def test_a_snapshot_in_fewer_pieces_leaves_none_of_the_larger_one() -> None:
-    state, resident = Cells(), Resident(Sums, lambda *_: iter(()))
+    state, resident = Cells(), Resident(Sums, lambda *_: iter(()), Counts())
     resident.take(Input(0, b"a" * (3 * module.PIECE_BYTES), 0.0), state)
     assert set(state) == {"head", "0", "1", "2", "3"}
     resident.take(Input(1, b"a" * 10, 1e6), state)
@@ -145,12 +145,12 @@ def test_a_stage_whose_inputs_are_lost_begins_anew_and_says_so() -> None:
     def gone(_after: int, _before: int) -> Iterator[Input]:
         raise LostInputsError
 
-    state = Cells()
-    Resident(Sums, lambda *_: iter(())).take(Input(0, b"a", 0.0), state)
-    resident = Resident(Sums, gone)
+    state, counts = Cells(), Counts()
+    Resident(Sums, lambda *_: iter(()), Counts()).take(Input(0, b"a", 0.0), state)
+    resident = Resident(Sums, gone, counts)
     resident.take(Input(7, b"b", 0.0), state)
-    assert resident.n_restored == 1
-    assert (resident.n_cold, resident.n_again, resident.offset) == (1, 0, 7)
+    assert counts == Counts(n_snapshots=1, n_restored=1, n_again=0, n_anew=1)
+    assert resident.offset == 7
 
 
 def test_an_input_shows_nothing_of_its_content() -> None:

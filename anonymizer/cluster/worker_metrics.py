@@ -1,0 +1,171 @@
+"""What a worker does, and its Prometheus metrics.
+
+The accounts of all workers add up: each source has one owner at a time. They are exact, so they are
+for the operator alone; anybody may see how the machinery works.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from anonymizer.cluster.resident import Counts, Resident
+from anonymizer.domain.outcomes import Outcome
+
+
+@dataclass
+class Observed:
+    """What a worker has done, for its metrics.
+
+    Attributes
+    ----------
+    n_taken, n_sent
+        Inputs taken and messages sent, by topic.
+    n_assigned
+        How often partitions were assigned.
+    owned
+        Partitions now assigned, as topic and number.
+    residents
+        The stages in memory, by topic, number of the partition, and key.
+    counts
+        What happened to the stages.
+    restoring_s
+        Time spent on restoring stages and taking inputs again.
+    lag
+        Messages that wait, by topic and number of the partition.
+    polled_at
+        When Kafka's client last ran in the main thread, seconds of the monotonic clock.
+    """
+
+    n_taken: dict[str, int] = field(default_factory=dict)
+    n_sent: dict[str, int] = field(default_factory=dict)
+    n_assigned: int = 0
+    owned: frozenset[tuple[str, int]] = frozenset()
+    residents: dict[tuple[str, int, bytes], Resident] = field(default_factory=dict)
+    counts: Counts = field(default_factory=Counts)
+    restoring_s: float = 0.0
+    lag: dict[tuple[str, int], int] = field(default_factory=dict)
+    polled_at: float = field(default_factory=time.monotonic)
+
+
+class Accounts(NamedTuple):
+    """Accounts of the sources that a worker owns, at one moment.
+
+    Attributes
+    ----------
+    n_received, n_held
+        Positions received, and those not settled.
+    n_of
+        Positions by final outcome.
+    """
+
+    n_received: int
+    n_held: int
+    n_of: Mapping[Outcome, int]
+
+    @property
+    def imbalance(self) -> int:
+        """Positions that no count contains: anything but 0 is a defect."""
+        return self.n_received - sum(self.n_of.values()) - self.n_held
+
+
+class WorkerCollector(Collector):
+    """Metrics of a worker.
+
+    Parameters
+    ----------
+    observed
+        What it has done.
+    accounts
+        Returns the accounts of its sources.
+    exact
+        Whether to yield all of the accounts, or the imbalance alone.
+    """
+
+    def __init__(
+        self, observed: Observed, accounts: Callable[[], Accounts], *, exact: bool
+    ) -> None:
+        self._observed, self._accounts, self._exact = observed, accounts, exact
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every metric of the worker."""
+        accounts = self._accounts()
+        yield GaugeMetricFamily(
+            "anonymizer_accounting_imbalance",
+            "received - settled - held: anything but 0 is a defect.",
+            value=accounts.imbalance,
+        )
+        if self._exact:
+            yield from _of_accounts(accounts)
+        yield from self._counters()
+        yield from self._gauges()
+
+    def _counters(self) -> Iterator[Metric]:
+        seen, counts = self._observed, self._observed.counts
+        for name, text, n in (
+            ("assignments", "How often Kafka assigned partitions.", seen.n_assigned),
+            ("snapshots", "Snapshots of stages that were stored.", counts.n_snapshots),
+            ("restored", "How often a stage went back to a snapshot.", counts.n_restored),
+            ("taken_again", "Inputs that a stage took again after a crash.", counts.n_again),
+            (
+                "begun_anew",
+                "How often a stage lost its state because Kafka had deleted inputs.",
+                counts.n_anew,
+            ),
+            ("restoring_seconds", "Time in which inputs were taken again.", seen.restoring_s),
+        ):
+            counter = CounterMetricFamily(f"anonymizer_worker_{name}", text)
+            counter.add_metric([], n)
+            yield counter
+        for name, label, text, n_of in (
+            ("inputs", "topic", "Inputs that stages took.", seen.n_taken),
+            ("sent", "to", "Messages that stages sent.", seen.n_sent),
+        ):
+            counter = CounterMetricFamily(f"anonymizer_worker_{name}", text, labels=[label])
+            for key, n in sorted(n_of.items()):
+                counter.add_metric([key], n)
+            yield counter
+
+    def _gauges(self) -> Iterator[Metric]:
+        seen = self._observed
+        owned = GaugeMetricFamily(
+            "anonymizer_worker_partitions", "Partitions assigned to the worker.", labels=["topic"]
+        )
+        for topic in sorted(seen.n_taken):
+            owned.add_metric([topic], sum(name == topic for name, _ in seen.owned))
+        yield owned
+        of_partition = ["topic", "partition"]
+        lag = GaugeMetricFamily(
+            "anonymizer_worker_lag", "Messages that wait in Kafka.", labels=of_partition
+        )
+        for (topic, partition), n in sorted(seen.lag.items()):
+            lag.add_metric([topic, str(partition)], n)
+        yield lag
+        at = GaugeMetricFamily(
+            "anonymizer_worker_input_timestamp_seconds",
+            "When the last input that a stage took was written, unix time.",
+            labels=of_partition,
+        )
+        for (topic, partition, _), resident in sorted(dict(seen.residents).items()):
+            at.add_metric([topic, str(partition)], resident.at_s)
+        yield at
+
+
+def _of_accounts(accounts: Accounts) -> Iterator[Metric]:
+    received = CounterMetricFamily("anonymizer_received", "Positions received.")
+    received.add_metric([], accounts.n_received)
+    yield received
+    settled = CounterMetricFamily(
+        "anonymizer_positions",
+        "Positions by final outcome and reason.",
+        labels=["outcome", "reason"],
+    )
+    for outcome, n in accounts.n_of.items():
+        settled.add_metric(outcome.label, n)
+    yield settled
+    yield GaugeMetricFamily(
+        "anonymizer_held", "Positions received and not yet settled.", value=accounts.n_held
+    )

@@ -1,0 +1,110 @@
+"""Processes under test that can be killed and started again, and what Kafka has committed."""
+
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from time import monotonic, sleep
+from typing import Any, Self
+
+import pytest
+
+DEADLINE_S = 120.0
+"""For what takes seconds: two cores may be shared by many."""
+
+
+class Processes:
+    """Programs by name; each writes what it says into a file of the folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._of: dict[str, tuple[subprocess.Popen[bytes], Sequence[str]]] = {}
+
+    def start(self, name: str, *command: str) -> None:
+        with (self._folder / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", *command], stdout=log, stderr=subprocess.STDOUT
+            )
+        self._of[name] = process, command
+
+    def restart(self, name: str) -> None:
+        """End it as `kill -9` does, and start it again."""
+        process, command = self._of[name]
+        process.kill()
+        process.wait()
+        self.start(name, *command)
+
+    def stop(self, name: str) -> int:
+        """End it in order, and return its exit code."""
+        process, _ = self._of.pop(name)
+        process.terminate()
+        return process.wait(DEADLINE_S)
+
+    def said(self, name: str) -> str:
+        return (self._folder / f"{name}.log").read_text()
+
+    def kill(self) -> None:
+        """End all of them."""
+        for process, _ in self._of.values():
+            process.kill()
+            process.wait()
+        self._of.clear()
+
+
+@contextmanager
+def processes(folder: Path) -> Iterator[Processes]:
+    """Kill what was started in the block when it ends."""
+    running = Processes(folder)
+    try:
+        yield running
+    finally:
+        running.kill()
+
+
+class Committed:
+    """Reads the values of a topic while the block runs, committed ones alone, by partition.
+
+    `at` has the time of the monotonic clock at which each was there.
+    """
+
+    def __init__(self, address: str, topic: str, n_partitions: int) -> None:
+        kafka = pytest.importorskip("confluent_kafka")
+        self.values: defaultdict[int, list[bytes]] = defaultdict(list)
+        self.at: list[float] = []
+        self._done = Event()
+        self._consumer: Any = kafka.Consumer(
+            {
+                "bootstrap.servers": address,
+                "group.id": f"{topic}.reader",
+                "isolation.level": "read_committed",
+            }
+        )
+        self._consumer.assign([kafka.TopicPartition(topic, n, 0) for n in range(n_partitions)])
+        self._thread = Thread(target=self._read, daemon=True)
+
+    def _read(self) -> None:
+        while not self._done.is_set():
+            message = self._consumer.poll(0.1)
+            if message is not None and message.error() is None:
+                self.values[message.partition()].append(message.value())
+                self.at.append(monotonic())
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+        self._consumer.close()
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    """Return when a condition holds; fail after the deadline."""
+    deadline = monotonic() + DEADLINE_S
+    while not condition():
+        assert monotonic() < deadline, f"not in time: {what}"
+        sleep(0.05)

@@ -1,0 +1,103 @@
+"""Stages as an application on a real Kafka: each output once, whoever is killed meanwhile."""
+
+from pathlib import Path
+from threading import Event, Thread
+from time import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("quixstreams")
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from anonymizer.cluster.topics import PARTITIONER, key_of
+from tests.cluster.kafka import Kafka
+from tests.cluster.processes import Committed, Processes, processes, wait_until
+from tests.cluster.run_sums import N_STAGES
+from tests.cluster.stages import Sums
+
+
+class Feed:
+    """Sends inputs of any size until it is stopped, and remembers them by stage."""
+
+    def __init__(self, address: str, topic: str) -> None:
+        self.sent: dict[int, list[tuple[bytes, float]]] = {n: [] for n in range(N_STAGES)}
+        self._topic = topic
+        self._producer = Producer(
+            {
+                "bootstrap.servers": address,
+                "partitioner": PARTITIONER,
+                "enable.idempotence": True,  # retries change the order otherwise
+            }
+        )
+        self._done = Event()
+        self._thread = Thread(target=self._send, daemon=True)
+        self._thread.start()
+
+    def _send(self) -> None:
+        rng = np.random.default_rng(7)
+        while not self._done.wait(0.02):
+            for _ in range(10):
+                number = int(rng.integers(N_STAGES))
+                length = int(rng.integers(1, 50 if rng.random() < 0.95 else 300_000))
+                value, at_ms = bytes([length % 3]) * length, int(time() * 1000)
+                self.sent[number].append((value, at_ms / 1000))
+                self._producer.produce(
+                    self._topic, value, key_of("source", number, N_STAGES), timestamp=at_ms
+                )
+            self._producer.poll(0)
+
+    def stop(self) -> None:
+        self._done.set()
+        self._thread.join()
+        self._producer.flush()
+
+    def expected(self, number: int) -> list[bytes]:
+        stage = Sums(number)
+        return [
+            send.value for value, at_s in self.sent[number] for send in stage.take(value, at_s=at_s)
+        ]
+
+
+def make_topics(address: str, prefix: str) -> None:
+    admin = AdminClient({"bootstrap.servers": address})
+    made = admin.create_topics([NewTopic(f"{prefix}.{name}", N_STAGES) for name in ("in", "out")])
+    for future in made.values():
+        future.result()
+
+
+def start(workers: Processes, name: str, kafka: Kafka, prefix: str, folder: Path) -> None:
+    workers.start(name, "tests.cluster.run_sums", kafka.address, prefix, name, str(folder))
+
+
+def test_under_kills_what_is_sent_equals_an_uninterrupted_run(
+    kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    make_topics(kafka.address, prefix)
+    with (
+        processes(tmp_path) as workers,
+        Committed(kafka.address, f"{prefix}.out", N_STAGES) as out,
+    ):
+        feed = Feed(kafka.address, f"{prefix}.in")
+        start(workers, "a", kafka, prefix, tmp_path)
+        start(workers, "b", kafka, prefix, tmp_path)
+        for victim in ("a", "b"):
+            n = {number: len(out.values[number]) for number in range(N_STAGES)}
+            wait_until(
+                lambda n=n: all(len(out.values[each]) > n[each] + 5 for each in n),  # type: ignore[misc]
+                f"outputs before {victim} is killed",
+            )
+            workers.restart(victim)
+        # Another one comes without a state of its own, and reads it from Kafka.
+        workers.stop("b")
+        start(workers, "c", kafka, prefix, tmp_path)
+        feed.stop()
+        expected = {number: feed.expected(number) for number in range(N_STAGES)}
+        wait_until(
+            lambda: all(len(out.values[each]) >= len(expected[each]) for each in expected),
+            "all outputs",
+        )
+        assert [workers.stop(name) for name in ("a", "c")] == [0, 0]
+    assert dict(out.values) == expected

@@ -1,0 +1,55 @@
+"""Metrics of a worker: its part of the accounts, for the operator alone."""
+
+from anonymizer.cluster.resident import Counts, Input, Resident
+from anonymizer.cluster.worker_metrics import Accounts, Observed, WorkerCollector
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.observe.metrics import new_registry
+from tests.cluster.stages import Sums
+from tests.cluster.test_resident import Cells
+
+ACCOUNTS = Accounts(10, 3, {Outcome.PUBLISHED: 5, Outcome.LATE: 1})
+
+
+def observed() -> Observed:
+    resident = Resident(Sums, lambda *_: iter(()), Counts())
+    resident.take(Input(4, b"a", 1234.5), Cells())
+    return Observed(
+        n_taken={"x.sources": 7},
+        n_sent={"lane": 9},
+        owned=frozenset({("x.sources", 0), ("x.sources", 2)}),
+        residents={("x.sources", 2, b"source-2-0"): resident},
+        lag={("x.sources", 2): 11},
+    )
+
+
+def samples(*, exact: bool) -> dict[str, float]:
+    registry = new_registry(WorkerCollector(observed(), lambda: ACCOUNTS, exact=exact))
+    return {
+        f"{sample.name}{sorted(sample.labels.values())}": sample.value
+        for metric in registry.collect()
+        for sample in metric.samples
+        if sample.name.startswith("anonymizer_")
+    }
+
+
+def test_the_operator_sees_the_accounts_and_others_the_imbalance() -> None:
+    exact, public = samples(exact=True), samples(exact=False)
+    assert exact["anonymizer_received_total[]"] == 10
+    assert exact["anonymizer_held[]"] == 3
+    assert exact["anonymizer_positions_total['', 'published']"] == 5
+    assert exact["anonymizer_accounting_imbalance[]"] == 1
+    hidden = exact.keys() - public.keys()
+    assert {name.partition("[")[0] for name in hidden} == {
+        "anonymizer_received_total",
+        "anonymizer_positions_total",
+        "anonymizer_held",
+    }
+
+
+def test_what_a_worker_does_is_seen_by_topic_and_partition() -> None:
+    seen = samples(exact=False)
+    assert seen["anonymizer_worker_partitions['x.sources']"] == 2
+    assert seen["anonymizer_worker_lag['2', 'x.sources']"] == 11
+    assert seen["anonymizer_worker_input_timestamp_seconds['2', 'x.sources']"] == 1234.5
+    assert seen["anonymizer_worker_inputs_total['x.sources']"] == 7
+    assert seen["anonymizer_worker_sent_total['lane']"] == 9
