@@ -80,6 +80,7 @@ class BrokerLink(ABC):
         self._failure: Exception | None = None
         self._receipts = itertools.count(1)
         self._receiving = True
+        self._reading = True
         self.counts = LinkCounts()
         """What happened to the connections since the start."""
         self._up = asyncio.Event()
@@ -148,6 +149,15 @@ class BrokerLink(ABC):
         if self._session is not None:
             self._session.acknowledge(receipts)
 
+    def read(self, *, on: bool) -> None:
+        """Read what the broker sends, or leave it with the broker, on this and later connections.
+
+        While nothing is read, nothing that was published at QoS 1 is known to be accepted.
+        """
+        self._reading = on
+        if self._session is not None and self._session.usable:
+            self._session.read(on=on)
+
     async def stop_receiving(self) -> None:
         """Stop deliveries, on this connection and on later ones."""
         self._receiving = False
@@ -182,6 +192,7 @@ class BrokerLink(ABC):
         try:
             if used:
                 self._count_connection(session)
+                session.read(on=self._reading)
                 self._up.set()
                 self._on_state(True, "connected")
             await session.lost.wait()

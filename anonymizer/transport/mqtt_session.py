@@ -121,6 +121,7 @@ class Session:
         self._version5 = settings.version == "5"
         self._deliver = deliver
         self._receiving = receiving
+        self._wanted = True
         self._receipts = receipts
         self._counts = counts
         self._mid_of: dict[int, int] = {}
@@ -223,6 +224,11 @@ class Session:
         if mids:
             self.wire.write(encode_pubacks(mids))
             self._read_or_wait()
+
+    def read(self, *, on: bool) -> None:
+        """Read what the broker sends, or leave it with the broker."""
+        self._wanted = on
+        self._read_or_wait()
 
     def stop_receiving(self, *, unsubscribe: bool) -> None:
         """Stop deliveries; messages that arrive from now on stay unsettled."""
@@ -339,12 +345,13 @@ class Session:
         self.end("connection closed" if error is None else reason_of(error))
 
     def _read_or_wait(self) -> None:
-        """Stop reading while too many deliveries are unsettled, or continue.
+        """Stop reading while it is not wanted or too many deliveries are unsettled, or continue.
 
         While our own messages wait for an acknowledgement it must be read, whatever comes with it:
         input may be settled only after that.
         """
-        self.wire.read(on=len(self._mid_of) < _MAX_UNSETTLED or bool(self._in_flight))
+        has_room = self._wanted and len(self._mid_of) < _MAX_UNSETTLED
+        self.wire.read(on=has_room or bool(self._in_flight))
 
     def _check_broker(self) -> None:
         """Ping the broker when it is time; end the session if it has not answered in time."""

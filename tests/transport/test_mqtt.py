@@ -92,6 +92,24 @@ async def test_a_burst_of_20000_messages_arrives_completely_and_in_batches(
     assert len(inbox.batches) < n / 20
 
 
+async def test_what_is_not_read_stays_with_the_broker(broker: LocalBroker) -> None:
+    inbox, other = Inbox(), Inbox()
+    paused = MqttLink(
+        settings(broker.url), client_id="paused", deliver=inbox.deliver, subscriptions=[("in", 1)]
+    )
+    reader = MqttLink(
+        settings(broker.url), client_id="reader", deliver=other.deliver, subscriptions=[("in", 1)]
+    )
+    paused.read(on=False)
+    async with running(paused), running(reader):
+        await reader.publish(numbered("in", range(100)), qos=1, timeout_s=DEADLINE_S)
+        await other.receives(100)
+        assert inbox.batches == []
+        paused.read(on=True)
+        await inbox.receives(100)
+    assert inbox.payloads == other.payloads
+
+
 @VERSIONS
 async def test_the_status_is_online_and_after_a_clean_end_offline(
     broker: LocalBroker, version: str

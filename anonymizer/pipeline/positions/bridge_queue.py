@@ -1,0 +1,114 @@
+"""Messages of a bridge that wait to be sent to Kafka, divided among the sources.
+
+The CRC-32 of a message's topic decides on its source, so that one source has all messages of a
+topic, whichever bridge they come through.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anonymizer.algorithms.kernels import kernel
+from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.pipeline.names import Bytes
+from anonymizer.pipeline.packed import PackedDeliveries, receipts_of, waiting_bytes
+from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.positions.inbox import Arrivals
+
+
+class Load(NamedTuple):
+    """What is sent to a source at once.
+
+    Attributes
+    ----------
+    arrivals
+        Batches, in order of arrival.
+    receipts
+        Of the messages that are to be acknowledged when Kafka has them.
+    n_messages, n_bytes
+        Number of messages, and the memory that they take.
+    """
+
+    arrivals: list[Arrivals]
+    receipts: list[int]
+    n_messages: int
+    n_bytes: int
+
+    def __repr__(self) -> str:
+        """Reveal neither device nor place."""
+        return f"Load({self.n_messages} messages)"
+
+
+class BridgeQueue:
+    """Batches in order of arrival, by source.
+
+    Parameters
+    ----------
+    n_sources
+        Number of sources.
+    max_payload_bytes
+        Longer payloads are cut one byte behind this: enough to be refused by the source as too
+        large.
+    """
+
+    def __init__(self, n_sources: int, *, max_payload_bytes: int) -> None:
+        self._max_payload_bytes = max_payload_bytes
+        self._arrivals: list[list[Arrivals]] = [[] for _ in range(n_sources)]
+        self.n_messages = [0] * n_sources
+        """Messages that wait for each source."""
+        self.n_bytes = [0] * n_sources
+        """Memory that they take."""
+
+    def put(self, deliveries: Sequence[Delivery], *, at_s: float) -> None:
+        """Take in a batch that arrived at a unix time. The bytes that contain it are not kept."""
+        packed = PackedDeliveries.of(deliveries)
+        bounds = packed.columns.bounds
+        end = np.minimum(bounds[:, 3], bounds[:, 2] + self._max_payload_bytes + 1)
+        cut = np.column_stack([bounds[:, :3], end]).astype(np.int32)
+        packed = PackedDeliveries(packed.stream, packed.columns._replace(bounds=cut))
+        source_of = sources_of(packed, len(self._arrivals))
+        for source in np.unique(source_of).tolist():
+            part = packed.copied(np.flatnonzero(source_of == source))
+            self._arrivals[source].append(Arrivals(at_s, part))
+            self.n_messages[source] += len(part)
+            self.n_bytes[source] += waiting_bytes(part)
+
+    def take(self, source: int) -> Load:
+        """Return what waits for a source, and forget it."""
+        arrivals, self._arrivals[source] = self._arrivals[source], []
+        receipts = [receipt for batch in arrivals for receipt in receipts_of(batch.deliveries)]
+        load = Load(arrivals, receipts, self.n_messages[source], self.n_bytes[source])
+        self.n_messages[source] = self.n_bytes[source] = 0
+        return load
+
+
+def sources_of(messages: PackedDeliveries, n_sources: int) -> IntArray:
+    """Return the source that takes each message, shape (n,)."""
+    return _crc32(np.frombuffer(messages.stream, np.uint8), messages.columns.bounds, _TABLE) % (
+        n_sources
+    )
+
+
+def _table() -> NDArray[np.uint32]:
+    """Return the CRC-32 of each byte, as in the specification of PNG, annex D."""
+    crc = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        crc = np.where(crc & 1, np.uint32(0xEDB88320) ^ (crc >> 1), crc >> 1).astype(np.uint32)
+    return crc
+
+
+_TABLE = _table()
+
+
+@kernel
+def _crc32(stream: Bytes, bounds: Int32Array, table: NDArray[np.uint32]) -> IntArray:
+    """Return the CRC-32 of the topic of each message, shape (n,)."""
+    out = np.empty(len(bounds), np.int64)
+    for row in range(len(bounds)):
+        crc = np.int64(0xFFFFFFFF)
+        for at in range(bounds[row, 0], bounds[row, 1]):
+            crc = np.int64(table[(crc ^ stream[at]) & 0xFF]) ^ (crc >> 8)
+        out[row] = crc ^ 0xFFFFFFFF
+    return out

@@ -1,0 +1,40 @@
+"""Messages of a bridge, divided among the sources."""
+
+from zlib import crc32
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anonymizer.pipeline.packed import PackedDeliveries
+from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.positions.bridge_queue import BridgeQueue
+
+MOST_BYTES = 3
+DELIVERY = st.builds(
+    Delivery, st.text("aäß/", min_size=1, max_size=3), st.binary(max_size=6), st.integers(0, 3)
+)
+
+
+@given(batches=st.lists(st.lists(DELIVERY, max_size=5), max_size=4), n=st.integers(1, 4))
+def test_every_message_goes_to_the_source_of_its_topic_in_order(
+    *, batches: list[list[Delivery]], n: int
+) -> None:
+    queue = BridgeQueue(n, max_payload_bytes=MOST_BYTES)
+    for i, batch in enumerate(batches):
+        queue.put(batch if i % 2 else PackedDeliveries.of(batch), at_s=float(i))
+    for source in range(n):
+        expected = [
+            (float(i), delivery._replace(payload=delivery.payload[: MOST_BYTES + 1]))
+            for i, batch in enumerate(batches)
+            for delivery in batch
+            if crc32(delivery.topic.encode()) % n == source
+        ]
+        n_messages, n_bytes = queue.n_messages[source], queue.n_bytes[source]
+        load = queue.take(source)
+        got = [(batch.at_s, each) for batch in load.arrivals for each in batch.deliveries]
+        assert got == expected
+        assert load.receipts == [each.receipt for _, each in expected if each.receipt]
+        assert len(expected) == load.n_messages == n_messages
+        assert (load.n_bytes > 0) == bool(expected)
+        assert load.n_bytes == n_bytes
+        assert queue.take(source) == ([], [], 0, 0)
