@@ -43,6 +43,7 @@ EXTRAS: Mapping[str, Extra] = {
     "osm": Extra("networks from OpenStreetMap", ("osmium",)),
     "owntracks": Extra("encrypted messages of OwnTracks", ("nacl",)),
     "plots": Extra("plots", ("matplotlib",)),
+    "skops": Extra("models of your own", ("skops",)),
     "sumo": Extra("networks from SUMO", ("sumolib", "pyproj")),
     "tables": Extra("csv and parquet files", ("polars",)),
     "websockets": Extra("brokers at ws:// and wss://", ("websockets",)),

@@ -28,6 +28,9 @@ ALLOWED = frozenset(
 )  # fmt: skip
 """As packages state them: SPDX identifiers, the last part of a classifier, or free words."""
 
+IN_A_FILE_ALONE = {"skops": "MIT"}
+"""Licences that a package does not state, but includes: somebody has read them."""
+
 _PINNED = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==([^\s;]+)(?:\s*;\s*([^\\]+?))?\s*\\")
 _HASH = re.compile(r"\s+--hash=sha256:[0-9a-f]{64}( \\)?")
 
@@ -70,7 +73,8 @@ def licence_of(package: Distribution) -> list[str]:
 
     approved = [c for c in said("Classifier") if c.startswith("License :: OSI Approved :: ")]
     named = [classifier.rpartition(" :: ")[2] for classifier in approved]
-    return said("License-Expression") or named or said("License")
+    known = IN_A_FILE_ALONE.get(package.name)
+    return said("License-Expression") or named or said("License") or ([known] if known else [])
 
 
 def faults() -> Iterator[str]:
