@@ -94,5 +94,7 @@ async def test_ctrl_c_ends_it_with_a_summary_and_no_process_stays(
             assert not process.stdout.at_eof()
         process.send_signal(number)
         out, err = await process.communicate()  # ends when nobody holds its output any more
-    assert (process.returncode, err) == (0, b"")
+    assert process.returncode == 0
+    late = b"ticks are "  # late, and on time again, on a busy machine
+    assert [line for line in err.splitlines() if late not in line] == []
     assert out.decode().split("unaccounted for")[1].split()[0] == "0"

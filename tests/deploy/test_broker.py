@@ -350,8 +350,8 @@ async def test_a_flood_of_large_messages_costs_neither_memory_nor_the_messages_o
         assert await flooding > 10
         await complete.wait()
         await link.close()
-    # With a pause after each read the broker reaches its `memory_limit`.
-    assert most_bytes < 200e6
+    # With a pause after each read the broker reaches its limit, and drops messages of others.
+    assert most_bytes < limits()["memory_limit"]
 
 
 async def test_the_queues_of_two_sessions_fit_in_the_memory_of_the_broker(

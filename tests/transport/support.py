@@ -8,7 +8,8 @@ from typing import Protocol
 from anonymizer.pipeline.ports import Delivery, Link
 from anonymizer.settings import BrokerSettings
 
-DEADLINE_S = 15.0
+DEADLINE_S = 60.0
+"""For anything to happen at all, on a machine with ten times more work than cores."""
 
 
 class RunningLink(Link, Protocol):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
+import numpy as np
 import pytest
 
 from anonymizer.pipeline.packed import PackedDeliveries
@@ -47,9 +48,10 @@ def test_what_comes_after_a_probe_is_no_older_than_the_probe() -> None:
     first = measured._probe(0)
     clock.now_s += 8
     second = measured._probe(0)
-    clock.now_s += 4
-    assert measured.age_s == 12
-    assert measured.is_too_old
+    clock.now_s += 2
+    assert (measured.age_s, measured.is_too_old) == (10, False)
+    clock.now_s += 2
+    assert (measured.age_s, measured.is_too_old) == (12, True)
     measured.without_probes([delivery(first)])
     assert measured.age_s == 12
     measured.without_probes([delivery(second)])
@@ -86,10 +88,11 @@ def test_the_slower_of_two_queues_counts() -> None:
     clock = Clock()
     measured = backlog(clock, qos=(0, 1))
     measured.note_state(connected=True)
+    clock.now_s += 5
     quick, slow = measured._probe(0), measured._probe(1)
     clock.now_s += 20
     measured.without_probes([delivery(quick)])
-    assert measured.is_too_old
+    assert measured.age_s == 25
     measured.without_probes([delivery(slow)])
     assert measured.age_s == 20
 
@@ -104,6 +107,17 @@ def test_probes_are_taken_out_of_a_batch_and_nothing_else_is(*, packed: bool) ->
     assert list(rest) == [*others(3), *others(2, first=10)]
     assert receipts == [90, 91]
     assert measured.without_probes(batch) == (batch, [])  # none is awaited any more
+
+
+def test_a_probe_in_the_bytes_beside_a_batch_is_no_part_of_it() -> None:
+    measured = backlog(Clock())
+    probe = delivery(measured._probe(0))
+    own = [*others(1), Delivery(TOPIC, b"of somebody", 0)]
+    packed = PackedDeliveries.of([*own, probe])
+    first = PackedDeliveries(packed.stream, packed.only(np.array([0, 1])).columns)
+    assert measured.without_probes(first) == (first, [])
+    rest, receipts = measured.without_probes(packed)
+    assert (list(rest), receipts) == (own, [])  # at QoS 0 there is no receipt
 
 
 def test_nobody_else_can_make_a_probe() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.district import Claims, District, Message, Received
 from anonymizer.algorithms.positions.district_operator import DistrictOperator
-from anonymizer.algorithms.positions.district_routing import Rows
+from anonymizer.algorithms.positions.district_routing import Rows, no_rows
 from anonymizer.algorithms.positions.districts import (
     Districts,
     Folds,
@@ -370,6 +370,41 @@ def test_leaders_depend_on_counts_of_past_epochs_alone(counts: list[list[int]]) 
         last = (tick // 2 - 1) * 2 - 1  # the last tick of the last epoch but one
         expected = [0, 1, 2, 3] if last < 0 else fold(np.array(counts[last]), 5).tolist()
         assert found == expected
+
+
+def test_who_comes_from_elsewhere_is_a_guest_while_not_all_were_heard() -> None:
+    operator = cloaking_operator(settings(), CITY)
+    assert isinstance(operator, DistrictOperator)
+    run(operator, REPORTS[:30])
+    part, leaders = operator.parts[0], operator._folds.leaders(30.0)
+    is_guest = part.operator.density.is_guest
+    for now, complete in ((30.1, True), (30.2, False)):
+        part.tick(no_rows(), Received([], complete=complete), leaders, now=now)
+        came = part._roams & part._was_inside
+        assert came.any()
+        assert (is_guest[came] != complete).all()
+
+
+@pytest.mark.parametrize(
+    ("n_in", "leaders"),
+    [
+        ([5, 5, 5, 5], [0, 1, 2, 3]),
+        ([5, 4, 5, 5], [0, 0, 2, 3]),  # too few for two
+        ([4, 6, 5, 5], [1, 1, 2, 3]),  # the smaller half follows the larger one
+        ([6, 4, 5, 5], [0, 0, 2, 3]),
+        ([0, 0, 4, 12], [3, 3, 3, 3]),  # ... and so on
+        ([12, 4, 0, 0], [0, 0, 0, 0]),
+    ],
+)
+def test_a_district_with_too_few_devices_follows_the_other_half(
+    n_in: list[int], leaders: list[int]
+) -> None:
+    assert fold(np.array(n_in), 5).tolist() == leaders
+
+
+def test_a_network_has_room_for_districts_of_the_least_size() -> None:
+    square = load_network("grid:2x2")
+    assert sorted(cut_into_districts(square, 4, least_nodes=1).of_node) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("mode", MODES)

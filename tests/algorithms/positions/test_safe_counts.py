@@ -145,6 +145,16 @@ def remaining(earlier: Figures, later: Figures, k: int) -> list[tuple[int, int]]
     return found
 
 
+def test_no_more_flows_are_left_out_than_must_be() -> None:
+    """Flows of exactly k are listed; where too few remain, the smallest flow joins them."""
+    exactly = [(0, 0)] * 3 + [(0, 7)] * 3 + [(7, 7)] * 3
+    found = figures_of(exactly, 3)
+    assert found.n_flow.tolist() == [3, 3, 3]
+    found = figures_of([(0, 0)] * 6 + [(0, 7)] * 3 + [(0, NO_CELL)] + [(7, 7)] * 3, 3)
+    flows = zip(found.flow_from.tolist(), found.flow_to.tolist(), found.n_flow, strict=True)
+    assert list(flows) == [(0, 0, 6), (1, 1, 3)]
+
+
 def test_a_mean_is_of_at_least_k_devices() -> None:
     cell = np.array([0] * 3 + [7] * 3)
     speed = np.array([1.0, 2.0, np.nan, 4.0, 5.0, 6.0])

@@ -101,11 +101,16 @@ async def test_a_device_a_message_is_published_on_request(broker: LocalBroker) -
 
 
 async def test_under_overload_the_oldest_yield_and_are_counted(broker: LocalBroker) -> None:
-    gateway = gateway_for(broker, tick={"interval_s": 0.5, "queue_limit": 100})
+    # So long that all come within a tick, on a busy machine within two.
+    gateway = gateway_for(broker, tick={"interval_s": 60.0, "queue_limit": 100})
     async with running(gateway), client(broker.url, "publisher") as publisher:
         await send(publisher, [say(f"tram-{i}", 5) for i in range(1_000)])
-        await settled(gateway, 1_000)
-    assert gateway.ledger.n(Outcome.SUPPRESSED__OVERLOAD) >= 500
+
+        async def look() -> int:
+            return gateway.ledger.n_received
+
+        await eventually(look, lambda n_received: n_received == 1_000)
+    assert gateway.ledger.n(Outcome.SUPPRESSED__OVERLOAD) >= 800
     assert gateway.ledger.n(Outcome.PUBLISHED) >= 75
     assert gateway.ledger.n_settled == 1_000
 
@@ -126,8 +131,8 @@ async def test_it_is_not_ready_while_positions_come_in_and_nothing_goes_out(
             problems: list[str] = (await http.get("/readyz")).json()["problems"]
             return problems
 
-        [problem] = await eventually(lambda: look(1), bool)
-        assert "none has been published" in problem
+        problems = await eventually(lambda: look(1), bool)
+        assert "none has been published" in problems[-1]
         await eventually(lambda: look(30), lambda problems: not problems)
 
 
@@ -202,7 +207,7 @@ async def test_what_is_refused_while_the_broker_is_away_is_told_when_it_is_back(
     gateway = gateway_for(broker, output={"rejected_every_s": 0.02})
     async with running(gateway):
         await broker.kill()
-        gateway.inbox.put([Delivery("positions/tram", b"?", 0)] * 23, at_s=0.0)
+        gateway.inbox.put([Delivery(f"positions/{i}", b"?", 0) for i in range(23)], at_s=0.0)
         await settled(gateway, 23)
         await broker.start()
         async with witness(broker.url) as watching:

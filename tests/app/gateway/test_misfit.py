@@ -88,7 +88,8 @@ async def test_the_service_says_that_nothing_arrives_and_then_that_the_codec_is_
             said = await gateway.program.logged("nothing that arrives can be used")
     finally:
         await broker.stop()
-    assert (said["flow"], said["reason"], said["arrived"]) == ("positions", "invalid/schema", 20)
+    assert (said["flow"], said["reason"]) == ("positions", "invalid/schema")
+    assert 0 < said["arrived"] <= 20  # those that had come when it was noticed
     assert "inputs.codec is another format" in said["likely"]
     assert not any(
         each in line for each in ("60.17", "phone-", "bus-7") for line in gateway.program.lines

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.app.gateway.records import compiled, stored_accounts
-from tests.app.gateway.test_recorder import publish, serving_records
+from tests.app.gateway.test_recorder import LAST, publish, serving_records
 from tests.end_to_end import client
 from tests.pipeline.records.made import Sent, traffic
 
@@ -33,18 +33,19 @@ async def test_who_guesses_the_ids_of_a_gateway_costs_it_no_record(
     broker: LocalBroker, tmp_path: Path
 ) -> None:
     parts = list(traffic(n_vehicles=40, n_windows=3, seed=1))
-    async with serving_records(tmp_path, broker.url, fleet={"idle_s": 0.5}) as gateway:
+    async with serving_records(tmp_path, broker.url, fleet={"idle_s": 600}) as gateway:
         for i in range(0, len(parts), 30):
             async with (
                 client(broker.url, "gateway", clean_start=True),
                 client(broker.url, "gateway-records", clean_start=i % 60 == 0),
             ):
                 await publish(broker.url, parts[i : i + 30])
+        await publish(broker.url, LAST)
         await gateway.program.logged("window closed", times=3)
         metrics = (await gateway.get("/metrics")).text
         gateway.signal(signal.SIGTERM)
         assert await gateway.program.ended() == 0
-    assert stored_accounts(tmp_path / "records.sqlite") == {"received": 360, "published": 360}
+    assert stored_accounts(tmp_path / "records.sqlite") == {"received": 363, "published": 360}
     lost = re.findall(
         r"^anonymizer_broker_connections_lost_total\{.*\} (\S+)", metrics, re.MULTILINE
     )

@@ -5,6 +5,7 @@ import json
 import re
 import sqlite3
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,14 @@ from anonymizer.store import ReleaseReader
 from anonymizer.transport.local_brokers import LocalBroker
 from simulator.toll_exits import MADE, read_exits
 from tests.app.gateway.records import compiled, stored_parts
-from tests.app.gateway.test_recorder import serving_records
+from tests.app.gateway.test_recorder import publish, serving_records
 from tests.end_to_end import ANONYMIZER, DEADLINE_S, SIMULATOR, eventually, running
-from tests.pipeline.records.tolls import TOLL
+from tests.pipeline.records.tolls import TOLL, Exit
 
 __all__ = ["compiled"]
 PATH = "/api/analytics/truck/exit-hourly-flow-k-anonymized"
 ATTRIBUTES = [{**TOLL["attributes"][0], "values": list(MADE.section)}, *TOLL["attributes"][1:]]
-STREAM: dict[str, Any] = TOLL | {"attributes": ATTRIBUTES, "idle_s": 1.0}
+STREAM: dict[str, Any] = TOLL | {"attributes": ATTRIBUTES, "idle_s": 600}
 
 
 async def program(*command: object) -> str:
@@ -58,6 +59,9 @@ async def test_2100_exits_are_answered_as_the_seed_asks_and_the_copy_holds_no_ra
     async with serving_records(tmp_path, broker.url, fleet=STREAM) as gateway:
         replay = ("tolls", "--csv", exits, "--broker", broker.url, "--rate", 5000, "--quiet")
         await program(SIMULATOR, *replay)
+        # A later day closes theirs, however slowly they came; its window stays open.
+        later = Exit("the-last", sent[0]["section_id"], datetime(2023, 1, 4), 100)  # noqa: DTZ001
+        await publish(broker.url, [later.delivery()])
         await gateway.program.logged("window closed")
 
         async def rows() -> list[dict[str, Any]]:
@@ -92,6 +96,7 @@ async def test_2100_exits_are_answered_as_the_seed_asks_and_the_copy_holds_no_ra
         assert len(trucks) >= row["truck_count"] >= 5
     with closing(sqlite3.connect(copy)) as db:
         assert db.execute("SELECT count(*) FROM classes").fetchone()[0] > 50
+    assert stored_parts(tmp_path / "records.sqlite") == 1
     assert stored_parts(copy) == 0
     assert ReleaseReader(copy).count(["toll"]) == 1
 
