@@ -14,12 +14,12 @@ NETWORK = load_network("grid:12x12")
 N_DEVICES, SECONDS = 60, 240
 
 
-def wanderers() -> pl.DataFrame:
-    """Return devices that report every five seconds and wander; half of them fall silent."""
+def wanderers(*, every_s: int = 5) -> pl.DataFrame:
+    """Return devices that report at this interval and wander; half of them fall silent."""
     rng = np.random.default_rng(5)
     node = rng.integers(0, NETWORK.n_nodes, N_DEVICES)
     rows = []
-    for ts in range(0, SECONDS, 5):
+    for ts in range(0, SECONDS, every_s):
         alive = np.arange(N_DEVICES) < (N_DEVICES if ts < SECONDS / 2 else N_DEVICES / 2)
         rows += [(f"d{i}", float(ts), int(node[i])) for i in np.flatnonzero(alive)]
         first, count = NETWORK.first_arc_of[node], np.diff(NETWORK.first_arc_of)[node]
@@ -48,8 +48,31 @@ def test_nobody_counts_a_device_twice(mode: str, beat_s: float) -> None:
         "pseudonym": {"rotate_s": 45.0},
         "session": {"beat_s": beat_s, "epoch_s": 50.0, "cells": 2},
     }
+    frame, n_counted = published_once(wanderers(), tables)
+    # The rule finds most of the devices, too, and fewer pseudonyms than there ever were.
+    assert max(n_counted) > N_DEVICES / 2
+    assert frame["pseudonym"].n_unique() > 2 * max(n_counted)
+
+
+def test_a_group_that_ends_with_a_longer_epoch_keeps_what_it_has_said() -> None:
+    """At the start nobody knows how often devices report, and the longest epoch is assumed."""
+    tables: dict[str, Any] = {
+        "adka": {"density_steps": [], "k_values": [3]},
+        "presence": {"follow_intervals": True},
+        "session": {"epoch_s": 50.0, "cells": 2, "settle_s": 1.0},
+    }
+    frame, n_counted = published_once(wanderers(every_s=20), tables)
+    first = frame.filter(pl.col("time") < 20)["pseudonym"].unique()
+    lived = frame.filter(pl.col("pseudonym").is_in(first.to_list()))["time"].max()
+    assert isinstance(lived, float)
+    assert lived < 100, "the first groups did not end early"
+    assert max(n_counted) > N_DEVICES / 2
+
+
+def published_once(trace: pl.DataFrame, tables: dict[str, Any]) -> tuple[pl.DataFrame, list[int]]:
+    """Cloak a trace; check that nobody is counted twice; return the release and the numbers."""
     settings = Settings.model_validate(tables)
-    cloaked = anonymizer.cloak(wanderers(), NETWORK, seed=1, settings=settings)
+    cloaked = anonymizer.cloak(trace, NETWORK, seed=1, settings=settings)
     assert isinstance(cloaked.frame, pl.DataFrame)
     assert isinstance(cloaked.auditor_map, pl.DataFrame)
     device_of = dict(cloaked.auditor_map.iter_rows())
@@ -58,6 +81,4 @@ def test_nobody_counts_a_device_twice(mode: str, beat_s: float) -> None:
         devices = [device_of[name] for name in counted(cloaked.frame, float(now))]
         assert len(devices) == len(set(devices))
         n_counted.append(len(devices))
-    # The rule finds most of the devices, too, and fewer pseudonyms than there ever were.
-    assert max(n_counted) > N_DEVICES / 2
-    assert cloaked.frame["pseudonym"].n_unique() > 2 * max(n_counted)
+    return cloaked.frame, n_counted

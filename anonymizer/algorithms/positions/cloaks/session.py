@@ -324,7 +324,8 @@ class SessionCloak:
     def _end_and_form(self, density: DensityMap, now: float) -> int:
         """End the groups whose epoch is over and form new ones; return how many live on."""
         length_s = self._pace.epoch_s
-        ended = self._epochs.over(self._groups.ends_at, now, length_s)
+        self._bring_forward(now)
+        ended = self._groups.ends_at <= now
         just_ended = np.zeros(0, np.int32)
         if ended.any():
             just_ended = self._groups.only(ended).member
@@ -332,7 +333,7 @@ class SessionCloak:
         n_old = len(self._groups.k)
         if self._cell_ends_at is None:
             return n_old
-        due = self._epochs.over(self._cell_ends_at, now, length_s)
+        due = self._cell_ends_at <= now
         if due.any():
             self._cell_ends_at[due] = self._epochs.ends(now, length_s)[due]
             cell_of = self._cells(density)[self._cell_of]
@@ -344,6 +345,20 @@ class SessionCloak:
             slot = np.flatnonzero(joining).astype(np.int32)
             self._form(density, slot, cell_of, self._cell_ends_at, now)
         return n_old
+
+    def _bring_forward(self, now: float) -> None:
+        """Bring forward ends that were set for a longer epoch, or before the clock was put back.
+
+        Groups of a longer epoch have members that may no longer count as present. They publish
+        nothing more, and end when their next beat is due: until then holds what they have published
+        last. New groups are formed once all of them have ended. Without a beat, groups end now.
+        """
+        latest = now + max(self._pace.epoch_s, self._epochs.settle_s, self._beat_s)
+        groups = self._groups
+        late = groups.ends_at > latest
+        groups.ends_at[late] = np.minimum(groups.due_at[late], now + self._beat_s)
+        if self._cell_ends_at is not None:
+            self._cell_ends_at[self._cell_ends_at > latest] = now + self._beat_s
 
     def _cells(self, density: DensityMap) -> IntArray:
         """Return the cell whose epoch each cell follows, by the devices present in each."""
