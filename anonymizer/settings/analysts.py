@@ -80,7 +80,7 @@ class CountSettings(Group):
     """Longer stays count as this long."""
     dwell_step_s: Positive = 10.0
     """Mean stays are rounded to this."""
-    epsilon: Positive = 1.0
+    epsilon: Annotated[float, Field(gt=0, le=100)] = 1.0
     """With `privacy = "dp"`: budget of a device for all counts of a period together."""
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-6
     """Probability with which more than `epsilon` may be lost; well below 1 / devices."""

@@ -1,4 +1,7 @@
-"""Audit of safe counts: trajectories recovered from them, and whether a device is in them."""
+"""Audit of counts: trajectories recovered from them, and whether a device is in them."""
+
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,6 +19,7 @@ from anonymizer.app.audit.publications import counting_times, true_traffic
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
+from anonymizer.pipeline.positions.private_counts import noise_of
 from anonymizer.settings import CountSettings
 
 MOST_DEVICES = 1000
@@ -26,6 +30,8 @@ RECOVERY_TIMES_BLIND = 1.5
 """Bar of recovery, in multiples of assigning at random, or assuming that nobody moves."""
 MEMBERSHIP_AUC = 0.6
 """Bar of membership; 0.5 is chance."""
+_Read: TypeAlias = Callable[[IntArray], FloatArray]
+"""Publishes counts of devices, given their cells over time, and reads them by time and cell."""
 
 
 def attack_counts(
@@ -38,35 +44,52 @@ def attack_counts(
     reports
         The true positions, of two intervals at least.
     settings
-        Interval, k and cells.
+        What the counts promise (k, or differential privacy), interval and cells.
     seed
-        Of the choice of devices, groups and guesses.
+        Of the choice of devices, groups and guesses, and of the noise.
 
     Returns
     -------
     findings
         `aggregate trajectories`: the share of true positions on the recovered trajectories, from
-        exact counts and from safe ones; and from safe ones assigned at random (chance), and from
-        those of the first interval alone (standing still). `aggregate membership`: the mean area
-        under the curve of guessing whether a device is among the half of the devices that are
-        counted, from exact and from safe counts. Means, flows and speeds are not used.
+        exact counts and from those published, each also with habits; and from those published
+        assigned at random (chance), and from those of the first interval alone (standing still).
+        `aggregate membership`: the mean area under the curve of guessing whether a device is among
+        the half of the devices that are counted. Means, flows and speeds are not used.
 
     Raises
     ------
     InputError
         If the reports are of fewer than two intervals, or the network has no coordinates.
+    MissingExtraError
+        If the counts have differential privacy, and OpenDP is not installed.
+
+    Notes
+    -----
+    The noise of differential privacy has the size that OpenDP computes. It is drawn from a rounded
+    normal distribution, so that equal seeds give equal findings.
     """
     if not network.has_coordinates:
         raise InputError("counts: the network has no coordinates")
-    cell = _cells_over_time(reports, network, settings, np.random.default_rng(seed))
-    return [_trajectories(cell, network, settings, seed), _membership(cell, settings, seed)]
+    times = counting_times(reports.ts, every_s=settings.every_s)
+    cell = _cells_over_time(reports, network, settings, times, np.random.default_rng(seed))
+    read: _Read = lambda cell: _safe(cell, settings)  # noqa: E731  one of two
+    if settings.privacy == "dp":
+        read = _Private(settings, times, seed).read
+    return [
+        _trajectories(cell, network, settings, read, seed),
+        _membership(cell, settings, read, seed),
+    ]
 
 
 def _cells_over_time(
-    reports: Reports, network: RoadNetwork, settings: CountSettings, rng: np.random.Generator
+    reports: Reports,
+    network: RoadNetwork,
+    settings: CountSettings,
+    times: FloatArray,
+    rng: np.random.Generator,
 ) -> IntArray:
     """Return the cell of each device in each interval, negative if it was not seen in it."""
-    times = counting_times(reports.ts, every_s=settings.every_s)
     place = true_traffic(reports, network, times, present_s=settings.every_s).place.T
     cell_of = compact_parts(network, settings.cells).astype(np.int64)
     cell = np.where(place >= 0, cell_of[place], -1)
@@ -97,28 +120,57 @@ def _safe(cell: IntArray, settings: CountSettings) -> FloatArray:
     return found
 
 
+class _Private:
+    """Counts with differential privacy."""
+
+    def __init__(self, settings: CountSettings, times: FloatArray, seed: int) -> None:
+        self._settings = settings
+        self._scale = noise_of(settings).scale
+        self._rng = np.random.default_rng(seed)
+        middle_s = times - settings.every_s / 2
+        _, self._begins = np.unique(middle_s // settings.period_s, return_index=True)
+
+    def read(self, cell: IntArray) -> FloatArray:
+        """Count each device in its first intervals of a period; add the noise."""
+        seen = cell >= 0
+        rank = np.concatenate(
+            [part.cumsum(axis=1) for part in np.split(seen, self._begins[1:], axis=1)], axis=1
+        )
+        counted = seen & (rank <= self._settings.intervals_of_device)
+        exact = _exact(np.where(counted, cell, -1), self._settings.cells)
+        return np.rint(self._rng.normal(exact, self._scale))
+
+
 def _trajectories(
-    cell: IntArray, network: RoadNetwork, settings: CountSettings, seed: int
+    cell: IntArray, network: RoadNetwork, settings: CountSettings, read: _Read, seed: int
 ) -> Finding:
     cell_of = compact_parts(network, settings.cells)
     n_nodes = np.maximum(np.bincount(cell_of, minlength=settings.cells), 1)
     x_m, y_m = (np.bincount(cell_of, at, settings.cells) / n_nodes for at in tangent_plane(network))
     exact = _exact(cell, settings.cells)
-    safe = np.stack([_whole(row) for row in _safe(cell, settings)])
+    seen = np.maximum(read(cell), 0.0)
+    if settings.privacy == "dp":
+        # The adversary is given how many devices there are; the noise would add many.
+        total = np.maximum(seen.sum(axis=1), 1.0)
+        seen *= (exact.sum(axis=1) / total)[:, None]
+    shown = np.stack([_whole(row) for row in seen])
     rng = np.random.default_rng(seed)
     recovered = {
         "recovered_exact": recover_trajectories(exact, x_m, y_m),
-        "recovered": recover_trajectories(safe, x_m, y_m),
-        "recovered_chance": recover_trajectories(safe, x_m, y_m, rng=rng),
-        "recovered_still": recover_trajectories(np.repeat(safe[:1], len(safe), axis=0), x_m, y_m),
+        "recovered_exact_habits": recover_trajectories(exact, x_m, y_m, habits=True),
+        "recovered": recover_trajectories(shown, x_m, y_m),
+        "recovered_habits": recover_trajectories(shown, x_m, y_m, habits=True),
+        "recovered_chance": recover_trajectories(shown, x_m, y_m, rng=rng),
+        "recovered_still": recover_trajectories(np.repeat(shown[:1], len(shown), axis=0), x_m, y_m),
     }
     shares = {name: recovered_share(each, cell) for name, each in recovered.items()}
     blind = max(shares["recovered_chance"], shares["recovered_still"])
+    best = max(shares["recovered"], shares["recovered_habits"])
     return Finding(
         attack="aggregate trajectories",
         figures={**shares, "n_devices": len(cell), "n_intervals": cell.shape[1]},
         bar=f"recovered <= {RECOVERY_TIMES_BLIND:g} chance or standing still",
-        holds=shares["recovered"] <= RECOVERY_TIMES_BLIND * blind,
+        holds=best <= RECOVERY_TIMES_BLIND * blind,
     )
 
 
@@ -128,12 +180,12 @@ def _whole(row: FloatArray) -> IntArray:
     return np.diff(up_to, prepend=0)
 
 
-def _membership(cell: IntArray, settings: CountSettings, seed: int) -> Finding:
+def _membership(cell: IntArray, settings: CountSettings, read: _Read, seed: int) -> Finding:
     rng = np.random.default_rng(seed)
     n_devices = len(cell)
     is_in = rng.random((N_GROUPS, n_devices)) < 1 / 2
     exact = np.stack([_exact(cell[group], settings.cells) for group in is_in]).astype(np.float64)
-    safe = np.stack([_safe(cell[group], settings) for group in is_in])
+    shown = np.stack([read(cell[group]) for group in is_in])
     time = np.arange(cell.shape[1])
     found: dict[str, list[float]] = {"auc_exact": [], "auc": []}
     for target in rng.permutation(n_devices)[:N_TARGETS].tolist():
@@ -141,7 +193,7 @@ def _membership(cell: IntArray, settings: CountSettings, seed: int) -> Finding:
         if not there.any() or is_in[:, target].all() or not is_in[:, target].any():
             continue
         at = time[there], cell[target, there]
-        for name, counts in (("auc_exact", exact), ("auc", safe)):
+        for name, counts in (("auc_exact", exact), ("auc", shown)):
             found[name].append(membership_auc(counts[:, at[0], at[1]], is_in[:, target]))
     figures: dict[str, Figure] = {
         name: float(np.mean(each)) if each else None for name, each in found.items()

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.attacks.aggregates import (
+    _off_habit,
     membership_auc,
     recover_trajectories,
     recovered_share,
@@ -43,6 +44,29 @@ def test_the_same_counts_everywhere_recover_what_chance_recovers() -> None:
     found = recovered_share(recover_trajectories(flat, X_M, Y_M), cell)
     chance = recovered_share(recover_trajectories(flat, X_M, Y_M, rng=rng), cell)
     assert found == pytest.approx(chance, abs=0.05)
+
+
+def test_a_turn_that_was_made_before_is_expected_again() -> None:
+    """From cell 0 the first has gone to 1. The next comes from 2, and seems to go on to 3."""
+    x_m = np.array([0.0, 1000, -100, 100, 100])
+    y_m = np.array([0.0, 1000, 0, 0, 500])
+    cell = np.array([[0, 1, 1, 1, 1], [2, 2, 2, 0, 1], [4, 4, 4, 4, 3]])
+    counts = np.stack([np.bincount(now, minlength=5) for now in cell.T])
+    by_velocity, by_habit = (
+        recovered_share(recover_trajectories(counts, x_m, y_m, habits=habits), cell)
+        for habits in (False, True)
+    )
+    assert by_velocity < by_habit == 1
+
+
+def test_habits_are_the_most_frequent_next_cells() -> None:
+    went = np.zeros((N_CELLS, N_CELLS), np.int64)
+    went[4, [3, 5, 7]] = 2, 2, 1
+    off = _off_habit(went, np.abs(np.subtract.outer(X_M, X_M)))
+    assert off[4].tolist() == pytest.approx(
+        [300, 200, 100, 0, 100, 0, 100, 200, 300, 400, 500, 600]
+    )
+    assert np.isinf(off[np.arange(N_CELLS) != 4]).all()
 
 
 @settings(max_examples=20)

@@ -65,6 +65,37 @@ def test_membership_is_found_in_exact_counts_and_not_in_safe_ones(
     assert finding.holds
 
 
+def test_habits_are_learned_while_trajectories_are_recovered(findings: dict[str, Finding]) -> None:
+    figures = findings["aggregate trajectories"].figures
+    habits, blind = figures["recovered_exact_habits"], figures["recovered_chance"]
+    assert habits is not None
+    assert blind is not None
+    assert habits > 1.5 * blind
+
+
+def test_noise_hides_members_as_far_as_the_budget_says() -> None:
+    found = {}
+    for epsilon in (1.0, 100.0):
+        tables = {"privacy": "dp", "period_s": 720.0, "epsilon": epsilon, "cells": 64}
+        counts = CountSettings.model_validate(tables)
+        finding = attack_counts(travellers(), NETWORK, counts, seed=1)[1]
+        found[epsilon] = finding.figures["auc"]
+        assert finding.holds == (epsilon == 1.0)
+    assert found[1.0] is not None
+    assert found[100.0] is not None
+    assert found[1.0] < 0.6
+    assert found[100.0] > 0.9
+
+
+def test_a_device_is_in_private_counts_as_often_as_it_is_counted() -> None:
+    """With one interval of a period, its presence is hidden from all others."""
+    tables = {"privacy": "dp", "period_s": 720.0, "device_intervals": 1, "epsilon": 100.0}
+    counts = CountSettings.model_validate({**tables, "cells": 64, "restarts": 0})
+    [trajectories, _] = attack_counts(travellers(), NETWORK, counts, seed=1)
+    still = trajectories.figures["recovered_still"]
+    assert trajectories.figures["recovered"] == pytest.approx(still, abs=0.05)
+
+
 def test_a_trace_of_one_interval_or_of_nothing_is_refused() -> None:
     device, ts, node = travellers()
     short = ts < 60
