@@ -11,12 +11,13 @@ import time
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from anonymizer.errors import TransportError
-from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import running_mosquitto
@@ -57,7 +58,21 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """A backlog that was taken in."""
+    """A backlog that was taken in.
+
+    Attributes
+    ----------
+    n
+        Messages of the backlog.
+    seconds, cpu_s, main_thread_s
+        Time by the clock, and CPU time of the gateway and of its event loop.
+    json_us
+        CPU time of `json.loads` for a message.
+    at_end, began
+        Its metrics at the last look and at the first.
+    n_classes, n_classes_twice
+        Classes that an analyst received, and how many of them had come before.
+    """
 
     n: int
     seconds: float
@@ -66,6 +81,8 @@ class Drained:
     json_us: float
     at_end: Scrape
     began: Scrape
+    n_classes: int
+    n_classes_twice: int
 
     @property
     def n_measured(self) -> int:
@@ -116,6 +133,8 @@ def durable(backlogs: Sequence[Backlog]) -> list[Table]:
         "CPU/json.loads",
         "messages/CPU second",
         "connections",
+        "classes",
+        "classes twice",
         "outcomes",
     )
     notes = (
@@ -144,6 +163,8 @@ def _row(backlog: Backlog, of: Drained) -> tuple[Cell, ...]:
         of.cpu_us / of.json_us,
         1e6 / of.cpu_us,
         of.n_connections,
+        of.n_classes,
+        of.n_classes_twice,
         outcomes,
     )
 
@@ -163,11 +184,37 @@ async def drain(backlog: Backlog) -> Drained:
             async with running_gateway(settings):
                 pass  # from now on the broker keeps what is for it
             json_us = await _send(backlog, url)
+            analyst = _Analyst(url)
+            reading = asyncio.create_task(analyst.link.run(), name="analyst")
+            await analyst.link.until_connected()
             async with running_gateway(settings) as gateway:
-                return await _measured(backlog, gateway, json_us)
+                drained = await _measured(backlog, gateway, json_us, analyst)
+            await analyst.link.close()
+            await reading
+            return drained
 
 
-async def _measured(backlog: Backlog, gateway: RunningGateway, json_us: float) -> Drained:
+class _Analyst:
+    """Who reads the published classes."""
+
+    def __init__(self, url: str) -> None:
+        self.n, self.different = 0, set[bytes]()
+        self.link = MqttLink(
+            BrokerSettings.model_validate({"url": url}),
+            client_id="analyst",
+            deliver=self._take,
+            subscriptions=[("anonymized/#", 1)],
+        )
+
+    def _take(self, deliveries: Sequence[Delivery]) -> None:
+        self.n += len(deliveries)
+        self.different |= {sha256(each.payload).digest() for each in deliveries}
+        self.link.acknowledge([each.receipt for each in deliveries])
+
+
+async def _measured(
+    backlog: Backlog, gateway: RunningGateway, json_us: float, analyst: _Analyst
+) -> Drained:
     received = f"anonymizer_record_parts_received_total{_STREAM}"
     held = f"anonymizer_record_parts_held{_STREAM}"
     seen = began = await gateway.scrape()
@@ -191,6 +238,8 @@ async def _measured(backlog: Backlog, gateway: RunningGateway, json_us: float) -
         json_us=json_us,
         at_end=seen,
         began=began,
+        n_classes=len(analyst.different),
+        n_classes_twice=analyst.n - len(analyst.different),
     )
 
 

@@ -1,4 +1,4 @@
-"""Recorder: the records side of a gateway, with its own connection, store and three stages."""
+"""Recorder: the records side of a gateway, with its own connections, store and three stages."""
 
 import asyncio
 import contextlib
@@ -122,11 +122,20 @@ class Recorder:
             on_state=self._note_state,
             close_timeout_s=_GOODBYE_S,
         )
+        # The broker acknowledges classes on the connection on which it has them. Behind a backlog
+        # of records, which is read no faster than it is stored, that would be too late.
+        self._output = MqttLink(
+            broker,
+            client_id=client_id_of(broker, key=self.store.secret, role="classes"),
+            deliver=lambda _: None,
+            on_state=self._note_output,
+            close_timeout_s=_GOODBYE_S,
+        )
 
     @property
     def connected(self) -> bool:
-        """Whether the broker is connected."""
-        return self._link.connected
+        """Whether the broker is connected, for records and for classes."""
+        return self._link.connected and self._output.connected
 
     @property
     def topics(self) -> list[str]:
@@ -136,9 +145,9 @@ class Recorder:
         ]
 
     @property
-    def link_counts(self) -> LinkCounts:
-        """What happened to the connections for records since the start."""
-        return self._link.counts
+    def link_counts(self) -> dict[str, LinkCounts]:
+        """What happened to the connections for records, and to those for classes."""
+        return {"records": self._link.counts, "classes": self._output.counts}
 
     @property
     def store_bytes(self) -> int:
@@ -171,6 +180,7 @@ class Recorder:
     async def until_connected(self) -> None:
         """Wait until the broker is connected."""
         await self._link.until_connected()
+        await self._output.until_connected()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Receive, anonymize and publish until `stop`, then drain within `tick.drain_s`.
@@ -223,7 +233,10 @@ class Recorder:
     async def _run_stages(self, stop: asyncio.Event) -> None:
         signals, drain_s = StageSignals(), self._settings.tick.drain_s
         async with asyncio.TaskGroup() as group:
-            link = group.create_task(self._link.run(), name="records link")
+            links = [
+                group.create_task(self._link.run(), name="records link"),
+                group.create_task(self._output.run(), name="classes link"),
+            ]
             intake, closing, publishing = stages = [
                 group.create_task(stage, name=name)
                 for name, stage in (
@@ -235,11 +248,7 @@ class Recorder:
                     (
                         "publish classes",
                         publish_stage(
-                            self._context,
-                            self._link,
-                            signals,
-                            timeout_s=drain_s,
-                            takes=self._link.takes,
+                            self._context, self._output, signals, takes=self._output.takes
                         ),
                     ),
                 )
@@ -261,7 +270,8 @@ class Recorder:
                 await asyncio.wait(stages)
                 self._log.warning("drain deadline passed", flow="records")
             await self._link.close()
-            await link
+            await self._output.close()
+            await asyncio.wait(links)
 
     def _open(self) -> tuple[RecordStore, RecordFlow]:
         settings = self._settings
@@ -315,6 +325,11 @@ class Recorder:
         else:
             self.inbox.set_aside()
         self._on_state(connected, reason)
+
+    def _note_output(self, connected: bool, reason: str) -> None:  # noqa: FBT001  likewise
+        # A broker that is away is reported by the connection for records.
+        if not connected and self._link.connected:
+            self._on_state(False, f"for classes: {reason}")
 
     def _log_window(self, due: Due, closing: Closing) -> None:
         """Log the counts of a closed window; no value and no vehicle."""

@@ -8,6 +8,7 @@ transaction. Failure: the error is raised to the owning TaskGroup.
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import ParamSpec, Protocol, TypeVar
@@ -141,15 +142,15 @@ async def publish_stage(
     link: Link,
     signals: StageSignals,
     *,
-    timeout_s: float,
     takes: Callable[[Outgoing], bool] = lambda _: True,
 ) -> None:
     """Publish waiting classes in order, and retry until the broker has accepted them.
 
+    A batch waits for as long as the connection lives: only where that is lost are classes sent
+    again, because nobody knows whether the broker has them.
+
     Parameters
     ----------
-    timeout_s
-        Time for the broker to accept a batch.
     takes
         Whether the broker takes messages of this size. Classes that are too large would wait for
         ever; they are suppressed.
@@ -161,7 +162,7 @@ async def publish_stage(
             await context.in_store(context.flow.suppress, too_large)
             continue
         if waiting:
-            accepted = await link.publish([w.message for w in waiting], qos=1, timeout_s=timeout_s)
+            accepted = await link.publish([w.message for w in waiting], qos=1, timeout_s=math.inf)
             published = [w for w, ok in zip(waiting, accepted, strict=True) if ok]
             if published:
                 await context.in_store(context.flow.published, published, now=context.wall())

@@ -102,7 +102,6 @@ class World:
                         self.context,
                         self.link,
                         self.signals,
-                        timeout_s=1.0,
                         takes=lambda message: len(message.payload) <= self.largest_bytes,
                     ),
                 )
