@@ -58,8 +58,8 @@ device is joined as `suppressed`, `other`, and without `anonymizer_devices_prese
 stream are counted in multiples of what k vehicles can have in a window: k, or k times
 `max_records_per_vehicle` with `per = "record"`. Parts are counted in multiples of that times the
 number of its sources.
-What a single vehicle can change is left out: open and closed windows, the watermark, and the time
-that a window takes.
+What a single device or vehicle can change is left out: how long a tick or a window takes, open and
+closed windows, and the watermark. Sums of histograms are those of their public counts.
 
 `outcome` and `reason` are those of the [accounting](concepts.md#everything-is-accounted-for). The
 usual metrics of the process and of Python are exported as well.

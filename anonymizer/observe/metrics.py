@@ -60,7 +60,7 @@ class FlowCollector(Collector):
         figures = self._figures()
         yield from self._accounting(figures)
         yield from self._gauges(figures)
-        yield from self._privacy()
+        yield from self._privacy(figures)
         yield from self._readings(figures)
         yield from self._histograms(figures)
 
@@ -121,33 +121,32 @@ class FlowCollector(Collector):
             if value is not None:
                 yield GaugeMetricFamily(f"anonymizer_{name}", text, value=value)
 
-    def _privacy(self) -> Iterator[Metric]:
-        stats, view = self._flow.stats, self._flow.view
-        hidden = view.hidden_to_k
+    def _privacy(self, figures: Figures) -> Iterator[Metric]:
         reached = GaugeMetricFamily(
             "anonymizer_k_reached_last",
             "Size of the anonymity sets of the last tick that published.",
             labels=["percentile"],
         )
-        for percentile, value in zip(("0", "1", "50"), stats.k_reached_last, strict=True):
+        last = self._flow.stats.k_reached_last
+        for percentile, value in zip(("0", "1", "50"), last, strict=True):
             reached.add_metric([percentile], value)
         yield reached
         for name, text, value in (
-            ("audit_followed", "Pseudonyms that the light audit follows.", len(hidden)),
+            ("audit_followed", "Pseudonyms that the light audit follows.", figures.n_followed),
             (
                 "audit_hidden_to_k_least",
                 "Least number of candidates for a followed pseudonym, divided by its k.",
-                hidden.min() if len(hidden) else float("nan"),
+                figures.hidden_to_k_least,
             ),
             (
                 "audit_below_k",
                 "Followed pseudonyms with fewer than k candidates left.",
-                int((hidden < 1).sum()),
+                figures.n_below_k,
             ),
             (
                 "pseudonym_age_seconds",
                 "Age of the oldest pseudonym in the last release.",
-                view.oldest_s,
+                self._flow.view.oldest_s,
             ),
             (
                 "pseudonym_age_limit_seconds",
@@ -177,7 +176,7 @@ class FlowCollector(Collector):
         stages = HistogramMetricFamily(
             "anonymizer_stage_seconds", "Time a tick spends in each stage.", labels=["stage"]
         )
-        for stage, histogram in stats.stage_s.items():
+        for stage, histogram in figures.stage_s.items():
             stages.add_metric([stage], buckets(histogram), histogram.total)
         yield stages
         for name, text, histogram in (

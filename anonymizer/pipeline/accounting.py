@@ -130,12 +130,16 @@ class BatchHistogram:
     def in_steps(self, step: int) -> "BatchHistogram":
         """Return a histogram with its cumulative counts rounded down to multiples of `step`.
 
-        The mean stays the same.
+        The total is that of these counts, as if each value lay in the middle of its edges: an
+        exact one would change with every single value.
         """
         rest = BatchHistogram(self.edges, interpolate=self._interpolate)
         cumulative = np.cumsum(self.counts)
         rest.counts = np.diff(cumulative - cumulative % step, prepend=0)
-        rest.total = self.mean * rest.n if rest.n else 0.0
+        middles = np.append(self.edges, self.edges[-1])
+        if self._interpolate:
+            middles[1:-1] = np.sqrt(middles[:-2] * middles[1:-1])
+        rest.total = float(rest.counts @ middles)
         return rest
 
 

@@ -12,8 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families as text_fami
 
 from anonymizer.observe.metrics import FlowCollector, new_registry
 from anonymizer.pipeline.accounting import FINAL
+from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.flow_stats import STAGES
 from anonymizer.pipeline.positions.private_counts import BUDGET, OVERLOAD, STORE
+from anonymizer.pipeline.positions.public_counts import PublicCounts, exact_figures
 from tests.pipeline.positions.support import NOW, Rig, delivery
 
 
@@ -104,6 +106,52 @@ def test_no_label_holds_anything_but_what_is_known_beforehand() -> None:
         for sample in family.samples:
             for label, text in sample.labels.items():
                 assert label == "le" or text in allowed[label]
+
+
+def anybody_sees(rig: Rig) -> dict[str, Metric]:
+    """Return what is exported without a token: the public counts, and what needs none."""
+    figures = exact_figures(rig.flow, rig.ledger, n_waiting=rig.inbox.n_waiting)
+    public = PublicCounts(figures, step=10).shown
+    collector = FlowCollector(
+        rig.flow, rig.inbox, n_queued_ticks=int, connected=bool, figures=lambda: public
+    )
+    return ours(text_families(generate_latest(new_registry(collector)).decode()))
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        delivery("d0", 12, NOW - 1).payload,
+        b'{"lat": 10.0, "lon": 24.9}',
+        b"?",
+        delivery("d0", 12, NOW + 1).payload,
+    ],
+    ids=["late", "far from every road", "malformed", "published"],
+)
+def test_two_scrapes_do_not_show_that_one_device_has_reported(payload: bytes) -> None:
+    rig = Rig(
+        region={"mode": "snapshot", "min_nodes": 1}, readings=[{"name": "a", "lo": 0, "hi": 5}]
+    )
+    rig.publish(*(delivery(f"d{i}", 12, NOW) for i in range(12)))
+    rig.publish(*(delivery(f"d{i}", 12, NOW + 0.5) for i in range(1, 9)), now=NOW + 1)
+    exact, public = scraped(rig), anybody_sees(rig)
+    rig.put(Delivery("positions/d0", payload, 0))
+    output = rig.tick(now=NOW + 2)
+    rig.settle(output, [True] * len(output.messages))
+    assert scraped(rig) != exact
+    seen = anybody_sees(rig)
+    changed = {name for name in public if seen[name] != public[name]}
+    # Every tick; and what everybody sees in a message: a group that holds k devices.
+    of_ticks = {"anonymizer_ticks"}
+    of_groups = {f"anonymizer_{name}" for name in OF_GROUPS} if output.messages else set()
+    assert changed <= of_ticks | of_groups
+
+
+OF_GROUPS = (
+    *("messages_out", "k_asked", "k_reached", "region_nodes", "region_metres"),
+    "pseudonym_age_seconds",
+)
+"""What describes published groups."""
 
 
 def test_no_device_and_no_coordinate_is_exported() -> None:

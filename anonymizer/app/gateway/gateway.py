@@ -215,9 +215,21 @@ class Gateway:
         await self._link.run()
 
     def _new_registry(
-        self, figures: Callable[[], Figures], records: "Collector | None"
+        self,
+        figures: Callable[[], Figures],
+        records: "Collector | None",
+        *,
+        step: Callable[[], int] = lambda: 1,
     ) -> "CollectorRegistry":
-        """Return the metrics of this gateway, with these of positions and of records."""
+        """Return the metrics of this gateway, with these of positions and of records.
+
+        What the broker has dropped is counted in multiples of `step`.
+        """
+
+        def n_dropped() -> int | None:
+            n = self._drops.n if self._drops else None
+            return None if n is None else n - n % step()
+
         return new_registry(
             FlowCollector(
                 self.flow,
@@ -230,7 +242,7 @@ class Gateway:
                 {"positions": self._link.counts}
                 | ({"zones": self._zones.counts} if self._zones else {})
                 | (self.records.link_counts if self.records else {}),
-                drops=lambda: self._drops.n if self._drops else None,
+                drops=n_dropped,
             ),
             *([records] if records else []),
         )
@@ -263,7 +275,9 @@ class Gateway:
 
             routes.append(api_routes(settings, streams))
         return create_application(
-            self._new_registry(lambda: self._public.shown, self._public_records),
+            self._new_registry(
+                lambda: self._public.shown, self._public_records, step=lambda: self._public.step
+            ),
             exact=self.registry,
             token=read_token(settings.http),
             alive=self._why_dead,

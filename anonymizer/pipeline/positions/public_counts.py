@@ -4,8 +4,11 @@ An exact count tells when one device entered a privacy zone. Public counts there
 of k, are one interval late, and do not distinguish reasons that depend on where a device is.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.outcomes import Outcome
@@ -53,8 +56,17 @@ class Figures:
         Cloaked fixed devices present.
     n_clamped, n_left_out
         By declared reading; see `GroupReadings`.
+    n_followed, n_below_k
+        Pseudonyms that the light audit follows, and those with fewer than k candidates left; in
+        public the latter are rounded up, because a defect must be seen.
+    hidden_to_k_least
+        Least number of candidates for one of them, divided by its k; NaN if there is none. In
+        public without decimals: candidates are devices, which count by k.
     end_to_end_s, waited_s
         Arrival to publication of positions; see `FlowStats`.
+    stage_s
+        Durations of ticks by stage. In public there are none: a tick with one position takes
+        longer than a tick without.
     """
 
     n_received: int
@@ -68,8 +80,12 @@ class Figures:
     n_fixed_devices: int
     n_clamped: IntArray
     n_left_out: IntArray
+    n_followed: int
+    n_below_k: int
+    hidden_to_k_least: float
     end_to_end_s: BatchHistogram
     waited_s: BatchHistogram
+    stage_s: Mapping[str, BatchHistogram]
 
 
 def exact_figures(flow: PositionFlow, ledger: Ledger, *, n_waiting: int) -> Figures:
@@ -88,8 +104,12 @@ def exact_figures(flow: PositionFlow, ledger: Ledger, *, n_waiting: int) -> Figu
         n_fixed_devices=view.n_fixed_devices,
         n_clamped=view.n_clamped,
         n_left_out=view.n_left_out,
+        n_followed=len(view.hidden_to_k),
+        n_below_k=int((view.hidden_to_k < 1).sum()),
+        hidden_to_k_least=float(view.hidden_to_k.min()) if len(view.hidden_to_k) else math.nan,
         end_to_end_s=flow.stats.end_to_end_s,
         waited_s=flow.stats.waited_s,
+        stage_s=flow.stats.stage_s,
     )
 
 
@@ -159,13 +179,16 @@ class PublicCounts:
         def down(n: int) -> int:
             return n - n % step
 
+        def up(n: int) -> int:
+            return down(n + step - 1)
+
         return replace(
             figures,
             n_received=down(figures.n_received),
             n_waiting=down(figures.n_waiting),
             n_held=down(figures.n_held),
             n_of={
-                label: down(n + step - 1) if label == _DEFECT else down(n)
+                label: up(n) if label == _DEFECT else down(n)
                 for label, n in join(figures.n_of).items()
             },
             n_devices=None,
@@ -174,6 +197,10 @@ class PublicCounts:
             n_fixed_devices=down(figures.n_fixed_devices),
             n_clamped=figures.n_clamped - figures.n_clamped % step,
             n_left_out=figures.n_left_out - figures.n_left_out % step,
+            n_followed=down(figures.n_followed),
+            n_below_k=up(figures.n_below_k),
+            hidden_to_k_least=float(np.floor(figures.hidden_to_k_least)),
             end_to_end_s=figures.end_to_end_s.in_steps(step),
             waited_s=figures.waited_s.in_steps(step),
+            stage_s={},
         )

@@ -1,5 +1,8 @@
 """Public counts never show fewer than k, and nothing about zones, whatever happens."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,6 +77,14 @@ def test_counts_are_shown_one_turn_late() -> None:
     assert public.not_published() == {"invalid/malformed": 50}
 
 
+def test_the_light_audit_is_shown_by_k_and_a_defect_at_once() -> None:
+    exact = replace(figures_of({}), n_followed=27, n_below_k=1, hidden_to_k_least=1.9)
+    public = PublicCounts(exact, step=STEP).shown
+    assert (public.n_followed, public.n_below_k, public.hidden_to_k_least) == (20, 10, 1.0)
+    assert math.isnan(shown().shown.hidden_to_k_least)
+    assert not public.stage_s
+
+
 def test_what_was_published_is_no_rejection() -> None:
     counts = {Outcome.PUBLISHED: 40, Outcome.LATE: 20, Outcome.DUPLICATE: 5}
     assert shown(counts, {}).not_published() == {"late": 20}
@@ -106,16 +117,16 @@ def test_a_single_device_changes_nothing_that_is_shown() -> None:
 
 
 @given(st.lists(st.floats(0.01, 9)), st.integers(1, 12))
-def test_a_histogram_in_steps_keeps_its_mean_and_its_order(values: list[float], step: int) -> None:
+def test_a_histogram_in_steps_keeps_its_order_and_tells_no_more(
+    values: list[float], step: int
+) -> None:
     exact = BatchHistogram([0.1, 1, 5], interpolate=True)
     exact.observe(np.array(values))
     coarse = exact.in_steps(step)
     for n, whole in zip(exact.cumulative(), coarse.cumulative(), strict=True):
         assert whole == n - n % step
-    if coarse.n:
-        assert np.isclose(coarse.mean, exact.mean)
-    else:
-        assert coarse.total == 0
+    middles = (0.1, (0.1 * 1) ** 0.5, (1 * 5) ** 0.5, 5)
+    assert np.isclose(coarse.total, np.dot(coarse.counts, middles))
 
 
 def test_the_step_is_the_largest_k_of_the_settings() -> None:
