@@ -35,6 +35,8 @@ MOSQUITTO_LIMITS = (
 
 _ATTEMPTS = 5
 _ANSWER_S = 2.0
+_AGAIN_S = 0.5
+"""Until a broker that has not ended is told again."""
 _LOG_LINES = 1000
 
 
@@ -62,7 +64,7 @@ class LocalBroker:
         ready: str,
         port: int = 0,
         scheme: str = "mqtt",
-        start_timeout_s: float = 15.0,
+        start_timeout_s: float = 60.0,
         stop_timeout_s: float = 5.0,
     ) -> None:
         self.log: deque[str] = deque(maxlen=_LOG_LINES)
@@ -104,9 +106,15 @@ class LocalBroker:
         reason = self.log[-1] if self.log else "it wrote no output"
         raise TransportError(f"the broker did not start: {reason}")
 
-    async def stop(self) -> None:
-        """Terminate it; a persistent broker saves its state first."""
-        await self._end(lambda process: process.terminate())
+    async def stop(self) -> int:
+        """Terminate it; a persistent broker saves its state first.
+
+        Returns
+        -------
+        int
+            Its exit code; negative if it had to be killed, and may have saved nothing.
+        """
+        return await self._end(lambda process: process.terminate())
 
     async def kill(self) -> None:
         """Kill it, which is like a crash."""
@@ -147,20 +155,24 @@ class LocalBroker:
         if not is_ready.done():
             is_ready.set_result(False)
 
-    async def _end(self, how: Callable[[asyncio.subprocess.Process], None]) -> None:
+    async def _end(self, how: Callable[[asyncio.subprocess.Process], None]) -> int:
         process, reader = self._process, self._reader
         if process is None or reader is None:
-            return
+            return 0
         self._process = self._reader = None
-        with contextlib.suppress(ProcessLookupError):
-            how(process)
         try:
             async with asyncio.timeout(self._stop_timeout_s):
-                await process.wait()
+                while process.returncode is None:
+                    # Mosquitto misses a signal that comes just after its line that it runs.
+                    with contextlib.suppress(ProcessLookupError):
+                        how(process)
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(process.wait(), _AGAIN_S)
         except TimeoutError:
             process.kill()
-            await process.wait()
+        code = await process.wait()
         await reader
+        return code
 
 
 def find_mosquitto() -> Path | None:
@@ -171,7 +183,11 @@ def find_mosquitto() -> Path | None:
 
 
 def mosquitto(
-    folder: Path, *config_lines: str, port: int = 0, persistence: bool = False
+    folder: Path,
+    *config_lines: str,
+    port: int = 0,
+    persistence: bool = False,
+    stop_timeout_s: float = 5.0,
 ) -> LocalBroker:
     """Return a Mosquitto broker with its own folder; it is not started yet.
 
@@ -186,6 +202,8 @@ def mosquitto(
         Port on 127.0.0.1; 0: a free one.
     persistence
         Whether sessions survive a restart.
+    stop_timeout_s
+        How long it may take to end, and to save them, before it is killed.
 
     Raises
     ------
@@ -213,7 +231,9 @@ def mosquitto(
         return [program, "-c", config]
 
     scheme = "mqtts" if "certfile" in given else "mqtt"
-    return LocalBroker(command, ready=" running", port=port, scheme=scheme)
+    return LocalBroker(
+        command, ready=" running", port=port, scheme=scheme, stop_timeout_s=stop_timeout_s
+    )
 
 
 @contextlib.asynccontextmanager

@@ -1,6 +1,7 @@
 """Local brokers: Mosquitto and the embedded broker."""
 
 import asyncio
+import signal
 import socket
 import sys
 from pathlib import Path
@@ -84,7 +85,25 @@ async def test_a_broker_that_does_not_stop_in_time_is_killed() -> None:
     )
     await broker.start()
     async with asyncio.timeout(DEADLINE_S):
-        await broker.stop()
+        assert await broker.stop() == -signal.SIGKILL
+
+
+FORGETFUL = """
+import signal
+said = []
+signal.signal(15, lambda *_: said.append(1))
+print('up', flush=True)
+while len(said) < 2:
+    signal.pause()
+"""
+
+
+async def test_a_broker_that_misses_the_first_signal_is_told_again() -> None:
+    broker = LocalBroker(
+        lambda _port: [sys.executable, "-c", FORGETFUL], ready="up", stop_timeout_s=DEADLINE_S
+    )
+    await broker.start()
+    assert await broker.stop() == 0
 
 
 async def test_a_broker_that_does_not_become_ready_in_time_is_an_error() -> None:

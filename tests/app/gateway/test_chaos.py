@@ -262,7 +262,7 @@ class Machine:
             case "kill gateway":
                 program.process.kill()
             case "restart broker":
-                await self.broker.stop()
+                assert await self.broker.stop() == 0, "it was killed, and has lost messages"
                 await asyncio.sleep(x)
                 await self.broker.start()
             case "freeze gateway":
@@ -315,7 +315,7 @@ class Aftermath:
 async def endure(folder: Path, *, n_faults: int, n_blows: int, seed: int) -> Aftermath:
     faults, to_suffer = schedule(seed, n_faults), blows(seed, n_blows)
     print(f"seed {seed}", *faults, *(f"{b} {x:.2f}" for b, x in to_suffer), sep="\n")  # noqa: T201
-    real = mosquitto(folder, persistence=True)
+    real = mosquitto(folder, persistence=True, stop_timeout_s=PATIENCE_S)
     await real.start()
     faulty = FaultyBroker(real.url, faults)
     vehicles, devices, seen = Vehicles(0.5), Devices(), list[bytes]()

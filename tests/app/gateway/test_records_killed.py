@@ -22,7 +22,7 @@ from tests.app.gateway.records import (
     compiled,
     write_records_settings,
 )
-from tests.end_to_end import ANONYMIZER, TOKEN, eventually, running
+from tests.end_to_end import ANONYMIZER, DEADLINE_S, TOKEN, eventually, running
 
 __all__ = ["compiled"]
 
@@ -30,7 +30,7 @@ __all__ = ["compiled"]
 async def endure(folder: Path, *, n_kills: int, seed: int, pause_s: float) -> Ordeal:
     rng = random.Random(seed)  # noqa: S311  moments, no secrets
     store = folder / "records.sqlite"
-    broker = mosquitto(folder, persistence=True)
+    broker = mosquitto(folder, persistence=True, stop_timeout_s=DEADLINE_S)
     await broker.start()
     config = write_records_settings(
         folder / "gateway.toml", broker.url, store=store, fleet={"idle_s": 600}
@@ -68,7 +68,7 @@ async def endure(folder: Path, *, n_kills: int, seed: int, pause_s: float) -> Or
 
 
 async def restart(broker: LocalBroker) -> None:
-    await broker.stop()
+    assert await broker.stop() == 0, "it was killed, and has lost messages"
     await broker.start()
 
 
