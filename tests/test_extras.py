@@ -47,7 +47,7 @@ HEAVY = frozenset(
 """Packages that no --help needs; typer itself imports rich and, for the options, pydantic."""
 COMMANDS = {
     "anonymizer": (
-        "demo", "serve", "check", "init", "schema", "cloak", "anonymize", "tune", "mcp", "backup",
+        "demo", "serve", "check", "init", "schema", "cloak", "anonymize", "tune", "mcp", "backup", "bridge",
         "audit stream", "audit table", "experiment adka", "experiment multisource",
         "experiment tracking",
     ),

@@ -6,7 +6,18 @@ from typing import NoReturn
 import typer
 
 from anonymizer import __version__
-from anonymizer.cli import anonymize, audit, cloak, demo, experiment, init, network, serve, tune
+from anonymizer.cli import (
+    anonymize,
+    audit,
+    cloak,
+    cluster,
+    demo,
+    experiment,
+    init,
+    network,
+    serve,
+    tune,
+)
 from anonymizer.cli import serve as releases
 from anonymizer.errors import AnonymizerError, GuaranteeError, StoreError
 
@@ -49,6 +60,7 @@ app.command("anonymize")(anonymize.anonymize)
 app.command("tune")(tune.tune)
 app.command("mcp")(releases.mcp)
 app.command("backup")(releases.backup)
+app.command("bridge")(cluster.bridge)
 app.add_typer(audit.app, name="audit")
 app.add_typer(network.app, name="network")
 app.add_typer(experiment.app, name="experiment")

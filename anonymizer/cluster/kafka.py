@@ -14,6 +14,12 @@ with extra("cluster"):
 
 MESSAGE_BYTES = 16 << 20
 """Largest message in the topics of a cluster; Kafka's default is a sixteenth."""
+_TOPIC_CONFIG = {
+    "max.message.bytes": str(MESSAGE_BYTES),
+    # Far longer than a snapshot of a stage is old, and no longer: these are raw positions.
+    "retention.ms": "3600000",
+    "segment.ms": "600000",  # only whole segments are erased
+}
 _ANSWER_S = 30.0
 _SECRET_BYTES = 32
 
@@ -40,12 +46,7 @@ def ensure_topics(settings: Settings) -> None:
     try:
         admin = AdminClient(client_options(settings))
         made = admin.create_topics(
-            [
-                NewTopic(
-                    topic.name, topic.n_partitions, config={"max.message.bytes": str(MESSAGE_BYTES)}
-                )
-                for topic in wanted
-            ],
+            [NewTopic(topic.name, topic.n_partitions, config=_TOPIC_CONFIG) for topic in wanted],
             request_timeout=_ANSWER_S,
         )
         for future in made.values():

@@ -49,9 +49,8 @@ class ClusterSettings(Group):
     """How long a tick waits for a bridge, a source or a district that has fallen silent, in
     seconds."""
     secret_file: Path | None = None
-    """A file with at least 32 random bytes that only its owner may read, the same for all workers
-    and bridges. Pseudonyms are made with it, and the ids of the bridges' connections. None: the
-    bridge draws ids at random; workers do not start."""
+    """A file with at least 32 random bytes that others may not read, the same for all workers.
+    Pseudonyms are made with it. None: workers do not start."""
 
     @field_validator("kafka")
     @classmethod

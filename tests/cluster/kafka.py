@@ -33,7 +33,7 @@ class Kafka:
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self._folder = folder
-        broker, controller = _free_ports(2)
+        broker, controller = free_ports(2)
         self.address = f"127.0.0.1:{broker}"
         """For `bootstrap.servers`."""
         lines = {
@@ -114,7 +114,7 @@ def _cluster_id() -> str:
     return urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
 
 
-def _free_ports(n: int) -> list[int]:
+def free_ports(n: int) -> list[int]:
     """Return ports that were free a moment ago, all different."""
     servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
     ports = [server.getsockname()[1] for server in servers]

@@ -55,7 +55,7 @@ async def serve_until_told(settings: Settings, reread: Callable[[], Settings]) -
             reload_at_signal(gateway, settings, reread)
             await gateway.run(stop_at_signal())
     except BaseExceptionGroup as group:
-        _raise_known(group)
+        raise_known(group)
         raise
 
 
@@ -117,8 +117,8 @@ async def serve_with_broker(settings: Settings, reread: Callable[[], Settings]) 
         await serve_until_told(settings.model_copy(update={"broker": broker}), reread)
 
 
-def _raise_known(group: BaseExceptionGroup[BaseException]) -> None:
-    """Raise an error that concerns the operator, such as a full disk, by itself."""
+def raise_known(group: BaseExceptionGroup[BaseException]) -> None:
+    """Raise, if there is one, an error that concerns the operator, such as a full disk, by itself."""
     known = group.subgroup(AnonymizerError)
     while known is not None:
         first = known.exceptions[0]

@@ -1,0 +1,104 @@
+"""What a bridge has passed on, and its Prometheus metrics.
+
+Counts of messages are for the operator alone; anybody may see whether it works.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+
+@dataclass
+class Passed:
+    """Messages of a bridge since its start.
+
+    Attributes
+    ----------
+    n_received, n_stored
+        From MQTT, and those of them that Kafka has.
+    n_waiting, n_bytes
+        Sent to Kafka, which does not have them yet, and the memory that they take.
+    n_published
+        To MQTT, and the broker has them.
+    n_refused
+        Given up on the way to MQTT, by reason.
+    is_paused
+        Whether nothing is read from MQTT because too much waits for Kafka.
+    """
+
+    n_received: int = 0
+    n_stored: int = 0
+    n_waiting: int = 0
+    n_bytes: int = 0
+    n_published: int = 0
+    n_refused: Counter[str] = field(
+        default_factory=lambda: Counter({"malformed": 0, "too_large": 0})
+    )
+    is_paused: bool = False
+
+
+class BridgeCollector(Collector):
+    """Prometheus collector of a bridge.
+
+    Parameters
+    ----------
+    passed
+        Its counts.
+    lag, owned
+        Return how many messages in `out` it has still to read, and of how many partitions.
+    exact
+        Whether counts of messages are exported.
+    """
+
+    def __init__(
+        self, passed: Passed, *, lag: Callable[[], int], owned: Callable[[], int], exact: bool
+    ) -> None:
+        self._passed = passed
+        self._lag = lag
+        self._owned = owned
+        self._exact = exact
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every metric of the bridge."""
+        passed = self._passed
+        yield GaugeMetricFamily(
+            "anonymizer_bridge_paused",
+            "1 while nothing is read from MQTT because too much waits for Kafka.",
+            value=passed.is_paused,
+        )
+        yield GaugeMetricFamily(
+            "anonymizer_bridge_waiting_bytes",
+            "Memory of messages that Kafka does not have yet.",
+            value=passed.n_bytes,
+        )
+        yield GaugeMetricFamily(
+            "anonymizer_bridge_partitions",
+            "Partitions of the topic `out` that this bridge reads.",
+            value=self._owned(),
+        )
+        yield GaugeMetricFamily(
+            "anonymizer_bridge_lag",
+            "Messages in these partitions that are still to be read.",
+            value=self._lag(),
+        )
+        refused = CounterMetricFamily(
+            "anonymizer_bridge_refused",
+            "Messages given up on the way to MQTT: above the broker's limit, or not readable.",
+            labels=["reason"],
+        )
+        for reason, n in passed.n_refused.items():
+            refused.add_metric([reason], n)
+        yield refused
+        if not self._exact:
+            return
+        for name, text, n in (
+            ("received", "Messages received from MQTT.", passed.n_received),
+            ("stored", "Messages from MQTT that Kafka has.", passed.n_stored),
+            ("published", "Messages published to MQTT.", passed.n_published),
+        ):
+            counter = CounterMetricFamily(f"anonymizer_bridge_{name}", text)
+            counter.add_metric([], n)
+            yield counter

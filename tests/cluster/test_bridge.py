@@ -1,0 +1,249 @@
+"""Bridges between a real Mosquitto and a real Kafka."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("confluent_kafka")
+
+from confluent_kafka import Producer
+
+from anonymizer.cluster import bridge as bridge_module
+from anonymizer.cluster.bridge import Bridge
+from anonymizer.cluster.kafka import client_options, ensure_topics
+from anonymizer.cluster.topics import PARTITIONER, key_of, topics_of
+from anonymizer.errors import SettingsError
+from anonymizer.pipeline.ports import Delivery, Outgoing
+from anonymizer.pipeline.positions.raw_batches import Raw, decode_raw, encode_out
+from anonymizer.settings import BrokerSettings, Settings, load_settings
+from anonymizer.transport import MqttLink
+from anonymizer.transport.local_brokers import LocalBroker, mosquitto
+from tests.cluster.kafka import Kafka
+from tests.cluster.processes import DEADLINE_S, Committed, Processes, processes, wait_until
+
+N_SOURCES = 2
+TICK_S = 0.05
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[LocalBroker]:
+    running = mosquitto(tmp_path)
+    await running.start()
+    yield running
+    await running.stop()
+
+
+@pytest.fixture
+def bridges(tmp_path: Path) -> Iterator[Processes]:
+    with processes(tmp_path) as running:
+        yield running
+
+
+def settings_file(folder: Path, broker: LocalBroker, kafka: Kafka, prefix: str) -> Path:
+    file = folder / f"{prefix}.toml"
+    # Sessions outlive a bridge, so that the broker keeps what a dead one has not acknowledged.
+    file.write_text(f"""
+        inputs = [{{topic = "in/{{device}}", qos = 1}}]
+        [broker]
+        url = "{broker.url}"
+        reconnect_min_s = 0.05
+        reconnect_max_s = 0.2
+        client_id = "bridge"
+        random_client_id = false
+        session_expiry_s = 600
+        [cluster]
+        kafka = "{kafka.address}"
+        prefix = "{prefix}"
+        n_sources = {N_SOURCES}
+        [tick]
+        interval_s = {TICK_S}
+        drain_s = 5
+        [http]
+        enabled = false
+    """)
+    return file
+
+
+def start(running: Processes, config: Path, *names: str) -> None:
+    for name in names:
+        running.start(name, "anonymizer", "bridge", "-c", str(config), "--name", name)
+    for name in names:
+        wait_until(lambda name=name: running.said(name).count('"connected": true') >= 2, name)  # type: ignore[misc]
+
+
+def raws(values: list[bytes]) -> list[Raw]:
+    return [decode_raw(value) for value in list(values)]
+
+
+def messages(values: list[bytes]) -> list[Delivery]:
+    return [each for raw in raws(values) for batch in raw.arrivals for each in batch.deliveries]
+
+
+def payloads(stored: Committed) -> set[bytes]:
+    return {each.payload for of in dict(stored.values).values() for each in messages(of)}
+
+
+@asynccontextmanager
+async def device(broker: LocalBroker, name: str = "device") -> AsyncIterator[MqttLink]:
+    received: list[Delivery] = []
+    link = MqttLink(
+        BrokerSettings(url=broker.url, reconnect_min_s=0.05, reconnect_max_s=0.2),
+        client_id=name,
+        deliver=received.extend,
+        subscriptions=[("out/#", 1)],
+    )
+    link.received = received  # type: ignore[attr-defined]
+    running = asyncio.create_task(link.run())
+    await link.until_connected()
+    yield link
+    await link.close()
+    await running
+
+
+async def say(link: MqttLink, numbers: range) -> set[bytes]:
+    """Send a message for each number; return those that the broker has acknowledged."""
+    sent = [Outgoing(f"in/{number % 50}", b"%d" % number) for number in numbers]
+    results = await link.publish(sent, qos=1, timeout_s=DEADLINE_S)
+    return {each.payload for each, result in zip(sent, results, strict=True) if result}
+
+
+async def until(condition: object, what: str) -> None:
+    assert callable(condition)
+    await asyncio.to_thread(wait_until, condition, what)
+
+
+async def test_messages_of_a_topic_come_to_one_source_and_ticks_are_stated_to_all(
+    broker: LocalBroker, kafka: Kafka, bridges: Processes, prefix: str, tmp_path: Path
+) -> None:
+    config = settings_file(tmp_path, broker, kafka, prefix)
+    await asyncio.to_thread(start, bridges, config, "one", "two")
+    topic = topics_of(load_settings(config)).sources
+    with Committed(kafka.address, topic.name, topic.n_partitions) as stored:
+        async with device(broker) as link:
+            acknowledged = await say(link, range(500))
+            await until(lambda: payloads(stored) >= acknowledged, "all messages in Kafka")
+        for name in ("one", "two"):
+            assert await asyncio.to_thread(bridges.stop, name) == 0, bridges.said(name)
+        await until(
+            lambda: all(sum(raw.last for raw in raws(stored.values[n])) == 2 for n in range(2)),
+            "the last word of both bridges to each source",
+        )
+    of = [messages(stored.values[source]) for source in range(N_SOURCES)]
+    assert sorted(int(each.payload) for part in of for each in part) == list(range(500))
+    topics = [{each.topic for each in part} for part in of]
+    assert all(topics)
+    assert not topics[0] & topics[1]
+    for source in range(N_SOURCES):
+        by_bridge: dict[str, list[Raw]] = {"one": [], "two": []}
+        for raw in raws(stored.values[source]):
+            by_bridge[raw.bridge].append(raw)
+        for said in by_bridge.values():
+            assert any(raw.arrivals for raw in said)  # the subscription is shared
+            ticks = [raw.tick for raw in said]
+            assert ticks == sorted(ticks)
+
+
+async def test_what_lanes_send_is_published_and_committed(
+    broker: LocalBroker, kafka: Kafka, bridges: Processes, prefix: str, tmp_path: Path
+) -> None:
+    config = settings_file(tmp_path, broker, kafka, prefix)
+    settings = load_settings(config)
+    topic = topics_of(settings).out
+    ensure_topics(settings)
+    producer = Producer({**client_options(settings), "partitioner": PARTITIONER})
+
+    def send(value: bytes, lane: int) -> None:
+        producer.produce(topic.name, value, key_of("lane", lane, topic.n_partitions))
+
+    for i in range(20):
+        send(encode_out([Outgoing("out/a", b"%d" % i), Outgoing("out/b", b"%d" % i)]), i % 3)
+    send(b"nonsense", 0)
+    assert producer.flush(DEADLINE_S) == 0
+    async with device(broker) as link:
+        await asyncio.to_thread(start, bridges, config, "one")
+        received: list[Delivery] = link.received  # type: ignore[attr-defined]
+        await until(lambda: len(received) >= 40, "all messages at the broker")
+        expected = [("out/a", i) for i in range(20)] + [("out/b", i) for i in range(20)]
+        assert sorted((each.topic, int(each.payload)) for each in received) == expected
+        await until(lambda: "cannot be read" in bridges.said("one"), "the bad message")
+        assert await asyncio.to_thread(bridges.stop, "one") == 0
+        # What was published is not published again.
+        await asyncio.to_thread(start, bridges, config, "two")
+        send(encode_out([Outgoing("out/c", b"last")]), 0)
+        assert producer.flush(DEADLINE_S) == 0
+        await until(lambda: received[-1].topic == "out/c", "the next message")
+    assert len(received) == 41
+
+
+@pytest.mark.parametrize(
+    "n_kills", [2, pytest.param(30, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])]
+)
+async def test_nothing_acknowledged_is_lost_when_kafka_and_bridges_are_killed(
+    broker: LocalBroker,
+    own_kafka: Kafka,
+    bridges: Processes,
+    prefix: str,
+    tmp_path: Path,
+    *,
+    n_kills: int,
+) -> None:
+    rng = random.Random(n_kills)  # noqa: S311  which bridge dies
+    config = settings_file(tmp_path, broker, own_kafka, prefix)
+    await asyncio.to_thread(start, bridges, config, "one", "two")
+    topic = topics_of(load_settings(config)).sources
+    acknowledged: set[bytes] = set()
+    ended = asyncio.Event()
+
+    async def talk() -> None:
+        n = 0
+        async with device(broker) as link:
+            while not ended.is_set():
+                acknowledged.update(await say(link, range(n, n + 200)))
+                n += 200
+                await asyncio.sleep(0.05)
+
+    with Committed(own_kafka.address, topic.name, topic.n_partitions) as stored:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(talk())
+            for kill in range(n_kills):
+                before = len(acknowledged)
+                await until(lambda before=before: len(acknowledged) > before + 200, "traffic")
+                if kill % 2:
+                    own_kafka.kill()
+                    await asyncio.to_thread(own_kafka.start)
+                else:
+                    await asyncio.to_thread(bridges.restart, rng.choice(["one", "two"]))
+            ended.set()
+        await until(lambda: payloads(stored) >= acknowledged, "all acknowledged messages in Kafka")
+
+
+async def test_without_kafka_a_bridge_stops_reading(
+    broker: LocalBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bridge_module, "_MOST_BYTES", 100_000)
+    nowhere = Kafka(tmp_path)
+    config = settings_file(tmp_path, broker, nowhere, "t")
+    flood = [Outgoing("in/1", b"x" * 1000)] * 2000
+    stop = asyncio.Event()
+    bridge = Bridge(load_settings(config), name="one")
+    running = asyncio.create_task(bridge.run(stop))
+    async with device(broker) as link:
+        while not bridge.passed.is_paused:
+            await link.publish(flood, qos=0, timeout_s=DEADLINE_S)
+        assert bridge.passed.n_bytes < 1_000_000
+        n = bridge.passed.n_received
+        await link.publish(flood, qos=1, timeout_s=DEADLINE_S)
+        assert bridge.passed.n_received == n
+        assert "kafka: too much waits for it" in bridge.why_not_ready()
+    stop.set()
+    await running
+
+
+def test_settings_that_a_cluster_cannot_do_are_refused() -> None:
+    settings = Settings.model_validate({"trips": {"enabled": True}})
+    with pytest.raises(SettingsError, match=r"trips\.enabled"):
+        asyncio.run(bridge_module.run_bridge(settings, name="one"))
