@@ -88,6 +88,8 @@ class Backlog:
     @property
     def problem(self) -> str:
         """Why input is refused, in words."""
+        if not self._link.connected:
+            return "broker: not connected for probes, so nobody knows how long positions waited"
         if self.n_returned:
             return f"broker: positions have waited there for more than {self._max_s:g} s"
         return "broker: no probe comes back; may the gateway use broker.probe_topic?"

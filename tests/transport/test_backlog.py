@@ -13,7 +13,7 @@ from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.settings import BrokerSettings
 from anonymizer.settings.base import Qos
-from anonymizer.transport import MemoryBroker, MemoryLink
+from anonymizer.transport import MemoryBroker, MemoryLink, MqttLink
 from anonymizer.transport.backlog import Backlog
 from tests.transport.support import DEADLINE_S, running
 
@@ -167,8 +167,12 @@ async def test_probes_come_back_over_the_connection_of_the_input() -> None:
         probing.cancel()
 
 
-def test_what_is_wrong_depends_on_whether_any_probe_ever_came_back() -> None:
+def test_what_is_wrong_depends_on_whether_any_probe_ever_came_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     measured = backlog(Clock())
+    assert measured.problem.startswith("broker: not connected for probes")
+    monkeypatch.setattr(MqttLink, "connected", True)
     assert "may the gateway use broker.probe_topic?" in measured.problem
     measured.without_probes([delivery(measured._probe(0))])
     assert measured.problem == "broker: positions have waited there for more than 10 s"
