@@ -72,6 +72,7 @@ def start(workers: Processes, name: str, kafka: Kafka, prefix: str, folder: Path
     workers.start(name, "tests.cluster.run_sums", kafka.address, prefix, name, str(folder))
 
 
+@pytest.mark.timeout(900)
 def test_under_kills_what_is_sent_equals_an_uninterrupted_run(
     kafka: Kafka, prefix: str, tmp_path: Path
 ) -> None:
