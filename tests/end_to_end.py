@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -219,6 +220,9 @@ class Seen(NamedTuple):
     topic: str
     payload: bytes
     retained: bool
+    content_type: str | None = None
+    properties: Mapping[str, str] = MappingProxyType({})
+    """User properties."""
 
 
 @dataclass
@@ -245,7 +249,16 @@ class Witness:
         """See all messages until cancelled."""
         async for message in messages:
             assert isinstance(message.payload, bytes)
-            self.seen.append(Seen(str(message.topic), message.payload, bool(message.retain)))
+            said = message.properties
+            self.seen.append(
+                Seen(
+                    str(message.topic),
+                    message.payload,
+                    bool(message.retain),
+                    getattr(said, "ContentType", None),
+                    dict(getattr(said, "UserProperty", ())),
+                )
+            )
             if self.seen[-1].topic == "cloaked/positions":
                 self.n_pseudonyms += len(json.loads(message.payload).get("pseudonyms", [""]))
             self._changed.set()

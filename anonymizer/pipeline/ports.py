@@ -34,12 +34,21 @@ def size_bytes(deliveries: Sequence[Delivery]) -> int:
     )
 
 
+class Headers(NamedTuple):
+    """What a message says beside its payload, in MQTT 5."""
+
+    content_type: str
+    user: tuple[tuple[str, str], ...] = ()
+    """Names and values of user properties, in their order."""
+
+
 class Outgoing(NamedTuple):
     """One message to publish."""
 
     topic: str
     payload: bytes
     retain: bool = False
+    headers: Headers | None = None
 
 
 class Loss(Enum):

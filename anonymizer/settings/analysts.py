@@ -50,6 +50,34 @@ class CurrentSettings(Group):
     """Largest size of a part, unless a single group needs more."""
 
 
+class FormSettings(Group):
+    """Other forms of the messages about positions, for programs that expect them."""
+
+    cloudevents: bool = False
+    """Whether messages about groups, fixed devices and counts are CloudEvents 1.0: MQTT 5 user
+    properties state the attributes, and the payload stays as it is (binary content mode)."""
+    source: Annotated[str, Field(min_length=1, max_length=256)] = "/anonymizer"
+    """The attribute `source` of the events, a URI or a path; another one for each gateway."""
+    ngsi_ld_topic: OutputTopic | None = None
+    """Topic on which groups of mobile devices are also published as NGSI-LD entities. They have a
+    `location` if `shapes.regions` is `roads` or `bbox`. None: they are not."""
+
+
+class HomeAssistantSettings(Group):
+    """The state of the gateway as a device of Home Assistant, found by MQTT discovery.
+
+    It shows public counts, as `/metrics` does without the token, and whether the gateway is ready.
+    """
+
+    enabled: bool = False
+    prefix: OutputTopic = "homeassistant"
+    """Discovery prefix of Home Assistant."""
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] = "anonymizer"
+    """Of the device; another one for each gateway."""
+    topic: OutputTopic = "anonymizer/state"
+    """Where the state is retained, every `output.rejected_every_s`."""
+
+
 class CountSettings(Group):
     """Counts by cells: how many devices were where, and where they came from.
 

@@ -10,6 +10,8 @@ from pydantic import Field, model_validator
 from anonymizer.settings.analysts import (
     CountSettings,
     CurrentSettings,
+    FormSettings,
+    HomeAssistantSettings,
     PublicNetworkSettings,
     ShapeSettings,
 )
@@ -155,6 +157,8 @@ class Settings(Group):
     current: CurrentSettings = CurrentSettings()
     public_network: PublicNetworkSettings = PublicNetworkSettings()
     counts: CountSettings = CountSettings()
+    forms: FormSettings = FormSettings()
+    home_assistant: HomeAssistantSettings = HomeAssistantSettings()
     tick: TickSettings = TickSettings()
     presence: PresenceSettings = PresenceSettings()
     limits: LimitSettings = LimitSettings()

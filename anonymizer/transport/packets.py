@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
-from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.ports import Headers, Outgoing
 
 _PUBLISH, _PUBACK = 3, 4
+_CONTENT_TYPE, _USER_PROPERTY = 0x03, 0x26
 _PUBACK_HEADER = _PUBACK << 12 | 2
 _LEFT_TO_THE_LIBRARY = frozenset({2, 9, 11, 13, 14})
 """CONNACK, SUBACK, UNSUBACK, PINGRESP, DISCONNECT: all other packets that a server may send to a
@@ -280,10 +281,24 @@ def encode_publish(message: Outgoing, *, mid: int, version5: bool) -> bytes:
         len(topic).to_bytes(2),
         topic,
         mid.to_bytes(2) if mid else b"",
-        b"\x00" if version5 else b"",
+        _properties(message.headers) if version5 else b"",
         message.payload,
     ]
     return b"".join([bytes([flags]), _length(sum(map(len, body))), *body])
+
+
+def _properties(headers: Headers | None) -> bytes:
+    """Return the properties of a PUBLISH packet, with their length."""
+    if headers is None:
+        return b"\x00"
+    body = bytes([_CONTENT_TYPE]) + _text(headers.content_type)
+    body += b"".join(bytes([_USER_PROPERTY]) + _text(n) + _text(v) for n, v in headers.user)
+    return _length(len(body)) + body
+
+
+def _text(text: str) -> bytes:
+    encoded = text.encode()
+    return len(encoded).to_bytes(2) + encoded
 
 
 def encode_pubacks(mids: Sequence[int]) -> bytes:

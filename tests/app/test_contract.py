@@ -25,6 +25,8 @@ EVERYTHING: dict[str, Any] = {
     "counts": {"enabled": True, "every_s": 0.4, "k": 3, "cells": 16},
     "current": {"every_s": 0.1},
     "device_zones": {"enabled": True},
+    "forms": {"cloudevents": True, "source": "/test", "ngsi_ld_topic": "cloaked/entities"},
+    "home_assistant": {"enabled": True, "id": "test"},
     "adka": {"density_steps": [], "k_values": [3]},
     "readings": [
         {"name": "no2", "lo": 0.0, "hi": 400.0},
@@ -39,7 +41,8 @@ EVERYTHING: dict[str, Any] = {
 OUT = {
     "cloaked/positions", "cloaked/fixed", "public/fixed", "cloaked/counts", "cloaked/counts/cells",
     "cloaked/current/0", "anonymizer/network", "anonymizer/network/parts/0", "anonymizer/status",
-    "anonymizer/rejected",
+    "anonymizer/rejected", "anonymizer/state", "cloaked/entities",
+    "homeassistant/device/test/config",
 }  # fmt: skip
 
 
@@ -75,6 +78,10 @@ def channel_of(topic: str, known: list[Channel]) -> Channel:
 def check(message: Seen, settings: Settings) -> None:
     """Check a message against the schema of its topic, and that it has no other fields."""
     channel = channel_of(message.topic, channels(settings))
+    headers = asyncapi(settings)["components"]["messages"][channel.message.name].get("headers")
+    if headers is not None:
+        Draft202012Validator(headers).validate(message.properties)
+        assert message.content_type == "application/json"
     text = message.payload.decode()
     body = text if channel.message.content_type == "text/plain" else json.loads(text)
     Draft202012Validator(closed(schemas(settings)[channel.message.name])).validate(body)

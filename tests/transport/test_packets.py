@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from paho.mqtt import _packet
 from paho.mqtt.enums import MQTTProtocolVersion
 
-from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.ports import Headers, Outgoing
 from anonymizer.transport.packets import (
     MalformedPacketError,
     PacketReader,
@@ -25,7 +25,9 @@ from anonymizer.transport.packets import (
 TOPIC = st.text(min_size=1, max_size=20).filter(
     lambda t: not set("+#\x00") & set(t) and t.isprintable()
 )
-MESSAGE = st.builds(Outgoing, TOPIC, st.binary(max_size=300), st.booleans())
+TEXT = st.text(max_size=9).filter(str.isprintable)
+HEADERS = st.builds(Headers, TEXT, st.lists(st.tuples(TEXT, TEXT), max_size=12).map(tuple))
+MESSAGE = st.builds(Outgoing, TOPIC, st.binary(max_size=300), st.booleans(), st.none() | HEADERS)
 MID = st.integers(0, 65535)
 Packet: TypeAlias = Publish | Puback | bytes
 
@@ -58,7 +60,15 @@ def test_paho_decodes_an_encoded_publish(*, message: Outgoing, mid: int, version
     body = packet[2 if packet[1] < 0x80 else 3 :]
     version = MQTTProtocolVersion.MQTTv5 if version5 else MQTTProtocolVersion.MQTTv311
     decoded = _packet.decode_publish(packet[0], body, version)
-    assert (decoded.topic.decode(), decoded.payload, decoded.retain) == message
+    assert (decoded.topic.decode(), decoded.payload, decoded.retain) == message[:3]
+    headers = message.headers
+    said = decoded.properties
+    assert getattr(said, "ContentType", None) == (
+        headers.content_type if headers and version5 else None
+    )
+    assert tuple(getattr(said, "UserProperty", ())) == (
+        headers.user if headers and version5 else ()
+    )
     assert (decoded.mid, decoded.qos, decoded.dup) == (mid, int(mid > 0), False)
 
 

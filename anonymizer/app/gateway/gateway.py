@@ -28,7 +28,7 @@ from anonymizer.observe.link_metrics import LinkCollector
 from anonymizer.observe.metrics import FlowCollector, new_registry
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.clock import SteadyClock
-from anonymizer.pipeline.ports import Delivery, Outgoing
+from anonymizer.pipeline.ports import Delivery, Link, Outgoing
 from anonymizer.pipeline.positions.current_groups import CurrentGroups
 from anonymizer.pipeline.positions.flow import PositionFlow
 from anonymizer.pipeline.positions.inbox import Inbox
@@ -157,6 +157,7 @@ class Gateway:
         self._ticks: Ticks = asyncio.Queue(QUEUED_TICKS)
         self._public = PublicCounts(self._figures(), step=public_step(settings))
         self._reported: dict[str, int] = {}
+        self._described_at = 0
         self._phase = _Phase.SERVING
         self.records = self._recorder(streams) if streams else None
         # Without a store nothing outlives this process, and neither does the session.
@@ -388,7 +389,9 @@ class Gateway:
                 publish_stage(
                     self.flow,
                     self._ticks,
-                    AnalystLink(self._link, *self._observers(), topic=self._settings.output.topic),
+                    AnalystLink(
+                        self._with_forms(), *self._observers(), topic=self._settings.output.topic
+                    ),
                     qos=self._settings.output.qos,
                     timeout_s=tick.drain_s,
                     whole=self._settings.output.form == "device",
@@ -411,6 +414,15 @@ class Gateway:
             self._log.warning("drain deadline passed")
         abandon(self.flow, self.inbox, self._ticks, self._clock)
 
+    def _with_forms(self) -> Link:
+        """Return the link of the outputs, with the other forms that the settings name."""
+        forms = self._settings.forms
+        if not forms.cloudevents and forms.ngsi_ld_topic is None:
+            return self._link
+        from anonymizer.pipeline.positions.other_forms import OtherForms  # noqa: PLC0415  see above
+
+        return OtherForms(self._link, self._settings)
+
     def _observers(self) -> list[See]:
         """Return what sees the published messages."""
         return [self.screen.see, *([self._current.see] if self._current else [])]
@@ -422,6 +434,7 @@ class Gateway:
             if self._public_records:
                 self._public_records.turn()
             await self._publish_rejected()
+            await self._publish_state()
 
     async def _report_misfits(self) -> None:
         """Log once, with the likely cause, when nothing arrives, or nothing that can be used."""
@@ -469,6 +482,20 @@ class Gateway:
             message = Outgoing(self._settings.output.rejected_topic, body)
             if all(await self._link.publish([message], qos=0, timeout_s=_REJECTED_TIMEOUT_S)):
                 self._reported = counts
+
+    async def _publish_state(self) -> None:
+        """Publish the state for Home Assistant, and before it, at each connection, what it is."""
+        if not self._settings.home_assistant.enabled or not self._link.connected:
+            return
+        from anonymizer.app.gateway.home_assistant import discovery, state  # noqa: PLC0415  see above
+
+        n_connections = self._link.counts.n_connections
+        ready = not self._why_not_ready()
+        messages = [state(self._settings, self._public.shown, ready=ready)]
+        if self._described_at != n_connections:
+            messages.insert(0, discovery(self._settings))
+        if all(await self._link.publish(messages, qos=0, timeout_s=_REJECTED_TIMEOUT_S)):
+            self._described_at = n_connections
 
     def _counts(self) -> dict[str, int]:
         """Return the number of positions by `outcome/reason`, without zeros."""

@@ -11,6 +11,7 @@ from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks.publication import geojson
+from anonymizer.pipeline.positions.public_counts import public_step
 from anonymizer.settings import Settings
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.app.gateway.test_gateway import NETWORK, gateway_for, running, say, settled
@@ -166,3 +167,41 @@ async def test_private_counts_are_suppressed_once_their_budget_is_spent(
         assert f'anonymizer_counts_intervals_total{{reason="{reason}"}} 0.0' not in metrics
     spent = watching.on("cloaked/counts")[0]["privacy"]
     assert 0.99 < spent["epsilon_spent"] <= spent["epsilon"] == 1.0
+
+
+async def test_home_assistant_is_shown_public_counts_at_every_connection(
+    broker: LocalBroker,
+) -> None:
+    gateway = gateway_for(broker, home_assistant={"enabled": True})
+    step = public_step(gateway._settings)
+    async with running(gateway):
+        async with client(broker.url, "publisher") as publisher, witness(broker.url) as watching:
+
+            async def shown() -> int:
+                await send(publisher, TRAMS)
+                return max(
+                    (body["published"] for body in watching.on("anonymizer/state")), default=0
+                )
+
+            await eventually(shown, bool)
+            states = watching.on("anonymizer/state")
+            assert all(
+                each[name] % step == 0
+                for each in states
+                for name in ("devices", "published", "suppressed")
+            )
+            assert states[-1]["ready"]
+            assert len(watching.on("homeassistant/device/anonymizer/config")) == 1
+        await broker.stop()
+        await broker.start()
+        async with witness(broker.url) as watching:
+            topic = "homeassistant/device/anonymizer/config"
+            await watching.until(lambda: bool(watching.on(topic)))
+            [found] = watching.on(topic)
+    assert found["state_topic"] == "anonymizer/state"
+    assert {each["platform"] for each in found["components"].values()} == {
+        "sensor",
+        "binary_sensor",
+    }
+    fields = {"devices", "published", "suppressed", "ready"}
+    assert set(found["components"]) == fields <= set(states[-1])

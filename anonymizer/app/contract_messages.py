@@ -1,0 +1,407 @@
+"""Messages of the contract: what each is, its JSON Schema, and an example.
+
+The schemas of what this gateway encodes are made from the classes that encode it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from anonymizer.app.gateway.home_assistant import GatewayState, discovery
+from anonymizer.networks.publication import NetworkAbout
+from anonymizer.pipeline.positions.counting import CountsMessage
+from anonymizer.pipeline.positions.encoding import DeviceMessage, GroupMessage
+from anonymizer.pipeline.positions.fixed import PublicMessage
+from anonymizer.pipeline.positions.other_forms import ENTITY_TYPE, entity
+from anonymizer.pipeline.positions.private_counts import PrivateCountsMessage
+from anonymizer.pipeline.records.encoding import ClassMessage
+from anonymizer.settings import Settings
+from anonymizer.settings.json_schema import comments_of
+from anonymizer.transport.link import LOST, OFFLINE, ONLINE
+
+CONTRACT_VERSION = 1
+"""Of the messages; they carry it as `v` where they are made for machines. It changes when a field
+is changed or removed. Fields may be added at any time, so readers ignore those they do not know."""
+
+Schema: TypeAlias = dict[str, Any]
+_JSON = "application/json"
+_NUMBER: Schema = {"type": "number"}
+_POSITION: Schema = {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}
+_LINES: Schema = {
+    "type": "object",
+    "description": "GeoJSON: the roads between two nodes of the region.",
+    "required": ["type", "coordinates"],
+    "properties": {
+        "type": {"const": "MultiLineString"},
+        "coordinates": {"type": "array", "items": {"type": "array", "items": _POSITION}},
+    },
+}
+_STAMPED = ("v", "network", "group", "until")
+"""Fields that every message of a service has, and a line of a file lacks."""
+
+
+class Message(NamedTuple):
+    """A kind of message.
+
+    Attributes
+    ----------
+    name
+        Of the message and of its schema.
+    schema
+        JSON Schema of the payload; None: it is not JSON.
+    example
+        A payload as the schema wants it; None: none is given.
+    content_type
+        Media type of the payload.
+    summary
+        What it is.
+    """
+
+    name: str
+    summary: str
+    schema: Schema | None
+    example: Any = None
+    content_type: str = _JSON
+
+
+def schema_of(kind: type[msgspec.Struct], *, also_required: Sequence[str] = ()) -> Schema:
+    """Return the JSON Schema of what a class encodes, with the texts below its fields."""
+    [schema], definitions = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    kinds = {each.__name__: each for each in _structs(kind)}
+    for name, definition in definitions.items():
+        texts = _texts_of(kinds[name]) if name in kinds else {}
+        for field, part in definition.get("properties", {}).items():
+            if field in texts:
+                part["description"] = texts[field]
+        if "geometry" in definition.get("properties", {}):
+            definition["properties"]["geometry"] = _LINES
+        if name == kind.__name__:
+            definition["required"] = [*definition.get("required", ()), *also_required]
+    return {**schema, "$defs": definitions}
+
+
+def _texts_of(kind: type) -> dict[str, str]:
+    """Return the texts below the fields of a class and of those that it extends."""
+    texts: dict[str, str] = {}
+    for each in reversed(kind.__mro__):
+        if each.__module__.startswith("anonymizer."):
+            texts |= comments_of(each)
+    return texts
+
+
+def _structs(kind: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
+    """Yield a class and the classes of its fields."""
+    yield kind
+    for field in msgspec.structs.fields(kind):
+        for part in (field.type, *getattr(field.type, "__args__", ())):
+            if isinstance(part, type) and issubclass(part, msgspec.Struct):
+                yield from _structs(part)
+
+
+def _object(properties: Mapping[str, Schema], *required: str) -> Schema:
+    return {"type": "object", "properties": dict(properties), "required": list(required)}
+
+
+_LATITUDE: Schema = {"type": "number", "minimum": -90, "maximum": 90}
+_LONGITUDE: Schema = {"type": "number", "minimum": -180, "maximum": 180}
+_POSITION_IN = _object(
+    {
+        "lat": {**_LATITUDE, "description": "WGS84 degrees."},
+        "lon": {**_LONGITUDE, "description": "WGS84 degrees."},
+        "ts": {"type": ["number", "null"], "description": "Unix seconds; else the arrival counts."},
+        "device": {"type": ["string", "integer", "null"]},
+        "readings": {
+            "type": ["object", "null"],
+            "description": "Numbers by name; those that are not declared are dropped.",
+        },
+    },
+    "lat",
+    "lon",
+)
+NATIVE = Message(
+    "Position",
+    "A position as a device states it, or an array of these.",
+    {"anyOf": [_POSITION_IN, {"type": "array", "minItems": 1, "items": _POSITION_IN}]},
+    {"lat": 60.1699, "lon": 24.9384, "ts": 1800000000.2, "readings": {"speed_mps": 8.3}},
+)
+READINGS_IN = Message(
+    "Readings",
+    "Readings of a registered device, or its position in the format of the codec.",
+    {"type": ["object", "array"]},
+    {"no2": 12},
+)
+ZONES_IN = Message(
+    "Zones",
+    "Privacy zones of a device, retained by it.",
+    {
+        "type": "array",
+        "items": {
+            "oneOf": [
+                _object(
+                    {
+                        "circle": _object(
+                            {
+                                "lat": _LATITUDE,
+                                "lon": _LONGITUDE,
+                                "radius_m": {"type": "number", "exclusiveMinimum": 0},
+                            },
+                            *("lat", "lon", "radius_m"),
+                        )
+                    },
+                    "circle",
+                ),
+                _object(
+                    {"polygon": {"type": "array", "minItems": 3, "items": _POSITION}}, "polygon"
+                ),
+            ]
+        },
+    },
+    [{"circle": {"lat": 60.17, "lon": 24.94, "radius_m": 300}}],
+)
+
+
+_EXAMPLE_OF_A_REGION: Mapping[str, Any] = {
+    "v": CONTRACT_VERSION,
+    "time": 1800000000.3,
+    "until": 1800000030.3,
+    "network": "bec64b210518afc4",
+    "group": "0Jt1uZ9xQmT4",
+    "k": 2,
+    "region": [2, 6, 7, 12],
+}
+GROUP = Message(
+    "Group",
+    "A group: all devices that publish one region at one time.",
+    schema_of(GroupMessage, also_required=_STAMPED),
+    {**_EXAMPLE_OF_A_REGION, "pseudonyms": ["3nG0cQ9kPqAz", "fU2x1bpQ7zdw"]},
+)
+DEVICE = Message(
+    "Device",
+    "One member of a group.",
+    schema_of(DeviceMessage, also_required=_STAMPED),
+    {**_EXAMPLE_OF_A_REGION, "pseudonym": "3nG0cQ9kPqAz"},
+)
+PUBLIC = Message(
+    "PublicDevice",
+    "A public device that stands still.",
+    schema_of(PublicMessage),
+    {"time": 1800000000.3, "device": "air-1", "lat": 60.1699, "lon": 24.9384},
+)
+REJECTED = Message(
+    "Rejected",
+    "How many positions were not published since the previous report, in steps of k.",
+    _object(
+        {
+            "time": _NUMBER,
+            "rejected": {
+                "type": "object",
+                "description": "Number by outcome and reason.",
+                "additionalProperties": {"type": "integer", "minimum": 1},
+            },
+        },
+        *("time", "rejected"),
+    ),
+    {"time": 1800000000.3, "rejected": {"suppressed/other": 10}},
+)
+STATUS = Message(
+    "Status",
+    "Whether the gateway is connected; `lost` is its last will.",
+    {"enum": [state.decode() for state in (ONLINE, OFFLINE, LOST)]},
+    ONLINE.decode(),
+    "text/plain",
+)
+_GEOMETRY = _object({"type": {"type": "string"}, "coordinates": {"type": "array"}}, "type")
+_NAME: Schema = {"type": ["string", "integer"]}
+
+
+def _features(*properties: Schema) -> Schema:
+    """Return the schema of the features of GeoJSON that have one of these forms."""
+    feature = {"type": {"const": "Feature"}, "id": _NAME, "geometry": _GEOMETRY}
+    forms = [
+        _object({**feature, "properties": each}, "type", "geometry", "properties")
+        for each in properties
+    ]
+    return {"type": "array", "items": {"anyOf": forms}}
+
+
+_NODE = _object({"kind": {"const": "node"}, "node": _NAME}, "kind", "node")
+_ROAD = _object(
+    {
+        "kind": {"const": "road"},
+        "u": _NAME,
+        "v": _NAME,
+        "length_m": _NUMBER,
+        "speed_mps": _NUMBER,
+        "forward": {"type": "boolean"},
+        "backward": {"type": "boolean"},
+    },
+    *("kind", "u", "v", "length_m", "speed_mps", "forward", "backward"),
+)
+_CELL = _object({"cell": {"type": "integer"}, "nodes": {"type": "integer"}}, "cell", "nodes")
+NETWORK = Message(
+    "Network",
+    "Description of the road network.",
+    schema_of(NetworkAbout),
+    msgspec.json.decode(
+        NetworkAbout(1, "bec64b210518afc4", 400, 760, (24.9, 60.1, 25.0, 60.2), 2).encoded()
+    ),
+)
+NETWORK_PART = Message(
+    "NetworkPart",
+    "A part of the road network: nodes and roads as GeoJSON.",
+    _object(
+        {
+            "type": {"const": "FeatureCollection"},
+            "network": {"type": "string"},
+            "part": {"type": "integer", "minimum": 0},
+            "features": _features(_NODE, _ROAD),
+        },
+        *("type", "network", "part", "features"),
+    ),
+)
+COUNTS = Message(
+    "Counts",
+    "Safe counts of devices by cells.",
+    schema_of(CountsMessage),
+    {
+        "v": CONTRACT_VERSION,
+        "time": 1800000060.0,
+        "interval_s": 60.0,
+        "network": "bec64b210518afc4",
+        "k": 10,
+        "n_cells": 128,
+        "counts": [
+            {
+                "first": 0,
+                "last": 3,
+                "devices": 20,
+                "speed_mps": 8.0,
+                "dwell_s": 60.0,
+                "origins": [{"first": 0, "last": 3, "devices": 10}],
+            }
+        ],
+    },
+)
+PRIVATE_COUNTS = Message(
+    "PrivateCounts",
+    "Counts of devices by cells, with differential privacy.",
+    schema_of(PrivateCountsMessage),
+    {
+        "v": CONTRACT_VERSION,
+        "time": 1800000900.0,
+        "interval_s": 900.0,
+        "network": "bec64b210518afc4",
+        "n_cells": 16,
+        "privacy": {
+            "period_s": 86400.0,
+            "period_ends": 1800057600.0,
+            "epsilon": 1.0,
+            "delta": 1e-6,
+            "epsilon_spent": 0.2301,
+            "device_intervals": 8,
+            "noise_sd": 20.3411,
+        },
+        "devices": [31, -4, 12, 55, 8, -17, 0, 23, 41, 6, 19, -9, 2, 37, 14, 28],
+    },
+)
+CELLS = Message(
+    "Cells",
+    "The cells of the counts, as GeoJSON boxes.",
+    _object(
+        {
+            "type": {"const": "FeatureCollection"},
+            "network": {"type": "string"},
+            "features": _features(_CELL),
+        },
+        *("type", "network", "features"),
+    ),
+)
+ENTITY = Message(
+    "Entity",
+    "A group, or one member of it, as an NGSI-LD entity in normalized form.",
+    {
+        "type": "object",
+        "properties": {
+            "@context": {"type": "string"},
+            "id": {"type": "string", "pattern": "^urn:ngsi-ld:"},
+            "type": {"const": ENTITY_TYPE},
+            "location": {
+                "type": "object",
+                "properties": {
+                    "type": {"const": "GeoProperty"},
+                    "value": _GEOMETRY,
+                    "observedAt": {"type": "string", "format": "date-time"},
+                },
+                "required": ["type", "value", "observedAt"],
+            },
+        },
+        "additionalProperties": {
+            "type": "object",
+            "description": "A field of the message that the entity is made of.",
+            "properties": {
+                "type": {"const": "Property"},
+                "value": True,
+                "observedAt": {"type": "string", "format": "date-time"},
+            },
+            "required": ["type", "value", "observedAt"],
+        },
+        "required": ["@context", "id", "type", "k", "region", "until"],
+    },
+    msgspec.json.decode(entity(msgspec.json.encode(GROUP.example))),
+    "application/ld+json",
+)
+STATE = Message(
+    "State",
+    "Public counts of the gateway, and whether it is ready, for Home Assistant.",
+    schema_of(GatewayState),
+    {"v": 1, "ready": True, "devices": 120, "published": 5030, "suppressed": 20},
+)
+DISCOVERY = Message(
+    "Discovery",
+    "The gateway as a device of Home Assistant.",
+    {
+        "type": "object",
+        "properties": {
+            "device": {"type": "object", "required": ["identifiers", "name"]},
+            "origin": {"type": "object", "required": ["name"]},
+            "state_topic": {"type": "string"},
+            "availability_topic": {"type": "string"},
+            "availability_template": {"type": "string"},
+            "components": {
+                "type": "object",
+                "additionalProperties": {
+                    "type": "object",
+                    "required": ["platform", "unique_id", "name", "value_template"],
+                },
+            },
+        },
+        "required": ["device", "origin", "state_topic", "components"],
+    },
+    msgspec.json.decode(discovery(Settings()).payload),
+)
+CLASS = Message("Class", "An equivalence class of records.", schema_of(ClassMessage))
+
+
+def current(region: Message) -> Message:
+    """Return the message with the groups that live, as messages about regions say them."""
+    return Message(
+        "Current",
+        "The groups that live now, as they were last published.",
+        _object(
+            {
+                "v": {"const": CONTRACT_VERSION},
+                "time": _NUMBER,
+                "network": {"type": "string"},
+                "part": {"type": "integer", "minimum": 0},
+                "of": {"type": "integer", "minimum": 1},
+                "groups": {"type": "array", "items": {"$ref": f"#/$defs/{_root_of(region)}"}},
+            },
+            *("v", "time", "network", "part", "of", "groups"),
+        )
+        | {"$defs": (region.schema or {})["$defs"]},
+    )
+
+
+def _root_of(message: Message) -> str:
+    return str((message.schema or {})["$ref"]).rpartition("/")[2]

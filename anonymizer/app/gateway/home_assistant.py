@@ -1,0 +1,96 @@
+"""The gateway as a device of Home Assistant: what it is, and its public counts.
+
+References
+----------
+.. [1] Home Assistant, "MQTT Discovery", device discovery payload.
+"""
+
+from typing import Any
+
+import msgspec
+
+from anonymizer import __version__
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.public_counts import Figures
+from anonymizer.settings import Settings
+from anonymizer.transport.link import ONLINE
+
+_TOTAL = {"platform": "sensor", "state_class": "total_increasing"}
+_ENTITIES: dict[str, dict[str, str]] = {
+    "devices": {
+        "platform": "sensor",
+        "name": "Devices present",
+        "state_class": "measurement",
+        "icon": "mdi:map-marker-multiple",
+    },
+    "published": {**_TOTAL, "name": "Positions published", "icon": "mdi:map-marker-check"},
+    "suppressed": {**_TOTAL, "name": "Positions suppressed", "icon": "mdi:map-marker-off"},
+    "ready": {
+        "platform": "binary_sensor",
+        "name": "Ready",
+        "payload_on": "True",
+        "payload_off": "False",
+        "entity_category": "diagnostic",
+    },
+}
+
+
+class GatewayState(msgspec.Struct, frozen=True):
+    """What Home Assistant shows of the gateway: public counts, and whether it is ready."""
+
+    v: int
+    """Version of the form of the message."""
+    ready: bool
+    """As `/readyz` says."""
+    devices: int
+    """Devices on the graph, in steps of k and one interval late."""
+    published: int
+    """Positions since the start, in steps of k and one interval late."""
+    suppressed: int
+    """Positions that were not published, for any reason; likewise."""
+
+
+def discovery_topic(settings: Settings) -> str:
+    """Return the topic on which the device is described."""
+    return f"{settings.home_assistant.prefix}/device/{settings.home_assistant.id}/config"
+
+
+def discovery(settings: Settings) -> Outgoing:
+    """Return the retained message that describes the device and its entities [1]_."""
+    own = settings.home_assistant
+    body: dict[str, Any] = {
+        "device": {
+            "identifiers": [own.id],
+            "name": "Anonymizer" if own.id == "anonymizer" else f"Anonymizer {own.id}",
+            "sw_version": __version__,
+        },
+        "origin": {"name": "anonymizer", "sw_version": __version__},
+        "state_topic": own.topic,
+        "availability_topic": settings.broker.status_topic,
+        "availability_template": "{{ 'online' if value == '"
+        + ONLINE.decode()
+        + "' else 'offline' }}",
+        "components": {
+            name: {
+                **entity,
+                "unique_id": f"{own.id}_{name}",
+                "value_template": "{{ value_json." + name + " }}",
+            }
+            for name, entity in _ENTITIES.items()
+        },
+    }
+    return Outgoing(discovery_topic(settings), msgspec.json.encode(body), retain=True)
+
+
+def state(settings: Settings, figures: Figures, *, ready: bool) -> Outgoing:
+    """Return the retained message with the state; `figures` are public ones."""
+    suppressed = sum(n for label, n in figures.n_of.items() if label[0] == "suppressed")
+    body = GatewayState(
+        v=1,
+        ready=ready,
+        devices=figures.n_devices_on_graph,
+        published=figures.n_of.get(Outcome.PUBLISHED.label, 0),
+        suppressed=suppressed,
+    )
+    return Outgoing(settings.home_assistant.topic, msgspec.json.encode(body), retain=True)

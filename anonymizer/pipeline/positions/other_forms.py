@@ -1,0 +1,150 @@
+"""Other forms of messages: CloudEvents and NGSI-LD.
+
+Neither says more than the message that it is made of.
+
+References
+----------
+.. [1] "MQTT Protocol Binding for CloudEvents", version 1.0.3-wip, section 3.1 (binary mode).
+.. [2] ETSI GS CIM 009, "NGSI-LD API", section 4.5 (entities).
+"""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from anonymizer.pipeline.ports import Headers, Link, Outgoing
+from anonymizer.settings import Settings
+
+_ID_BYTES = 12
+_CONTEXT = "https://uri.etsi.org/ngsi-ld/v1/ngsi-ld-core-context.jsonld"
+ENTITY_TYPE = "CloakedGroup"
+EVENT_TYPE = "anonymizer.{kind}.v1"
+_OF_THE_ENTITY = frozenset({"v", "time", "group", "geometry", "bbox"})
+
+
+class OtherForms:
+    """A link that gives messages the headers of CloudEvents, and adds NGSI-LD entities.
+
+    Parameters
+    ----------
+    link
+        Where to publish.
+    settings
+        The whole settings.
+
+    Notes
+    -----
+    An entity counts neither as published nor as lost: only the message that it is made of does.
+    """
+
+    def __init__(self, link: Link, settings: Settings) -> None:
+        self._link = link
+        self._source = settings.forms.source
+        self._kind_of = kinds_of(settings) if settings.forms.cloudevents else {}
+        self._groups_topic = settings.output.topic
+        self._entities_topic = settings.forms.ngsi_ld_topic
+
+    @property
+    def connected(self) -> bool:
+        """Whether the broker is connected at this moment."""
+        return self._link.connected
+
+    async def publish(
+        self, messages: Sequence[Outgoing], *, qos: int, timeout_s: float
+    ) -> Sequence[bool | None]:
+        """Publish a batch; the result is about the messages, not about their entities."""
+        events = [self._with_headers(message) for message in messages]
+        events += [
+            Outgoing(self._entities_topic, entity(message.payload))
+            for message in messages
+            if self._entities_topic and message.topic == self._groups_topic
+        ]
+        done = await self._link.publish(events, qos=qos, timeout_s=timeout_s)
+        return done[: len(messages)]
+
+    def acknowledge(self, receipts: Iterable[int]) -> None:
+        """Acknowledge settled deliveries to the broker."""
+        self._link.acknowledge(receipts)
+
+    async def stop_receiving(self) -> None:
+        """End the inflow."""
+        await self._link.stop_receiving()
+
+    async def close(self) -> None:
+        """Publish the final status and disconnect."""
+        await self._link.close()
+
+    def _with_headers(self, message: Outgoing) -> Outgoing:
+        kind = self._kind_of.get(message.topic)
+        if kind is None:
+            return message
+        return message._replace(headers=cloudevent(message, kind=kind, source=self._source))
+
+
+def kinds_of(settings: Settings) -> Mapping[str, str]:
+    """Return the name of the messages on each topic that carries events."""
+    region = "Group" if settings.output.form == "group" else "Device"
+    return {
+        settings.output.topic: region,
+        settings.fixed.topic: region,
+        settings.fixed.public_topic: "PublicDevice",
+        settings.counts.topic: "PrivateCounts" if settings.counts.privacy == "dp" else "Counts",
+    }
+
+
+def cloudevent(message: Outgoing, *, kind: str, source: str) -> Headers:
+    """Return the attributes of an event in binary content mode [1]_.
+
+    Its `id` is a hash of topic and payload, so a message that is sent twice is one event.
+    """
+    digest = blake2b(message.payload, digest_size=_ID_BYTES, key=message.topic.encode()[:64])
+    return Headers(
+        content_type="application/json",
+        user=(
+            ("specversion", "1.0"),
+            ("id", urlsafe_b64encode(digest.digest()).decode()),
+            ("source", source),
+            ("type", EVENT_TYPE.format(kind=kind)),
+        ),
+    )
+
+
+def entity(payload: bytes) -> bytes:
+    """Return a message about a group as an NGSI-LD entity in normalized form [2]_.
+
+    Parameters
+    ----------
+    payload
+        A message about a group, or about one member of it.
+    """
+    message: dict[str, Any] = msgspec.json.decode(payload)
+    at = _iso(message["time"])
+    found: dict[str, Any] = {
+        "@context": _CONTEXT,
+        "id": f"urn:ngsi-ld:{ENTITY_TYPE}:{message.get('pseudonym') or message['group']}",
+        "type": ENTITY_TYPE,
+    }
+    if (place := _place(message)) is not None:
+        found["location"] = {"type": "GeoProperty", "value": place, "observedAt": at}
+    for name, value in message.items():
+        if name == "until":
+            value = {"@type": "DateTime", "@value": _iso(value)}  # noqa: PLW2901  its form here
+        if name not in _OF_THE_ENTITY:
+            found[name] = {"type": "Property", "value": value, "observedAt": at}
+    return msgspec.json.encode(found)
+
+
+def _place(message: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    if (box := message.get("bbox")) is not None:
+        west, south, east, north = box
+        ring = [[west, south], [east, south], [east, north], [west, north], [west, south]]
+        return {"type": "Polygon", "coordinates": [ring]}
+    return message.get("geometry")
+
+
+def _iso(unix_s: float) -> str:
+    return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
