@@ -17,8 +17,12 @@ from prometheus_client.registry import CollectorRegistry
 from anonymizer.app.contract import asyncapi
 from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.app.gateway.recorder import declared_streams
+from anonymizer.cluster.resident import Counts, Resident
+from anonymizer.cluster.worker_metrics import Accounts, Observed, WorkerCollector
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
+from anonymizer.observe.metrics import new_registry
+from anonymizer.pipeline.stage import Stage
 from anonymizer.settings import Settings
 from anonymizer.settings.json_schema import comments_of, json_schema, tables
 from tools.module_map import modules_page
@@ -29,6 +33,15 @@ _STREAM: Mapping[str, Any] = {
     "attributes": [{"name": "speed", "lo": 0, "hi": 9}],
 }
 _OWN = "anonymizer_"
+_WORKER_HEAD = """
+## Workers of a cluster
+
+Each worker exports the accounts and events of the stages that it owns at the moment; add them up
+over all workers. When a stage moves, its counts move with it, so use `sum` rather than `rate`.
+Without the token there are neither accounts nor counts of messages.
+
+| metric | kind | labels | meaning |
+|---|---|---|---|"""
 _SETTINGS_HEAD = """\
 # Settings
 
@@ -132,12 +145,8 @@ def _bounds(part: Mapping[str, Any]) -> str:
 
 def metrics_page() -> str:
     """Return the reference of all metrics, as Markdown."""
-    lines = [_METRICS_HEAD]
-    for family in _families():
-        labels = sorted({label for sample in family.samples for label in sample.labels} - {"le"})
-        name = f"{family.name}_total" if family.type == "counter" else family.name
-        named = ", ".join(f"`{label}`" for label in labels)
-        lines.append(f"| `{name}` | {family.type} | {named} | {family.documentation} |")
+    lines = [_METRICS_HEAD, *map(_row, _families())]
+    lines += [_WORKER_HEAD, *map(_row, _worker_families())]
     lines += ["", "## Outcomes and reasons", "", "| outcome | reason | meaning |", "|---|---|---|"]
     meaning_of = comments_of(Outcome)
     for outcome in Outcome:
@@ -145,6 +154,31 @@ def metrics_page() -> str:
         if outcome is not Outcome.HELD:
             lines.append(f"| {name} | {reason} | {meaning_of.get(outcome.name, '')} |")
     return "\n".join(lines) + "\n"
+
+
+def _row(family: Metric) -> str:
+    labels = sorted({label for sample in family.samples for label in sample.labels} - {"le"})
+    name = f"{family.name}_total" if family.type == "counter" else family.name
+    named = ", ".join(f"`{label}`" for label in labels)
+    return f"| `{name}` | {family.type} | {named} | {family.documentation} |"
+
+
+def _worker_families() -> list[Metric]:
+    """Return the metrics of a worker of a cluster that has one partition."""
+    topic, partition = "topic", 0
+    resident = Resident(_no_stage, lambda *_: iter(()), Counts())
+    observed = Observed(
+        n_taken={topic: 0},
+        n_sent={"lane": 0},
+        lag={(topic, partition): 0},
+        residents={(topic, partition, b""): resident},
+    )
+    accounts = Accounts(0, 0, dict.fromkeys(Outcome, 0), {("source", "ticks"): 0})
+    return _own(new_registry(WorkerCollector(observed, lambda: accounts, exact=True)))
+
+
+def _no_stage() -> Stage:
+    raise NotImplementedError  # a stage is made for its first input
 
 
 def _families() -> list[Metric]:

@@ -5,6 +5,7 @@ import gc
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,8 +26,7 @@ from anonymizer.errors import SettingsError
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.observe.logs import configure_logs
 from anonymizer.observe.metrics import new_registry
-from anonymizer.pipeline.accounting import FINAL
-from anonymizer.pipeline.positions.lane_stage import lane_stages
+from anonymizer.pipeline.positions.lane_stage import LaneStage, lane_stages
 from anonymizer.pipeline.positions.source_stage import SourceStage, source_stages
 from anonymizer.pipeline.stage import Send, Stage
 from anonymizer.settings import Settings, zones_of
@@ -115,7 +115,7 @@ class Worker:
         state_dir: Path,
     ) -> None:
         topics = topics_of(settings)
-        self._accounts = Accounts(0, 0, {})
+        self._accounts = Accounts(0, 0, {}, {})
         sources = source_stages(
             settings, zoned, secret=secret, payload_secrets=read_secrets(settings)
         )
@@ -159,17 +159,19 @@ class Worker:
         return ["Kafka: no partitions assigned yet"] * waits + self.why_dead()
 
     def _account(self) -> None:
-        """Add up the sources; it runs in their thread, so they are between two inputs."""
+        """Add up the stages; it runs in their thread, so they are between two inputs."""
         n_received = n_held = 0
-        n_of: dict[Outcome, int] = dict.fromkeys(FINAL, 0)
+        n_of, n_events = Counter[Outcome](), Counter[tuple[str, str]]()
         for resident in self._runner.observed.residents.values():
             stage = resident.stage
             if isinstance(stage, SourceStage):
                 n_received += stage.ledger.n_received
                 n_held += stage.n_held
-                for outcome, n in stage.ledger.counts().items():
-                    n_of[outcome] += n
-        self._accounts = Accounts(n_received, n_held, n_of)
+                n_of.update(stage.ledger.counts())
+            if isinstance(stage, SourceStage | LaneStage):
+                kind = "source" if isinstance(stage, SourceStage) else "lane"
+                n_events.update({(kind, name): n for name, n in stage.counters.items()})
+        self._accounts = Accounts(n_received, n_held, n_of, n_events)
 
 
 def _by_key(kind: str, make: Callable[[int], Stage]) -> Callable[[bytes], Stage]:

@@ -51,8 +51,12 @@ class Observed:
     polled_at: float = field(default_factory=time.monotonic)
 
 
+_PUBLIC_EVENTS = frozenset({"ticks", "incomplete_ticks", "shared_devices"})
+"""Those that no single position changes, or none ever should."""
+
+
 class Accounts(NamedTuple):
-    """Accounts of the sources that a worker owns, at one moment.
+    """Accounts of the stages that a worker owns, at one moment.
 
     Attributes
     ----------
@@ -60,11 +64,14 @@ class Accounts(NamedTuple):
         Positions received, and those not settled.
     n_of
         Positions by final outcome.
+    n_events
+        What happened in the stages, by their kind and the name of the event.
     """
 
     n_received: int
     n_held: int
     n_of: Mapping[Outcome, int]
+    n_events: Mapping[tuple[str, str], int]
 
     @property
     def imbalance(self) -> int:
@@ -100,6 +107,15 @@ class WorkerCollector(Collector):
         )
         if self._exact:
             yield from _of_accounts(accounts)
+        events = CounterMetricFamily(
+            "anonymizer_worker_events",
+            "What happened in the stages that the worker owns now.",
+            labels=["stage", "event"],
+        )
+        for (stage, event), n in sorted(accounts.n_events.items()):
+            if self._exact or event in _PUBLIC_EVENTS:
+                events.add_metric([stage, event], n)
+        yield events
         yield from self._counters()
         yield from self._gauges()
 

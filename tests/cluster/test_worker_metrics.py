@@ -7,7 +7,12 @@ from anonymizer.observe.metrics import new_registry
 from tests.cluster.stages import Sums
 from tests.cluster.test_resident import Cells
 
-ACCOUNTS = Accounts(10, 3, {Outcome.PUBLISHED: 5, Outcome.LATE: 1})
+ACCOUNTS = Accounts(
+    10,
+    3,
+    {Outcome.PUBLISHED: 5, Outcome.LATE: 1},
+    {("source", "ticks"): 20, ("source", "late_messages"): 2},
+)
 
 
 def observed() -> Observed:
@@ -25,7 +30,7 @@ def observed() -> Observed:
 def samples(*, exact: bool) -> dict[str, float]:
     registry = new_registry(WorkerCollector(observed(), lambda: ACCOUNTS, exact=exact))
     return {
-        f"{sample.name}{sorted(sample.labels.values())}": sample.value
+        f"{sample.name}{sorted(sample.labels.values(), reverse=True)}": sample.value
         for metric in registry.collect()
         for sample in metric.samples
         if sample.name.startswith("anonymizer_")
@@ -36,20 +41,22 @@ def test_the_operator_sees_the_accounts_and_others_the_imbalance() -> None:
     exact, public = samples(exact=True), samples(exact=False)
     assert exact["anonymizer_received_total[]"] == 10
     assert exact["anonymizer_held[]"] == 3
-    assert exact["anonymizer_positions_total['', 'published']"] == 5
+    assert exact["anonymizer_positions_total['published', '']"] == 5
     assert exact["anonymizer_accounting_imbalance[]"] == 1
+    assert public["anonymizer_worker_events_total['ticks', 'source']"] == 20
     hidden = exact.keys() - public.keys()
     assert {name.partition("[")[0] for name in hidden} == {
         "anonymizer_received_total",
         "anonymizer_positions_total",
         "anonymizer_held",
+        "anonymizer_worker_events_total",
     }
 
 
 def test_what_a_worker_does_is_seen_by_topic_and_partition() -> None:
     seen = samples(exact=False)
     assert seen["anonymizer_worker_partitions['x.sources']"] == 2
-    assert seen["anonymizer_worker_lag['2', 'x.sources']"] == 11
-    assert seen["anonymizer_worker_input_timestamp_seconds['2', 'x.sources']"] == 1234.5
+    assert seen["anonymizer_worker_lag['x.sources', '2']"] == 11
+    assert seen["anonymizer_worker_input_timestamp_seconds['x.sources', '2']"] == 1234.5
     assert seen["anonymizer_worker_inputs_total['x.sources']"] == 7
     assert seen["anonymizer_worker_sent_total['lane']"] == 9
