@@ -71,14 +71,6 @@ class Epochs:
         # Because of rounding, an end that has just come can be computed as the next one.
         return np.where(ends > now, ends, ends + length_s)
 
-    def over(self, ends_at: FloatArray, now: float, length_s: float) -> BoolArray:
-        """Return which ends have come, same shape.
-
-        An end further ahead than an epoch is long was set before the clock was put back or the
-        epoch became shorter, and counts as come.
-        """
-        return (ends_at <= now) | (ends_at > now + max(length_s, self.settle_s))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Groups:
