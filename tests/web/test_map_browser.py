@@ -118,10 +118,15 @@ def test_the_difference_is_measured_while_one_looks(viewer: Viewer) -> None:
 def test_a_click_on_a_region_tells_its_k_its_size_and_its_age(viewer: Viewer, mode: str) -> None:
     switch_to(viewer, mode)
     viewer.element("#pause").click()  # it must not move away under the pointer
+    # A node of a region that is not below a button.
     x, y = viewer.script(
-        "const c = document.getElementById('map').city, r = c.regions[0];"
-        "const p = c.map.latLngToContainerPoint(c.map.unproject("
-        "[c.at.x[r.nodes[0]], c.at.y[r.nodes[0]]], 0)), size = c.map.getSize();"
+        "const element = document.getElementById('map'), box = element.getBoundingClientRect();"
+        "const c = element.city, size = c.map.getSize();"
+        "const at = (v) => c.map.latLngToContainerPoint(c.map.unproject("
+        "[c.at.x[v], c.at.y[v]], 0)).round();"
+        "const hit = (p) => document.elementFromPoint(box.x + p.x, box.y + p.y);"
+        "const p = c.regions.flatMap((r) => [...r.nodes]).map(at).find("
+        "(p) => hit(p)?.closest('#map') && !hit(p).closest('.leaflet-control'));"
         "return [Math.round(p.x - size.x / 2), Math.round(p.y - size.y / 2)]"
     )
     element = viewer.element("#map")

@@ -70,8 +70,11 @@ async def test_taxis_at_sixty_times_their_speed_are_cloaked_covered_and_accounte
         "suppressed/superseded",
         "suppressed/too_few_devices",
         "suppressed/region_too_large",
+        "suppressed/overload",
     }
-    assert before.outcomes["published"] == watching.n_pseudonyms > 0.6 * len(truths)
+    # On a busy machine ticks are late, and keep the newest position of each taxi.
+    n_kept = len(truths) - before.outcomes.get("suppressed/overload", 0)
+    assert before.outcomes["published"] == watching.n_pseudonyms > 0.6 * n_kept
     assert counts(log[-1]) == before.outcomes | {"received": len(truths)}
 
     others = [m for m in watching.seen if not m.topic.startswith("positions/")]
