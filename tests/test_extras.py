@@ -172,6 +172,7 @@ CASES = [
     ("plots", "anonymizer", ("experiment", "adka", "--out", "o")),
     ("plots", "anonymizer", ("experiment", "multisource", "--out", "o")),
     ("plots", "anonymizer", ("experiment", "tracking", "--out", "o")),
+    ("skops", "anonymizer", (*TUNE, "--target", "well", "--estimator", "mine.skops")),
     ("sumo", "anonymizer", ("check", "-c", "sumo.toml")),
     ("tables", "anonymizer", ANONYMIZE),
     ("tables", "anonymizer", TUNE),

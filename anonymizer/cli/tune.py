@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from anonymizer.app.tuning.bench import Bench, Trained
+    from anonymizer.app.tuning.own_model import OwnModel
     from anonymizer.app.tuning.recording import Message
     from anonymizer.app.tuning.search import Tuned
     from anonymizer.app.tuning.tune_report import EvaluatedTrial, Figure, TuneReport
@@ -99,10 +100,13 @@ def _print_results(console: "Console", tuned: "Tuned") -> None:
     )
     if report.original_score is not None and report.min_score is not None:
         console.print(
-            f"score with the original records {report.original_score:.4f}, "
+            "score with the original records "
+            f"{_with_error(report.original_score, report.original_error)}, "
             f"of guessing {report.guessing_score:.4f}, required {report.min_score:.4f}",
             highlight=False,
+            soft_wrap=True,
         )
+        console.print(_how_sure(report), highlight=False, soft_wrap=True)
     for reason, n in report.left_out.items():
         console.print(f"note: left out, {reason.replace('_', ' ')}: {n:,}", highlight=False)
     if n := sum(trial.state == "no_time" for trial in report.trials):
@@ -115,10 +119,26 @@ def _print_results(console: "Console", tuned: "Tuned") -> None:
     if best is None:
         console.print("note: none is recommended: relax the bounds, or see results.csv")
     if tuned.why_no_setting is not None:
-        note = "note: no settings are written, no stream can have such attributes: "
+        note = "note: no settings are written, "
         console.print(note + tuned.why_no_setting, markup=False, highlight=False, soft_wrap=True)
     written = ", ".join(str(path) for path in tuned.files)
     console.print(f"written: {written}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _how_sure(report: "TuneReport") -> str:
+    """Return how scores were measured, and what a choice may rest on."""
+    validation = report.validation
+    if validation is None:
+        return (
+            f"± is the standard error on {report.n_judged:,} records held out once: it does not "
+            "enter the choice; --folds decides by cross-validation"
+        )
+    return (
+        f"± is the standard error over {validation.folds} folds, {validation.repeats} times: a "
+        "difference within it decides nothing. "
+        f"{len(report.undecided):,} configurations differ from the required score by less, and "
+        "are neither recommended nor ruled out"
+    )
 
 
 def _constant(report: "TuneReport") -> dict[str, str]:
@@ -159,6 +179,10 @@ def _table(
     return table
 
 
+def _with_error(score: float | None, error: float | None) -> str:
+    return "-" if score is None else f"{score:.4f}" + (f" ± {error:.4f}" if error else "")
+
+
 def _share(of: float | None) -> str:
     return "-" if of is None else f"{of:.2%}"
 
@@ -166,7 +190,7 @@ def _share(of: float | None) -> str:
 _FIGURES: "dict[str, tuple[Figure, Callable[[EvaluatedTrial], str]]]" = {
     "deleted": ("deletion", lambda trial: "none" if trial.lossless else f"{trial.deletion:.2%}"),
     "GCP": ("gcp", lambda trial: f"{trial.gcp:.4f}"),
-    "score": ("score", lambda trial: "-" if trial.score is None else f"{trial.score:.4f}"),
+    "score": ("score", lambda trial: _with_error(trial.score, trial.score_error)),
     "linked": ("linked", lambda trial: _share(trial.linked)),
     "alike": ("homogeneous", lambda trial: _share(trial.homogeneous)),
 }
@@ -217,7 +241,7 @@ def tune(
         str | None,
         typer.Option(
             metavar="A,B",
-            help="One or more of cells, kd, kld, kaca.",
+            help="One or more of cells, kd, kld, kaca; with --estimator also minimizer.",
             show_default="cells; for a stream its own",
         ),
     ] = None,
@@ -256,6 +280,32 @@ def tune(
         float,
         typer.Option(min=0.01, max=0.9, help="Share of persons or windows that test the model."),
     ] = 0.25,
+    estimator: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.skops", help="Your own classifier of scikit-learn, for a table."
+        ),
+    ] = None,
+    trust: Annotated[
+        Many,
+        typer.Option(
+            metavar="TYPE",
+            help="Load this type, too, from the estimator's file; may be repeated. Loading runs "
+            "its code.",
+        ),
+    ] = None,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=100,
+            help="Folds of a stratified cross-validation of a table; 0: hold out once.",
+            show_default="5 with --estimator, otherwise 0",
+        ),
+    ] = None,
+    repeats: Annotated[
+        int, typer.Option(min=1, max=1000, help="Times that the records are divided into folds.")
+    ] = 2,
     id_: Id = None,
     source: Sources = None,
     hierarchy: Hierarchies = None,
@@ -303,6 +353,9 @@ def tune(
 
         anonymizer tune people.csv --qi age,zip,job --sa illness --target income --out tuned
 
+        anonymizer tune people.csv --qi age,zip,job --target income --estimator mine.skops
+            --model cells,minimizer --out tuned
+
         anonymizer tune records.jsonl --stream fleet --config gateway.toml --out tuned
 
         anonymizer tune --tap 600 --stream fleet --config gateway.toml --out tuned
@@ -311,12 +364,26 @@ def tune(
     from rich.console import Console
 
     from anonymizer.app.tuning.bench import Trained, bench_of_table
+    from anonymizer.app.tuning.cross_validation import CrossValidation
     from anonymizer.app.tuning.search import Search
     from anonymizer.app.tuning.search import tune as run
     from anonymizer.app.tuning.space import Space
     from anonymizer.files.tables import read_table
 
-    trained = Trained(target=target, learner=learner.value, held_out=held_out)
+    n_folds = (0 if estimator is None else 5) if folds is None else folds
+    if n_folds == 1:
+        raise SettingsError("folds: must be 2 or more, or 0")
+    if stream is not None and (estimator is not None or n_folds):
+        raise SettingsError("estimator, folds: only for a table")
+    if target is None and (estimator is not None or n_folds):
+        raise SettingsError("estimator, folds: require a target")
+    trained = Trained(
+        target=target,
+        learner=learner.value,
+        held_out=held_out,
+        validation=CrossValidation(n_folds, repeats) if n_folds else None,
+        own=_own_model(estimator, trust or [], seed),
+    )
     if (stream is None) is not (config is None):
         raise SettingsError("stream and config belong together")
     if tap is not None and stream is None:
@@ -372,6 +439,15 @@ def tune(
     with _progress(console, time_budget) as report_progress:
         tuned = run(bench, asked, out, progress=report_progress)
     _print_results(console, tuned)
+
+
+def _own_model(path: Path | None, trusted: list[str], seed: int) -> "OwnModel | None":
+    if path is None:
+        return None
+    require("skops")
+    from anonymizer.app.tuning.own_model import read_own_model
+
+    return read_own_model(path, trusted=trusted, seed=seed)
 
 
 def _declared(

@@ -253,6 +253,8 @@ class Minimizer(RowTransformer):
         Scores on the test rows: generalized, and original.
     n_cells_
         Number of cells.
+    learned_rows_
+        Indices of the rows that the cells were learned from; the others are the test rows.
     deletion_ratio_
         Share of the training rows that are in no cell.
 
@@ -355,6 +357,7 @@ class Minimizer(RowTransformer):
         )
         choice = self._search(X, rows[test], truth[test], levels)
         self._set_results(choice, levels[choice.level])
+        self.learned_rows_ = train
         return self
 
     def transform(self, X: ArrayLike) -> ColumnArray:  # noqa: N803

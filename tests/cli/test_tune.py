@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sklearn.tree import DecisionTreeClassifier
+from skops.io import dump
 
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.settings import BrokerSettings, Settings
@@ -66,6 +68,30 @@ def test_a_table_is_searched_and_the_setting_that_is_recommended_would_start(
     assert " score " in done.stderr
     checked = anonymizer("check", "--config", out / "recommended.toml")
     assert (checked.returncode, "streams of records: people" in checked.stdout) == (0, True)
+
+
+def test_an_own_model_scores_releases_and_minimized_rows_over_folds(
+    table: Path, tmp_path: Path
+) -> None:
+    dump(DecisionTreeClassifier(), tmp_path / "mine.skops")
+    options = "--qi", "age", "--sa", "illness", "--target", "income", "--jobs", "1"
+    done = anonymizer(
+        *("tune", table, *options, "-k", "40", "-l", "2", "--model", "cells,minimizer"),
+        *("--min-score", "0.3"),
+        *("--estimator", tmp_path / "mine.skops", "--folds", "3", "--out", tmp_path / "tuned"),
+    )
+    assert done.returncode == 0, done.stderr
+    told = results(tmp_path / "tuned")
+    assert (told["learner"], told["estimator"]) == ("own", "mine.skops")
+    assert told["validation"] == {"folds": 3, "repeats": 2}
+    assert {each["configuration"]["model"] for each in told["trials"]} == {"cells", "minimizer"}
+    for each in told["trials"]:
+        assert len(each["fold_scores"]) == 6
+        assert each["score"] == pytest.approx(sum(each["fold_scores"]) / 6)
+    assert " ± " in done.stderr
+    assert "a difference within it decides nothing" in done.stderr
+    (best,) = (each for each in told["trials"] if each["recommended"])
+    assert best["configuration"]["model"] == "cells"
 
 
 def test_a_search_ends_with_its_time_budget_and_says_what_it_did_not_try(
@@ -156,6 +182,10 @@ async def test_a_stream_is_tuned_by_what_its_topics_carry_now(
         (["--qi", "age", "--stream", "fleet"], "stream and config belong together"),
         (["--qi", "age", "--min-score", "0.5"], "min-score: requires a target"),
         (["--qi", "age", "--target", "age"], "column age is declared twice"),
+        (["--qi", "age", "--folds", "3"], "estimator, folds: require a target"),
+        (["--qi", "age", "--target", "sex", "--folds", "1"], "folds: must be 2 or more, or 0"),
+        (["--qi", "age", "--target", "sex", "--model", "minimizer"], "requires --estimator"),
+        (["--qi", "age", "--target", "sex", "--estimator", "no.skops"], "no.skops: cannot be read"),
         ([], "at least one quasi-identifier is needed"),
     ],
 )

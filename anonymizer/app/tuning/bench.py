@@ -2,15 +2,23 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anonymizer import __version__
 from anonymizer.algorithms.records.ordering import arranged
 from anonymizer.app.anonymize.plan import with_bands
 from anonymizer.app.anonymize.table_anonymization import MOST_CLASSES
+from anonymizer.app.tuning.cross_validation import (
+    CrossValidation,
+    Score,
+    fold_masks,
+    score_of_folds,
+)
+from anonymizer.app.tuning.own_model import OwnModel, labels_of
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise, bounded_shares
 from anonymizer.domain.records import Records, Schema
@@ -19,8 +27,8 @@ from anonymizer.files.coded_table import CodedTable, Declared, code_table
 from anonymizer.files.tables import Table
 from anonymizer.pipeline.records.declaration import Stream
 
-Learner: TypeAlias = Literal["tree", "forest"]
-_FORMAT = 2
+Learner: TypeAlias = Literal["tree", "forest", "own"]
+_FORMAT = 3
 """Format of the journal; changes when trials of the same configuration would."""
 
 
@@ -50,7 +58,12 @@ class Bench:
         Records to anonymize, each window separately; a table is one window.
     test_windows
         Records held out to test a model that was trained on the release. Empty: there is no
-        target.
+        target, or there are folds.
+    folds
+        Training and test records of each fold of a cross-validation, of a table alone; `windows`
+        are then all records. Empty: there is none.
+    validation
+        The numbers of folds and repeats, if there are folds.
     base
         Promise apart from k, d, l and shares.
     stream
@@ -59,7 +72,11 @@ class Bench:
         See `Promise`; None: the safe defaults.
     learner
         The model: `tree`, a decision tree whose leaves hold at least a thousandth of the records;
-        `forest`, a random forest of 20 trees.
+        `forest`, a random forest of 20 trees; `own`, the user's.
+    own
+        The user's model, or None.
+    labels
+        Classes of the target by code, as the user's model knows them.
     seed
         Seed of everything random.
     """
@@ -67,12 +84,33 @@ class Bench:
     schema: Schema
     windows: tuple[Window, ...]
     test_windows: tuple[Window, ...] = ()
+    folds: tuple[tuple[Window, Window], ...] = ()
+    validation: CrossValidation | None = None
     base: Promise
     stream: Stream | None = None
     max_share: float | None = None
     max_source_share: float | None = None
     learner: Learner = "tree"
+    own: OwnModel | None = None
+    labels: NDArray[Any] = field(default_factory=lambda: np.zeros(0, object))
     seed: int = 0
+
+    @property
+    def has_target(self) -> bool:
+        """Whether a model is trained and tested."""
+        return bool(self.test_windows or self.folds)
+
+    def fold_benches(self) -> "list[Bench]":
+        """Return the bench of each fold, with its training and its test records."""
+        return [
+            replace(self, windows=(train,), test_windows=(test,), folds=())
+            for train, test in self.folds
+        ]
+
+    def score(self, scores: Sequence[float]) -> Score:
+        """Return what the scores of all folds say together."""
+        assert self.validation is not None  # noqa: S101  there are folds
+        return score_of_folds(scores, self.validation.folds)
 
     @property
     def n(self) -> int:
@@ -81,8 +119,8 @@ class Bench:
 
     @property
     def n_judged(self) -> int:
-        """Number of records held out."""
-        return sum(window.records.n for window in self.test_windows)
+        """Number of records that test a model; with folds, each does once in every repeat."""
+        return self.n if self.folds else sum(window.records.n for window in self.test_windows)
 
     def promise(self, *, k: int, d: int, l: int, qis: Sequence[str]) -> Promise:  # noqa: E741
         """Return the promise of a configuration that publishes these quasi-identifiers."""
@@ -106,12 +144,14 @@ class Bench:
 
     def _parts(self) -> Iterator[bytes]:
         shares = (self.max_share, self.max_source_share)
-        settings = (self.learner, self.seed, self.base, shares, self.schema.sources)
+        scored = (self.learner, self.own.digest if self.own else "", self.validation)
+        settings = (scored, self.seed, self.base, shares, self.schema.sources)
         yield repr((_FORMAT, __version__, settings)).encode()
         yield self.stream.settings.model_dump_json().encode() if self.stream else b""
         for attribute in (*self.schema.qis, *self.schema.sensitive):
             yield repr((attribute.name, attribute.label, attribute.missing)).encode()
             yield attribute.position.tobytes()
+        yield repr(self.labels.tolist()).encode()
         for part in (self.windows, self.test_windows):
             yield len(part).to_bytes(8, "little")
             for window in part:
@@ -165,12 +205,18 @@ class Trained:
     learner
         See `Bench`.
     held_out
-        Share of the persons or windows held out.
+        Share of the persons or windows held out, without cross-validation.
+    validation
+        Cross-validation of a table; None: a share is held out once.
+    own
+        The user's model; `learner` is then `own`.
     """
 
     target: str | None = None
     learner: Learner = "tree"
     held_out: float = 0.25
+    validation: CrossValidation | None = None
+    own: OwnModel | None = None
 
 
 def bench_of_table(
@@ -203,21 +249,41 @@ def bench_of_table(
     coded = with_bands(code_table(table, declared), bands or {})
     records = coded.records
     shown = Bench(schema=coded.schema, windows=(), base=base or Promise(k=2), seed=seed)
-    shown = replace(shown, learner=trained.learner)
+    shown = replace(shown, learner="own" if trained.own else trained.learner, own=trained.own)
     if trained.target is None:
         whole = Window(records, np.zeros(records.n, np.int32))
         return replace(shown, windows=(whole.only(np.arange(records.n)),))
-    window = Window(records, _target(coded, trained.target))
+    target, labels = _target(coded, trained.target)
+    window = Window(records, target)
+    shown = replace(shown, labels=labels)
     try:
+        if trained.validation is not None:
+            folds = _folds(window, trained.validation, seed)
+            whole = window.only(np.arange(records.n))
+            return replace(shown, windows=(whole,), folds=folds, validation=trained.validation)
         kept, test_windows = split_persons(window, share=trained.held_out, seed=seed)
     except InputError as error:
         raise InputError(f"{table.path}: {error}") from None
     return replace(shown, windows=(kept,), test_windows=(test_windows,))
 
 
-def _target(coded: CodedTable, name: str) -> Int32Array:
+def _folds(
+    window: Window, validation: CrossValidation, seed: int
+) -> tuple[tuple[Window, Window], ...]:
+    masks = fold_masks(window.records.person, window.target, validation, seed=seed)
+    return tuple((window.only(np.flatnonzero(~m)), window.only(np.flatnonzero(m))) for m in masks)
+
+
+def _target(coded: CodedTable, name: str) -> tuple[Int32Array, NDArray[Any]]:
+    """Return the code of the target of each record, and the classes by code."""
     if name not in coded.open.columns:
         raise SettingsError("target: must not be a quasi-identifier")
     if coded.open[name].n_unique() > MOST_CLASSES:
         raise SettingsError(f"target: has more than {MOST_CLASSES} values")
-    return coded.open_code[:, coded.open.columns.index(name)]
+    code = coded.open_code[:, coded.open.columns.index(name)]
+    known, first = np.unique(code, return_index=True)
+    values = coded.open[name].cast(str)
+    text = [""] * (int(known.max(initial=-1)) + 1)
+    for each, row in zip(known.tolist(), first.tolist(), strict=True):
+        text[each] = values[row] or ""
+    return code, labels_of(text)

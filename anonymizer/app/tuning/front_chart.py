@@ -6,7 +6,7 @@ from typing import Any, BinaryIO
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from anonymizer.app.plots import BLUE, INK, LIGHT, RED, png
+from anonymizer.app.plots import BLUE, INK, LIGHT, ORANGE, RED, png
 from anonymizer.app.tuning.tune_report import EvaluatedTrial, TuneReport, differs
 
 
@@ -14,7 +14,8 @@ def draw_front(file: BinaryIO, report: TuneReport) -> None:
     """Draw score (without a target: loss) over deletion and over k times l.
 
     Grey points are outside the bounds, blue ones within; points of the front have a ring, and the
-    recommended one is red. Deletion is left out if it is the same in all.
+    recommended one is red. Bars are standard errors of scores. Deletion is left out if it is the
+    same in all.
     """
     trials = [trial for trial in report.trials if trial.state == "tried" and trial.n_classes]
     both = differs(trials, "deletion")
@@ -66,7 +67,16 @@ def _points(
         xs = [x_of(trial) for trial in chosen]
         axes.scatter(xs, [_y(trial) for trial in chosen], label=label, **look)
 
-    draw([t for t in trials if not t.within], "outside the bounds", s=16, color=LIGHT)
+    errors = [trial.score_error for trial in trials]
+    if any(errors):
+        axes.errorbar(
+            [x_of(trial) for trial in trials], [_y(trial) for trial in trials],
+            [error or 0.0 for error in errors], fmt="none", ecolor=LIGHT, elinewidth=0.8, zorder=0,
+        )  # fmt: skip
+    outside = [t for t in trials if not (t.within or t.undecided)]
+    draw(outside, "outside the bounds", s=16, color=LIGHT)
+    if undecided := [t for t in trials if t.undecided]:
+        draw(undecided, "undecided: within the error", s=16, color=ORANGE)
     draw([t for t in trials if t.within], "within", s=16, color=BLUE)
     ring = {"facecolors": "none", "edgecolors": INK, "linewidths": 0.8}
     draw([t for t in trials if t.front], "front", s=46, **ring)

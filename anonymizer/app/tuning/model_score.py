@@ -11,6 +11,7 @@ from anonymizer.algorithms.cells.representatives import representatives
 from anonymizer.algorithms.cells.tree_features import FeatureArray, encode, values_of
 from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.app.tuning.bench import Bench, Window
+from anonymizer.app.tuning.own_model import OwnModel, frame_of, frame_of_codes
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.records import Schema
 
@@ -34,6 +35,8 @@ def score_of_release(bench: Bench, class_of: Sequence[Int32Array]) -> float | No
     The model learns the representative of each class with the target of each member. Equal rows
     are one row with a weight, which is the same for a tree. It is tested on original records.
     """
+    if bench.own is not None:
+        return _own_score(bench, bench.own, class_of)
     features, labels, weights = [], [], []
     for window, found in zip(bench.windows, class_of, strict=True):
         kept = found >= 0
@@ -59,6 +62,8 @@ def score_of_original(bench: Bench) -> float | None:
     """
     if not bench.test_windows:
         return None
+    if bench.own is not None:
+        return _own_score(bench, bench.own, None)
     label = np.concatenate([window.target for window in bench.windows]).astype(np.int64)
     features = _original_features(bench.windows, bench.schema)
     return _score(bench, features, label, np.ones(len(label), np.int64))
@@ -71,6 +76,26 @@ def score_of_guessing(bench: Bench) -> float | None:
     label = np.concatenate([window.target for window in bench.windows])
     truth = np.concatenate([window.target for window in bench.test_windows])
     return float(np.mean(truth == np.bincount(label).argmax()))
+
+
+def _own_score(bench: Bench, own: OwnModel, class_of: Sequence[Int32Array] | None) -> float | None:
+    """Return the accuracy of the user's model; `class_of` None: trained on original records.
+
+    Of a release it learns each published record, not one row for each class.
+    """
+    (window,), (test,) = bench.windows, bench.test_windows
+    qi, target, schema = window.records.qi, window.target, bench.schema
+    if class_of is None:
+        rows = frame_of_codes(qi, schema)
+    else:
+        (found,) = class_of
+        kept = np.flatnonzero(found >= 0)
+        if not len(kept):
+            return None
+        rows = frame_of(representatives(qi, classes_of(found), schema)[found[kept]], schema)
+        target = target[kept]
+    tested = frame_of_codes(test.records.qi, schema)
+    return own.accuracy(rows, bench.labels[target], tested, bench.labels[test.target])
 
 
 def _score(bench: Bench, features: FeatureArray, label: IntArray, weight: IntArray) -> float:

@@ -11,11 +11,12 @@ from pathlib import Path
 from signal import SIG_IGN, SIGINT, signal
 
 from anonymizer.app.tuning.bench import Bench
+from anonymizer.app.tuning.forming import has_search, prepare
 from anonymizer.app.tuning.journal import Journal
 from anonymizer.app.tuning.proposal import proposal_for_stream, proposal_for_table
-from anonymizer.app.tuning.space import Configuration, Space
+from anonymizer.app.tuning.space import MINIMIZER, Configuration, Space
 from anonymizer.app.tuning.time_shares import TUNE_TIME_BUDGET_S, RowTime, TimeShares
-from anonymizer.app.tuning.trial import Row, Trial, has_search, no_time, prepare, try_row, without
+from anonymizer.app.tuning.trial import Row, Trial, no_time, scored, try_row, without
 from anonymizer.app.tuning.tune_files import JOURNAL, folder, write_results
 from anonymizer.app.tuning.tune_report import Sort, TuneReport, report_of
 from anonymizer.errors import InputError, SettingsError
@@ -78,7 +79,7 @@ def _pruned(trial: Trial, max_deletion: float) -> Trial:
     """Return a trial as it would be under this bound."""
     if trial.state != "tried" or trial.deletion <= max_deletion:
         return trial
-    unknown = {"score": None, "linked": None, "homogeneous": None}
+    unknown = {**scored(None), "linked": None, "homogeneous": None}
     return trial.model_copy(update={"state": "pruned"} | unknown)
 
 
@@ -254,6 +255,8 @@ def tune(
     deadline_s = time.monotonic() + (asked.time_budget_s or inf)
     configurations = asked.space.configurations(sensitive=bool(bench.schema.sensitive))
     _check_left_out(bench, configurations)
+    if MINIMIZER in asked.space.models and bench.own is None:
+        raise SettingsError(f"model: {MINIMIZER} requires --estimator")
     journal = Journal(folder(out) / JOURNAL, bench.digest())
     trials = search(
         bench,
@@ -293,6 +296,8 @@ def _proposal(bench: Bench, asked: Search, report: TuneReport) -> tuple[str | No
     if report.recommended is None:
         return None, None
     configuration = report.recommended.configuration
+    if configuration.model == MINIMIZER:
+        return None, "minimized rows are no release"
     shown = without(bench, configuration.without)
     promise = shown.promise(
         k=configuration.k,
@@ -313,5 +318,5 @@ def _proposal(bench: Bench, asked: Search, report: TuneReport) -> tuple[str | No
             banded=asked.banded,
         )
     except SettingsError as error:
-        return None, str(error)
+        return None, f"no stream can have such attributes: {error}"
     return text, None

@@ -6,10 +6,16 @@ from typing import TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
-from anonymizer.algorithms.records.methods import MODELS
+from anonymizer.algorithms.records.methods import MODELS, Model
 from anonymizer.errors import SettingsError
 
 Names: TypeAlias = tuple[str, ...]
+
+
+MINIMIZER = "minimizer"
+"""Beside the models of releases: rows generalized as far as the user's own model keeps its score,
+see `minimized`."""
+_KINDS = {**MODELS, MINIMIZER: Model(d=1, l=1, methods={})}
 
 
 class Configuration(BaseModel):
@@ -34,7 +40,7 @@ class Space:
     Attributes
     ----------
     models
-        Names in `MODELS`.
+        Names in `MODELS`, and `MINIMIZER`.
     k
         Each 2 or more.
     l
@@ -64,8 +70,8 @@ class Space:
         SettingsError
             If a model is unknown, or there is nothing to try.
         """
-        if astray := [model for model in self.models if model not in MODELS]:
-            raise SettingsError(f"model: {astray[0]}: must be one of {', '.join(MODELS)}")
+        if astray := [model for model in self.models if model not in _KINDS]:
+            raise SettingsError(f"model: {astray[0]}: must be one of {', '.join(_KINDS)}")
         if any(number < 1 for number in (*self.l, *self.d)) or any(k < 2 for k in self.k):
             raise SettingsError("k is at least 2, d and l are at least 1")
         if not sensitive and any(number > 1 for number in self.l):
@@ -75,7 +81,7 @@ class Space:
                 Configuration(model=model, k=k, d=d, l=diverse, without=without)
                 for model in self.models
                 for without in self.without
-                for d in self.d or (MODELS[model].d,)
+                for d in self.d or (_KINDS[model].d,)
                 for k in self.k
                 for diverse in self._l(model, k, sensitive=sensitive)
             )
@@ -88,10 +94,10 @@ class Space:
 
     def _l(self, model: str, k: int, *, sensitive: bool) -> Iterator[int]:
         if not sensitive or model == "kd":
-            if not MODELS[model].needs_sensitive:
+            if not _KINDS[model].needs_sensitive:
                 yield 1
             return
-        least = MODELS[model].l
+        least = _KINDS[model].l
         for diverse in self.l or range(1, k + 1):
             if least <= diverse <= k:
                 yield diverse

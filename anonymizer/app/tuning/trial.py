@@ -1,34 +1,25 @@
 """Trials: the classes of a configuration, verified, measured, attacked and used for training."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict
 
 from anonymizer.algorithms.attacks.linkability import homogeneity, link
 from anonymizer.algorithms.attacks.released_classes import publish
-from anonymizer.algorithms.cells.pruning import prune
-from anonymizer.algorithms.cells.tree import Grown, grow
-from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, without_gaps
-from anonymizer.algorithms.records.criteria import why_impossible
 from anonymizer.algorithms.records.measures import Measures, measure
-from anonymizer.algorithms.records.methods import AUTO, MODELS, Model, Task, searches, warm_up
-from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
-from anonymizer.algorithms.records.verification import verify_classes
+from anonymizer.algorithms.records.methods import MODELS, Model
+from anonymizer.algorithms.records.problem import Cost
 from anonymizer.app.tuning.bench import Bench, Window
+from anonymizer.app.tuning.cross_validation import Score, score_of_split
+from anonymizer.app.tuning.forming import Former, Part, bytes_of
 from anonymizer.app.tuning.model_score import score_of_release
-from anonymizer.app.tuning.space import Configuration, Names
+from anonymizer.app.tuning.space import MINIMIZER, Configuration, Names
 from anonymizer.app.tuning.time_shares import RowTime
 from anonymizer.domain.arrays import Int32Array
-from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
-from anonymizer.errors import GuaranteeError
-from anonymizer.pipeline.records.cells_model import target_of
-from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
 
 
 class Trial(BaseModel):
@@ -52,7 +43,12 @@ class Trial(BaseModel):
     reached_k, reached_d, reached_l
         Smallest values of any class.
     score
-        Accuracy of a model trained on the release; None: there is no target.
+        Accuracy of a model trained on the release, with folds the mean over them; None: there is
+        no target, or in some fold nothing can be published.
+    score_error
+        Standard error of the score, see `cross_validation`.
+    fold_scores
+        The score of each fold; empty: a single split.
     linked
         Share of the published persons for whom the strongest adversary, who knows one source,
         learns a value of another source or a sensitive value.
@@ -76,6 +72,8 @@ class Trial(BaseModel):
     reached_d: int = 0
     reached_l: int = 0
     score: float | None = None
+    score_error: float | None = None
+    fold_scores: tuple[float, ...] = ()
     linked: float | None = None
     homogeneous: float | None = None
     cut_short: bool = False
@@ -118,8 +116,16 @@ def figures(
     )
     if trial.deletion > most:
         return trial.model_copy(update={"state": "pruned"})
-    learned = {"score": score_of_release(bench, class_of) if bench.test_windows else None}
+    score = score_of_release(bench, class_of) if bench.test_windows else None
+    learned = scored(None if score is None else score_of_split(score, bench.n_judged))
     return trial.model_copy(update={**learned, **_learned_by_attacks(bench, class_of)})
+
+
+def scored(score: Score | None) -> dict[str, object]:
+    """Return the fields of a trial that a score fills."""
+    if score is None:
+        return {"score": None, "score_error": None, "fold_scores": ()}
+    return {"score": score.mean, "score_error": score.error, "fold_scores": score.folds}
 
 
 def _loss(found: Measures, n_qis: int) -> float:
@@ -164,30 +170,6 @@ class Row:
             )
 
 
-def has_search(bench: Bench, model: str) -> bool:
-    """Return whether the configurations of a model search, and so can use more time."""
-    n = min((window.records.n for window in bench.windows), default=0)
-    return searches(_method(bench, MODELS[model], n))
-
-
-def prepare(bench: Bench, models: Iterable[str]) -> None:
-    """Compile the kernels of searches, so that this is not counted as time of a configuration."""
-    promise = bench.promise(k=2, d=2, l=1, qis=[])
-    for model in models:
-        if has_search(bench, model):
-            warm_up(_method(bench, MODELS[model], 0), bench.schema, promise)
-
-
-def _method(bench: Bench, model: Model, n: int) -> str:
-    """Return the method for a window of n records."""
-    if bench.stream is None:
-        return model.method_name(AUTO, n=n, time_budget_s=model.time_budget_s)
-    settings = bench.stream.settings
-    same = MODELS[settings.model].forms_classes_like(model)
-    method = settings.method if same else AUTO
-    return model.method_name(method, n=n, time_budget_s=settings.budget_s)
-
-
 def try_row(
     bench: Bench,
     row: Row,
@@ -223,7 +205,13 @@ def try_row(
     """
     shown = without(bench, row.without)
     row_time = RowTime() if row_time is None else row_time
-    grown: dict[str | None, list[Grown]] = {}
+    n_qis = len(bench.schema.qis)
+    if row.model == MINIMIZER:
+        return [
+            no_time(each) if row_time.is_over else _minimized(shown, each, n_qis, max_deletion)
+            for each in row.configurations()
+        ]
+    parts = [Part(each) for each in (shown, *shown.fold_benches())]
     known: dict[bytes, Trial] = {}
     trials: list[Trial] = []
     configurations = list(row.configurations())
@@ -234,36 +222,49 @@ def try_row(
         promise = shown.promise(
             k=row.k, d=row.d, l=configuration.l, qis=[qi.name for qi in shown.schema.qis]
         )
-        trees: Sequence[Grown | None] = [None] * len(shown.windows)
-        if row.model == "cells":
-            learned = _learned(shown, promise)
-            if learned not in grown:
-                grown[learned] = [_grown(shown, window, row.k, learned) for window in shown.windows]
-            trees = grown[learned]
-        former = _Former(
-            shown,
-            promise,
-            row.model,
-            models[row.model],
-            row_time,
-            len(configurations) - len(trials),
-        )
-        found = [former.classes(i, tree) for i, tree in enumerate(trees)]
-        reasons = [why for _, why in found]
-        if None not in reasons:
-            trial = Trial(configuration=configuration, state="impossible", why=reasons[0])
-        else:
-            class_of = [of for of, _ in found]
-            same = b"".join(of.tobytes() for of in class_of)
-            if same not in known:
-                known[same] = figures(
-                    shown, class_of, configuration, n_qis=len(bench.schema.qis), most=max_deletion
-                )
-            trial = known[same].model_copy(
-                update={"configuration": configuration, "cut_short": former.cut_short}
-            )
-        trials.append(trial)
+        n_left = len(configurations) - len(trials)
+        n_windows = sum(len(part.bench.windows) for part in parts)
+        former = Former(promise, row.model, models[row.model], row_time, n_left, n_windows)
+        class_of, why = former.release(parts[0])
+        if class_of is None:
+            trials.append(Trial(configuration=configuration, state="impossible", why=why))
+            continue
+        same = bytes_of(class_of)
+        if same not in known:
+            known[same] = figures(shown, class_of, configuration, n_qis=n_qis, most=max_deletion)
+        trial = known[same]
+        changed: dict[str, object] = {"configuration": configuration}
+        if trial.state == "tried" and shown.folds:
+            scores = [former.fold_score(part) for part in parts[1:]]
+            whole = [score for score in scores if score is not None]
+            changed |= scored(shown.score(whole) if len(whole) == len(scores) else None)
+        changed["cut_short"] = former.cut_short
+        trials.append(trial.model_copy(update=changed))
     return trials
+
+
+def _minimized(
+    bench: Bench, configuration: Configuration, n_qis: int, max_deletion: float
+) -> Trial:
+    from anonymizer.app.tuning.minimized import minimize  # noqa: PLC0415  needs the user's model
+
+    found = minimize(bench, configuration, n_qis=n_qis)
+    if found.why is not None:
+        return Trial(configuration=configuration, state="impossible", why=found.why)
+    trial = Trial(
+        configuration=configuration,
+        state="tried",
+        n_classes=found.n_classes,
+        deletion=found.deletion,
+        lossless=found.deletion == 0,
+        gcp=found.gcp,
+        reached_k=found.reached_k,
+        reached_d=found.reached_d,
+        reached_l=found.reached_l,
+    )
+    if trial.deletion > max_deletion:
+        return trial.model_copy(update={"state": "pruned"})
+    return trial.model_copy(update=scored(found.score))
 
 
 def no_time(configuration: Configuration) -> Trial:
@@ -296,126 +297,9 @@ def without(bench: Bench, names: Names) -> Bench:
         )
 
     return replace(
-        bench, schema=fewer, windows=cut(bench.windows), test_windows=cut(bench.test_windows)
+        bench,
+        schema=fewer,
+        windows=cut(bench.windows),
+        test_windows=cut(bench.test_windows),
+        folds=tuple((cut([train])[0], cut([test])[0]) for train, test in bench.folds),
     )
-
-
-def _learned(bench: Bench, promise: Promise) -> str | None:
-    """Return the attribute that the tree of a stream learns under a promise; None for a table."""
-    return None if bench.stream is None else _served(bench, promise, "cells").settings.learned
-
-
-def _grown(bench: Bench, window: Window, k: int, learned: str | None) -> Grown:
-    target: ArrayLike | None = window.target if bench.test_windows else None
-    numeric = False
-    if bench.stream is not None:
-        target, numeric = target_of(bench.stream, learned, _codes(bench.stream, window))
-    records, seed = window.records, bench.seed
-    return grow(records, bench.schema, target, min_leaf=k, numeric=numeric, seed=seed)
-
-
-def _codes(stream: Stream, window: Window) -> Int32Array:
-    """Return the codes of sensitive attributes and measures, 0 in measures but the target."""
-    measures = [
-        window.target if measure.name == stream.settings.target else np.zeros_like(window.target)
-        for measure in stream.measures
-    ]
-    return np.column_stack([window.records.sensitive, *measures])
-
-
-@dataclass(slots=True)
-class _Former:
-    """Forms the classes of one configuration, window by window."""
-
-    bench: Bench
-    promise: Promise
-    model_name: str
-    model: Model
-    row_time: RowTime
-    n_configurations: int
-    cut_short: bool = False
-
-    def classes(self, i: int, tree: Grown | None) -> tuple[Int32Array, str | None]:
-        """Return the verified class of each record of window i, or why there are none."""
-        bench, promise, records = self.bench, self.promise, self.bench.windows[i].records
-        problem = make_problem(records, bench.schema, promise)
-        why = why_impossible(problem, bench.schema) or _why_not_served(
-            bench, promise, self.model_name
-        )
-        if why is not None:
-            return np.full(records.n, SUPPRESSED, np.int32), why
-        class_of = prune(tree, problem).class_of if tree else self._formed(i, problem)
-        if broken := verify_classes(records, bench.schema, promise, class_of):
-            raise GuaranteeError(
-                f"k = {promise.k}, d = {promise.d}, l = {promise.l}: "
-                f"{len(broken)} violations of the promise were found in the classes"
-            )
-        return class_of, None
-
-    def _formed(self, i: int, problem: Problem) -> Int32Array:
-        bench, window = self.bench, self.bench.windows[i]
-        began_s, n_windows = self.row_time.clock(), len(bench.windows)
-        stream = bench.stream
-        time_left = self.row_time.search_budget(
-            self.model.time_budget_s if stream is None else stream.settings.budget_s,
-            n_configurations=self.n_configurations,
-            n_searches=self.n_configurations * n_windows - i,
-        )
-        method = _method(bench, self.model, window.records.n)
-        if stream is not None:
-            served = _served(bench, self.promise, self.model_name)
-            class_of = _as_the_gateway(served, window, time_left, bench.seed)
-        else:
-            task = Task(
-                records=window.records,
-                schema=bench.schema,
-                promise=self.promise,
-                problem=problem,
-                time_left=time_left,
-                seed=bench.seed,
-            )
-            class_of = self.model.methods[method](task)
-        if searches(method):
-            self.row_time.searched_s += self.row_time.clock() - began_s
-        self.cut_short |= time_left.ended_search
-        return class_of
-
-
-def _why_not_served(bench: Bench, promise: Promise, model: str) -> str | None:
-    """Return why no stream can have a promise, or None if one can; see `StreamSettings`."""
-    if bench.stream is None or model != "cells":
-        return None
-    settings = _served(bench, promise, "cells").settings
-    sensitive = {attribute.name for attribute in bench.schema.sensitive}
-    if settings.learned in sensitive and not settings.promise.bounds_sensitive:
-        return f"{settings.learned} is sensitive and the target of the tree: l must be 2 or more"
-    return None
-
-
-def _served(bench: Bench, promise: Promise, model: str) -> Stream:
-    """Return the stream of a bench with another promise and model."""
-    stream = bench.stream
-    assert stream is not None  # noqa: S101  the caller has seen to it
-    names = {attribute.name for attribute in (*bench.schema.qis, *bench.schema.sensitive)}
-    same = MODELS[stream.settings.model].forms_classes_like(MODELS[model])
-    asked = {"k": promise.k, "d": promise.d, "l": promise.l}
-    changes = {
-        "model": model,
-        "method": stream.settings.method if same else AUTO,
-        "attributes": tuple(a for a in stream.settings.attributes if a.name in names),
-        "promise": stream.settings.promise.model_copy(update=asked),
-    }
-    settings = stream.settings.model_copy(update=changes)
-    return replace(stream, settings=settings, schema=bench.schema, promise=promise)
-
-
-def _as_the_gateway(
-    stream: Stream, window: Window, time_left: Callable[[], float], seed: int
-) -> Int32Array:
-    """Return the class of each record as the gateway would publish them."""
-    model, records = WINDOW_MODELS[stream.settings.model](stream), window.records
-    measures = _codes(stream, window)[:, len(stream.schema.sensitive) :]
-    class_of = model.classes(records, measures, time_left=time_left, seed=seed)
-    values = model.generalized(records, classes_of(class_of), seed=seed)
-    rejected = [*model.rejected(records, class_of, values, seed=seed)]
-    return without_gaps(np.where(np.isin(class_of, rejected), np.int32(SUPPRESSED), class_of))

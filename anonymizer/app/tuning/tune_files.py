@@ -73,7 +73,7 @@ def table_of(report: TuneReport) -> str:
 
 def _row(trial: EvaluatedTrial) -> dict[str, object]:
     promised = trial.configuration.model_dump()
-    found = trial.model_dump(exclude={"configuration"})
+    found = trial.model_dump(exclude={"configuration", "fold_scores"})
     flags = {name: str(value).lower() for name, value in found.items() if isinstance(value, bool)}
     return {**promised, "without": ",".join(trial.configuration.without), **found, **flags}
 

@@ -1,12 +1,20 @@
 """Report of a search: its trials in order, the front and the recommendation."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from anonymizer.app.tuning.bench import Bench, Learner
+from anonymizer.app.tuning.cross_validation import (
+    CrossValidation,
+    Score,
+    score_of_folds,
+    score_of_split,
+)
 from anonymizer.app.tuning.model_score import score_of_guessing, score_of_original
+from anonymizer.app.tuning.space import MINIMIZER
 from anonymizer.app.tuning.trial import Trial
 
 Sort = Literal["score", "deletion"]
@@ -20,7 +28,10 @@ class EvaluatedTrial(Trial):
     Attributes
     ----------
     within
-        Whether score and deletion are within the bounds.
+        Whether score and deletion are within the bounds, with folds by more than the error.
+    undecided
+        Whether the score of the folds differs from the bound by less than its standard error: the
+        trial is not within, and not shown to be outside.
     front
         Whether no other trial keeps as large a k, d and l, deletes as little and scores as high
         (without a target: loses as little), and is better in one of these.
@@ -29,6 +40,7 @@ class EvaluatedTrial(Trial):
     """
 
     within: bool
+    undecided: bool = False
     front: bool
     recommended: bool
 
@@ -44,9 +56,13 @@ class TuneReport(BaseModel):
         Number of records that were anonymized, of their windows, and of records held out.
     target, learner
         Target and kind of the model.
-    original_score, guessing_score
-        Score of a model trained on the original records, and of always guessing the most frequent
-        class.
+    estimator
+        Name of the file of the user's model, or None.
+    validation
+        The cross-validation of the scores, or None: persons or windows were held out once.
+    original_score, original_error, guessing_score
+        Score of a model trained on the original records with its standard error, and of always
+        guessing the most frequent class.
     min_score, max_deletion, sort
         The bounds, and the order of `trials`.
     left_out
@@ -61,8 +77,11 @@ class TuneReport(BaseModel):
     n_judged: int
     target: str | None
     learner: Learner | None
+    estimator: str | None = None
+    validation: CrossValidation | None = None
     seed: int
     original_score: float | None
+    original_error: float | None = None
     guessing_score: float | None
     min_score: float | None
     max_deletion: float
@@ -79,6 +98,11 @@ class TuneReport(BaseModel):
     def within(self) -> tuple[EvaluatedTrial, ...]:
         """The trials within the bounds, in order."""
         return tuple(trial for trial in self.trials if trial.within)
+
+    @property
+    def undecided(self) -> tuple[EvaluatedTrial, ...]:
+        """The trials that the standard error leaves undecided, in order."""
+        return tuple(trial for trial in self.trials if trial.undecided)
 
 
 Figure = Literal["deletion", "gcp", "score", "linked", "homogeneous"]
@@ -108,16 +132,16 @@ def report_of(
     min_score
         None: `MAY_LOSE` below the score with the original records.
     """
-    original = score_of_original(bench)
-    if min_score is None and original is not None:
-        min_score = original - MAY_LOSE
-    within = [is_within(trial, min_score=min_score, max_deletion=max_deletion) for trial in trials]
+    original = _original(bench)
+    bound = _Bound(max_deletion, min_score, original, bench.validation)
+    within = [bound.is_kept(trial) for trial in trials]
     best = recommended([t for t, inside in zip(trials, within, strict=True) if inside])
     ahead = front(trials)
     evaluated = [
         EvaluatedTrial(
             **trial.model_dump(),
             within=inside,
+            undecided=bound.leaves_undecided(trial),
             front=trial in ahead,
             recommended=trial is best,
         )
@@ -129,11 +153,14 @@ def report_of(
         n_windows=len(bench.windows),
         n_judged=bench.n_judged,
         target=target,
-        learner=bench.learner if bench.test_windows else None,
+        learner=bench.learner if bench.has_target else None,
+        estimator=bench.own.name if bench.own else None,
+        validation=bench.validation,
         seed=bench.seed,
-        original_score=original,
-        guessing_score=score_of_guessing(bench),
-        min_score=min_score,
+        original_score=original.mean if original else None,
+        original_error=original.error if original else None,
+        guessing_score=_guessing(bench),
+        min_score=bound.least,
         max_deletion=max_deletion,
         sort=sort,
         left_out=left_out,
@@ -141,11 +168,84 @@ def report_of(
     )
 
 
-def is_within(trial: Trial, *, min_score: float | None, max_deletion: float) -> bool:
-    """Return whether a trial is within the bounds; one that publishes nothing never is."""
-    if trial.state != "tried" or not trial.n_classes or trial.deletion > max_deletion:
-        return False
-    return min_score is None or (trial.score is not None and trial.score >= min_score)
+def _original(bench: Bench) -> Score | None:
+    """Return the score of a model trained on original records; None: there is no target."""
+    if bench.folds:
+        return bench.score([score_of_original(each) or 0.0 for each in bench.fold_benches()])
+    score = score_of_original(bench)
+    return None if score is None else score_of_split(score, bench.n_judged)
+
+
+def _guessing(bench: Bench) -> float | None:
+    scores = [score_of_guessing(each) or 0.0 for each in bench.fold_benches()]
+    return bench.score(scores).mean if scores else score_of_guessing(bench)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """The bounds of a search.
+
+    Attributes
+    ----------
+    asked
+        Lowest score; None: `MAY_LOSE` below the original score.
+    original
+        Score with the original records; None: there is no target.
+    validation
+        The cross-validation of the scores, or None.
+    """
+
+    max_deletion: float
+    asked: float | None
+    original: Score | None
+    validation: CrossValidation | None
+
+    @property
+    def least(self) -> float | None:
+        """The lowest score, or None."""
+        if self.asked is None and self.original is not None:
+            return self.original.mean - MAY_LOSE
+        return self.asked
+
+    def is_kept(self, trial: Trial) -> bool:
+        """Return whether a trial is within the bounds; one that publishes nothing never is."""
+        if not self._is_open(trial):
+            return False
+        if self.least is None:
+            return True
+        margin, error = self._margin(trial)
+        return margin >= error
+
+    def leaves_undecided(self, trial: Trial) -> bool:
+        """Return whether the score is nearer to the bound than its standard error."""
+        if not self._is_open(trial) or self.least is None:
+            return False
+        margin, error = self._margin(trial)
+        return -error < margin < error
+
+    def _is_open(self, trial: Trial) -> bool:
+        """Return whether only the score can put a trial outside."""
+        published = trial.state == "tried" and trial.n_classes > 0
+        scored = self.least is None or trial.score is not None
+        return published and scored and trial.deletion <= self.max_deletion
+
+    def _margin(self, trial: Trial) -> tuple[float, float]:
+        """Return how far the score is above the bound, and the standard error of that.
+
+        A bound relative to the original score is compared fold by fold: what makes a fold easy
+        does so for both models. The error of a single split is not taken into account.
+        """
+        score, least = trial.score, self.least
+        assert score is not None  # noqa: S101  the caller has seen to it
+        assert least is not None  # noqa: S101
+        if not trial.fold_scores or self.original is None or self.validation is None:
+            return score - least, 0.0
+        bounds = [least] * len(trial.fold_scores)
+        if self.asked is None:
+            bounds = [each - MAY_LOSE for each in self.original.folds]
+        above = [s - b for s, b in zip(trial.fold_scores, bounds, strict=True)]
+        found = score_of_folds(above, self.validation.folds)
+        return found.mean, found.error
 
 
 def recommended(trials: Sequence[Trial]) -> Trial | None:
@@ -153,22 +253,25 @@ def recommended(trials: Sequence[Trial]) -> Trial | None:
 
     Notes
     -----
+    Releases come before what the minimizer makes, which is none.
     The order is by k times l, the odds against an adversary who picks a record of a class and
-    guesses the sensitive value; then by d, score, loss, deletion and k.
+    guesses the sensitive value; then by d, score, loss, deletion and k. With folds, scores that
+    are less than a standard error below the best one count as equal to it.
     """
 
-    def privacy(trial: Trial) -> tuple[float, ...]:
+    def privacy(trial: Trial) -> tuple[bool, int, int]:
         promised = trial.configuration
-        return (
-            promised.k * promised.l,
-            promised.d,
-            trial.score or 0.0,
-            -trial.gcp,
-            -trial.deletion,
-            promised.k,
-        )
+        return promised.model != MINIMIZER, promised.k * promised.l, promised.d
 
-    return max(trials, key=privacy, default=None)
+    most = max(map(privacy, trials), default=None)
+    equal = [trial for trial in trials if privacy(trial) == most]
+    if not equal:
+        return None
+    best = max(equal, key=lambda trial: trial.score or 0.0)
+    error = (best.score_error or 0.0) if best.fold_scores else 0.0
+    near = [trial for trial in equal if (trial.score or 0.0) >= (best.score or 0.0) - error]
+    ranked = near if error else [trial for trial in near if trial.score == best.score]
+    return max(ranked, key=lambda trial: (-trial.gcp, -trial.deletion, trial.configuration.k))
 
 
 def front(trials: Sequence[Trial]) -> list[Trial]:

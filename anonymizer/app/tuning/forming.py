@@ -1,0 +1,234 @@
+"""Classes of a configuration as a table or the gateway would have them, verified.
+
+The classes of a stream are formed as the gateway forms them, window by window.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from anonymizer.algorithms.cells.pruning import prune
+from anonymizer.algorithms.cells.tree import Grown, grow
+from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, without_gaps
+from anonymizer.algorithms.records.criteria import why_impossible
+from anonymizer.algorithms.records.methods import AUTO, MODELS, Model, Task, searches, warm_up
+from anonymizer.algorithms.records.problem import Problem, make_problem
+from anonymizer.algorithms.records.verification import verify_classes
+from anonymizer.app.tuning.bench import Bench, Window
+from anonymizer.app.tuning.model_score import score_of_release
+from anonymizer.app.tuning.space import MINIMIZER
+from anonymizer.app.tuning.time_shares import RowTime
+from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.promises import Promise
+from anonymizer.errors import GuaranteeError
+from anonymizer.pipeline.records.cells_model import target_of
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
+
+
+def has_search(bench: Bench, model: str) -> bool:
+    """Return whether the configurations of a model search, and so can use more time."""
+    n = min((window.records.n for window in bench.windows), default=0)
+    return model != MINIMIZER and searches(method_of(bench, MODELS[model], n))
+
+
+def prepare(bench: Bench, models: Iterable[str]) -> None:
+    """Compile the kernels of searches, so that this is not counted as time of a configuration."""
+    promise = bench.promise(k=2, d=2, l=1, qis=[])
+    for model in models:
+        if has_search(bench, model):
+            warm_up(method_of(bench, MODELS[model], 0), bench.schema, promise)
+
+
+def method_of(bench: Bench, model: Model, n: int) -> str:
+    """Return the method for a window of n records."""
+    if bench.stream is None:
+        return model.method_name(AUTO, n=n, time_budget_s=model.time_budget_s)
+    settings = bench.stream.settings
+    same = MODELS[settings.model].forms_classes_like(model)
+    method = settings.method if same else AUTO
+    return model.method_name(method, n=n, time_budget_s=settings.budget_s)
+
+
+def bytes_of(class_of: Sequence[Int32Array]) -> bytes:
+    """Return bytes that are the same if the classes of all windows are."""
+    return b"".join(of.tobytes() for of in class_of)
+
+
+@dataclass(slots=True)
+class Part:
+    """All records, or those of one fold, and what the configurations of a row share of them.
+
+    Attributes
+    ----------
+    grown
+        The tree of each window, by what it learned.
+    score_of
+        Scores by classes: equal classes give equal ones.
+    """
+
+    bench: Bench
+    grown: dict[str | None, list[Grown]] = field(default_factory=dict)
+    score_of: dict[bytes, float | None] = field(default_factory=dict)
+
+    def trees(self, promise: Promise, k: int) -> Sequence[Grown]:
+        """Return the tree of each window, with leaves of k records."""
+        learned = _learned(self.bench, promise)
+        if learned not in self.grown:
+            windows = self.bench.windows
+            self.grown[learned] = [_grown(self.bench, each, k, learned) for each in windows]
+        return self.grown[learned]
+
+
+@dataclass(slots=True)
+class Former:
+    """Forms the classes of one configuration, window by window.
+
+    Attributes
+    ----------
+    n_configurations
+        Number of them left in the row, this one included.
+    n_windows
+        Number of windows of a configuration, those of its folds included.
+    n_formed
+        Number of windows that are done.
+    """
+
+    promise: Promise
+    model_name: str
+    model: Model
+    row_time: RowTime
+    n_configurations: int
+    n_windows: int
+    n_formed: int = 0
+    cut_short: bool = False
+
+    def release(self, part: Part) -> tuple[list[Int32Array] | None, str | None]:
+        """Return the verified class of each record by window, or why no window has any."""
+        bench = part.bench
+        trees: Sequence[Grown | None] = [None] * len(bench.windows)
+        if self.model_name == "cells":
+            trees = part.trees(self.promise, self.promise.k)
+        found = [self._classes(bench, i, tree) for i, tree in enumerate(trees)]
+        reasons = [why for _, why in found]
+        return (None, reasons[0]) if None not in reasons else ([of for of, _ in found], None)
+
+    def fold_score(self, part: Part) -> float | None:
+        """Return the score of the release of a fold, or None if nothing is published."""
+        class_of, _ = self.release(part)
+        if class_of is None:
+            return None
+        same = bytes_of(class_of)
+        if same not in part.score_of:
+            part.score_of[same] = score_of_release(part.bench, class_of)
+        return part.score_of[same]
+
+    def _classes(self, bench: Bench, i: int, tree: Grown | None) -> tuple[Int32Array, str | None]:
+        """Return the verified class of each record of window i, or why there are none."""
+        promise, records = self.promise, bench.windows[i].records
+        problem = make_problem(records, bench.schema, promise)
+        why = why_impossible(problem, bench.schema) or _why_not_served(
+            bench, promise, self.model_name
+        )
+        if why is not None:
+            return np.full(records.n, SUPPRESSED, np.int32), why
+        class_of = prune(tree, problem).class_of if tree else self._formed(bench, i, problem)
+        if broken := verify_classes(records, bench.schema, promise, class_of):
+            raise GuaranteeError(
+                f"k = {promise.k}, d = {promise.d}, l = {promise.l}: "
+                f"{len(broken)} violations of the promise were found in the classes"
+            )
+        return class_of, None
+
+    def _formed(self, bench: Bench, i: int, problem: Problem) -> Int32Array:
+        window, began_s = bench.windows[i], self.row_time.clock()
+        stream = bench.stream
+        time_left = self.row_time.search_budget(
+            self.model.time_budget_s if stream is None else stream.settings.budget_s,
+            n_configurations=self.n_configurations,
+            n_searches=self.n_configurations * self.n_windows - self.n_formed,
+        )
+        self.n_formed += 1
+        method = method_of(bench, self.model, window.records.n)
+        if stream is not None:
+            served = _served(bench, self.promise, self.model_name)
+            class_of = _as_the_gateway(served, window, time_left, bench.seed)
+        else:
+            task = Task(
+                records=window.records,
+                schema=bench.schema,
+                promise=self.promise,
+                problem=problem,
+                time_left=time_left,
+                seed=bench.seed,
+            )
+            class_of = self.model.methods[method](task)
+        if searches(method):
+            self.row_time.searched_s += self.row_time.clock() - began_s
+        self.cut_short |= time_left.ended_search
+        return class_of
+
+
+def _why_not_served(bench: Bench, promise: Promise, model: str) -> str | None:
+    """Return why no stream can have a promise, or None if one can; see `StreamSettings`."""
+    if bench.stream is None or model != "cells":
+        return None
+    settings = _served(bench, promise, "cells").settings
+    sensitive = {attribute.name for attribute in bench.schema.sensitive}
+    if settings.learned in sensitive and not settings.promise.bounds_sensitive:
+        return f"{settings.learned} is sensitive and the target of the tree: l must be 2 or more"
+    return None
+
+
+def _served(bench: Bench, promise: Promise, model: str) -> Stream:
+    """Return the stream of a bench with another promise and model."""
+    stream = bench.stream
+    assert stream is not None  # noqa: S101  the caller has seen to it
+    names = {attribute.name for attribute in (*bench.schema.qis, *bench.schema.sensitive)}
+    same = MODELS[stream.settings.model].forms_classes_like(MODELS[model])
+    asked = {"k": promise.k, "d": promise.d, "l": promise.l}
+    changes = {
+        "model": model,
+        "method": stream.settings.method if same else AUTO,
+        "attributes": tuple(a for a in stream.settings.attributes if a.name in names),
+        "promise": stream.settings.promise.model_copy(update=asked),
+    }
+    settings = stream.settings.model_copy(update=changes)
+    return replace(stream, settings=settings, schema=bench.schema, promise=promise)
+
+
+def _as_the_gateway(
+    stream: Stream, window: Window, time_left: Callable[[], float], seed: int
+) -> Int32Array:
+    """Return the class of each record as the gateway would publish them."""
+    model, records = WINDOW_MODELS[stream.settings.model](stream), window.records
+    measures = _codes(stream, window)[:, len(stream.schema.sensitive) :]
+    class_of = model.classes(records, measures, time_left=time_left, seed=seed)
+    values = model.generalized(records, classes_of(class_of), seed=seed)
+    rejected = [*model.rejected(records, class_of, values, seed=seed)]
+    return without_gaps(np.where(np.isin(class_of, rejected), np.int32(SUPPRESSED), class_of))
+
+
+def _learned(bench: Bench, promise: Promise) -> str | None:
+    """Return the attribute that the tree of a stream learns under a promise; None for a table."""
+    return None if bench.stream is None else _served(bench, promise, "cells").settings.learned
+
+
+def _grown(bench: Bench, window: Window, k: int, learned: str | None) -> Grown:
+    target: ArrayLike | None = window.target if bench.has_target else None
+    numeric = False
+    if bench.stream is not None:
+        target, numeric = target_of(bench.stream, learned, _codes(bench.stream, window))
+    records, seed = window.records, bench.seed
+    return grow(records, bench.schema, target, min_leaf=k, numeric=numeric, seed=seed)
+
+
+def _codes(stream: Stream, window: Window) -> Int32Array:
+    """Return the codes of sensitive attributes and measures, 0 in measures but the target."""
+    measures = [
+        window.target if measure.name == stream.settings.target else np.zeros_like(window.target)
+        for measure in stream.measures
+    ]
+    return np.column_stack([window.records.sensitive, *measures])
