@@ -8,6 +8,7 @@ an imbalance.
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,6 +44,14 @@ class Ledger:
         self._n_of += other._n_of  # noqa: SLF001  of the same class
         other.n_received = 0
         other._n_of[:] = 0  # noqa: SLF001  likewise
+
+    def state(self) -> dict[str, Any]:
+        """Return all counts."""
+        return {"received": self.n_received, "of": self._n_of}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self.n_received, self._n_of = state["received"], state["of"]
 
     def n(self, outcome: Outcome) -> int:
         """Return the count of an outcome."""

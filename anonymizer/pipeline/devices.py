@@ -1,17 +1,16 @@
-"""Table of devices: slots and pseudonyms. Device ids are stored here only, in memory only."""
+"""Table of devices: slots, keys and pseudonyms. It holds no device id."""
 
-from base64 import urlsafe_b64encode
 from collections.abc import Sequence
-from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.pipeline.names import with_room
+from anonymizer.pipeline.pseudonyms import Pseudonyms, key_of
 
 NO_SLOT = -1
-_PSEUDONYM_BYTES = 9  # 72 bits, 12 characters: collisions are negligible
 
 
 class DeviceTable:
@@ -27,20 +26,20 @@ class DeviceTable:
 
     Notes
     -----
-    A pseudonym is a keyed hash of device and version. A replay yields the same pseudonyms, and
-    without the key a pseudonym reveals nothing about another.
+    A device is known by its key alone, a keyed hash of its id; a pseudonym is a keyed hash of key
+    and version. A replay yields the same pseudonyms, and without the secret a pseudonym reveals
+    nothing about another.
     """
 
     def __init__(self, *, secret: bytes, max_devices: int) -> None:
         self._secret = secret
         self._max_devices = max_devices
-        self._slot_of: dict[str, int] = {}
-        self._device_of: list[str | None] = []
+        self._slot_of: dict[int, int] = {}
+        self._n_slots = 0
         self._free: list[int] = []
-        self._pseudonym_of: list[str] = []
-        self._version_of: list[int | None] = []
-        self._key_of: NDArray[np.uint64] = np.zeros(0, np.uint64)
-        self._has_key: BoolArray = np.zeros(0, bool)
+        self._pseudonyms = Pseudonyms(secret)
+        self._key_of: NDArray[np.uint64] = np.zeros(64, np.uint64)
+        self._is_taken: BoolArray = np.zeros(64, bool)
         self.n_freed: IntArray = np.zeros(64, np.int64)
         """How often each slot has been freed; whoever remembers a slot remembers this too."""
 
@@ -48,84 +47,69 @@ class DeviceTable:
         """Return the number of devices present."""
         return len(self._slot_of)
 
+    def key(self, device: str) -> int:
+        """Return the key of a device, see `key_of`."""
+        return key_of(device, self._secret)
+
     def slot(self, device: str) -> int:
         """Return the slot of a device, a new one for a new device; `NO_SLOT` if all are taken."""
-        slot = self._slot_of.get(device)
+        key = self.key(device)
+        slot = self._slot_of.get(key)
         if slot is not None:
             return slot
         if self._free:
             slot = self._free.pop()
-            self._device_of[slot] = device
-        elif len(self._device_of) < self._max_devices:
-            slot = len(self._device_of)
+        elif self._n_slots < self._max_devices:
+            slot = self._n_slots
+            self._n_slots += 1
             self.n_freed = with_room(self.n_freed, slot + 1)
-            self._device_of.append(device)
-            self._pseudonym_of.append("")
-            self._version_of.append(None)
+            self._key_of = with_room(self._key_of, slot + 1)
+            self._is_taken = with_room(self._is_taken, slot + 1)
         else:
             return NO_SLOT
-        self._slot_of[device] = slot
+        self._slot_of[key] = slot
+        self._key_of[slot], self._is_taken[slot] = key, True
         return slot
 
-    def find(self, device: str) -> int:
-        """Return the slot of a device, `NO_SLOT` if it has none."""
-        return self._slot_of.get(device, NO_SLOT)
-
-    def names(self, slots: Int32Array) -> list[str]:
-        """Return the device of each slot; empty for a slot without one."""
-        return [self._device_of[slot] or "" for slot in slots.tolist()]
+    def find(self, key: int) -> int:
+        """Return the slot of the device with a key, `NO_SLOT` if it has none."""
+        return self._slot_of.get(key, NO_SLOT)
 
     def keys(self, slots: Int32Array) -> NDArray[np.uint64]:
-        """Return a number for the device of each slot: in every process that has the secret, equal.
-
-        Two devices have the same number with a probability of 2^-64; they then count as one.
-        """
-        self._key_of = with_room(self._key_of, len(self._device_of))
-        self._has_key = with_room(self._has_key, len(self._device_of))
-        new = slots[~self._has_key[slots]]
-        for slot in new.tolist():
-            device = self._device_of[slot] or ""
-            digest = blake2b(
-                device.encode("utf-8", "surrogatepass"),
-                digest_size=8,
-                key=self._secret,
-                person=b"key",
-            ).digest()
-            self._key_of[slot] = int.from_bytes(digest, "big")
-        self._has_key[new] = True
+        """Return the key of the device in each slot: in every process with the secret, equal."""
         return self._key_of[slots]
 
     def free(self, slots: Int32Array) -> None:
         """Forget the devices of these slots."""
         for slot in slots.tolist():
-            device = self._device_of[slot]
-            if device is not None:
-                del self._slot_of[device]
-                self._device_of[slot] = None
-                self._version_of[slot] = None
+            if slot < self._n_slots and self._is_taken[slot]:
+                del self._slot_of[int(self._key_of[slot])]
+                self._is_taken[slot] = False
                 self.n_freed[slot] += 1
-                self._has_key[slot : slot + 1] = False
                 self._free.append(slot)
+        self._pseudonyms.forget(slots.tolist())
 
     def pseudonyms(self, slots: Sequence[int], versions: Sequence[int]) -> list[str]:
         """Return the pseudonym of each slot in the given version."""
-        return [
-            self._pseudonym_of[slot]
-            if self._version_of[slot] == version
-            else self._rename(slot, version)
-            for slot, version in zip(slots, versions, strict=True)
-        ]
-
-    def _rename(self, slot: int, version: int) -> str:
-        device = self._device_of[slot]
-        if device is None:
+        at = np.array(slots, np.int64)
+        if not self._is_taken[at].all():
             raise KeyError("this slot has no device")
-        digest = blake2b(
-            device.encode("utf-8", "surrogatepass"),
-            digest_size=_PSEUDONYM_BYTES,
-            key=self._secret,
-            salt=version.to_bytes(8, "big", signed=True),
-        ).digest()
-        name = self._pseudonym_of[slot] = urlsafe_b64encode(digest).decode()
-        self._version_of[slot] = version
-        return name
+        return self._pseudonyms.of(slots, self._key_of[at].tolist(), versions)
+
+    def state(self) -> dict[str, Any]:
+        """Return which devices have which slots."""
+        n = self._n_slots
+        columns = {"key": self._key_of, "is_taken": self._is_taken, "n_freed": self.n_freed}
+        free = np.array(self._free, np.int32)
+        return {name: column[:n] for name, column in columns.items()} | {"free": free}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of a table with the same secret."""
+        self._n_slots = n = len(state["key"])
+        self._key_of = with_room(state["key"], n + 1)
+        self._is_taken = with_room(state["is_taken"], n + 1)
+        self.n_freed = with_room(state["n_freed"], n + 1)
+        self._free = state["free"].tolist()
+        taken = np.flatnonzero(state["is_taken"])
+        self._slot_of = dict(zip(state["key"][taken].tolist(), taken.tolist(), strict=True))
+        self._pseudonyms = Pseudonyms(self._secret)

@@ -1,5 +1,7 @@
 """Shares of device ids: how many devices the payloads of one topic may name."""
 
+from typing import Any
+
 
 class IdShares:
     """Counts the device ids that payloads name, for each topic.
@@ -21,7 +23,7 @@ class IdShares:
     def __init__(self, *, kept_s: float) -> None:
         self._kept_s = kept_s
         self._since_s: float | None = None
-        self._ids_of: dict[bytes, set[str | bytes]] = {}
+        self._ids_of: dict[bytes, set[bytes]] = {}
 
     def ends(self, at_s: float) -> bool:
         """Return whether the count begins anew by then."""
@@ -41,8 +43,19 @@ class IdShares:
             self._ids_of.clear()
             self._since_s = at_s
         ids = self._ids_of.setdefault(topic, set())
-        if device not in ids:
+        name = device.encode("utf-8", "surrogatepass") if isinstance(device, str) else device
+        if name not in ids:
             if len(ids) >= share:
                 return False
-            ids.add(device)
+            ids.add(name)
         return True
+
+    def state(self) -> dict[str, Any]:
+        """Return the ids that have been counted."""
+        ids = [(topic, sorted(of)) for topic, of in self._ids_of.items()]
+        return {"since_s": self._since_s, "ids": ids}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._since_s = state["since_s"]
+        self._ids_of = {topic: set(ids) for topic, ids in state["ids"]}

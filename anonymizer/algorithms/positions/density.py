@@ -151,10 +151,8 @@ class DensityMap:
         """
         if len(slot):
             self._make_room(int(slot.max()) + 1)
-        newest_of = _newest(self.version_of, slot, ts, node)
-        outcome = _classify(self.version_of, newest_of, slot, ts)
+        outcome = advance_versions(self.version_of, slot, ts, node)
         winner = np.flatnonzero(outcome == Outcome.HELD)
-        self.version_of[slot[winner]] = ts[winner]
         _rest(
             self.network.first_arc_of,
             self.network.neighbour_of,
@@ -218,6 +216,16 @@ class DensityMap:
             self.rest_node_of = np.concatenate([self.rest_node_of, absent])
             self.rest_since = np.concatenate([self.rest_since, np.full(more, np.inf)])
             self.is_guest = np.concatenate([self.is_guest, np.zeros(more, bool)])
+
+
+def advance_versions(
+    version_of: FloatArray, slot: Int32Array, ts: FloatArray, node: Int32Array
+) -> UInt8Array:
+    """Set the version of each slot to the time of its newest position; see `DensityMap.advance`."""
+    outcome = _classify(version_of, _newest(version_of, slot, ts, node), slot, ts)
+    winner = np.flatnonzero(outcome == Outcome.HELD)
+    version_of[slot[winner]] = ts[winner]
+    return outcome
 
 
 @kernel

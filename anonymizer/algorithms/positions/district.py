@@ -91,6 +91,9 @@ class DistrictTick(NamedTuple):
         To other districts, by their numbers.
     n_in
         Devices in each district that this one leads, shape (districts,).
+    began, ended
+        Handles of the devices that the district knows since this tick, and of those that it has
+        forgotten. It has forgotten nothing else.
     """
 
     release: Release
@@ -99,6 +102,8 @@ class DistrictTick(NamedTuple):
     outcome: UInt8Array
     messages: dict[int, Message]
     n_in: IntArray
+    began: IntArray
+    ended: IntArray
 
 
 class District:
@@ -162,7 +167,7 @@ class District:
         handover = join_rows([message.handover for message in received.messages])
         handover = handover.take(handover.ts >= now - self.operator.pace.ttl_s)
         both = join_rows([handover._replace(roams=np.ones(len(handover.key), bool)), rows])
-        slot = self._slots(both)
+        slot, began = self._slots(both)
         known = np.flatnonzero(slot != _FREE)
         known = known[np.lexsort((both.node[known], both.ts[known], slot[known]))]
         self._roams[slot[known]] = both.roams[known]
@@ -170,7 +175,7 @@ class District:
             slot[known], both.ts[known], both.node[known], now=now, stand_in=both.left_from[known]
         )
         self._make_room(len(density.node_of))
-        self._forget(arrived.freed)
+        ended = self._forget(arrived.freed)
         self._mark_guests(received, now)
         result = self.operator.publish(arrived, now=now)
         outcome = np.full(len(both.key), Outcome.HELD, np.uint8)
@@ -183,6 +188,8 @@ class District:
             outcome[len(handover.key) :],
             messages,
             self._n_in(),
+            began,
+            ended,
         )
 
     def state(self) -> State:
@@ -220,28 +227,34 @@ class District:
         slot = np.flatnonzero(np.isin(self._handle_of, handle) & (self._handle_of != _FREE))
         self.operator.retire(slot.astype(np.int32))
 
-    def _slots(self, rows: Rows) -> Int32Array:
-        """Return the slot of each row's device; `_FREE` for devices that are none of its concern.
+    def _slots(self, rows: Rows) -> tuple[Int32Array, IntArray]:
+        """Return the slot of each row's device, and the handles of new ones.
+
+        The slot is `_FREE` for devices that are none of its concern.
 
         New devices get slots in the order of their keys, which no order of arrival changes.
         """
         get = self._slot_of.get
         slot = np.array([get(key, _FREE) for key in rows.key.tolist()], np.int32)
         new = np.flatnonzero((slot == _FREE) & self._counted[np.maximum(rows.node, -1)])
-        for key in sorted(set(rows.key[new].tolist())):
+        keys = sorted(set(rows.key[new].tolist()))
+        for key in keys:
             self._slot_of[key] = self._free.pop() if self._free else len(self._slot_of)
         slot[new] = [self._slot_of[key] for key in rows.key[new].tolist()]
         self._make_room(int(slot.max(initial=-1)) + 1)
         self._key_of[slot[new]] = rows.key[new]
         self._handle_of[slot[new]] = rows.handle[new]
-        return slot
+        return slot, self._handle_of[[self._slot_of[key] for key in keys]]
 
-    def _forget(self, slot: Int32Array) -> None:
+    def _forget(self, slot: Int32Array) -> IntArray:
+        """Forget devices; return their handles."""
+        ended = self._handle_of[slot]
         for s, key in zip(slot.tolist(), self._key_of[slot].tolist(), strict=True):
             del self._slot_of[key]
             self._free.append(s)
         self._handle_of[slot] = _FREE
         self._roams[slot] = self._was_inside[slot] = self._is_mine[slot] = False
+        return ended
 
     def _mark_guests(self, received: Received, now: float) -> None:
         """Mark the slots that are guests at this tick."""

@@ -1,7 +1,8 @@
 """All districts of a network in one process, behind the interface of one operator."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from dataclasses import replace
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -16,9 +17,9 @@ from anonymizer.algorithms.positions.district_routing import (
     no_rows,
 )
 from anonymizer.algorithms.positions.districts import Districts, Folds
-from anonymizer.algorithms.positions.operator import TickResult, hidden_among, take_newest
+from anonymizer.algorithms.positions.operator import Newest, TickResult, hidden_among, take_newest
 from anonymizer.algorithms.positions.pace import Pace
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, UInt8Array
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, UInt8Array
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import Release, joined_releases
@@ -30,6 +31,71 @@ Keys: TypeAlias = Callable[[Int32Array], KeyArray]
 def slots_as_keys(slot: Int32Array) -> KeyArray:
     """Return the slots themselves, where every device keeps its slot."""
     return slot.astype(np.uint64)
+
+
+class Outcomes(NamedTuple):
+    """What became of routed positions, as their districts report it.
+
+    Attributes
+    ----------
+    of
+        Outcome of each in the district whose territory it is in, shape (n,).
+    published
+        Whether any district has published it, shape (n,).
+    """
+
+    of: UInt8Array
+    published: BoolArray
+
+    @classmethod
+    def held(cls, n: int) -> "Outcomes":
+        """Return those of positions about which nothing was reported."""
+        return cls(np.full(n, Outcome.HELD, np.uint8), np.zeros(n, bool))
+
+    def take(self, row: IntArray | Int32Array, outcome: UInt8Array, its_own: BoolArray) -> None:
+        """Take the report of a district.
+
+        Parameters
+        ----------
+        row, outcome, its_own
+            The positions that it was sent, what became of each there, and whether it is in its
+            territory, all of the same shape.
+        """
+        self.of[row[its_own]] = outcome[its_own]
+        self.published[row[outcome == Outcome.PUBLISHED]] = True
+
+    def merged(self) -> UInt8Array:
+        """Return the outcome of each position once all districts have reported."""
+        return np.where(self.published, np.uint8(Outcome.PUBLISHED), self.of)
+
+
+def rows_of(
+    newest: Newest,
+    slot: Int32Array,
+    ts: FloatArray,
+    node: Int32Array,
+    *,
+    keys: KeyArray,
+    handle: IntArray,
+) -> Rows:
+    """Return the positions that moved their devices, to be routed.
+
+    Parameters
+    ----------
+    newest
+        What the batch changed.
+    slot, ts, node
+        Device, time and node of each position of the batch.
+    keys, handle
+        Of the devices that moved, see `Rows`.
+    """
+    who = slot[newest.moved]
+    left_from = np.full(int(slot.max(initial=-1)) + 1, NOWHERE, np.int32)
+    left_from[newest.left] = newest.left_from
+    n = len(who)
+    return Rows(
+        keys, handle, ts[newest.moved], node[newest.moved], left_from[who], np.zeros(n, bool)
+    )
 
 
 class DistrictOperator:
@@ -107,34 +173,42 @@ class DistrictOperator:
         newest = take_newest(density, slot, ts, node, stand_in=stand_in)
         outcome, moved = newest.outcome, newest.moved
         self.pace.advance(slot[moved], ts[moved], now=now)
-        left_from = np.full(len(density.node_of), NOWHERE, np.int32)
-        left_from[newest.left] = newest.left_from
         who = slot[moved]
-        rows = Rows(
-            self._keys(who),
-            who.astype(np.int64),
-            ts[moved],
-            node[moved],
-            left_from[who],
-            np.zeros(len(who), bool),
-        )
+        rows = rows_of(newest, slot, ts, node, keys=self._keys(who), handle=who.astype(np.int64))
         ticks, outcome_of = self._run(who, rows, now)
         on_graph = rows.node >= 0
         outcome[moved[on_graph]] = outcome_of[on_graph]
-        release = self._disjoint(joined_releases([_by_handle(tick) for tick in ticks]))
+        release = self._disjoint(
+            joined_releases(
+                [
+                    self._by_handle(tick, part.operator.until(tick.release, now=now))
+                    for part, tick in zip(self.parts, ticks, strict=True)
+                ]
+            )
+        )
         released = np.zeros(len(density.node_of), bool)
         released[release.member] = True
         inside = released[slot[moved]] & on_graph
         out = outcome[moved] == Outcome.PUBLISHED
         outcome[moved[out & ~inside]] = Outcome.SUPPRESSED__UNVERIFIED
-        self._folds.count(np.sum([tick.n_in for tick in ticks], axis=0), now=now)
+        for part, tick in zip(self.parts, ticks, strict=True):
+            self._folds.count(part.number, tick.n_in, now=now)
         known = np.zeros(len(density.node_of), bool)
         for part in self.parts:
             known[part.handles()] = True
-        freed = density.expire(now - self.pace.ttl_s, kept=known)
+        return TickResult(
+            outcome, release, self._expire(known, now), lost=np.flatnonzero(~known).astype(np.int32)
+        )
+
+    def _expire(self, known: BoolArray, now: float) -> Int32Array:
+        """Forget the devices that are absent; return the slots that others may have."""
+        density, before = self.density, now - self.pace.ttl_s
+        absent = (density.version_of < before) & (density.node_of >= 0) & ~known
+        density.remove(np.flatnonzero(absent).astype(np.int32))
+        kept = known | self._router.remembers(len(known))
+        freed = density.expire(before, kept=kept)
         self.pace.forget(freed)
-        self._router.forget(freed)
-        return TickResult(outcome, release, freed)
+        return freed
 
     def _run(
         self, slot: Int32Array, rows: Rows, now: float
@@ -143,8 +217,7 @@ class DistrictOperator:
         leader_of = self._folds.leaders(now)
         sent = self._router.route(slot, rows, leader_of, now=now)
         row_of = dict(zip(sent.district, range(len(sent.district)), strict=True))
-        outcome = np.full(len(slot), Outcome.HELD, np.uint8)
-        published = np.zeros(len(slot), bool)
+        outcome = Outcomes.held(len(slot))
         messages_to, self._messages_to = self._messages_to, {}
         ticks = []
         for part in self.parts:
@@ -157,11 +230,17 @@ class DistrictOperator:
             if at is not None:
                 source = sent.source[at]
                 its_own = sent.leader[source] == part.number
-                outcome[source[its_own]] = tick.outcome[its_own]
-                published[source[tick.outcome == Outcome.PUBLISHED]] = True
+                outcome.take(source, tick.outcome, its_own)
             ticks.append(tick)
-        outcome[published] = Outcome.PUBLISHED
-        return ticks, outcome
+        return ticks, outcome.merged()
+
+    def until(self, release: Release, *, now: float) -> FloatArray:  # noqa: ARG002  as one operator
+        """Return until when the region of each group holds, which its district has stated."""
+        return np.zeros(0) if release.until is None else release.until
+
+    @staticmethod
+    def _by_handle(tick: DistrictTick, until: FloatArray) -> Release:
+        return replace(tick.release, member=tick.handle.astype(np.int32), until=until)
 
     def _disjoint(self, release: Release) -> Release:
         """Return the groups that share no device with another; end the others."""
@@ -173,16 +252,3 @@ class DistrictOperator:
         for part in self.parts:
             part.retire(member)
         return release.only(~broken)
-
-
-def _by_handle(tick: DistrictTick) -> Release:
-    release = tick.release
-    return Release(
-        release.k,
-        release.first_node_of,
-        release.node,
-        release.first_member_of,
-        tick.handle.astype(np.int32),
-        release.version,
-        release.until,
-    )

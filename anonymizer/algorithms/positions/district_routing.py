@@ -5,7 +5,7 @@ territory so lately that they may still be members of its groups, wherever they 
 """
 
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 NOWHERE = -1
 KeyArray: TypeAlias = NDArray[np.uint64]
+_STATE = ("_leader_of", "_node_of", "_there_at", "_led_by", "_slot", "_leader", "_until")
 
 
 class Rows(NamedTuple):
@@ -133,13 +134,13 @@ class Router:
         """
         n = self._districts.n
         self._make_room(int(slot.max(initial=-1)) + 1)
+        self._forget(now)
         self._change_leaders(leader_of)
         before, before_at = self._leader_of[slot], self._node_of[slot]
         on_graph = rows.node >= 0
         leader = np.full(len(slot), NOWHERE, np.int64)
         leader[on_graph] = leader_of[self._districts.of_node[rows.node[on_graph]]]
         self._remember(slot[on_graph & (before != leader)])
-        self._keep(self._until >= now)
         self._leader_of[slot[on_graph]] = leader[on_graph]
         self._node_of[slot[on_graph]] = rows.node[on_graph]
         self._there_at[slot[on_graph]] = rows.ts[on_graph]
@@ -172,11 +173,33 @@ class Router:
             leader,
         )
 
-    def forget(self, slot: Int32Array) -> None:
-        """Forget devices that are no longer present anywhere."""
-        known = slot[slot < len(self._leader_of)]
-        self._leader_of[known] = self._node_of[known] = NOWHERE
-        self._keep(~np.isin(self._slot, known))
+    def remembers(self, n_slots: int) -> BoolArray:
+        """Return which slots must not be given to other devices yet, shape (n_slots,)."""
+        self._make_room(n_slots)
+        remembered: BoolArray = self._leader_of[:n_slots] != NOWHERE
+        return remembered
+
+    def state(self) -> dict[str, Any]:
+        """Return what changes from tick to tick."""
+        return {name: getattr(self, name) for name in _STATE}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        for name in _STATE:
+            setattr(self, name, state[name].copy())
+
+    def _forget(self, now: float) -> None:
+        """Forget where devices were before the horizon.
+
+        What is remembered depends on the positions of a device and the time alone, and so it is
+        the same whoever routes them.
+        """
+        gone = (self._there_at + self._horizon_s < now) & (self._leader_of != NOWHERE)
+        self._leader_of[gone] = self._node_of[gone] = NOWHERE
+        kept = self._until >= now
+        if not kept.all():
+            self._slot, self._leader = self._slot[kept], self._leader[kept]
+            self._until = self._until[kept]
 
     def _near(
         self, row: IntArray, node: Int32Array, leader_of: IntArray
@@ -211,11 +234,6 @@ class Router:
         self._slot = np.concatenate([self._slot, slot.astype(np.int64)])
         self._leader = np.concatenate([self._leader, self._leader_of[slot]])
         self._until = np.concatenate([self._until, self._there_at[slot] + self._horizon_s])
-
-    def _keep(self, chosen: BoolArray) -> None:
-        if not chosen.all():
-            self._slot, self._leader = self._slot[chosen], self._leader[chosen]
-            self._until = self._until[chosen]
 
     def _make_room(self, n_slots: int) -> None:
         more = n_slots - len(self._leader_of)

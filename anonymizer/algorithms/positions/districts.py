@@ -8,6 +8,7 @@ nothing about where inside its atom a member is.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -213,26 +214,39 @@ class Folds:
         self._least, self._epoch_s = least, epoch_s
         self._epoch = -1
         self._leader_of: IntArray = np.arange(n)
-        self._counts: list[tuple[int, IntArray]] = []
+        self._counts: dict[int, dict[int, IntArray]] = {}
 
     def epoch(self, now: float) -> int:
         """Return the number of the epoch of a time, unix seconds."""
         return int(now // self._epoch_s)
 
-    def count(self, n_in: IntArray, *, now: float) -> None:
-        """Note the devices in each district; the last counts of an epoch stand for it."""
-        epoch = self.epoch(now)
-        if self._counts and self._counts[-1][0] == epoch:
-            self._counts.pop()
-        self._counts.append((epoch, n_in))
+    def count(self, number: int, n_in: IntArray, *, now: float) -> None:
+        """Note what a district counts in each; its last counts of an epoch stand for it."""
+        self._counts.setdefault(self.epoch(now), {})[number] = n_in
 
     def leaders(self, now: float) -> IntArray:
         """Return the leader of each district, shape (districts,): each its own until counted."""
         epoch = self.epoch(now)
         if epoch > self._epoch:
             self._epoch = epoch
-            past = [counts for counted, counts in self._counts if counted <= epoch - 2]
-            if past:
-                self._leader_of = fold(past[-1], self._least)
-                self._counts = self._counts[len(past) - 1 :]
+            past = max((counted for counted in self._counts if counted <= epoch - 2), default=None)
+            if past is not None:
+                n_in = np.sum(list(self._counts[past].values()), axis=0)
+                self._leader_of = fold(n_in, self._least)
+                self._counts = {at: counts for at, counts in self._counts.items() if at >= past}
         return self._leader_of
+
+    def state(self) -> dict[str, Any]:
+        """Return what changes from tick to tick."""
+        counts = [
+            (epoch, number, n_in)
+            for epoch, of_each in self._counts.items()
+            for number, n_in in of_each.items()
+        ]
+        return {"epoch": self._epoch, "leader_of": self._leader_of, "counts": counts}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._epoch, self._leader_of, self._counts = state["epoch"], state["leader_of"], {}
+        for epoch, number, n_in in state["counts"]:
+            self._counts.setdefault(epoch, {})[number] = n_in

@@ -35,11 +35,15 @@ class TickResult:
         Verified groups.
     freed
         Slots whose devices are no longer present.
+    lost
+        Slots whose positions wait in vain: their devices are in no group and will not be grouped
+        there.
     """
 
     outcome: UInt8Array
     release: Release
     freed: Int32Array
+    lost: Int32Array
 
 
 class Arrived(NamedTuple):
@@ -160,6 +164,10 @@ class CloakingOperator:
         """The node at which each slot is counted, negative for none."""
         return self._cloak.places(self.density)
 
+    def until(self, release: Release, *, now: float) -> FloatArray:
+        """Return until when the region of each group holds, unix seconds, shape (groups,)."""
+        return held_until(release, now=now, ttl_s=self.pace.ttl_s)
+
     def n_hidden_among(self, release: Release) -> IntArray:
         """Return the size of each group's anonymity set, shape (groups,).
 
@@ -237,7 +245,7 @@ class CloakingOperator:
         cloaked_outcome[refused] = Outcome.SUPPRESSED__UNVERIFIED
         cloaked_outcome[inside] = Outcome.PUBLISHED
         outcome[reporting] = cloaked_outcome
-        return TickResult(outcome, release, freed)
+        return TickResult(outcome, release, freed, lost=freed)
 
     def _verified(self, release: Release, now: float) -> BoolArray:
         """Return which groups keep their promise."""
@@ -252,6 +260,16 @@ class CloakingOperator:
         if self._transcripts is not None:
             holds &= self._transcripts.unbroken(release, now=now, n_slots=len(place_of))
         return holds
+
+
+def held_until(release: Release, *, now: float, ttl_s: float) -> FloatArray:
+    """Return until when the region of each group of a tick holds, unix seconds, shape (groups,).
+
+    Its members count as present for `ttl_s` from now on; a group that publishes again or ends says
+    so itself.
+    """
+    present = np.full(release.n_groups, now + ttl_s)
+    return present if release.until is None else np.minimum(present, release.until)
 
 
 def hidden_among(release: Release, n_at: Int32Array, *, reciprocal: bool) -> IntArray:
@@ -298,7 +316,26 @@ def take_newest(
     stand_in: Int32Array | None = None,
 ) -> Newest:
     """Move devices to the newest of their positions; parameters as for `CloakingOperator.tick`."""
-    outcome = density.advance(slot, ts, node)
+    return newest_of(density.advance(slot, ts, node), slot, ts, node, stand_in=stand_in)
+
+
+def newest_of(
+    outcome: UInt8Array,
+    slot: Int32Array,
+    ts: FloatArray,
+    node: Int32Array,
+    *,
+    stand_in: Int32Array | None = None,
+) -> Newest:
+    """Return what a batch of positions changed, given which of them moved their devices.
+
+    Parameters
+    ----------
+    outcome
+        As `DensityMap.advance` returns it; refined in place.
+    slot, ts, node, stand_in
+        As for `CloakingOperator.tick`.
+    """
     moved = np.flatnonzero(outcome == Outcome.HELD)
     on_graph = node[moved] >= 0
     outcome[moved[~on_graph]] = Outcome.SUPPRESSED__OFF_GRAPH

@@ -13,22 +13,20 @@ from anonymizer.pipeline.positions.trip_guard import Positions
 from anonymizer.settings import PresenceSettings
 
 
-def dated(
-    decoded: Decoded, presence: PresenceSettings, *, since: float, now: float
-) -> tuple[FloatArray, UInt8Array]:
-    """Return the time of each position, and `HELD` or why it is not plausible, shape (n,).
+def timeliness(ts: FloatArray, presence: PresenceSettings, *, now: float) -> UInt8Array:
+    """Return `HELD` or why a time is not plausible, shape (n,); NaN, no time, is.
 
     Parameters
     ----------
-    decoded
-        Positions of one tick.
+    ts
+        Unix seconds.
     presence
         Which times are plausible.
-    since, now
-        Unix seconds; positions without a time are given one between these, in order of arrival.
+    now
+        Unix seconds at which the tick closes.
     """
-    ts = date_the_undated(decoded.ts, since=since, now=now)
-    return ts, classify_time(ts, now, ahead_s=presence.max_ahead_s, behind_s=presence.max_behind_s)
+    stated = np.where(np.isnan(ts), now, ts)
+    return classify_time(stated, now, ahead_s=presence.max_ahead_s, behind_s=presence.max_behind_s)
 
 
 def admit(
@@ -45,19 +43,24 @@ def admit(
 
     Parameters
     ----------
-    decoded, presence, since, now
-        As for `dated`.
+    decoded
+        Positions of one tick.
+    presence
+        Which times are plausible.
+    since, now
+        Unix seconds; see `date_the_undated`.
     devices, readings
         Where the devices get their slots, and where the readings are noted.
     ledger
         Where the other positions are settled.
     """
-    ts, outcome = dated(decoded, presence, since=since, now=now)
-    slot = np.full(len(ts), NO_SLOT, np.int32)
+    outcome = timeliness(decoded.ts, presence, now=now)
+    slot = np.full(len(outcome), NO_SLOT, np.int32)
     timely = np.flatnonzero(outcome == Outcome.HELD)
     # Only accepted positions may take a slot: a rejected message must leave no trace.
     slot[timely] = decoded.slots(timely, devices)
     outcome[timely[slot[timely] == NO_SLOT]] = Outcome.SUPPRESSED__OVERLOAD
+    ts = date_the_undated(decoded.ts, slot, since=since, now=now)
     readings.note(
         decoded.reading_row,
         decoded.reading_attribute,

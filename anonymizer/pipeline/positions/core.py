@@ -163,7 +163,9 @@ class FlowCore:
         result = self.operator.tick(slot, ts, located.node, now=event_s, stand_in=stand_in)
         since = now - self.operator.pace.ttl_s
         values = self.readings.summarize(result.release, since=since)
-        carried = self._accounts.book(result, slot, positions.tag)
+        carried = self._accounts.book(
+            result.outcome, slot, positions.tag, grouped=result.release.member, lost=result.lost
+        )
         present = self.operator.density.is_known
         freed = self._trips.freed(result.freed, now=now, present=present)
         self.readings.forget(freed)
@@ -174,16 +176,12 @@ class FlowCore:
             values=values,
             event_s=event_s,
             published_s=round_time(event_s, self._time_step_s),
-            until_s=self._until(result.release, event_s),
+            until_s=self.operator.until(result.release, now=event_s),
             slot=slot,
             outcome=result.outcome,
             carried=carried,
             freed=freed,
         )
-
-    def _until(self, release: Release, event_s: float) -> FloatArray:
-        present = np.full(release.n_groups, event_s + self.operator.pace.ttl_s)
-        return present if release.until is None else np.minimum(present, release.until)
 
     def close(self) -> None:
         """Settle the positions that are held; after the last tick."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isnan, nan
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -219,6 +219,14 @@ class Decoder:
         """Forget devices that are silent, see `NameTable.forget`. What was decoded is void then."""
         self.senders.forget(at_s=at_s, kept_s=kept_s)
 
+    def state(self) -> dict[str, Any]:
+        """Return what later messages are treated by; the rest is found again."""
+        return self._shares.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state; before any message."""
+        self._shares.restore(state)
+
     def decode(self, batches: Sequence[Arrivals]) -> DecodedTick:
         """Return the valid positions. No content of a message makes it raise."""
         names: list[str] = []
@@ -415,14 +423,31 @@ def _device(senders: Senders, sender: int, names: Sequence[str]) -> str:
     return senders.device(sender) if sender >= 0 else names[-1 - sender]
 
 
-def date_the_undated(ts: FloatArray, *, since: float, now: float) -> FloatArray:
-    """Return the times with NaN replaced, spread evenly over `(since, now]` in order of arrival.
+def date_the_undated(
+    ts: FloatArray, device: IntArray | Int32Array, *, since: float, now: float
+) -> FloatArray:
+    """Return the times with NaN replaced, those of each device spread over `(since, now]`.
 
-    The last undated message of a device is then its newest, within this tick and compared with
-    the previous one. If the clock did not advance, all get `now`.
+    The last undated message of a device is its newest and gets `now`; those before it follow in
+    order of arrival, at even distances. What a device gets does not depend on the others, so that
+    it is the same wherever they are handled. If the clock did not advance, all get `now`.
+
+    Parameters
+    ----------
+    ts
+        Unix seconds, NaN for none, in order of arrival, shape (n,).
+    device
+        Equal numbers for messages of equal devices, shape (n,).
+    since, now
+        Unix seconds.
     """
-    undated = np.isnan(ts)
-    n = int(undated.sum())
+    undated = np.flatnonzero(np.isnan(ts))
+    if not len(undated):
+        return ts
+    order = undated[np.argsort(device[undated], kind="stable")]
+    begins = np.flatnonzero(np.diff(device[order], prepend=device[order[0]] - 1))
+    n = np.diff(np.append(begins, len(order)))
+    turn = np.repeat(begins + n, n) - 1 - np.arange(len(order))
     dated = ts.copy()
-    dated[undated] = now - max(now - since, 0.0) * (np.arange(n)[::-1] / max(n, 1))
+    dated[order] = now - max(now - since, 0.0) * (turn / np.repeat(n, n))
     return dated

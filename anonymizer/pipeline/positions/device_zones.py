@@ -47,12 +47,12 @@ class DeviceZones:
         self._level = settings.topic.split("/").index("{device}")
         self._devices = devices
         self._arrived: deque[tuple[str, bytes]] = deque()
-        self._zones_of: dict[str, Zones] = {}
+        self._zones_of: dict[int, Zones] = {}  # by the keys of devices
         self._overflowed = False
-        self._owner_of: dict[str, int] = {}
+        self._owner_of: dict[int, int] = {}
         self._owned = self._recently_owned = OwnedZones()
         self._n_owned = 0
-        self._recent: set[str] = set()
+        self._recent: set[int] = set()
         self._owner_of_slot: Int32Array = np.zeros(0, np.int32)
         # Compiles the kernel, which the first statement would else do in the middle of a tick.
         self._owned.contains(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
@@ -95,7 +95,8 @@ class DeviceZones:
         if not self._arrived:
             return
         while self._arrived:
-            device, payload = self._arrived.popleft()
+            name, payload = self._arrived.popleft()
+            device = self._devices.key(name)
             zones = self._stated(payload)
             if zones is None:
                 self._zones_of.pop(device, None)
@@ -149,8 +150,8 @@ class DeviceZones:
             room = np.full(max(more, len(self._owner_of_slot)), _UNKNOWN, np.int32)
             self._owner_of_slot = np.concatenate([self._owner_of_slot, room])
         unknown = np.unique(slot[self._owner_of_slot[slot] == _UNKNOWN])
-        names = self._devices.names(unknown)
-        found = [self._owner_of.get(name, _NO_ZONES) for name in names]
+        keys = self._devices.keys(unknown).tolist()
+        found = [self._owner_of.get(key, _NO_ZONES) for key in keys]
         self._owner_of_slot[unknown] = np.array(found, np.int32)
         owner: Int32Array = self._owner_of_slot[slot]
         return owner

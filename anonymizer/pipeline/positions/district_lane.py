@@ -1,82 +1,56 @@
-"""The lane of a district: its inputs in any order, its ticks in order, its state as bytes.
+"""The lane of a district: its inputs in any order, its ticks in order.
 
-A worker keeps some lanes. A lane closes a tick when all sources have stated that they have nothing
-more for it, and all districts have sent their broadcasts about the tick before: what it publishes
-then depends on what was sent, and on nothing else. If a source or district stays silent for too
-long, the tick closes without it, and says so: devices on their way between districts wait then, and
-no promise is broken.
+A lane closes a tick when all sources have stated that they have nothing more for it, and all
+districts have sent their broadcasts about the tick before: what it publishes then depends on what
+was sent, and on nothing else. If a source or district stays silent for too long, the tick closes
+without it, and says so: devices on their way between districts wait then, and no promise is broken.
 
-A lane is moved by its snapshot. What is published and the snapshot after it belong together: store
-both or neither, with the offsets up to which the inputs were read. Inputs may be read again.
+Time goes on with the inputs alone. A lane therefore comes to the same ticks again if it is given
+the same inputs again, in their order.
 """
 
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
-from anonymizer.algorithms.positions.district import (
-    Claims,
-    District,
-    DistrictTick,
-    Message,
-    Received,
+from anonymizer.algorithms.positions.cloaks.protocol import State
+from anonymizer.algorithms.positions.district import District, DistrictTick, Received
+from anonymizer.algorithms.positions.district_routing import join_rows
+from anonymizer.pipeline.positions.stage_messages import (
+    Batch,
+    Broadcast,
+    decode_batch,
+    decode_broadcast,
+    encode_batch,
+    encode_broadcast,
 )
-from anonymizer.algorithms.positions.district_routing import Rows, join_rows
-from anonymizer.domain.arrays import IntArray
-
-_ARRAY = 1
-"""Code of an array among the extensions of msgpack."""
 
 
-class Batch(NamedTuple):
-    """The rows of a tick that a source sends to a district.
-
-    Attributes
-    ----------
-    source
-        Number of the source, from 0.
-    tick
-        The source has sent all of this tick and of those before.
-    leader_of
-        Leader of each district at this tick.
-    rows
-        Those of the tick for the district.
-    """
-
-    source: int
-    tick: int
-    leader_of: IntArray
-    rows: Rows
-
-
-class Broadcast(NamedTuple):
-    """The messages of a district to the others about a tick, and its counts.
-
-    Attributes
-    ----------
-    sender, tick
-        Number of the district and of the tick.
-    complete
-        Whether it had heard all sources.
-    messages
-        By the number of the district that each is for.
-    n_in
-        Devices in each district that it leads, shape (districts,).
-    """
-
-    sender: int
-    tick: int
-    complete: bool
-    messages: dict[int, Message]
-    n_in: IntArray
+def closes_at(tick: int, interval_s: float) -> float:
+    """Return when a tick closes, unix seconds: tick t covers [t, t + 1) intervals."""
+    return (tick + 1) * interval_s
 
 
 class Closed(NamedTuple):
-    """A tick of a district that has closed: its result, and what to send to all districts."""
+    """A tick of a district that has closed.
 
+    Attributes
+    ----------
+    tick, at_s
+        Its number, and when it closes, unix seconds.
+    result
+        What came of it.
+    complete
+        Whether all sources were heard.
+    batches
+        Those whose rows are in it, in the order of the outcomes.
+    """
+
+    tick: int
+    at_s: float
     result: DistrictTick
-    broadcast: Broadcast
+    complete: bool
+    batches: list[Batch]
 
 
 class DistrictLane:
@@ -88,11 +62,20 @@ class DistrictLane:
         New, or to be restored.
     n_districts, n_sources
         How many districts there are, each of which broadcasts, and how many sources.
-    start_s, interval_s
-        Tick t closes at `start_s + t * interval_s`, unix seconds.
+    interval_s
+        Length of a tick.
     wait_s
-        How long a tick waits after the previous one closed before it closes without those that are
-        silent.
+        A tick waits for so long, from the first batch for it, before it closes without those that
+        are silent.
+
+    Attributes
+    ----------
+    last
+        The tick that closed last; None: none yet.
+    n_closed, n_incomplete
+        Ticks that have closed, and those of them without all sources or broadcasts.
+    n_late
+        Batches that came after their tick had closed, and went into the next.
     """
 
     def __init__(
@@ -101,133 +84,140 @@ class DistrictLane:
         *,
         n_districts: int,
         n_sources: int,
-        start_s: float,
         interval_s: float,
         wait_s: float,
     ) -> None:
         self.district = district
         self._n_districts = n_districts
-        self._start_s, self._interval_s, self._wait_s = start_s, interval_s, wait_s
-        self._tick = 0
-        self._heard = [-1] * n_sources
-        self._rows: dict[int, list[Rows]] = {}
-        self._leaders: dict[int, IntArray] = {-1: np.arange(n_districts)}
+        self._interval_s, self._wait_s = interval_s, wait_s
+        self.last: int | None = None
+        self.n_closed = self.n_incomplete = self.n_late = 0
+        self._now = -np.inf
+        self._first_of: list[int | None] = [None] * n_sources
+        self._heard: list[int | None] = [None] * n_sources
+        self._broadcast_of: list[int | None] = [None] * n_districts
+        self._batches: dict[int, list[Batch]] = {}
+        self._since_of: dict[int, float] = {}
+        self._late: list[Batch] = []
         self._broadcasts: dict[int, dict[int, Broadcast]] = {}
-        self._since_s: float | None = None
 
-    @property
-    def tick(self) -> int:
-        """The tick that closes next."""
-        return self._tick
-
-    def take(self, batch: Batch) -> None:
-        """Take a batch; batches of one source come in the order of ticks, and some again."""
-        if batch.tick <= self._heard[batch.source]:
-            return
-        self._heard[batch.source] = batch.tick
-        # What comes after its tick has closed belongs to the next one.
-        tick = max(batch.tick, self._tick)
-        self._rows.setdefault(tick, []).append(batch.rows)
-        self._leaders[batch.tick] = batch.leader_of
-
-    def read(self, broadcast: Broadcast) -> None:
-        """Read a broadcast; those about ticks that are over are too late."""
-        if broadcast.tick >= self._tick - 1:
-            self._broadcasts.setdefault(broadcast.tick, {})[broadcast.sender] = broadcast
-
-    def close(self, at_s: float) -> Closed | None:
-        """Close the next tick if it is complete, or if it has waited for too long.
+    def take(self, batch: Batch, *, at_s: float) -> None:
+        """Take a batch; those of a source come in the order of ticks, and some again.
 
         Parameters
         ----------
         at_s
-            Seconds by any clock of this process that never goes back.
+            When it was written, unix seconds.
         """
-        if self._since_s is None:
-            self._since_s = at_s
-        broadcasts = self._broadcasts.get(self._tick - 1, {})
-        heard = min(self._heard) >= self._tick
-        all_broadcast = self._tick == 0 or len(broadcasts) == self._n_districts
-        if not (heard and all_broadcast) and at_s - self._since_s <= self._wait_s:
+        self._now = max(self._now, at_s)
+        heard = self._heard[batch.source]
+        if heard is not None and batch.tick <= heard:
+            return
+        if heard is None:
+            self._first_of[batch.source] = batch.tick
+        self._heard[batch.source] = batch.tick
+        if self.last is not None and batch.tick <= self.last:
+            self.n_late += 1
+            self._late.append(batch)
+        else:
+            self._batches.setdefault(batch.tick, []).append(batch)
+            self._since_of.setdefault(batch.tick, self._now)
+
+    def read(self, broadcast: Broadcast, *, at_s: float) -> None:
+        """Read a broadcast; those about ticks that are over are too late."""
+        self._now = max(self._now, at_s)
+        sent = self._broadcast_of[broadcast.sender]
+        if sent is not None and broadcast.tick <= sent:
+            return
+        self._broadcast_of[broadcast.sender] = broadcast.tick
+        if self.last is None or broadcast.tick >= self.last:
+            self._broadcasts.setdefault(broadcast.tick, {})[broadcast.sender] = broadcast
+
+    def close(self) -> Closed | None:
+        """Close the next tick if it is complete, or if it has waited for too long."""
+        if self.last is None and not self._begin():
             return None
-        number = self.district.number
-        messages = [
-            broadcasts[sender].messages[number]
-            for sender in sorted(broadcasts)
-            if number in broadcasts[sender].messages
-        ]
-        complete = all_broadcast and all(each.complete for each in broadcasts.values())
-        known = max(tick for tick in self._leaders if tick <= self._tick)
+        if not self._batches:
+            return None
+        tick = min(self._batches)
+        heard = all(each is not None and each >= tick for each in self._heard)
+        last = self.last
+        told = last is None or all(each is not None and each >= last for each in self._broadcast_of)
+        if not (heard and told) and self._now - self._since_of[tick] <= self._wait_s:
+            return None
+        batches = self._late + self._batches.pop(tick)
+        # One source has sent what comes first; all sources state the same leaders.
+        stated = [batch for batch in batches if batch.tick == tick]
+        leader_of = min(stated, key=lambda batch: batch.source).leader_of
+        agreed = all(np.array_equal(batch.leader_of, leader_of) for batch in stated)
+        broadcasts = self._broadcasts.get(-1 if last is None else last, {})
+        informed = last is None or (
+            len(broadcasts) == self._n_districts
+            and all(each.complete for each in broadcasts.values())
+        )
+        messages = [broadcasts[sender].message for sender in sorted(broadcasts)]
+        at_s = closes_at(tick, self._interval_s)
         result = self.district.tick(
-            join_rows(self._rows.pop(self._tick, [])),
-            Received(messages, complete),
-            self._leaders[known],
-            now=self._start_s + self._tick * self._interval_s,
+            join_rows([batch.rows for batch in batches]),
+            Received([each for each in messages if each], complete=informed and agreed),
+            leader_of,
+            now=at_s,
         )
-        closed = Closed(result, Broadcast(number, self._tick, heard, result.messages, result.n_in))
-        self._broadcasts.pop(self._tick - 1, None)
-        self._leaders = {tick: at for tick, at in self._leaders.items() if tick >= known}
-        self._tick += 1
-        self._since_s = at_s
-        return closed
+        self.last, self._late = tick, []
+        self._since_of.pop(tick)
+        self._broadcasts = {at: of for at, of in self._broadcasts.items() if at >= tick}
+        self.n_closed += 1
+        self.n_incomplete += not (heard and informed and agreed)
+        return Closed(tick, at_s, result, heard, batches)
 
-    def snapshot(self) -> bytes:
-        """Return the whole state of the lane.
+    def _begin(self) -> bool:
+        """Begin at the largest first tick of a source, once all were heard or waited for."""
+        firsts = [first for first in self._first_of if first is not None]
+        if not firsts:
+            return False
+        waited = self._now - min(self._since_of.values())
+        if len(firsts) < len(self._first_of) and waited <= self._wait_s:
+            return False
+        first = max(firsts)
+        for tick in sorted(tick for tick in self._batches if tick < first):
+            self._late += self._batches.pop(tick)
+            self._since_of.pop(tick)
+        return True
 
-        It holds where devices are: store it like the raw positions.
-        """
-        return _PACK(
-            {
-                "district": self.district.state(),
-                "tick": self._tick,
-                "heard": self._heard,
-                "rows": [(tick, [list(rows) for rows in of]) for tick, of in self._rows.items()],
-                "leaders": list(self._leaders.items()),
-                "broadcasts": [
-                    [
-                        broadcast.sender,
-                        broadcast.tick,
-                        broadcast.complete,
-                        [
-                            (to, list(message.claims), list(message.handover))
-                            for to, message in broadcast.messages.items()
-                        ],
-                        broadcast.n_in,
-                    ]
-                    for broadcasts in self._broadcasts.values()
-                    for broadcast in broadcasts.values()
-                ],
-            }
-        )
+    def state(self) -> State:
+        """Return what changes with each input."""
+        return {
+            "district": self.district.state(),
+            "last": self.last,
+            "counts": [self.n_closed, self.n_incomplete, self.n_late],
+            "now": self._now,
+            "first_of": self._first_of,
+            "heard": self._heard,
+            "broadcast_of": self._broadcast_of,
+            "batches": [[encode_batch(batch) for batch in of] for of in self._batches.values()],
+            "since_of": list(self._since_of.items()),
+            "late": [encode_batch(batch) for batch in self._late],
+            "broadcasts": [
+                encode_broadcast(broadcast)
+                for of in self._broadcasts.values()
+                for broadcast in of.values()
+            ],
+        }
 
-    def restore(self, snapshot: bytes) -> None:
-        """Go on from a snapshot of a lane of the same district."""
-        state = _UNPACK(snapshot)
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of a lane of the same district."""
         self.district.restore(state["district"])
-        self._tick, self._heard = state["tick"], state["heard"]
-        self._rows = {tick: [Rows(*rows) for rows in of] for tick, of in state["rows"]}
-        self._leaders = dict(state["leaders"])
-        self._broadcasts, self._since_s = {}, None
-        for sender, tick, complete, messages, n_in in state["broadcasts"]:
-            to_each = {
-                to: Message(Claims(*claims), Rows(*handover)) for to, claims, handover in messages
-            }
-            self.read(Broadcast(sender, tick, complete, to_each, n_in))
-
-
-def _to_extension(value: Any) -> Any:  # noqa: ANN401  any array
-    if isinstance(value, np.ndarray):
-        head = value.dtype.str.encode()
-        return msgspec.msgpack.Ext(_ARRAY, bytes([len(head)]) + head + value.tobytes())
-    raise TypeError(f"{type(value)} cannot be part of a snapshot")
-
-
-def _from_extension(code: int, data: memoryview) -> Any:  # noqa: ANN401  any array
-    if code != _ARRAY:
-        raise ValueError("not a snapshot of a lane")
-    head = 1 + data[0]
-    return np.frombuffer(bytearray(data[head:]), np.dtype(bytes(data[1:head]).decode()))
-
-
-_PACK = msgspec.msgpack.Encoder(enc_hook=_to_extension).encode
-_UNPACK = msgspec.msgpack.Decoder(ext_hook=_from_extension).decode
+        self.last = state["last"]
+        self.n_closed, self.n_incomplete, self.n_late = state["counts"]
+        self._now = state["now"]
+        self._first_of, self._heard = state["first_of"], state["heard"]
+        self._broadcast_of = state["broadcast_of"]
+        self._batches, self._broadcasts = {}, {}
+        for batches in state["batches"]:
+            parts = list(map(decode_batch, batches))
+            self._batches[parts[0].tick] = parts
+        self._since_of = dict(state["since_of"])
+        self._late = list(map(decode_batch, state["late"]))
+        for value in state["broadcasts"]:
+            broadcast = decode_broadcast(value)
+            self._broadcasts.setdefault(broadcast.tick, {})[broadcast.sender] = broadcast

@@ -12,10 +12,12 @@ import numpy as np
 
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.network_version import network_version
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.group_readings import GroupValues
-from anonymizer.pipeline.positions.region_shapes import NO_SHAPE, Shape, Shapes
+from anonymizer.pipeline.positions.region_shapes import NO_SHAPE, Shape, Shapes, shapes_of
+from anonymizer.settings import Settings
 
 Pseudonyms: TypeAlias = Callable[[Sequence[int], Sequence[int]], list[str]]
 
@@ -83,6 +85,15 @@ class Contract:
 
     network: str
     shapes: Shapes
+
+
+def contract_of(settings: Settings, network: RoadNetwork) -> Contract:
+    """Return what these settings ask the messages of a live service to have."""
+    shapes = settings.shapes
+    return Contract(
+        network_version(network),
+        shapes_of(network, shapes.regions, h3_resolution=shapes.h3_resolution),
+    )
 
 
 class _Row(NamedTuple):

@@ -75,7 +75,7 @@ def cloaking_operator(
     """
     n = settings.region.districts
     if n == 1:
-        pace = _pace(settings)
+        pace = pace_of(settings)
         return _operator(settings, network, _cloaks(settings, network)(0, pace), pace)
     districts = districts_of(settings, network)
     return DistrictOperator(
@@ -83,7 +83,7 @@ def cloaking_operator(
         districts,
         list(map(district_maker(settings, network, districts), range(n))),
         folds=folds_of(settings),
-        pace=_pace(settings),
+        pace=pace_of(settings),
         keys=keys,
     )
 
@@ -95,7 +95,7 @@ def district_maker(
     make_cloak = _cloaks(settings, network, districts)
 
     def make(number: int) -> District:
-        pace = _pace(settings)
+        pace = pace_of(settings)
         operator = _operator(settings, network, make_cloak(number, pace), pace)
         return District(number, districts, operator)
 
@@ -150,7 +150,8 @@ def _operator(
     )
 
 
-def _pace(settings: Settings) -> Pace:
+def pace_of(settings: Settings) -> Pace:
+    """Return how long devices count as present."""
     return Pace(
         ttl_s=settings.presence.ttl_s,
         epoch_s=settings.session.epoch_s if settings.region.mode == "session" else 0.0,
@@ -231,7 +232,7 @@ def _cloaks(
         levels,
         rule=rule,
         epochs=Epochs(session.cells, session.settle_s),
-        pace=_pace(settings),
+        pace=pace_of(settings),
         max_nodes=region.max_nodes,
         k_extra=region.k_extra,
         beat_s=session.beat_s,

@@ -21,9 +21,9 @@ from anonymizer.domain.release import Release
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.pipeline.positions.admission import admit, dated
+from anonymizer.pipeline.positions.admission import admit, timeliness
 from anonymizer.pipeline.positions.core import FlowCore, round_time, round_up
-from anonymizer.pipeline.positions.decoding import Decoded
+from anonymizer.pipeline.positions.decoding import Decoded, date_the_undated
 from anonymizer.pipeline.positions.encoding import Contract, ReleaseEncoder
 from anonymizer.pipeline.positions.region_shapes import shapes_of
 from anonymizer.pipeline.positions.tick_accounts import Carried
@@ -267,7 +267,8 @@ class _Public:
         self._encode = msgspec.json.Encoder().encode
 
     def tick(self, decoded: Decoded, *, since: float, now: float, wall_ahead_s: float) -> TickPart:
-        ts, outcome = dated(decoded, self.presence, since=since, now=now)
+        outcome = timeliness(decoded.ts, self.presence, now=now)
+        ts = date_the_undated(decoded.ts, decoded.sender, since=since, now=now)
         timely = outcome == Outcome.HELD
         hidden = timely & self._zones.contains(decoded.lat, decoded.lon)
         outcome[hidden] = Outcome.SUPPRESSED__PRIVACY_ZONE

@@ -32,7 +32,7 @@ from anonymizer.pipeline.positions.core import (
 from anonymizer.pipeline.positions.counting import CountingFlow
 from anonymizer.pipeline.positions.decoding import DecodedTick, Decoder
 from anonymizer.pipeline.positions.device_zones import DeviceZones
-from anonymizer.pipeline.positions.encoding import Contract, ReleaseEncoder
+from anonymizer.pipeline.positions.encoding import ReleaseEncoder, contract_of
 from anonymizer.pipeline.positions.fixed import FixedFlow, TickPart, joined, part_of
 from anonymizer.pipeline.positions.flow_stats import (
     FlowStats,
@@ -42,7 +42,6 @@ from anonymizer.pipeline.positions.flow_stats import (
 )
 from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.private_counts import Budget, PrivateCounts, noise_of
-from anonymizer.pipeline.positions.region_shapes import shapes_of
 from anonymizer.pipeline.positions.topics import TopicRouter, Treatment
 from anonymizer.pipeline.positions.trip_guard import Positions
 from anonymizer.settings import Settings
@@ -172,15 +171,11 @@ class PositionFlow:
         session = settings.region.mode == "session"
         epoch_s = self.core.operator.pace.longest_epoch_s
         self.age_limit_s = epoch_s if session else settings.pseudonym.rotate_s
-        shapes = settings.shapes
         self._encoder = ReleaseEncoder(
             zoned.network,
             topic=settings.output.topic,
             form=settings.output.form,
-            contract=Contract(
-                network_version(zoned.network),
-                shapes_of(zoned.network, shapes.regions, h3_resolution=shapes.h3_resolution),
-            ),
+            contract=contract_of(settings, zoned.network),
         )
         self._counting = (
             self._counting_flow(settings, zoned, budget) if settings.counts.enabled else None

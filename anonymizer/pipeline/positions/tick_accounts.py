@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anonymizer.algorithms.positions.operator import TickResult
-from anonymizer.domain.arrays import FloatArray, Int32Array
+from anonymizer.domain.arrays import FloatArray, Int32Array, UInt8Array
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 
@@ -40,25 +39,32 @@ class Accounts:
         """Positions that wait, at most one per device."""
         return self._waiting.n
 
-    def book(self, result: TickResult, slot: Int32Array, tag: FloatArray) -> Carried:
+    def book(
+        self,
+        outcome: UInt8Array,
+        slot: Int32Array,
+        tag: FloatArray,
+        *,
+        grouped: Int32Array,
+        lost: Int32Array,
+    ) -> Carried:
         """Settle all final outcomes; return the positions to be published.
 
         Parameters
         ----------
-        result
-            The operator's result of the tick.
-        slot, tag
-            Device and tag of each of its positions, shape (n,). Tags are finite.
+        outcome, slot, tag
+            Of each position of the tick, shape (n,). Tags are finite.
+        grouped, lost
+            Members of the release, and devices that will not be grouped where they were last.
         """
-        outcome = result.outcome
         newest = ~np.isin(outcome, _NOT_THE_NEWEST)
         displaced, _ = self._waiting.leave(slot[newest])
         self._ledger.settle(Outcome.SUPPRESSED__SUPERSEDED, len(displaced))
         out, waits = outcome == Outcome.PUBLISHED, outcome == Outcome.HELD
         self._waiting.enter(slot[waits], tag[waits])
         self._ledger.settle_all(outcome[~out & ~waits])
-        grouped, grouped_tag = self._waiting.leave(result.release.member)
-        gone, _ = self._waiting.leave(result.freed)
+        grouped, grouped_tag = self._waiting.leave(grouped)
+        gone, _ = self._waiting.leave(lost)
         self._ledger.settle(Outcome.SUPPRESSED__NEVER_GROUPED, len(gone))
         return Carried(
             np.concatenate([slot[out], grouped]),
@@ -70,35 +76,48 @@ class Accounts:
         """Settle the positions that still wait: they will not be grouped."""
         self._ledger.settle(Outcome.SUPPRESSED__NEVER_GROUPED, self._waiting.close())
 
+    def state(self) -> FloatArray:
+        """Return the positions that wait."""
+        return self._waiting.tag_of
+
+    def restore(self, state: FloatArray) -> None:
+        """Go on from a state."""
+        self._waiting.restore(state)
+
 
 class _WaitingRoom:
     """Tag of the waiting position of each device; NaN for none."""
 
     def __init__(self) -> None:
         self.n = 0
-        self._tag_of = np.full(0, np.nan)
+        self.tag_of = np.full(0, np.nan)
 
     def enter(self, slot: Int32Array, tag: FloatArray) -> None:
         """Add positions of devices that have none here."""
         if len(slot):
-            more = int(slot.max()) + 1 - len(self._tag_of)
+            more = int(slot.max()) + 1 - len(self.tag_of)
             if more > 0:
-                room = np.full(max(more, len(self._tag_of)), np.nan)
-                self._tag_of = np.concatenate([self._tag_of, room])
-            self._tag_of[slot] = tag
+                room = np.full(max(more, len(self.tag_of)), np.nan)
+                self.tag_of = np.concatenate([self.tag_of, room])
+            self.tag_of[slot] = tag
             self.n += len(slot)
 
     def leave(self, slot: Int32Array) -> tuple[Int32Array, FloatArray]:
         """Remove the waiting positions of these devices; return their devices and tags."""
-        known = slot[slot < len(self._tag_of)]
-        waiting = known[~np.isnan(self._tag_of[known])]
-        tag = self._tag_of[waiting]
-        self._tag_of[waiting] = np.nan
+        known = slot[slot < len(self.tag_of)]
+        waiting = known[~np.isnan(self.tag_of[known])]
+        tag = self.tag_of[waiting]
+        self.tag_of[waiting] = np.nan
         self.n -= len(waiting)
         return waiting, tag
+
+    def restore(self, tag_of: FloatArray) -> None:
+        """Replace all positions."""
+        self.tag_of = tag_of.copy()
+        self.n = int((~np.isnan(tag_of)).sum())
 
     def close(self) -> int:
         """Remove all positions; return how many waited."""
         n, self.n = self.n, 0
-        self._tag_of[:] = np.nan
+        self.tag_of[:] = np.nan
         return n

@@ -1,268 +1,291 @@
-"""A simulated cluster: sources, workers with lanes, and a bus that a schedule drives.
+"""A simulated cluster: bridges, sources and lanes, and the topics between them, as a schedule says.
 
-Every link of the bus keeps the order of its messages and nothing else: links interleave, wait and
-repeat as the schedule says. A crash takes all lanes of a worker back to their last snapshots and
-delivers again what they had read since. One step of the schedule is one number; when a schedule
-ends, everything that is still under way arrives.
+Every stage has one log of inputs, as it has one partition in Kafka. Stages read their logs as far
+as the schedule lets them, bridges send when it says so, and a stage that crashes goes back to its
+last snapshot and takes again what it had read since. One step of the schedule is one number; when a
+schedule ends, everything that is still under way arrives.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+import json
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
-from typing import NamedTuple
+from itertools import count, islice
+from typing import Any
+from zlib import crc32
 
 import numpy as np
 
-from anonymizer.algorithms.positions.district_operator import DistrictOperator
-from anonymizer.algorithms.positions.district_routing import KeyArray, Router, Rows, no_rows
-from anonymizer.domain.arrays import Int32Array, IntArray
-from anonymizer.domain.network import RoadNetwork
-from anonymizer.domain.release import Release
+from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
-from anonymizer.pipeline.positions.district_lane import Batch, Broadcast, Closed, DistrictLane
-from anonymizer.pipeline.positions.factory import (
-    cloaking_operator,
-    district_maker,
-    districts_of,
-    folds_of,
-)
-from anonymizer.settings import Settings
+from anonymizer.networks.privacy_zones import with_zones
+from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.positions.flow import PositionFlow
+from anonymizer.pipeline.positions.inbox import Arrivals
+from anonymizer.pipeline.positions.lane_stage import LaneStage, lane_stages
+from anonymizer.pipeline.positions.raw_batches import Raw, decode_out, encode_raw
+from anonymizer.pipeline.positions.source_stage import SourceStage, source_stages
+from anonymizer.pipeline.positions.stage_messages import decode_report
+from anonymizer.pipeline.stage import Send
+from anonymizer.settings import Settings, zones_of
+from tests import naive
 from tests.algorithms.positions.cloaks.driving import Where, traffic
+from tests.pipeline.positions.support import flow_settings
 
-START_S = 1000.0
-N_DISTRICTS = 4
-N_SOURCES = 2
-N_DEVICES = 100
-EPOCH_S = 4.0
+START = 1_002
+"""The first tick with positions, in the middle of an epoch; a tick takes a second."""
+N_DISTRICTS, N_SOURCES, N_BRIDGES, N_DEVICES = 4, 2, 2, 100
+LONG_S = 50.0
+"""A wait that is never over, but for the first tick of all."""
+SECRET = b"of this test, and of no other...."
 NETWORK = load_network("grid:10x10")
+AWAY = {"lat": 10.0, "lon": 10.0}
 
 
-def settings(mode: str) -> Settings:
-    return Settings.model_validate(
-        {
-            "region": {
-                "mode": mode,
-                "districts": N_DISTRICTS,
-                "min_nodes": 1,
-                "place_devices": 1,
-                "area_devices": 1,
-            },
-            "session": {"epoch_s": EPOCH_S, "settle_s": 1, "beat_s": 0, "cells": 4},
-            "presence": {"ttl_s": 9, "max_behind_s": 5, "follow_intervals": False},
-            "adka": {"density_steps": [], "k_values": [2]},
-        }
+def settings(mode: str, wait_s: float = LONG_S, **more: object) -> Settings:
+    return flow_settings(
+        region={
+            "mode": mode,
+            "districts": N_DISTRICTS,
+            "min_nodes": 1,
+            "place_devices": 1,
+            "area_devices": 1,
+        },
+        session={"epoch_s": 4, "settle_s": 1, "beat_s": 0, "cells": 4},
+        presence={"ttl_s": 9, "max_behind_s": 5, "follow_intervals": False},
+        adka={"density_steps": [], "k_values": [2]},
+        tick={"interval_s": 1.0},
+        cluster={"n_sources": N_SOURCES, "wait_s": wait_s},
+        **more,
     )
 
 
-class Group(NamedTuple):
-    """What a group publishes at a tick; members by key."""
-
-    tick: int
-    region: tuple[int, ...]
-    members: tuple[int, ...]
-    versions: tuple[int, ...]
+def deliveries(where: Where, now: float, tick: int) -> list[Delivery]:
+    """Return what devices send in a tick: some without a time, twice, late, or in bad form."""
+    found = []
+    for device, node in where.items():
+        place = {"lat": float(NETWORK.lat[node]), "lon": float(NETWORK.lon[node])}
+        says: dict[str, Any] = dict(AWAY if node < 0 else place)
+        if device % 5:
+            says["ts"] = now - 0.01 * device
+        payload = json.dumps(says).encode()
+        times = 2 if (device + tick) % 11 == 0 else 1
+        found += [Delivery(f"positions/d{device}", payload, 0, False)] * times
+        if (device + tick) % 23 == 0:
+            found.append(Delivery(f"positions/d{device}", b"{", 0, False))
+            old = json.dumps(says | {"ts": now - 4}).encode()
+            found.append(Delivery(f"positions/d{device}", old, 0, False))
+    return found
 
 
 class World:
     """Devices that move, and what one process publishes about them."""
 
-    def __init__(self, mode: str, *, n_ticks: int, seed: int) -> None:
-        self.settings = settings(mode)
-        self.network: RoadNetwork = NETWORK
-        self.cut = districts_of(self.settings, NETWORK)
-        self.reports: list[Where] = list(
-            islice(traffic(NETWORK, N_DEVICES, seed=seed, says=0.7), n_ticks)
+    def __init__(self, mode: str, *, n_ticks: int, seed: int, **more: object) -> None:
+        self.mode, self.more = mode, more
+        self.zoned = with_zones(NETWORK, zones_of(settings(mode, **more).zones))
+        reports = islice(traffic(NETWORK, N_DEVICES, seed=seed, says=0.7), n_ticks)
+        self.arrivals = [
+            deliveries(where, float(START + tick + 1), tick) for tick, where in enumerate(reports)
+        ]
+        self._make: dict[float, Any] = {}
+        ledger, seconds = Ledger(), count()
+        flow = PositionFlow(
+            settings(mode, **more),
+            self.zoned,
+            ledger,
+            secret=SECRET,
+            monotonic=lambda: float(next(seconds)),
         )
-        operator = cloaking_operator(self.settings, NETWORK, keys=keys_of)
-        assert isinstance(operator, DistrictOperator)
-        self.make = district_maker(self.settings, NETWORK, self.cut)
-        self.expected: set[Group] = set()
-        for tick, where in enumerate(self.reports):
-            now = START_S + tick
-            slot, node = columns(where)
-            release = operator.tick(slot, np.full(len(slot), now), node, now=now).release
-            self.expected |= set(groups(tick, release, keys_of(release.member)))
+        self.expected: Counter[bytes] = Counter()
+        for tick in (START - 2, START - 1):
+            flow.settle(flow.tick([], now=float(tick + 1)), [], seconds=0.0)
+        for tick, batch in enumerate(self.arrivals):
+            ledger.receive(len(batch))
+            output = flow.tick([Arrivals(START + tick + 0.5, batch)], now=float(START + tick + 1))
+            flow.settle(output, [True] * len(output.messages), seconds=0.0)
+            self.expected.update(message.payload for message in output.messages)
+        self.accounts = ledger.counts()
+        self.n_held = flow.n_held
 
-    def lane(self, number: int, *, wait_s: float) -> DistrictLane:
-        """Return a new lane of a district."""
-        district = self.make(number)
-        return DistrictLane(
-            district,
-            n_districts=N_DISTRICTS,
-            n_sources=N_SOURCES,
-            start_s=START_S,
-            interval_s=1.0,
-            wait_s=wait_s,
-        )
-
-
-def keys_of(slot: Int32Array) -> KeyArray:
-    """Return keys in another order than slots."""
-    return (slot.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(7)
-
-
-def columns(where: Where) -> tuple[Int32Array, Int32Array]:
-    return np.array(list(where), np.int32), np.array(list(where.values()), np.int32)
-
-
-def groups(tick: int, release: Release, key: KeyArray) -> Iterator[Group]:
-    nodes, members = release.first_node_of.tolist(), release.first_member_of.tolist()
-    for (a, b), (c, d) in zip(pairwise(nodes), pairwise(members), strict=True):
-        pairs = sorted(zip(key[c:d].tolist(), release.version[c:d].tolist(), strict=True))
-        yield Group(
-            tick,
-            tuple(release.node[a:b].tolist()),
-            tuple(pair[0] for pair in pairs),
-            tuple(pair[1] for pair in pairs),
-        )
+    def stages(self, wait_s: float) -> tuple[Any, Any]:
+        """Return the functions that make the sources and the lanes."""
+        if wait_s not in self._make:
+            given = settings(self.mode, wait_s, **self.more)
+            self._make[wait_s] = (
+                source_stages(given, self.zoned, secret=SECRET),
+                lane_stages(given, self.zoned, secret=SECRET),
+            )
+        made: tuple[Any, Any] = self._make[wait_s]
+        return made
 
 
 @dataclass
-class Link:
-    """Messages in order, to one lane; read up to `at`, and by a snapshot up to `safe`."""
+class Process:
+    """A stage and its log; it has read up to `at`, and up to `safe` by its last snapshot."""
 
-    messages: list[Batch | Broadcast] = field(default_factory=list)
-    at: int = 0
+    stage: SourceStage | LaneStage
+    snapshot: bytes = b""
+    log: list[tuple[bytes, float]] = field(default_factory=list)
+    sent: list[list[Send]] = field(default_factory=list)
     safe: int = 0
+
+    @property
+    def at(self) -> int:
+        return len(self.sent)
 
 
 class Cluster:
-    """Runs a world on some workers, as a schedule says.
+    """Runs a world as a schedule says.
 
     Parameters
     ----------
-    n_workers
-        Lane d runs on worker d modulo this.
     wait_s
-        Bound of silence, in steps of the schedule; infinite: ticks close when complete alone.
+        Of the settings; `LONG_S`: ticks close when complete alone.
     """
 
-    def __init__(self, world: World, n_workers: int, *, wait_s: float = np.inf) -> None:
-        self.world, self.n_workers = world, n_workers
-        self.lanes = [world.lane(number, wait_s=wait_s) for number in range(N_DISTRICTS)]
-        self.safe = [lane.snapshot() for lane in self.lanes]
-        self.published: list[Group] = []
-        self.from_source = [[Link() for _ in self.lanes] for _ in range(N_SOURCES)]
-        self.from_lane = [[Link() for _ in self.lanes] for _ in self.lanes]
-        self.steps = self.n_crashes = self.n_incomplete = 0
-        self._sent = 0
-        self._folds = folds_of(world.settings)
-        self._routers = [
-            Router(world.cut, horizon_s=world.settings.presence.ttl_s) for _ in range(N_SOURCES)
-        ]
-        self._counts: defaultdict[int, dict[int, IntArray]] = defaultdict(dict)
-        self._counted = 0
+    def __init__(self, world: World, *, wait_s: float = LONG_S) -> None:
+        self.world, self.wait_s = world, wait_s
+        self.published: list[bytes] = []
+        self.n_crashes = 0
+        self.now = float(START)
+        self._sources, self._lanes = world.stages(wait_s)
+        self.processes = {
+            ("source", number): Process(self._sources(number)) for number in range(N_SOURCES)
+        } | {("lane", number): Process(self._lanes(number)) for number in range(N_DISTRICTS)}
+        for process in self.processes.values():
+            process.snapshot = process.stage.snapshot()
+        self.next_tick = [0] * N_BRIDGES
+        # Where ticks wait for the silent, some more follow, so that all waiting is over at the end.
+        extra = 0 if wait_s == LONG_S else int(4 * wait_s) + 4
+        self.n_ticks = len(world.arrivals) + extra
+        self.n_received = 0
+        # Sources know all bridges, and have waited for others, when the first positions arrive.
+        for tick, at_s in ((START - 2, START - 60.0), (START - 1, START - 30.0)):
+            for bridge in range(N_BRIDGES):
+                self._state(bridge, tick, [], at_s=at_s)
+
+    @property
+    def sources(self) -> list[SourceStage]:
+        stages = [self.processes["source", number].stage for number in range(N_SOURCES)]
+        return [stage for stage in stages if isinstance(stage, SourceStage)]
+
+    @property
+    def lanes(self) -> list[LaneStage]:
+        stages = [self.processes["lane", number].stage for number in range(N_DISTRICTS)]
+        return [stage for stage in stages if isinstance(stage, LaneStage)]
 
     def run(self, schedule: Sequence[int]) -> None:
         """Follow a schedule, then let everything arrive."""
         for number in schedule:
             self.step(number)
-        while any(lane.tick < len(self.world.reports) for lane in self.lanes):
-            before = self.steps, self._sent, [lane.tick for lane in self.lanes]
-            self.send()
-            for number in range(N_DISTRICTS):
-                for link in self.links(number):
-                    while link.at < len(link.messages):
-                        self.deliver(link, number)
-                self.close(number)
-            assert before[1:] != (self._sent, [lane.tick for lane in self.lanes]), "it is stuck"
+        while min(self.next_tick) < self.n_ticks:
+            for bridge in range(N_BRIDGES):
+                self.send(bridge)
+            self.read_all()
+        self.read_all()
 
     def step(self, number: int) -> None:
         """Do one of the things that may happen next."""
-        self.steps += 1
         kind, number = number % 8, number // 8
-        lane, which = number % N_DISTRICTS, number // N_DISTRICTS
-        links = self.links(lane)
-        link = links[which % len(links)]
+        key = list(self.processes)[number % len(self.processes)]
+        process, which = self.processes[key], number // len(self.processes)
         if kind == 0:
-            self.send()
-        elif kind == 1 and which % 3 == 0:
-            self.crash(lane % self.n_workers)
-        elif kind == 1 and link.at:
-            link.at -= 1  # it comes again
-        elif kind <= 4:
-            for _ in range(1 + which % 3):
-                self.deliver(link, lane)
+            self.send(which % N_BRIDGES)
+        elif kind == 1:
+            (self.crash, self.keep, self.repeat)[which % 3](key)
         else:
-            # Much arrives at one lane, while the others wait.
-            for each in links:
-                for _ in range(which % 4):
-                    self.deliver(each, lane)
-            self.close(lane)
+            # Much arrives at one stage, while the others wait.
+            n = 1 + which % 3 if kind < 5 else len(process.log)
+            for _ in range(n):
+                self.read(key)
 
-    def links(self, lane: int) -> list[Link]:
-        return [each[lane] for each in (*self.from_source, *self.from_lane)]
-
-    def send(self) -> None:
-        """Let the sources send a tick, once the districts of an earlier epoch are counted."""
-        tick = self._sent
-        if tick == len(self.world.reports):
+    def send(self, bridge: int) -> None:
+        """Let a bridge send its next tick."""
+        tick = self.next_tick[bridge]
+        if tick >= self.n_ticks:
             return
-        now = START_S + tick
-        folds = self._folds
-        while len(self._counts[self._counted]) == N_DISTRICTS:
-            n_in = np.sum(list(self._counts[self._counted].values()), axis=0)
-            folds.count(n_in, now=START_S + self._counted)
-            self._counted += 1
-        if tick and folds.epoch(START_S + self._counted) <= folds.epoch(now) - 2:
-            return
-        self._sent += 1
-        leader_of = folds.leaders(now).copy()
-        slot, node = columns(self.world.reports[tick])
-        for source, router in enumerate(self._routers):
-            mine = slot % N_SOURCES == source
-            n = int(mine.sum())
-            rows = Rows(
-                keys_of(slot[mine]),
-                slot[mine].astype(np.int64),
-                np.full(n, now),
-                node[mine],
-                np.full(n, -1, np.int32),
-                np.zeros(n, bool),
-            )
-            sent = router.route(slot[mine], rows, leader_of, now=now)
-            of = dict(zip(sent.district, sent.rows, strict=True))
-            for number, link in enumerate(self.from_source[source]):
-                link.messages.append(Batch(source, tick, leader_of, of.get(number, no_rows())))
+        self.next_tick[bridge] += 1
+        batch = self.world.arrivals[tick] if tick < len(self.world.arrivals) else []
+        mine = [each for each in batch if crc32(each.topic.encode()) // 2 % N_BRIDGES == bridge]
+        self.now = max(self.now, float(START + tick + 1))
+        self._state(bridge, START + tick, mine, at_s=self.now)
 
-    def deliver(self, link: Link, number: int) -> None:
-        if link.at == len(link.messages):
-            return
-        message = link.messages[link.at]
-        link.at += 1
-        if isinstance(message, Batch):
-            self.lanes[number].take(message)
-        else:
-            self.lanes[number].read(message)
+    def _state(self, bridge: int, tick: int, batch: list[Delivery], *, at_s: float) -> None:
+        self.n_received += len(batch)
+        for number in range(N_SOURCES):
+            mine = [each for each in batch if crc32(each.topic.encode()) % N_SOURCES == number]
+            arrivals = [Arrivals(tick + 0.5, mine[:3]), Arrivals(tick + 0.6, mine[3:])]
+            value = encode_raw(Raw(f"bridge-{bridge}", tick, False, arrivals))
+            self.processes["source", number].log.append((value, at_s))
 
-    def close(self, number: int) -> None:
-        """Close a tick if it can be; its outputs and the snapshot are stored together."""
-        lane = self.lanes[number]
-        if lane.tick == len(self.world.reports):
-            return
-        closed = lane.close(float(self.steps))
-        if closed is None:
-            return
-        self.safe[number] = lane.snapshot()
-        for link in self.links(number):
-            link.safe = link.at
-        self.publish(closed, number)
+    def read(self, key: tuple[str, int]) -> bool:
+        """Let a stage take its next input; return whether there was one."""
+        process = self.processes[key]
+        if process.at == len(process.log):
+            return False
+        value, at_s = process.log[process.at]
+        sends = process.stage.take(value, at_s=at_s)
+        process.sent.append(sends)
+        for send in sends:
+            if send.to == "out":
+                self.published += [message.payload for message in decode_out(send.value)]
+            else:
+                self.processes[send.to, send.number].log.append((send.value, at_s))
+        if isinstance(process.stage, SourceStage):
+            self.check_balance(process.stage)
+        return True
 
-    def publish(self, closed: Closed, number: int) -> None:
-        release = closed.result.release
-        self.published += groups(closed.broadcast.tick, release, closed.result.key)
-        self.n_incomplete += not closed.broadcast.complete
-        self._counts[closed.broadcast.tick][number] = closed.broadcast.n_in
-        for link in self.from_lane[number]:
-            link.messages.append(closed.broadcast)
+    def read_all(self) -> None:
+        read = True
+        while read:
+            # Not `any` of a generator: all stages take their turns.
+            read = sum(self.read(key) for key in self.processes) > 0
 
-    def crash(self, worker: int) -> None:
-        """Lose all that the lanes of a worker have done since their snapshots."""
+    @staticmethod
+    def check_balance(source: SourceStage) -> None:
+        counts, n_received = source.ledger.counts(), source.ledger.n_received
+        assert naive.imbalance(counts, received=n_received, held=source.n_held) == 0
+
+    def keep(self, key: tuple[str, int]) -> None:
+        """Take a snapshot of a stage."""
+        process = self.processes[key]
+        process.snapshot, process.safe = process.stage.snapshot(), process.at
+
+    def crash(self, key: tuple[str, int]) -> None:
+        """Lose a stage, and build it again from its last snapshot and what it has read since."""
         self.n_crashes += 1
-        for number in range(worker, N_DISTRICTS, self.n_workers):
-            lane = self.world.lane(number, wait_s=self.lanes[number]._wait_s)
-            lane.restore(self.safe[number])
-            self.lanes[number] = lane
-            for link in self.links(number):
-                link.at = link.safe
+        process = self.processes[key]
+        process.stage = (self._sources if key[0] == "source" else self._lanes)(key[1])
+        process.stage.restore(process.snapshot)
+        read = process.log[process.safe : process.at]
+        for (value, at_s), sends in zip(read, process.sent[process.safe :], strict=True):
+            assert process.stage.take(value, at_s=at_s) == sends, "it would have sent the same"
+
+    def repeat(self, key: tuple[str, int]) -> None:
+        """Let what another stage has sent come again."""
+        process = self.processes[key]
+        from_stages = [each for each in process.log[-9:] if each[0][:1] != b"R"]
+        process.log += from_stages[:1]
+
+    def accounts(self) -> Counter[Outcome]:
+        """Return the counts of all sources."""
+        total: Counter[Outcome] = Counter()
+        for source in self.sources:
+            total.update(source.ledger.counts())
+        return total
+
+    def released(self) -> dict[int, list[tuple[int, int]]]:
+        """Return the devices that districts reported as released at each tick."""
+        released: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        for number in range(N_SOURCES):
+            seen = set()
+            for value, _ in self.processes["source", number].log:
+                if value[:1] != b"R":
+                    report = decode_report(value)
+                    if (report.lane, report.tick) not in seen:
+                        seen.add((report.lane, report.tick))
+                        slots = np.sort(report.released).tolist()
+                        released[report.tick] += [(number, slot) for slot in slots]
+        return released

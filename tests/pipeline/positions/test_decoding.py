@@ -160,24 +160,29 @@ def test_who_and_where_is_not_in_the_repr_of_what_was_decoded() -> None:
 
 
 @given(
-    st.lists(st.just(math.nan) | st.floats(0, 100), max_size=20),
+    st.lists(st.tuples(st.just(math.nan) | st.floats(0, 100), st.integers(0, 2)), max_size=20),
     st.integers(0, 90),
     st.floats(0.001, 10),
 )
 def test_undated_messages_fall_in_order_between_the_tick_before_and_this_one(
-    stated: Sequence[float], since: float, interval_s: float
+    stated: Sequence[tuple[float, int]], since: float, interval_s: float
 ) -> None:
     now = since + interval_s
-    ts = np.array(stated, np.float64)
-    dated = date_the_undated(ts, since=since, now=now)
+    ts = np.array([each[0] for each in stated], np.float64)
+    device = np.array([each[1] for each in stated], np.int64)
+    dated = date_the_undated(ts, device, since=since, now=now)
     undated = np.isnan(ts)
     np.testing.assert_array_equal(dated[~undated], ts[~undated])
-    given_times = dated[undated]
-    assert (np.diff(given_times) > 0).all()
-    assert (given_times > since).all()
-    assert not len(given_times) or given_times[-1] == now
+    for one in range(3):
+        given_times = dated[undated & (device == one)]
+        assert (np.diff(given_times) > 0).all()
+        assert (given_times > since).all()
+        assert not len(given_times) or given_times[-1] == now
+        alone = date_the_undated(ts[device == one], device[device == one], since=since, now=now)
+        np.testing.assert_array_equal(dated[device == one], alone)
 
 
 def test_undated_messages_get_the_present_where_the_clock_was_set_back() -> None:
-    dated = date_the_undated(np.array([math.nan, math.nan]), since=50.0, now=40.0)
+    undated = np.array([math.nan, math.nan])
+    dated = date_the_undated(undated, np.zeros(2, np.int64), since=50.0, now=40.0)
     assert dated.tolist() == [40.0, 40.0]

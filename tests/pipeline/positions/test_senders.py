@@ -50,7 +50,7 @@ def test_a_device_has_one_slot_whatever_names_it_and_never_that_of_another(
         rows = np.arange(len(decoded.sender))
         slots = decoded.slots(rows, devices).tolist()
         assert slots == [expected.slot(decoded.device(row)) for row in rows.tolist()]
-        free = np.array([slot for slot in freed if slot < len(expected._device_of)], np.int32)
+        free = np.array([slot for slot in freed if slot < expected._n_slots], np.int32)
         devices.free(free)
         expected.free(free)
 

@@ -6,13 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.positions.operator import TickResult
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.positions.tick_accounts import Accounts
 from tests import naive
-from tests.algorithms.positions.releases import release_of
-from tests.naive import Group
 
 HELD, PUBLISHED = Outcome.HELD, Outcome.PUBLISHED
 
@@ -45,13 +42,11 @@ class Books:
         members = [slot for slot, outcome in rows if outcome == PUBLISHED] + list(grouped)
         self.ledger.receive(len(rows))
         carried = self.accounts.book(
-            TickResult(
-                np.array([outcome for _, outcome in rows], np.uint8),
-                release_of([Group(2, [1], members)]),
-                np.array(freed, np.int32),
-            ),
+            np.array([outcome for _, outcome in rows], np.uint8),
             np.array([slot for slot, _ in rows], np.int32),
             np.full(len(rows), at_s),
+            grouped=np.array(members, np.int32),
+            lost=np.array(freed, np.int32),
         )
         self.n_out += len(carried.slot)
         assert self.imbalance() == 0

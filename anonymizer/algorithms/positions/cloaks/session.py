@@ -116,6 +116,9 @@ class Serials(NamedTuple):
     step: int = 1
 
 
+_MOST_PER_S = 1 << 20
+"""No cloak forms so many groups a second."""
+
 _NO_GROUPS = _Groups(
     np.zeros(0, np.int32),
     np.zeros(0),
@@ -316,7 +319,7 @@ class SessionCloak:
     def _end_and_form(self, density: DensityMap, now: float) -> int:
         """End the groups whose epoch is over and form new ones; return how many live on."""
         length_s = self._pace.epoch_s
-        self._bring_forward(now)
+        self._bring_forward(density, now)
         ended = self._groups.ends_at <= now
         just_ended = np.zeros(0, np.int32)
         if ended.any():
@@ -338,19 +341,25 @@ class SessionCloak:
             self._form(density, slot, cell_of, self._cell_ends_at, now)
         return n_old
 
-    def _bring_forward(self, now: float) -> None:
+    def _bring_forward(self, density: DensityMap, now: float) -> None:
         """Bring forward ends that were set for a longer epoch, or before the clock was put back.
 
-        Groups of a longer epoch have members that may no longer count as present. They publish
-        nothing more, and end when their next beat is due: until then holds what they have published
-        last. New groups are formed once all of them have ended. Without a beat, groups end now.
+        Such groups end after one more beat, when all have published again, and new ones are formed
+        then. A member that may no longer count as present by that time could be ruled out; its
+        group publishes nothing more, and ends when its next beat is due. What a group has published
+        holds until then. Without a beat, groups end now.
         """
         latest = now + max(self._pace.epoch_s, self._epochs.settle_s, self._beat_s)
+        end = now + self._beat_s
         groups = self._groups
-        late = groups.ends_at > latest
-        groups.ends_at[late] = np.minimum(groups.due_at[late], now + self._beat_s)
+        late = np.flatnonzero(groups.ends_at > latest)
+        if len(late):
+            seen = density.version_of >= end - self._pace.ttl_s
+            stays = np.logical_and.reduceat(seen[groups.member], groups.first_member_of[:-1])[late]
+            due_at = np.minimum(groups.due_at[late], end)
+            groups.ends_at[late] = np.where(stays, end, due_at)
         if self._cell_ends_at is not None:
-            self._cell_ends_at[self._cell_ends_at > latest] = now + self._beat_s
+            self._cell_ends_at[self._cell_ends_at > latest] = end
 
     def _cells(self, density: DensityMap) -> IntArray:
         """Return the cell whose epoch each cell follows, by the devices present in each."""
@@ -387,6 +396,8 @@ class SessionCloak:
         member, first = partition(self._point_of[node], k + np.int32(self._k_extra), part)
         sizes = np.diff(first)
         k_of_group = np.maximum.reduceat(k[member], first[:-1])
+        # They grow with time: a cloak that has lost its state does not use a number again.
+        self._n_formed = max(self._n_formed, int(now) * _MOST_PER_S)
         n_cells = self._epochs.n_cells
         group_and_cell = np.repeat(np.arange(len(sizes)), sizes) * n_cells + cell_of[node[member]]
         n_in_cell = np.bincount(group_and_cell, minlength=len(sizes) * n_cells).reshape(-1, n_cells)

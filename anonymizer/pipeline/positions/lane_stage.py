@@ -1,0 +1,210 @@
+"""The lane of a district as a stage: batches and broadcasts in, a release and reports out."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from anonymizer.algorithms.positions.protection import ZonedNetwork
+from anonymizer.domain.release import starts_of
+from anonymizer.pipeline.packed_state import pack_state, unpack_state
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.core import round_time, round_up
+from anonymizer.pipeline.positions.district_lane import Closed, DistrictLane
+from anonymizer.pipeline.positions.encoding import ReleaseEncoder, contract_of
+from anonymizer.pipeline.positions.factory import district_maker, districts_of
+from anonymizer.pipeline.positions.raw_batches import encode_out
+from anonymizer.pipeline.positions.stage_messages import (
+    BATCH,
+    BROADCAST,
+    Broadcast,
+    Report,
+    decode_batch,
+    decode_broadcast,
+    encode_broadcast,
+    encode_report,
+    slots_by_source,
+)
+from anonymizer.pipeline.pseudonyms import Pseudonyms
+from anonymizer.pipeline.stage import Send
+from anonymizer.settings import Settings
+
+_MOST_BYTES = 512 * 1024
+"""Of the payloads in one value for MQTT, unless one is larger: Kafka takes 1 MiB by default."""
+
+
+class LaneStage:
+    """Runs the lane of one district.
+
+    It sends its messages for MQTT to `out`, one broadcast to each lane, itself included, and one
+    report to each source.
+
+    Parameters
+    ----------
+    lane
+        Of the district.
+    encoder
+        Of its releases.
+    secret
+        Key of the pseudonyms.
+    n_districts, n_sources
+        How many there are.
+    time_step_s
+        Published times are rounded to a multiple of this, seconds; 0: not rounded.
+    """
+
+    def __init__(
+        self,
+        lane: DistrictLane,
+        encoder: ReleaseEncoder,
+        *,
+        secret: bytes,
+        n_districts: int,
+        n_sources: int,
+        time_step_s: float,
+    ) -> None:
+        self.lane = lane
+        self._name = f"lane {lane.district.number}"
+        self._encoder = encoder
+        self._pseudonyms = Pseudonyms(secret)
+        self._n_districts, self._n_sources = n_districts, n_sources
+        self._time_step_s = time_step_s
+        self.n_messages = self.n_groups = 0
+        """Messages for MQTT and groups in them, so far."""
+
+    @property
+    def tick(self) -> int | None:
+        """The tick that closed last; None: none yet."""
+        return self.lane.last
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What has happened so far, by name."""
+        lane = self.lane
+        return {
+            "ticks": lane.n_closed,
+            "incomplete_ticks": lane.n_incomplete,
+            "late_batches": lane.n_late,
+            "groups": self.n_groups,
+            "messages": self.n_messages,
+        }
+
+    def take(self, value: bytes, *, at_s: float) -> list[Send]:
+        """Take a batch or a broadcast; return what the ticks that close now send."""
+        if value[:1] == BATCH:
+            self.lane.take(decode_batch(value), at_s=at_s)
+        elif value[:1] == BROADCAST:
+            self.lane.read(decode_broadcast(value), at_s=at_s)
+        else:
+            raise ValueError("this is no input of a lane")
+        sends: list[Send] = []
+        while (closed := self.lane.close()) is not None:
+            sends += self._sends(closed)
+        return sends
+
+    def _sends(self, closed: Closed) -> Iterator[Send]:
+        result, number = closed.result, self.lane.district.number
+        for messages in _in_parts(self._messages(closed)):
+            yield Send("out", number, encode_out(messages))
+        for to in range(self._n_districts):
+            broadcast = Broadcast(number, closed.tick, closed.complete, result.messages.get(to))
+            yield Send("lane", to, encode_broadcast(broadcast))
+        for to, report in enumerate(self._reports(closed)):
+            yield Send("source", to, encode_report(report))
+
+    def _messages(self, closed: Closed) -> Sequence[Outgoing]:
+        result = closed.result
+        until = self.lane.district.operator.until(result.release, now=closed.at_s)
+        keys = result.key.tolist()
+        messages, _ = self._encoder.encode(
+            result.release,
+            time=round_time(closed.at_s, self._time_step_s),
+            pseudonyms=lambda slots, versions: self._pseudonyms.of(slots, keys, versions),
+            until=round_up(until, self._time_step_s),
+        )
+        self.n_messages += len(messages)
+        self.n_groups += result.release.n_groups
+        return messages
+
+    def _reports(self, closed: Closed) -> Iterator[Report]:
+        result, n = closed.result, self._n_sources
+        rows = starts_of(np.array([len(batch.rows.key) for batch in closed.batches], np.int64))
+        outcomes = [result.outcome[a:b] for a, b in pairwise(rows.tolist())]
+        devices = zip(
+            *(slots_by_source(each, n) for each in (result.handle, result.began, result.ended)),
+            strict=True,
+        )
+        for source, (released, began, ended) in enumerate(devices):
+            mine = [i for i, batch in enumerate(closed.batches) if batch.source == source]
+            yield Report(
+                self.lane.district.number,
+                closed.tick,
+                result.n_in,
+                [closed.batches[i].tick for i in mine],
+                [outcomes[i] for i in mine],
+                released,
+                began,
+                ended,
+            )
+
+    def snapshot(self) -> bytes:
+        """Return the whole state. It holds where devices are: store it like raw positions."""
+        counts = [self.n_messages, self.n_groups]
+        return pack_state(self._name, {"lane": self.lane.state(), "counts": counts})
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on from a snapshot of the same lane."""
+        state = unpack_state(self._name, snapshot)
+        self.lane.restore(state["lane"])
+        self.n_messages, self.n_groups = state["counts"]
+
+
+def _in_parts(messages: Sequence[Outgoing]) -> Iterator[Sequence[Outgoing]]:
+    """Yield the messages in parts of few bytes."""
+    size = np.cumsum([len(message.payload) + len(message.topic) for message in messages])
+    part = size // _MOST_BYTES
+    cuts = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(messages)]
+    yield from (messages[a:b] for a, b in pairwise(cuts) if b > a)
+
+
+def lane_stages(
+    settings: Settings, zoned: ZonedNetwork, *, secret: bytes
+) -> Callable[[int], LaneStage]:
+    """Return a function that makes the lane of a district; all share what never changes.
+
+    Parameters
+    ----------
+    settings
+        The same for all stages.
+    zoned
+        The network and its privacy zones.
+    secret
+        Key of the pseudonyms, the same for all stages.
+    """
+    network, n = zoned.network, settings.region.districts
+    make_district = district_maker(settings, network, districts_of(settings, network))
+    encoder = ReleaseEncoder(
+        network,
+        topic=settings.output.topic,
+        form=settings.output.form,
+        contract=contract_of(settings, network),
+    )
+
+    def make(number: int) -> LaneStage:
+        lane = DistrictLane(
+            make_district(number),
+            n_districts=n,
+            n_sources=settings.cluster.n_sources,
+            interval_s=settings.tick.interval_s,
+            wait_s=settings.cluster.wait_s,
+        )
+        return LaneStage(
+            lane,
+            encoder,
+            secret=secret,
+            n_districts=n,
+            n_sources=settings.cluster.n_sources,
+            time_step_s=settings.output.time_step_s,
+        )
+
+    return make

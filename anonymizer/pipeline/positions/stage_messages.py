@@ -1,0 +1,173 @@
+"""Messages between the stages of the positions flow, as bytes.
+
+The first byte of a message says what it is. They hold keys of devices and where these are: protect
+them like raw positions.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from anonymizer.algorithms.positions.district import Claims, Message
+from anonymizer.algorithms.positions.district_routing import NOWHERE, Rows
+from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
+from anonymizer.pipeline.packed_state import pack, unpack
+
+BATCH, BROADCAST, REPORT = b"B", b"D", b"P"
+"""First bytes; `raw_batches.RAW` is another."""
+_SLOT_BITS = 32
+
+
+class Batch(NamedTuple):
+    """The rows of a tick that a source sends to a district.
+
+    Attributes
+    ----------
+    source
+        Number of the source, from 0.
+    tick
+        The source has sent all of this tick and of those before.
+    leader_of
+        Leader of each district at this tick.
+    rows
+        Those of the tick for the district.
+    """
+
+    source: int
+    tick: int
+    leader_of: IntArray
+    rows: Rows
+
+
+class Broadcast(NamedTuple):
+    """What a district tells another about a tick.
+
+    Attributes
+    ----------
+    sender, tick
+        Number of the district and of the tick.
+    complete
+        Whether it had heard all sources.
+    message
+        For the other; None: nothing.
+    """
+
+    sender: int
+    tick: int
+    complete: bool
+    message: Message | None
+
+
+class Report(NamedTuple):
+    """What a district tells a source about a tick.
+
+    Attributes
+    ----------
+    lane, tick
+        Number of the district and of the tick.
+    n_in
+        Devices in each district that it leads, shape (districts,).
+    batches, outcome
+        Ticks of the batches of the source that are in it, and the outcome of each of their rows.
+    released, began, ended
+        Devices of the source in the release, those that the district knows from now on, and those
+        that it has forgotten, by the slots of the source.
+    """
+
+    lane: int
+    tick: int
+    n_in: IntArray
+    batches: Sequence[int]
+    outcome: Sequence[UInt8Array]
+    released: Int32Array
+    began: Int32Array
+    ended: Int32Array
+
+    def __repr__(self) -> str:
+        """Reveal no device."""
+        return f"Report({self.lane}, {self.tick})"
+
+
+def handles_of(source: int, slot: Int32Array) -> IntArray:
+    """Return the handles of the devices in these slots of a source, see `Rows`."""
+    return (np.int64(source) << _SLOT_BITS) | slot.astype(np.int64)
+
+
+def slots_by_source(handle: IntArray, n_sources: int) -> list[Int32Array]:
+    """Return the slots that these handles name, for each source."""
+    source, slot = handle >> _SLOT_BITS, handle.astype(np.uint32).astype(np.int32)
+    return [slot[source == number] for number in range(n_sources)]
+
+
+def encode_batch(batch: Batch) -> bytes:
+    """Return a batch as bytes: 24 for each row, and a few."""
+    key, handle, ts, node, left_from, roams = batch.rows
+    some = np.flatnonzero(left_from != NOWHERE).astype(np.int32)
+    return BATCH + pack(
+        [
+            batch.source,
+            batch.tick,
+            batch.leader_of.astype(np.int32),
+            key,
+            handle.astype(np.uint32),
+            ts,
+            node,
+            some,
+            left_from[some],
+            np.packbits(roams),
+        ]
+    )
+
+
+def decode_batch(value: bytes) -> Batch:
+    """Return the batch that was encoded."""
+    source, tick, leader_of, key, slot, ts, node, some, where, roams = unpack(value[1:])
+    left_from = np.full(len(key), NOWHERE, np.int32)
+    left_from[some] = where
+    handle = handles_of(source, slot)
+    kinds = np.unpackbits(roams, count=len(key)).astype(bool)
+    return Batch(
+        source, tick, leader_of.astype(np.int64), Rows(key, handle, ts, node, left_from, kinds)
+    )
+
+
+def encode_broadcast(broadcast: Broadcast) -> bytes:
+    """Return a broadcast as bytes."""
+    message = broadcast.message
+    parts = None if message is None else [list(message.claims), list(message.handover)]
+    return BROADCAST + pack([broadcast.sender, broadcast.tick, broadcast.complete, parts])
+
+
+def decode_broadcast(value: bytes) -> Broadcast:
+    """Return the broadcast that was encoded."""
+    sender, tick, complete, parts = unpack(value[1:])
+    message = None if parts is None else Message(Claims(*parts[0]), Rows(*parts[1]))
+    return Broadcast(sender, tick, complete, message)
+
+
+def encode_report(report: Report) -> bytes:
+    """Return a report as bytes: one for each row, and 4 for each device that it names."""
+    led = np.flatnonzero(report.n_in).astype(np.int32)
+    return REPORT + pack(
+        [
+            report.lane,
+            report.tick,
+            len(report.n_in),
+            led,
+            report.n_in[led],
+            list(report.batches),
+            list(report.outcome),
+            report.released,
+            report.began,
+            report.ended,
+        ]
+    )
+
+
+def decode_report(value: bytes) -> Report:
+    """Return the report that was encoded."""
+    lane, tick, n, led, n_led, batches, outcome, *devices = unpack(value[1:])
+    n_in = np.zeros(n, np.int64)
+    n_in[led] = n_led
+    return Report(lane, tick, n_in, batches, outcome, *devices)

@@ -1,0 +1,121 @@
+"""Sources and lanes: equal outputs for any schedule, or safe ones; accounts that always add up."""
+
+import json
+import os
+from collections import defaultdict
+from functools import cache
+from random import Random
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.pipeline.positions.cluster import LONG_S, Cluster, World
+
+N_TICKS = 14
+schedules = st.lists(st.integers(0, 1023), max_size=200)
+
+
+@cache
+def world(mode: str = "session", seed: int = 1) -> World:
+    return World(mode, n_ticks=N_TICKS, seed=seed)
+
+
+def check_equal(cluster: Cluster) -> None:
+    """One process publishes the same messages, and comes to the same accounts."""
+    assert sorted(cluster.published) == sorted(cluster.world.expected.elements())
+    assert dict(cluster.accounts()) == cluster.world.accounts
+    assert sum(source.n_held for source in cluster.sources) == cluster.world.n_held
+    assert not any(lane.counters["incomplete_ticks"] for lane in cluster.lanes)
+    check_safe(cluster)
+
+
+def check_safe(cluster: Cluster) -> None:
+    """No device is in two groups, pseudonyms keep their company, and no position is lost."""
+    company: dict[str, list[str]] = {}
+    for payload in cluster.published:
+        group = json.loads(payload)["pseudonyms"]
+        assert len(set(group)) == len(group)
+        assert len(group) >= 2 or cluster.world.mode == "bfs", "k"
+        if cluster.world.mode == "session":
+            assert all(company.setdefault(name, group) == group for name in group)
+    for devices in cluster.released().values():
+        assert len(devices) == len(set(devices)), "the groups of a tick share no device"
+    assert not any(source.counters["shared_devices"] for source in cluster.sources)
+    n_settled = sum(source.ledger.n_settled for source in cluster.sources)
+    assert cluster.n_received <= n_settled + sum(source.n_held for source in cluster.sources)
+    assert all(source._sent.n_positions == 0 for source in cluster.sources), "all is booked"
+
+
+def test_the_world_crosses_borders_and_forms_groups_more_than_once() -> None:
+    cluster = Cluster(world())
+    cluster.run([])
+    seen: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+    for lane in cluster.lanes:
+        district = lane.lane.district
+        for handle in district.handles().tolist():
+            seen[divmod(handle, 1 << 32)].add(district.number)
+    assert sum(len(each) > 1 for each in seen.values()) > 5
+    assert sum(lane.counters["groups"] > 10 for lane in cluster.lanes) > 2
+
+
+@pytest.mark.parametrize("mode", ["bfs", "snapshot", "session"])
+def test_stages_publish_what_one_process_does(mode: str) -> None:
+    cluster = Cluster(world(mode))
+    cluster.run([])
+    check_equal(cluster)
+
+
+@settings(max_examples=6, deadline=None)
+@given(schedules)
+def test_no_schedule_changes_what_is_published(schedule: list[int]) -> None:
+    cluster = Cluster(world())
+    cluster.run(schedule)
+    check_equal(cluster)
+
+
+@settings(max_examples=6, deadline=None)
+@given(schedules, st.integers(1, 4))
+def test_ticks_that_close_without_the_silent_break_no_promise(
+    schedule: list[int], wait_s: int
+) -> None:
+    cluster = Cluster(world(), wait_s=wait_s)
+    cluster.run(schedule)
+    check_safe(cluster)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize(
+    ("mode", "wait_s"), [("session", LONG_S), ("session", 3.0), ("snapshot", LONG_S)]
+)
+def test_thousands_of_schedules(mode: str, wait_s: float) -> None:
+    n_schedules = int(os.environ.get("ANONYMIZER_SCHEDULES", "10000"))
+    n_crashes = 0
+    for seed in range(n_schedules):
+        random = Random(seed)  # noqa: S311  a schedule, not a secret
+        schedule = [random.randrange(1024) for _ in range(random.randrange(400))]
+        cluster = Cluster(world(mode, seed % 5), wait_s=wait_s)
+        cluster.run(schedule)
+        n_crashes += cluster.n_crashes
+        if wait_s == LONG_S:
+            check_equal(cluster)
+        else:
+            check_safe(cluster)
+    assert n_crashes > n_schedules
+
+
+@pytest.mark.parametrize("key", [("source", 0), ("lane", 1)])
+def test_a_stage_is_restored_from_its_own_bytes_and_from_no_others(key: tuple[str, int]) -> None:
+    cluster = Cluster(world())
+    cluster.run([])
+    stage = cluster.processes[key].stage
+    cluster.keep(key)
+    cluster.crash(key)
+    assert cluster.processes[key].stage.snapshot() == stage.snapshot()
+    for other in (b"", b"x", msgspec.msgpack.encode({}), cluster.processes["lane", 0].snapshot[:9]):
+        with pytest.raises(ValueError, match="no snapshot"):
+            stage.restore(other)
+    with pytest.raises(ValueError, match="no input"):
+        stage.take(b"?", at_s=0.0)
