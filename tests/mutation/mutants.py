@@ -1,0 +1,292 @@
+"""Mutants: small changes to the code that keeps the promises, which tests have to notice."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module, and the tests that have to notice its mutants.
+
+    Attributes
+    ----------
+    path
+        Its file, below the package.
+    tests
+        Files below `tests`.
+    changes
+        A text that occurs once in the file, and what replaces it.
+    """
+
+    path: str
+    tests: tuple[str, ...]
+    changes: tuple[tuple[str, str], ...]
+
+
+MODULES = (
+    Module(
+        "algorithms/positions/verification.py",
+        ("algorithms/positions/test_verification.py", "algorithms/positions/test_transcripts.py"),
+        (
+            ("k[g] >= k_floor and", "k[g] > k_floor and"),
+            ("first_member_of[g] < first_member_of[g + 1]", "True"),
+            ("or region_at[v] == g:", "or region_at[v] == -2:"),
+            ("n_devices += devices_at[v]", "n_devices += 1"),
+            ("holds[group_of[s]] = False", "pass"),
+            ("if s < 0 or s >= len(node_of):", "if s >= len(node_of):"),
+            ("good and node_of[s] >= 0 and region_at[node_of[s]] == g", "good and node_of[s] >= 0"),
+            ("good and n_devices >= k[g]", "good and n_devices + 1 >= k[g]"),
+            ("alike = end - start >= k[g]", "alike = end - start + 1 >= k[g]"),
+            ("alike and version[i] == version[start]", "alike"),
+            ("alike and (version_of[s] != version[i]) == born", "alike"),
+            (" and n_sharing[s] == end - start", ""),
+            ("hash_of[s] == hash_of[first] and ", ""),
+            ("n_sharing[s] = end - start", "n_sharing[s] = n_sharing[s]"),
+        ),
+    ),
+    Module(
+        "algorithms/records/verification.py",
+        ("algorithms/records/test_verification.py",),
+        (
+            ("n_persons < promise.k)", "n_persons <= promise.k)"),
+            ("n_persons < promise.k)", "n_persons < promise.k - 1)"),
+            ("len(number)) < promise.d)", "len(number)) <= promise.d)"),
+            ("len(number)) < promise.l)", "len(number)) <= promise.l)"),
+            (
+                "_modal(held) > promise.max_share * n_persons + _TOLERANCE",
+                "_modal(held) >= promise.max_share * n_persons",
+            ),
+            (
+                "_modal(held) > promise.max_source_share * n_persons + _TOLERANCE",
+                "_modal(held) > promise.max_source_share * n_persons + 1",
+            ),
+            ("np.log(promise.entropy_l) - _TOLERANCE", "np.log(promise.entropy_l) - 0.1"),
+            ("<= promise.t + _TOLERANCE)", "<= promise.t + 0.05)"),
+            ("new_person[1:] |= p[1:] != p[:-1]", "new_person[1:] = True"),
+            (
+                "    real = held.value != attribute.missing\n    return np.bincount(",
+                "    real = held.value >= 0\n    return np.bincount(",
+            ),
+            ("(n_persons < k) & (found >= 0)", "(n_persons <= k) & (found >= 0)"),
+            ("(n_persons < k) & (found >= 0)", "(n_persons < k)"),
+            ("(who[1:] != who[:-1])", "True"),
+            ("* gaps\n", "* np.ones_like(gaps)\n"),
+        ),
+    ),
+    Module(
+        "algorithms/positions/cloaks/session.py",
+        ("algorithms/positions/cloaks/test_session.py",),
+        (
+            ("joining &= density.version_of >= now", "joining &= density.version_of >= now - 1e9"),
+            ("joining[just_ended] = True", "pass"),
+            (" & (self._group_of == _UNGROUPED)\n", "\n"),
+            ("sizes >= k_of_group + self._k_extra", "sizes >= k_of_group"),
+            ("np.maximum.reduceat(k[member]", "np.minimum.reduceat(k[member]"),
+            ("self._n_formed += len(sizes)", "pass"),
+            ("self.retire(release.only(~whole).member)", "pass"),
+            ("        self._keep(~doomed)\n", "        pass\n"),
+        ),
+    ),
+    Module(
+        "pipeline/accounting.py",
+        ("pipeline/test_accounting.py", "pipeline/records/test_flow.py"),
+        (
+            ("self.n_received += n", "self.n_received = n"),
+            ("self._n_of[outcome] += n", "self._n_of[outcome] = n"),
+            ("self._n_of += np.bincount", "self._n_of = np.bincount"),
+            (
+                "now, before = self._all(), self._booked\n        self._booked = now",
+                "now, before = self._all(), self._booked",
+            ),
+            ("label: n - before.get(label, 0)", "label: n"),
+            ("self.receive(stored.get(RECEIVED, 0))", "pass"),
+        ),
+    ),
+    Module(
+        "pipeline/records/flow.py",
+        ("pipeline/records/test_flow.py", "pipeline/records/test_stages.py"),
+        (
+            ("> self._max_unpublished", ">= self._max_unpublished"),
+            ("> self._max_unpublished", "> self._max_unpublished + 1"),
+            ("if len(self._now) >= MOST_RECENT:", "if len(self._now) >= 10**9:"),
+            ("if len(self._now) >= MOST_RECENT:", "if len(self._now) >= MOST_RECENT // 3:"),
+            ("self._before, self._now = self._now, set()", "self._now = set()"),
+            ("np.stack([messages.topic_hash(), payload]", "np.stack([payload, payload]"),
+            ("        state.settle(due.joined, closing)\n", ""),
+            ("forget_before=due.window - settings.forget_after", "forget_before=due.window + 1"),
+            ("            if again:", "            if False:"),
+        ),
+    ),
+    Module(
+        "pipeline/records/anonymize_window.py",
+        ("pipeline/records/test_flow.py", "pipeline/records/test_kaca_model.py"),
+        (
+            ("np.isin(class_of, [*broken, *rejected])", "np.isin(class_of, [*rejected])"),
+            ("np.isin(class_of, [*broken, *rejected])", "np.isin(class_of, [*broken])"),
+            ("outcome[outcome == Outcome.PUBLISHED] = reason", "pass"),
+            ("n_classes) >= stream.promise.k\n", "n_classes) >= 1\n"),
+            ("persons = np.unique(np.column_stack([c, person[has]]), axis=0)[:, 0]", "persons = c"),
+            ("Outcome.SUPPRESSED__NO_CLASS, Outcome.SUPPRESSED__INCOMPLETE)", "0, 0)"),
+        ),
+    ),
+    Module(
+        "transport/packets.py",
+        ("transport/test_packets.py",),
+        (
+            ("stream[body + 2] < 0x80", "stream[body + 2] <= 0x80"),
+            ("stream[body + 2] < 0x80", "stream[body + 2] < 0x7F"),
+            ("if end - body < 2:", "if end - body < 1:"),
+            ("if length > self._limit_bytes:", "if length >= self._limit_bytes:"),
+            (
+                "qos = flags >> 1 & 3\n        if qos > 1:",
+                "qos = flags >> 1 & 3\n        if qos > 2:",
+            ),
+            ("payload > end or after_topic == at + 2", "payload > end"),
+            ("payload > end or after_topic == at + 2", "after_topic == at + 2"),
+            ("if end > len(stream):", "if end >= len(stream):"),
+            ("while length >= 0x80:", "while length > 0x80:"),
+        ),
+    ),
+    Module(
+        "store/record_store.py",
+        ("store",),
+        (
+            ("SET published_at = ? WHERE number = ?", "SET published_at = ? WHERE number >= ?"),
+            ("WHERE published_at IS NULL ORDER BY number LIMIT ?", "ORDER BY number LIMIT ?"),
+            (
+                "DELETE FROM vehicles WHERE stream = ? AND seen < ?",
+                "DELETE FROM vehicles WHERE stream = ? AND seen <= ?",
+            ),
+            ("AND w.closed_at < ?)", "AND w.closed_at <= ?)"),
+            ("            self._purge(closed.at - self._keep_published_s)\n", ""),
+            ("DO UPDATE SET n = n + excluded.n", "DO UPDATE SET n = excluded.n"),
+            ('self._db.execute("ROLLBACK")', 'self._db.execute("COMMIT")'),
+            ("        self._account(of, {label_of(Outcome.SUPPRESSED__REDECLARED): n})\n", ""),
+            ("self._log_has_erased_data = not erase_log(self._db)", "pass"),
+            ("self.free_bytes < self._min_free_bytes", "self.free_bytes < 0"),
+        ),
+    ),
+    Module(
+        "store/sqlite_file.py",
+        ("store",),
+        (
+            ('"synchronous=FULL",', '"synchronous=NORMAL",'),
+            ('"journal_mode=WAL",', ""),
+            ('"secure_delete=ON",', '"secure_delete=OFF",'),
+            ("    erase_log(connection)  # after", "    # after"),
+            ("wal_checkpoint(TRUNCATE)", "wal_checkpoint(PASSIVE)"),
+            ("fcntl.LOCK_EX | fcntl.LOCK_NB", "fcntl.LOCK_SH | fcntl.LOCK_NB"),
+            ("        path.chmod(_MODE)", "        path.stat()"),
+            ('        connection.execute("DROP TABLE recent")\n', ""),
+        ),
+    ),
+    Module(
+        "store/parts_log.py",
+        ("store",),
+        (
+            ("self._db.execute(f'DROP TABLE IF EXISTS", "str(f'DROP TABLE IF EXISTS"),
+            ("if int(of) == stream]", "]"),
+            ("if part.number not in replaced]", "]"),
+            ("n = len(self.read(stream))", "n = 0"),
+        ),
+    ),
+    Module(
+        "transport/backlog.py",
+        ("transport/test_backlog.py",),
+        (
+            ("-inf if self._keeps_session else inf)", "inf)"),
+            ("- min(self._known_s.values())", "- max(self._known_s.values())"),
+            ("return self.age_s > self._max_s", "return self.age_s >= self._max_s"),
+            ("if not self._keeps_session:", "if True:"),
+            ("if len(self._awaited) > _MAX_AWAITED:", "if False:"),
+            ("if of != qos or at_s > sent_s", "if at_s > sent_s"),
+            ("if of != qos or at_s > sent_s", "if True"),
+            ("if packed.stream[begin:end] == topic:", "if True:"),
+            ("row >= 0 and at < bounds[row, 3]", "row >= 0"),
+            ("receipts[receipts > 0].tolist()", "receipts.tolist()"),
+        ),
+    ),
+    Module(
+        "algorithms/positions/safe_counts.py",
+        ("algorithms/positions/test_safe_counts.py",),
+        (
+            ("if left >= k and right >= k:", "if left > k and right >= k:"),
+            ("if total[-1] < k:", "if total[-1] <= k:"),
+            ("n_devices=size - size % k", "n_devices=size"),
+            ("(n_pair - n_pair % k)[listed]", "n_pair[listed]"),
+            ("listed: BoolArray = n >= k", "listed: BoolArray = n > k"),
+            ("(rest > 0) & (rest < k)", "(rest > 1) & (rest < k)"),
+            ("(rest > 0) & (rest < k)", "(rest > 0) & (rest < k - 1)"),
+            ("np.argmin(n[of_run])", "np.argmax(n[of_run])"),
+            ("np.where(n >= k,", "np.where(n > k,"),
+            ("np.where(n >= k,", "np.where(n >= k - 1,"),
+        ),
+    ),
+    Module(
+        "algorithms/positions/districts.py",
+        ("algorithms/positions/test_district_operator.py",),
+        (
+            ("network.n_nodes < n * least_nodes", "network.n_nodes <= n * least_nodes"),
+            ("(size < least_nodes)", "(size < least_nodes - 1)"),
+            ("for _ in range(hops):", "for _ in range(hops - 1):"),
+            ("if min(left, right) >= least:", "if min(left, right) > least:"),
+            ("elif left + right < 2 * least:", "elif left + right <= 2 * least:"),
+            ("elif left < right:", "elif left > right:"),
+            ("while (follows != follows[follows]).any():", "while False:"),
+            ("counted <= epoch - 2", "counted <= epoch - 1"),
+            ("kept = of_node[_tails(network)] ==", "kept = of_node[_tails(network)] >="),
+        ),
+    ),
+    Module(
+        "algorithms/positions/district.py",
+        (
+            "algorithms/positions/test_district_operator.py",
+            "pipeline/positions/test_district_lanes.py",
+        ),
+        (
+            ("        self._lead(leader_of)\n", ""),
+            ("self._forget(arrived.freed)", "arrived.freed"),
+            (
+                "in sorted(set(rows.key[new].tolist())):",
+                "in dict.fromkeys(rows.key[new].tolist()):",
+            ),
+            ("~(self._was_inside & received.complete)", "~self._was_inside"),
+            ("guest |= self._roams & ~", "guest |= ~"),
+            ("message.claims.until > now]", "message.claims.until > np.inf]"),
+            ("        guest = ~inside\n", "        guest = np.zeros(len(inside), bool)\n"),
+            ("        bound = until > now\n", "        bound = until > np.inf\n"),
+            ("self._is_mine = self._was_inside | bound", "self._is_mine = self._was_inside"),
+            ("np.flatnonzero(away & ~bound & ~counted)", "np.flatnonzero(away & ~counted)"),
+            ("        self.operator.retire(slot.astype(np.int32))\n", ""),
+        ),
+    ),
+    Module(
+        "algorithms/positions/district_routing.py",
+        (
+            "algorithms/positions/test_district_operator.py",
+            "pipeline/positions/test_district_lanes.py",
+        ),
+        (
+            ("self._remember(slot[on_graph & (before != leader)])", "pass"),
+            ("        self._keep(self._until >= now)\n", ""),
+            ("others[order] > 0", "others[order] > 1"),
+            ("stays = ~on_graph & (before != NOWHERE)", "stays = on_graph & False"),
+            ("self._there_at[slot] + self._horizon_s", "self._there_at[slot]"),
+            ("self._remember(known[leader != self._leader_of[known]])", "pass"),
+            ("self._leader_of[known] = self._node_of[known] = NOWHERE", "pass"),
+        ),
+    ),
+    Module(
+        "algorithms/positions/district_operator.py",
+        ("algorithms/positions/test_district_operator.py",),
+        (
+            ("outcome[moved[out & ~inside]] = Outcome.SUPPRESSED__UNVERIFIED", "pass"),
+            ("its_own = sent.leader[source] == part.number", "its_own = sent.leader[source] >= 0"),
+            ("self._messages_to.setdefault(to, []).append(message)", "pass"),
+            ("minlength=1) > 1", "minlength=1) > 2"),
+            ("            part.retire(member)\n", "            pass\n"),
+            ("return release.only(~broken)", "return release"),
+            (", kept=known)", ", kept=np.zeros_like(known))"),
+            ("        self._router.forget(freed)\n", ""),
+        ),
+    ),
+)
