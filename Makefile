@@ -13,7 +13,7 @@ PARALLEL := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 CORE     := tests/algorithms tests/codecs tests/domain
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test coverage test-data test-cluster check audit docs bench soak screenshot lock clean
+.PHONY: help install demo test coverage test-data test-cluster test-judge check audit docs bench soak screenshot lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -61,6 +61,19 @@ test-cluster:  ## the tests on Apache Spark and Apache Kafka (one line says so w
 	$(MAKE) --no-print-directory $(CLUSTER_STAMP) $(KAFKA_STAMP) && $(BIN)/python -m tests.mosquitto && \
 	$(CLUSTER)/bin/python -m pytest -m "not soak" $(ARGS) tests/spark tests/cluster; \
 	else echo "make: test-cluster is skipped: there is no Java, or no Maven"; fi
+
+# pycanon needs an older numpy and pandas than the project: it judges files, in an environment of its own.
+JUDGE       := $(VENV)-judge
+JUDGE_STAMP := $(JUDGE)/.installed
+
+test-judge: $(STAMP) $(JUDGE_STAMP)  ## releases of every method, judged by pycanon (with Adult where $$ANONYMIZER_DATA is set)
+	ANONYMIZER_JUDGE=$(JUDGE)/bin/python $(BIN)/python -m pytest -m "not soak$(if $(ANONYMIZER_DATA),, and not data)" $(ARGS) tests/judge/judging.py
+
+$(JUDGE_STAMP): requirements-judge.txt | $(STAMP)
+	$(PYTHON) -m venv $(JUDGE)
+	@echo "installing $$(grep -c '^[^ ]*==' requirements-judge.txt) packages"
+	VIRTUAL_ENV=$(JUDGE) $(BIN)/uv $(subst -dev,-judge,$(PACKAGES)) || $(JUDGE)/bin/python -m $(subst -dev,-judge,$(PACKAGES))
+	@touch $@
 
 $(KAFKA_STAMP): tests/cluster/pom.xml | $(CLUSTER_STAMP)
 	mvn --quiet --batch-mode --file $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(CLUSTER)/kafka
@@ -113,6 +126,7 @@ lock: $(STAMP)  ## pin the requirements anew: of the images, and of everything
 	@sed '/^pydantic/,/[^\\]$$/d' requirements.txt > $(CORE_PINS)  # Quix Streams needs an older one
 	$(LOCK) $(IMAGE) --extra cluster --constraints $(CORE_PINS) --output-file requirements-kafka.txt
 	$(LOCK) --extra learn --extra tables --extra spark --extra cluster --group cluster --constraints requirements-kafka.txt --output-file requirements-cluster.txt
+	$(subst pyproject.toml,,$(LOCK)) --group judge --output-file requirements-judge.txt
 
 clean:  ## remove what make made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
