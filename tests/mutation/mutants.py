@@ -245,10 +245,7 @@ MODULES = (
         (
             ("        self._lead(leader_of)\n", ""),
             ("self._forget(arrived.freed)", "arrived.freed"),
-            (
-                "in sorted(set(rows.key[new].tolist())):",
-                "in dict.fromkeys(rows.key[new].tolist()):",
-            ),
+            ("sorted(set(rows.key[new].tolist()))", "list(dict.fromkeys(rows.key[new].tolist()))"),
             ("~(self._was_inside & received.complete)", "~self._was_inside"),
             ("guest |= self._roams & ~", "guest |= ~"),
             ("message.claims.until > now]", "message.claims.until > np.inf]"),
@@ -267,12 +264,11 @@ MODULES = (
         ),
         (
             ("self._remember(slot[on_graph & (before != leader)])", "pass"),
-            ("        self._keep(self._until >= now)\n", ""),
+            ("kept = self._until >= now", "kept = self._until >= -np.inf"),
             ("others[order] > 0", "others[order] > 1"),
             ("stays = ~on_graph & (before != NOWHERE)", "stays = on_graph & False"),
             ("self._there_at[slot] + self._horizon_s", "self._there_at[slot]"),
             ("self._remember(known[leader != self._leader_of[known]])", "pass"),
-            ("self._leader_of[known] = self._node_of[known] = NOWHERE", "pass"),
         ),
     ),
     Module(
@@ -285,8 +281,7 @@ MODULES = (
             ("minlength=1) > 1", "minlength=1) > 2"),
             ("            part.retire(member)\n", "            pass\n"),
             ("return release.only(~broken)", "return release"),
-            (", kept=known)", ", kept=np.zeros_like(known))"),
-            ("        self._router.forget(freed)\n", ""),
+            ("kept = known | self._router.remembers(len(known))", "kept = np.zeros_like(known)"),
         ),
     ),
 )
