@@ -86,7 +86,7 @@ class Booked(NamedTuple):
     tick, slot, tag, outcome
         As of `SentTick`; outcomes are complete.
     released, began, ended
-        As of `Report`, of all districts.
+        As of `Report`, of all districts; each device is released once.
     n_shared
         Devices that two districts have released at one tick.
     """
@@ -163,7 +163,7 @@ class SentTicks:
             sent.slot,
             sent.tag,
             sent.merged(),
-            _joined([report.released for report in reports]),
+            np.unique(_joined([report.released for report in reports])),
             _joined([report.began for report in reports]),
             _joined([report.ended for report in reports]),
             self._n_shared(reports),
