@@ -240,7 +240,7 @@ MODULES = (
         "algorithms/positions/district.py",
         (
             "algorithms/positions/test_district_operator.py",
-            "pipeline/positions/test_district_lanes.py",
+            "pipeline/positions/test_stages_of_a_cluster.py",
         ),
         (
             ("        self._lead(leader_of)\n", ""),
@@ -260,7 +260,7 @@ MODULES = (
         "algorithms/positions/district_routing.py",
         (
             "algorithms/positions/test_district_operator.py",
-            "pipeline/positions/test_district_lanes.py",
+            "pipeline/positions/test_stages_of_a_cluster.py",
         ),
         (
             ("self._remember(slot[on_graph & (before != leader)])", "pass"),
@@ -282,6 +282,30 @@ MODULES = (
             ("            part.retire(member)\n", "            pass\n"),
             ("return release.only(~broken)", "return release"),
             ("kept = known | self._router.remembers(len(known))", "kept = np.zeros_like(known)"),
+        ),
+    ),
+    Module(
+        "pipeline/positions/district_lane.py",
+        (
+            "pipeline/positions/test_district_lane.py",
+            "pipeline/positions/test_stages_of_a_cluster.py",
+        ),
+        (
+            (
+                "heard is not None and batch.tick <= heard",
+                "heard is not None and batch.tick < heard",
+            ),
+            ("batch.tick <= self.last:", "batch.tick < self.last:"),
+            ("heard = all(each", "heard = any(each"),
+            ("each >= last for each in self._broadcast_of", "True for each in self._broadcast_of"),
+            ("- self._since_of[tick] <= self._wait_s", "- self._since_of[tick] < self._wait_s"),
+            ("batches = self._late + self._batches.pop(tick)", "batches = self._batches.pop(tick)"),
+            ("len(broadcasts) == self._n_districts", "len(broadcasts) >= self._n_districts - 1"),
+            ("and all(each.complete for each in broadcasts.values())", "and True"),
+            ("complete=informed and agreed)", "complete=informed)"),
+            ("self.last, self._late = tick, []", "self.last = tick"),
+            ("waited <= self._wait_s:", "waited < self._wait_s:"),
+            ("first = max(firsts)", "first = min(firsts)"),
         ),
     ),
 )
