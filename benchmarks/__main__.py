@@ -28,6 +28,7 @@ from benchmarks.records import best, records
 from benchmarks.regions import districts, regions
 from benchmarks.relays import RELAYS
 from benchmarks.snap import snap
+from benchmarks.stages import Case, stages
 from benchmarks.tables import Table, as_json, as_rich, document, machine
 from benchmarks.verification import verification
 
@@ -82,6 +83,11 @@ BENCHMARKS = {
         memory,
         [("city:100000", 100_000), ("grid:1000x1000", 1_000_000)],
         [("city:400", 1_000)],
+    ),
+    "stages": Benchmark(
+        stages,
+        [Case("city:100000", 10_000, 16, 4), Case("city:100000", 100_000, 64, 4)],
+        [Case("city:400", 300, 2, 2)],
     ),
     "durable": Benchmark(
         durable, [Backlog(200_000), Backlog(200_000, window_s=60.0)], [Backlog(2_000)]
