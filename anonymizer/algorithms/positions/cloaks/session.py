@@ -329,7 +329,7 @@ class SessionCloak:
         if self._cell_ends_at is None:
             return n_old
         due = self._cell_ends_at <= now
-        if due.any():
+        if due.any() or len(just_ended):
             self._cell_ends_at[due] = self._epochs.ends(now, length_s)[due]
             cell_of = self._cells(density)[self._cell_of]
             # Devices that wait in a cell whose epoch begins, and members of groups that just ended.
@@ -344,10 +344,10 @@ class SessionCloak:
     def _bring_forward(self, density: DensityMap, now: float) -> None:
         """Bring forward ends that were set for a longer epoch, or before the clock was put back.
 
-        Such groups end after one more beat, when all have published again, and new ones are formed
-        then. A member that may no longer count as present by that time could be ruled out; its
-        group publishes nothing more, and ends when its next beat is due. What a group has published
-        holds until then. Without a beat, groups end now.
+        Devices that wait are grouped at once. Groups of a longer epoch end together after one more
+        beat, when all have published again. A member that may no longer count as present by that
+        time could be ruled out; its group publishes nothing more, and ends when its next beat is
+        due. What a group has published holds until then. Without a beat, groups end now.
         """
         latest = now + max(self._pace.epoch_s, self._epochs.settle_s, self._beat_s)
         end = now + self._beat_s
@@ -359,7 +359,7 @@ class SessionCloak:
             due_at = np.minimum(groups.due_at[late], end)
             groups.ends_at[late] = np.where(stays, end, due_at)
         if self._cell_ends_at is not None:
-            self._cell_ends_at[self._cell_ends_at > latest] = end
+            self._cell_ends_at[self._cell_ends_at > latest] = now
 
     def _cells(self, density: DensityMap) -> IntArray:
         """Return the cell whose epoch each cell follows, by the devices present in each."""
