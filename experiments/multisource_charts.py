@@ -23,6 +23,11 @@ from experiments.multisource_experiment import Multisource, Run, varied
 from experiments.multisource_tables import Reading
 from experiments.printed_figures import ADULT, CENSUS, K_OF, RANGES, D, L
 
+_DECADE = 10
+"""Values that differ by less are drawn from 0: a logarithmic axis would make much of little."""
+_MOST_PLAIN = 1e4
+"""Larger numbers are powers of ten on a logarithmic axis."""
+
 Value: TypeAlias = Callable[[Run], float]
 Look: TypeAlias = Mapping[str, Any]
 
@@ -188,9 +193,16 @@ def _finish(axes: Axes, title: str | None, over: str, *, log: bool = False) -> N
     if title is not None:
         axes.set_title(title)
     axes.set_xlabel(over)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
-    if log:
+    long = over == "records"
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=3 if long else 5))
+    if long:
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+    low, high = axes.dataLim.intervaly
+    if log and 0 < _DECADE * low < high:
         axes.set_yscale("log")
+        if high < _MOST_PLAIN:
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_minor_formatter("")
     else:
         axes.set_ylim(0, max(axes.get_ylim()[1], 1e-9))
     axes.grid(color=LIGHT, linewidth=0.5)

@@ -1,4 +1,6 @@
+import csv
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +202,54 @@ def test_a_table_that_cannot_be_studied_is_an_error_that_says_why(
 ) -> None:
     with pytest.raises(error, match=said):
         multisource("--out", tmp_path, *options)
+
+
+@pytest.mark.data
+def test_the_multisource_command_repeats_the_papers_tables_on_adult(tmp_path: Path) -> None:
+    data = Path(os.environ["ANONYMIZER_DATA"], "adult")
+    table = ("--adult", data / "adult_uci_32561.csv.gz")
+    order = ("--taxonomy", data / "adult_taxonomy.json", "--order", data / "adult_order.json")
+    few = ("-k", "20", "-d", "1,2", "-l", "3", "--share", "1", "--census-rows", "0")
+    multisource(*table, *order, *few, "--out", tmp_path)
+    with (tmp_path / "leaks.csv").open(newline="") as file:
+        of = {(row["by"], row["table"], row["algorithm"]): row for row in csv.DictReader(file)}
+    assert of["the paper, Table 4", "4", "(k,d)-anonymity"]["classes"] == "388"
+    assert of["ours", "4", "(k,d)-anonymity, hilbert"]["classes"] == "389"
+    assert of["ours", "5", "(k,l,d)-diversity, printed"]["classes"] == "384"
+    assert {row["leaks"] for (_, _, name), row in of.items() if name.startswith("(k,")} == {"0"}
+    with (tmp_path / "runs.csv").open(newline="") as file:
+        gcp = {
+            (row["method"], row["d"], row["l"]): float(row["gcp_range"])
+            for row in csv.DictReader(file)
+            if (row["qis"], row["reading"]) == ("6", "as published")
+        }
+    assert gcp["hilbert", "1", "1"] == pytest.approx(0.12, abs=0.005)
+    assert gcp["hilbert", "2", "1"] == pytest.approx(0.29, abs=0.005)
+    with (tmp_path / "inferences.csv").open(newline="") as file:
+        first = next(csv.DictReader(file))
+    assert 1 <= int(first["record"]) <= 32_561
+    told = json.loads((tmp_path / "manifest.json").read_text())
+    assert len(told["input"]) == 3
+    assert told["options"]["tables"] == {"adult_uci_32561.csv.gz": 32_561}
+
+
+@pytest.mark.data
+def test_the_adka_command_runs_on_a_real_network_with_its_attacks(tmp_path: Path) -> None:
+    network = Path(os.environ["ANONYMIZER_DATA"], "networks", "monaco")
+    words = ("adka", "--network", network, "--users", "60", "--runs", "20", "--out", tmp_path)
+    result = CliRunner().invoke(app, [*map(str, words)], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert {path.stem for path in tmp_path.glob("*.png")} == {
+        "density_k", "k_region_size", "adaptive_fixed", "region", "attacks"
+    }  # fmt: skip
+    with (tmp_path / "attacks.csv").open(newline="") as file:
+        attacks = list(csv.DictReader(file))
+    assert {row["mode"] for row in attacks} == {"bfs", "snapshot", "session"}
+    assert {row["attack"] for row in attacks} == {"centre", "root"}
+    report = json.loads((tmp_path / "summary.json").read_text())
+    assert {row["k"] for row in report["fixed_k"]} == {2, 5, 10}
+    hashes = json.loads((tmp_path / "manifest.json").read_text())["input"]
+    assert hashes.keys() == {"monaco_nodes.parquet", "monaco_edges.parquet"}
 
 
 def test_tracking_prints_a_row_for_each_setting_and_writes_its_files(

@@ -11,6 +11,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from anonymizer.algorithms.records.problem import Cost
@@ -18,7 +19,7 @@ from anonymizer.app.plots import BLUE, FORMATS, ORANGE, RED, TEAL
 from anonymizer.domain.records import NO_CODE, Records, Schema
 from anonymizer.errors import InputError, SettingsError
 from experiments.compared_methods import Method
-from experiments.multisource_charts import draw_over_l
+from experiments.multisource_charts import _finish, draw_over_l
 from experiments.multisource_experiment import (
     DS,
     KS,
@@ -271,6 +272,17 @@ def test_every_method_is_drawn(out: Path) -> None:
         for colour in (BLUE, RED, ORANGE, TEAL):
             assert share_of(colour, out / name) > 0.0003
     assert share_of(RED, out / "over_l.png") == 0
+
+
+@pytest.mark.parametrize(("values", "scale"), [((3.0, 40.0), "log"), ((3.0, 4.0), "linear")])
+def test_an_axis_is_logarithmic_only_where_values_differ_by_a_decade(
+    values: tuple[float, float], scale: str
+) -> None:
+    axes = Figure().subplots()
+    axes.plot([1, 2], values)
+    _finish(axes, None, "records", log=True)
+    assert axes.get_yscale() == scale
+    assert scale == "log" or axes.get_ylim()[0] == 0
 
 
 def test_a_folder_that_cannot_be_made_is_named(quick: Multisource, tmp_path: Path) -> None:
