@@ -85,10 +85,11 @@ class TickQueue:
         elif raw.tick > stated and (self.last is None or raw.tick > self.last):
             self._bridges[raw.bridge] = raw.tick, self.now
         n = sum(len(batch.deliveries) for batch in raw.arrivals)
-        if self.last is not None and tick <= self.last:
+        is_late = self.last is not None and tick <= self.last
+        if self.last is not None and is_late:
             self.n_late += n
             tick = self.last + 1
-        if n or raw.tick > stated:
+        if n or (raw.tick > stated and not is_late):
             self._since_of.setdefault(tick, self.now)
         if n:
             self._waiting.setdefault(tick, []).extend(raw.arrivals)
