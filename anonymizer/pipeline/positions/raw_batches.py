@@ -166,7 +166,8 @@ def _topics_are_text(stream: bytes, sizes: IntArray) -> bool:
 
 def encode_out(messages: Sequence[Outgoing]) -> bytes:
     """Return messages for MQTT as bytes."""
-    return _OUT + _ENCODER.encode([_Out(*message) for message in messages])
+    columns = [_Out(each.topic, each.payload, each.retain) for each in messages]
+    return _OUT + _ENCODER.encode(columns)
 
 
 def decode_out(value: bytes) -> list[Outgoing]:

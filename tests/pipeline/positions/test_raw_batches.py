@@ -40,7 +40,10 @@ def test_a_batch_comes_back_without_receipts(
     ]
 
 
-@given(st.lists(st.builds(Outgoing, st.sampled_from(["a", "ä/b"]), st.binary(), st.booleans())))
+MESSAGES = st.builds(Outgoing, st.sampled_from(["a", "ä/b"]), st.binary(), st.booleans(), st.none())
+
+
+@given(st.lists(MESSAGES))
 def test_messages_for_mqtt_come_back(messages: list[Outgoing]) -> None:
     assert decode_out(encode_out(messages)) == messages
 
