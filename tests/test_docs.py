@@ -2,7 +2,6 @@
 
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from anonymizer.transport.local_brokers import find_mosquitto
+from anonymizer.transport.local_brokers import find_mosquitto, free_port
 from tests.console import ROOT, Block, Runner, blocks, commands, fits, pages
 from tests.mosquitto import HOW
 from tools import manual
@@ -18,12 +17,6 @@ from tools import manual
 NOTEBOOK = ROOT / "docs" / "api.md"
 """Is run by tests/test_api.py, cell by cell."""
 PAGES = [page for page in pages() if any(blocks(page)) and page != NOTEBOOK]
-
-
-def free_port() -> int:
-    """Return a port that was free a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 @pytest.fixture
@@ -37,7 +30,7 @@ def broker_url(request: pytest.FixtureRequest) -> Iterator[str]:
     port = free_port()
     with subprocess.Popen([program, "-p", str(port)], stderr=subprocess.DEVNULL) as process:
         yield f"mqtt://127.0.0.1:{port}"
-        process.terminate()
+        process.kill()  # Mosquitto misses a gentler signal that comes while it starts
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ in bursts. It is good enough for a demo and for nothing more.
 import asyncio
 import contextlib
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -34,6 +35,7 @@ MOSQUITTO_LIMITS = (
 """Configuration lines without which Mosquitto loses bursts, or takes any amount of memory."""
 
 _ATTEMPTS = 5
+_PORTS = range(20_000, 32_768)
 _ANSWER_S = 2.0
 _AGAIN_S = 0.5
 """Until a broker that has not ended is told again."""
@@ -98,7 +100,7 @@ class LocalBroker:
         """
         attempts = 1 if self._port else _ATTEMPTS
         for _ in range(attempts):
-            port = self._port or _free_port()
+            port = self._port or free_port()
             if await self._launch(port):
                 self._port = port
                 return
@@ -320,8 +322,12 @@ async def _running(broker: LocalBroker) -> AsyncIterator[None]:
         await broker.stop()
 
 
-def _free_port() -> int:
-    """Return a port that was free a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
+def free_port() -> int:
+    """Return a port on 127.0.0.1 that was free a moment ago.
+
+    It is below those that systems give to outgoing connections, which could take it meanwhile.
+    """
+    for port in random.sample(_PORTS, len(_PORTS)):
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise TransportError("no port is free")

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import re
-import socket
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Sequence
@@ -19,7 +18,12 @@ from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.settings import BrokerSettings, load_settings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.broker_drops import BrokerDrops
-from anonymizer.transport.local_brokers import MOSQUITTO_LIMITS, LocalBroker, find_mosquitto
+from anonymizer.transport.local_brokers import (
+    MOSQUITTO_LIMITS,
+    LocalBroker,
+    find_mosquitto,
+    free_port,
+)
 from anonymizer.transport.packets import encode_publish
 from tests.brokers import Certificates
 from tests.deploy.files import DEPLOY, read_yaml
@@ -85,12 +89,6 @@ class Deployed:
                 taken += await link.publish(out, qos=1, timeout_s=DEADLINE_S)
             await link.close()
         return taken
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def make_secrets(folder: Path) -> Path:

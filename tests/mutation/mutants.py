@@ -273,7 +273,10 @@ MODULES = (
     ),
     Module(
         "algorithms/positions/district_operator.py",
-        ("algorithms/positions/test_district_operator.py",),
+        (
+            "algorithms/positions/test_district_operator.py",
+            "pipeline/positions/test_stages_of_a_cluster.py",
+        ),
         (
             ("outcome[moved[out & ~inside]] = Outcome.SUPPRESSED__UNVERIFIED", "pass"),
             ("its_own = sent.leader[source] == part.number", "its_own = sent.leader[source] >= 0"),

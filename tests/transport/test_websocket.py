@@ -1,7 +1,6 @@
 """MQTT over WebSocket at a real Mosquitto: plain, and with TLS and client certificates."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,14 +13,9 @@ from anonymizer.pipeline.ports import Outgoing
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.connecting import read_access
-from anonymizer.transport.local_brokers import LocalBroker, mosquitto
+from anonymizer.transport.local_brokers import LocalBroker, free_port, mosquitto
 from tests.brokers import Certificates
 from tests.transport.support import DEADLINE_S, Inbox, running, settings
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 class WebSocketBroker:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from PIL import Image
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
+from anonymizer.transport.local_brokers import free_port
 from tests.end_to_end import ANONYMIZER, running, write_settings
 from tests.web.browsing import Viewer, opened_browser, running_demo, take_picture
 
@@ -337,8 +337,7 @@ def test_the_picture_for_the_readme_is_small_enough_to_be_kept(
 async def test_a_gateway_with_a_token_asks_for_it_and_a_lost_line_is_taken_up_again(
     browser: Viewer, tmp_path: Path
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
     url = f"http://127.0.0.1:{port}/"
     config = write_settings(
         tmp_path / "gateway.toml",

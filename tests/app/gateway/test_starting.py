@@ -1,7 +1,6 @@
 """A gateway that starts answers its probes at once, and says what it does."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from anonymizer.transport.local_brokers import LocalBroker, mosquitto
+from anonymizer.transport.local_brokers import LocalBroker, free_port, mosquitto
 from tests.end_to_end import ANONYMIZER, DEADLINE_S, eventually, quick, running, write_settings
 
 
@@ -20,11 +19,6 @@ async def broker(tmp_path: Path) -> AsyncIterator[LocalBroker]:
     await started.start()
     yield started
     await started.stop()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 @asynccontextmanager
