@@ -214,10 +214,13 @@ class SourceStage:
 
     def _book(self, booked: Booked) -> None:
         self.n_shared += booked.n_shared
-        np.add.at(self._n_lanes_of, booked.began, 1)
-        np.subtract.at(self._n_lanes_of, booked.ended, 1)
+        for slots, change in ((booked.began, 1), (booked.ended, -1)):
+            # One that has lost its state does not know all the devices that lanes know.
+            np.add.at(self._n_lanes_of, slots[slots < len(self._n_lanes_of)], change)
         before = closes_at(booked.tick, self._interval_s) - self._horizon_s
-        unknown = self._n_lanes_of == 0
+        # A lane that has lost its state does not say which devices it has forgotten.
+        self._n_lanes_of[self._version_of < before - self._horizon_s] = 0
+        unknown = self._n_lanes_of <= 0
         gone = unknown & (self._version_of < before) & (self._version_of > -np.inf)
         gone &= ~self._router.remembers(len(unknown))
         carried = self._accounts.book(

@@ -158,7 +158,7 @@ class Cluster:
             process.snapshot = process.stage.snapshot()
         self.next_tick = [0] * N_BRIDGES
         # Where ticks wait for the silent, some more follow, so that all waiting is over at the end.
-        extra = 0 if wait_s == LONG_S else int(4 * wait_s) + 4
+        extra = 0 if wait_s == LONG_S else int(2 * wait_s) + 3
         self.n_ticks = len(world.arrivals) + extra
         self.n_received = 0
         # Sources know all bridges, and have waited for others, when the first positions arrive.
@@ -262,6 +262,12 @@ class Cluster:
         read = process.log[process.safe : process.at]
         for (value, at_s), sends in zip(read, process.sent[process.safe :], strict=True):
             assert process.stage.take(value, at_s=at_s) == sends, "it would have sent the same"
+
+    def begin_anew(self, key: tuple[str, int]) -> None:
+        """Lose a stage and its state."""
+        process = self.processes[key]
+        process.stage = (self._sources if key[0] == "source" else self._lanes)(key[1])
+        self.keep(key)
 
     def repeat(self, key: tuple[str, int]) -> None:
         """Let what another stage has sent come again."""
