@@ -184,6 +184,7 @@ def audit_stream(
     sample: int = 1000,
     seed: int = 0,
     settings: Settings | None = None,
+    earlier: CloakedTrace | DataFrame | FilePath | None = None,
     progress: Callable[[str], None] = lambda _step: None,
 ) -> AuditReport:
     """Attack a release of cloaked positions.
@@ -207,6 +208,9 @@ def audit_stream(
         Equal input and seed give equal reports.
     settings
         Those of the release. None: the defaults.
+    earlier
+        A release from before the zones of the settings were declared, for an adversary who
+        compares the two.
     progress
         Called with the name of each step before it begins.
 
@@ -238,6 +242,8 @@ def audit_stream(
     if isinstance(release, CloakedTrace):
         auditor_map = release.auditor_map if auditor_map is None else auditor_map
         release = release.frame
+    if isinstance(earlier, CloakedTrace):
+        earlier = earlier.frame
     progress("reading the network and the release")
     roads = _network(network, chosen)
     released = _released(release, roads)
@@ -261,6 +267,7 @@ def audit_stream(
         tick_s=real_number("tick_s", tick_s, 0.001),
         sample=whole_number("sample", sample, 0),
         seed=whole_number("seed", seed, 0),
+        earlier=None if earlier is None else _released(earlier, roads).observed,
         progress=progress,
     )
 

@@ -97,6 +97,14 @@ def stream(
     seed: Annotated[
         int, typer.Option(min=0, help="Seed; equal input and seed give equal reports.")
     ] = 0,
+    earlier: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PUB",
+            help="A release from before the zones of the settings were declared: the attack on "
+            "zones compares the two.",
+        ),
+    ] = None,
     utility: Annotated[  # noqa: FBT002  typer's
         bool,
         typer.Option(
@@ -142,6 +150,7 @@ def stream(
             tick_s=tick,
             sample=sample,
             seed=seed,
+            earlier=earlier,
             progress=lambda name: bar.update(task, description=name, advance=1),
         )
     figures: tuple[UtilityFigures, ...] = ()

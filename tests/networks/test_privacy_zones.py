@@ -56,6 +56,13 @@ def test_a_zone_leaves_the_network_whole() -> None:
     assert not with_zones(GRID, Zones()).closed.any()
 
 
+def test_a_node_next_to_a_zone_belongs_to_its_rim() -> None:
+    beside = ZONED.beside
+    assert (beside[INSIDE] == ZONED.zone_of[INSIDE]).all()
+    rim = set(np.flatnonzero(beside >= 0).tolist()) - set(INSIDE.tolist())
+    assert rim == {2, 7, 9, 12, 16, 19, 21, 26}
+
+
 def test_zones_need_coordinates() -> None:
     nowhere = replace(GRID, lat=GRID.lat * np.nan)
     with pytest.raises(SettingsError, match="zones: the network has no coordinates"):

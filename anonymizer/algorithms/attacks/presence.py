@@ -1,5 +1,7 @@
 """Presence in regions: whether a region contains a node, and how many devices are inside."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from anonymizer.algorithms.attacks.observed import Observed
@@ -55,6 +57,41 @@ def devices_near(
     `tick` must be rising. O(devices * ticks + n * degree).
     """
     return _devices_near(truth.place, tick, node, network.first_arc_of, network.neighbour_of)
+
+
+def covered_in_zones(truth: Truth, observed: Observed, zone_of: Int32Array) -> Truth:
+    """Return the truth as an adversary sees it who knows the privacy zones.
+
+    A device inside a zone is covered at a node of the zone that does not depend on where inside it
+    is. So it may be at any node of the zone: it is taken to be at one in its published region.
+
+    Parameters
+    ----------
+    zone_of
+        Zone of each node inside one or next to one, negative for the others, shape (nodes,).
+
+    Notes
+    -----
+    O(nodes of all regions).
+    """
+    if truth.device_of is None or not (zone_of >= 0).any():
+        return truth
+    at = (observed.tick_of, truth.device_of[observed.pseudonym_of])
+    node, n_zones = truth.place[at], int(zone_of.max()) + 1
+    outside = slot_in_region(observed, node, region=observed.region_of) == OUTSIDE
+    record = np.flatnonzero(outside & (node >= 0) & (zone_of[node] >= 0))
+    zoned = np.flatnonzero(zone_of[observed.node] >= 0)
+    region = np.repeat(np.arange(observed.n_regions), observed.region_size)
+    pair, first = np.unique(
+        region[zoned] * n_zones + zone_of[observed.node[zoned]], return_index=True
+    )
+    sought = observed.region_of[record] * n_zones + zone_of[node[record]]
+    entry = np.minimum(np.searchsorted(pair, sought), max(len(pair) - 1, 0))
+    found = pair[entry] == sought if len(pair) else np.zeros(len(record), bool)
+    place = truth.place.copy()
+    at = (observed.tick_of[record[found]], truth.device_of[observed.pseudonym_of[record[found]]])
+    place[at] = observed.node[zoned[first[entry[found]]]]
+    return replace(truth, place=place)
 
 
 @kernel

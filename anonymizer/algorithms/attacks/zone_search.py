@@ -1,9 +1,11 @@
 """Search for privacy zones: places that a release avoids, and places where devices vanish.
 
-A zone can betray itself in two ways. What is never published is a *hole* in a release that covers
-everything around it. And whoever enters or leaves a zone vanishes or appears at its border.
+A zone can betray itself in three ways. What is never published is a *hole* in a release that covers
+everything around it. What is published less than before the zone was declared is a *drop*. And
+whoever enters or leaves a zone vanishes or appears at its border.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -134,28 +136,56 @@ def find_vanishing(
     .. [3] K. Dhondt, V. Le Pochat, A. Voulimeneas, W. Joosen, S. Volckaert, "A Run a Day Won't
        Keep the Hacker Away", CCS 2022.
     """
-    presence = _spread(observed, np.ones(observed.n_records), network.n_nodes)
+    presence = _presence(observed, network)
     ending = _spread(observed, ends.astype(np.float64), network.n_nodes)
     n_ends = float(ending.sum())
     expected = presence * (n_ends / presence.sum())
     window = _windows(network, BEYOND * radius_m)
     nearby = _windows(network, radius_m) @ presence
-    unexplained = np.ones(network.n_nodes)
-    lat: list[float] = []
-    lon: list[float] = []
-    while len(lat) < n:
-        score = _log_likelihood_ratio(
-            window @ (unexplained * ending), window @ (unexplained * expected), n_ends
-        )
-        best = int(score.argmax())
-        if not score[best] > _ROUNDING:
-            break
-        nodes = window.indices[window.indptr[best] : window.indptr[best + 1]]
-        least = nodes[nearby[nodes] <= nearby[nodes].min() * (1 + _ROUNDING)]
-        lat.append(float(network.lat[least].mean()))
-        lon.append(float(network.lon[least].mean()))
-        unexplained[nodes] = 0.0
-    return Places(np.array(lat), np.array(lon))
+
+    def score(unexplained: FloatArray) -> FloatArray:
+        seen, likely = window @ (unexplained * ending), window @ (unexplained * expected)
+        return _log_likelihood_ratio(seen, likely, n_ends)
+
+    def guess(best: int) -> IntArray:
+        nodes = _of_row(window, best)
+        least: IntArray = nodes[nearby[nodes] <= nearby[nodes].min() * (1 + _ROUNDING)]
+        return least
+
+    return _scan(score, guess, window, network, n)
+
+
+def find_drops(
+    observed: Observed, earlier: Observed, network: RoadNetwork, *, radius_m: float, n: int
+) -> Places:
+    """Return places around which a release has less presence than an earlier one, at most `n`.
+
+    Parameters
+    ----------
+    earlier
+        A release of the same places from before the zones were declared, maybe of other devices.
+    network
+        The whole network, with coordinates.
+    radius_m
+        Radius of a zone, known to the adversary.
+
+    Notes
+    -----
+    The scan of `find_vanishing`, for windows of one radius with less presence than their share of
+    the earlier one would lead to expect; the guess is the centre of the window. What lies within
+    `BEYOND` radii of it is then explained. O(guesses x nodes in all windows).
+    """
+    presence, usual = _presence(observed, network), _presence(earlier, network)
+    total = float(presence.sum())
+    expected = usual * (total / usual.sum())
+    inner, outer = _windows(network, radius_m), _windows(network, BEYOND * radius_m)
+
+    def score(unexplained: FloatArray) -> FloatArray:
+        # Less inside than is likely is more outside than is likely.
+        seen, likely = inner @ (unexplained * presence), inner @ (unexplained * expected)
+        return _log_likelihood_ratio(total - seen, np.maximum(total - likely, 0.0), total)
+
+    return _scan(score, lambda best: np.array([best]), outer, network, n)
 
 
 def error_radii(
@@ -202,6 +232,49 @@ def _holes_below(
     return [(score, part) for score, part in scored if score > 0]
 
 
+def _scan(
+    score: Callable[[FloatArray], FloatArray],
+    guess: Callable[[int], IntArray],
+    explained_by: csr_array,
+    network: RoadNetwork,
+    n: int,
+) -> Places:
+    """Return the places with the best scores, each without what the ones before explain.
+
+    Parameters
+    ----------
+    score
+        Returns the score of the window around each node, given which nodes are unexplained.
+    guess
+        Returns the nodes at whose mean place the zone is, given the best window.
+    explained_by
+        Which nodes the window around each node explains, shape (nodes, nodes).
+    """
+    unexplained = np.ones(network.n_nodes)
+    lat: list[float] = []
+    lon: list[float] = []
+    while len(lat) < n:
+        found = score(unexplained)
+        best = int(found.argmax())
+        if not found[best] > _ROUNDING:
+            break
+        nodes = guess(best)
+        lat.append(float(network.lat[nodes].mean()))
+        lon.append(float(network.lon[nodes].mean()))
+        unexplained[_of_row(explained_by, best)] = 0.0
+    return Places(np.array(lat), np.array(lon))
+
+
+def _of_row(matrix: csr_array, row: int) -> IntArray:
+    columns = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
+    return columns.astype(np.int64)
+
+
+def _presence(observed: Observed, network: RoadNetwork) -> FloatArray:
+    """Return how much of all records is at each node, each spread over its region."""
+    return _spread(observed, np.ones(observed.n_records), network.n_nodes)
+
+
 def _windows(network: RoadNetwork, radius_m: float) -> csr_array:
     """Return a matrix of which nodes lie within a radius of each node, shape (nodes, nodes)."""
     place = unit_vectors(network.lat, network.lon)
@@ -228,4 +301,4 @@ def _log_likelihood_ratio(seen: FloatArray, likely: FloatArray, total: float) ->
     """Return the score of windows with more ends than is likely, 0 for the others."""
     rest, likely_rest = np.maximum(total - seen, 0.0), np.maximum(total - likely, 0.0)
     ratio = xlogy(seen, seen) - xlogy(seen, likely) + xlogy(rest, rest) - xlogy(rest, likely_rest)
-    return np.where(seen > likely, ratio, 0.0)
+    return np.where(seen > likely + _ROUNDING * total, ratio, 0.0)

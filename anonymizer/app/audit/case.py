@@ -81,6 +81,8 @@ class Case:
         Values published with pseudonyms, if the true values are known.
     zones
         A circle around each privacy zone, if they are known.
+    earlier
+        A release from before the zones were declared, if there is one.
     """
 
     observed: Observed
@@ -95,6 +97,7 @@ class Case:
     seed: int
     values: tuple[Values, ...] = ()
     zones: tuple[Circle, ...] = ()
+    earlier: Observed | None = None
 
     @property
     def has_map(self) -> bool:

@@ -7,6 +7,7 @@ import numpy as np
 
 from anonymizer.algorithms.attacks.indistinguishability import indistinguishable_classes
 from anonymizer.algorithms.attacks.observed import Observed, extent_m
+from anonymizer.algorithms.attacks.presence import covered_in_zones
 from anonymizer.algorithms.attacks.truth import follow_devices
 from anonymizer.algorithms.attacks.value_linking import last_sensed
 from anonymizer.algorithms.positions.map_matching import NodeLocator
@@ -24,16 +25,17 @@ from anonymizer.app.audit.pseudonym_attacks import (
 from anonymizer.app.audit.region_attacks import density_leak, inversion, k_reached, roots, soundness
 from anonymizer.app.audit.timing_attack import timing
 from anonymizer.app.audit.tracking_attack import tracking
-from anonymizer.app.audit.zone_attacks import discs_of, zone_ends, zone_holes
+from anonymizer.app.audit.zone_attacks import discs_of, zone_drops, zone_ends, zone_holes
 from anonymizer.domain.arrays import BoolArray, IntArray
 from anonymizer.domain.fixes import check_coordinates
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.trace import Trace, named_nodes
 from anonymizer.files.release_lines import Released
+from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.positions.factory import public_levels
 from anonymizer.pipeline.positions.headings import headings_in
-from anonymizer.settings import Settings
+from anonymizer.settings import Settings, zones_of
 
 _BFS = frozenset({"soundness", "k"})
 _SNAPSHOT = _BFS | {"centre", "prefix", "inversion"}
@@ -56,6 +58,7 @@ ATTACKS: tuple[tuple[str, bool, Callable[[Case], list[Finding]]], ...] = (
     ("subtraction", True, subtraction),
     ("density leak", True, density_leak),
     ("zone holes", False, zone_holes),
+    ("zone drops", False, zone_drops),
     ("zone ends", True, zone_ends),
     ("homes", False, homes),
     ("days", True, days),
@@ -88,6 +91,7 @@ def audit_release(
     tick_s: float,
     sample: int,
     seed: int,
+    earlier: Observed | None = None,
     progress: Callable[[str], None] = lambda _step: None,
 ) -> AuditReport:
     """Audit a release against the true positions.
@@ -110,6 +114,8 @@ def audit_release(
         Number of random pseudonyms that the centre, prefix and velocity attacks use; 0: all.
     seed
         Equal input and seed give equal reports.
+    earlier
+        A release from before the zones were declared, for an adversary who compares the two.
     progress
         Called with the name of each step before it begins.
 
@@ -134,6 +140,7 @@ def audit_release(
         tick_s=tick_s,
         sample=sample,
         seed=seed,
+        earlier=earlier,
     )
     observed = case.observed
     findings: list[Finding] = []
@@ -169,6 +176,7 @@ def case_of(
     tick_s: float,
     sample: int = 0,
     seed: int = 0,
+    earlier: Observed | None = None,
 ) -> Case:
     """Return what the attacks need; the arguments are those of `audit_release`."""
     observed = released.observed
@@ -180,6 +188,9 @@ def case_of(
         ttl_s=settings.presence.ttl_s,
         device_of=device_of,
     )
+    if settings.zones and network.has_coordinates:
+        zone_of = with_zones(network, zones_of(settings.zones)).beside
+        truth = covered_in_zones(truth, observed, zone_of)
     drawn = np.random.default_rng(seed).permutation(observed.n_pseudonyms)[: sample or None]
     return Case(
         observed=observed,
@@ -194,6 +205,7 @@ def case_of(
         seed=seed,
         values=_values(trace, released, settings, device_of),
         zones=discs_of(zone.shape for zone in settings.zones) if network.has_coordinates else (),
+        earlier=earlier,
     )
 
 

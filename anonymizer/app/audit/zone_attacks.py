@@ -1,4 +1,4 @@
-"""Attacks on privacy zones: where a release has holes, and where devices vanish.
+"""Attacks on privacy zones: where a release has holes, or has lost traffic, or devices vanish.
 
 They are mounted if the settings that the auditor gives declare the zones.
 """
@@ -11,6 +11,7 @@ from anonymizer.algorithms.attacks.zone_search import (
     SELDOM,
     Places,
     error_radii,
+    find_drops,
     find_ends,
     find_holes,
     find_vanishing,
@@ -38,6 +39,19 @@ def zone_holes(case: Case) -> list[Finding]:
     return [_finding(case, "zone holes", guesses)]
 
 
+def zone_drops(case: Case) -> list[Finding]:
+    """Guess the centres of the zones from where less is published than in an earlier release.
+
+    The adversary knows the median radius of the zones.
+    """
+    if not case.zones or case.earlier is None:
+        return []
+    guess = find_drops(
+        case.observed, case.earlier, case.network, radius_m=_radius_m(case), n=len(case.zones)
+    )
+    return [_finding(case, "zone drops", [guess])]
+
+
 def zone_ends(case: Case) -> list[Finding]:
     """Guess the centres of the zones from where devices vanish and appear.
 
@@ -47,8 +61,9 @@ def zone_ends(case: Case) -> list[Finding]:
         return []
     observed = case.observed
     ends = find_ends(observed, case.device_of, silent_s=successor_within_s(case))
-    radius_m = float(np.median([zone.radius_m for zone in case.zones]))
-    guess = find_vanishing(observed, ends, case.network, radius_m=radius_m, n=len(case.zones))
+    guess = find_vanishing(
+        observed, ends, case.network, radius_m=_radius_m(case), n=len(case.zones)
+    )
     return [_finding(case, "zone ends", [guess])]
 
 
@@ -85,6 +100,10 @@ def _finding(case: Case, attack: str, guesses: list[Places]) -> Finding:
     }
     bar = f"median >= {LEAST_RADII:g} radii"
     return Finding(attack=attack, figures=figures, bar=bar, holds=median >= LEAST_RADII)
+
+
+def _radius_m(case: Case) -> float:
+    return float(np.median([zone.radius_m for zone in case.zones]))
 
 
 def _error(case: Case, guess: Places) -> FloatArray:

@@ -19,11 +19,12 @@ from anonymizer.algorithms.positions.protection import (
     ZonedNetwork,
 )
 from anonymizer.domain.arrays import FloatArray, Int32Array, UInt8Array
+from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.positions.factory import cloaking_operator, density_rule
 from anonymizer.pipeline.positions.group_readings import GroupReadings, GroupValues
-from anonymizer.pipeline.positions.tick_accounts import Accounts, Carried
+from anonymizer.pipeline.positions.tick_accounts import NOT_THE_NEWEST, Accounts, Carried
 from anonymizer.pipeline.positions.trip_guard import Positions, TripGuard
 from anonymizer.settings import Settings
 
@@ -159,8 +160,15 @@ class FlowCore:
         positions = located.positions
         slot, ts = positions.slot, positions.ts
         event_s = now - self._trips.delay_s
-        stand_in = None if self._zones is None else self._zones.stand_ins(located)
-        result = self.operator.tick(slot, ts, located.node, now=event_s, stand_in=stand_in)
+        hidden, node = located.node == IN_ZONE, located.node
+        if self._zones is not None:
+            node = self._zones.cover(located, passing_s=self.operator.pace.ttl_s)
+        result = self.operator.tick(slot, ts, node, now=event_s)
+        # Passers-by count and are covered like any device; what they say is suppressed.
+        result.outcome[hidden & ~np.isin(result.outcome, NOT_THE_NEWEST)] = (
+            Outcome.SUPPRESSED__PRIVACY_ZONE
+        )
+        self.readings.forget(slot[hidden])
         since = now - self.operator.pace.ttl_s
         values = self.readings.summarize(result.release, since=since)
         carried = self._accounts.book(
@@ -190,24 +198,48 @@ class FlowCore:
 
 
 class ZonePlaces:
-    """The nodes at which devices inside privacy zones are covered: see `StandIns`."""
+    """The nodes at which devices inside privacy zones count and are covered.
+
+    A device that enters a zone counts at a node of it (see `StandIns`) for as long as a silent one
+    counts as present. So the traffic through a zone is published like that on any road: if those
+    who pass through were missing, the zone would be where the traffic is thin. A device that stays
+    for longer, or that was not seen outside before, leaves the map.
+    """
 
     def __init__(self, zoned: ZonedNetwork, rng: np.random.Generator) -> None:
-        self._zone_of = zoned.zone_of
+        self._zone_of = zoned.beside
         self._nodes = NodeLocator(zoned.network, limit_m=np.inf)
         self._stand_ins = StandIns(zoned.zone_of, rng)
+        self._outside_at = np.full(0, -np.inf)
 
-    def stand_ins(self, located: LocatedPositions) -> Int32Array:
-        """Return a node of its zone for each position in a zone, negative for the others."""
-        slot, lat, lon = located.positions.slot, located.positions.lat, located.positions.lon
-        inside = np.flatnonzero(located.node == IN_ZONE)
-        zone = np.full(len(slot), NO_ZONE, np.int32)
-        zone[inside] = self._zone_of[self._nodes.locate(lat[inside], lon[inside])]
-        return self._stand_ins.at(slot, zone)
+    def cover(self, located: LocatedPositions, *, passing_s: float) -> Int32Array:
+        """Return the node at which each position counts, shape (n,).
+
+        It is a node of the zone for devices inside one that were outside within the last
+        `passing_s` seconds, `IN_ZONE` for others inside, and the position's own node outside.
+        """
+        positions, node = located.positions, located.node
+        slot, ts = positions.slot, positions.ts
+        more = int(slot.max(initial=-1)) + 1 - len(self._outside_at)
+        self._outside_at = np.append(self._outside_at, np.full(max(more, 0), -np.inf))
+        np.maximum.at(self._outside_at, slot[node >= 0], ts[node >= 0])
+        stand_in = self._stand_ins.at(slot, self._zones_at(located))
+        passing = (stand_in >= 0) & (ts - self._outside_at[slot] <= passing_s)
+        return np.where(passing, stand_in, node)
 
     def forget(self, slot: Int32Array) -> None:
         """Clear freed slots."""
         self._stand_ins.forget(slot)
+        self._outside_at[slot[slot < len(self._outside_at)]] = -np.inf
+
+    def _zones_at(self, located: LocatedPositions) -> Int32Array:
+        """Return the zone of each position inside one, `NO_ZONE` for the others."""
+        positions = located.positions
+        inside = np.flatnonzero(located.node == IN_ZONE)
+        zone = np.full(len(located.node), NO_ZONE, np.int32)
+        nearest = self._nodes.locate(positions.lat[inside], positions.lon[inside])
+        zone[inside] = self._zone_of[nearest]
+        return zone
 
 
 def coordinate_locator(zoned: ZonedNetwork, *, snap_limit_m: float) -> Locate:

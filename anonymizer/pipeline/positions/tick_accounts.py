@@ -8,7 +8,7 @@ from anonymizer.domain.arrays import FloatArray, Int32Array, UInt8Array
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 
-_NOT_THE_NEWEST = (Outcome.LATE, Outcome.DUPLICATE, Outcome.SUPPRESSED__SUPERSEDED)
+NOT_THE_NEWEST = (Outcome.LATE, Outcome.DUPLICATE, Outcome.SUPPRESSED__SUPERSEDED)
 
 
 class Carried(NamedTuple):
@@ -57,7 +57,7 @@ class Accounts:
         grouped, lost
             Members of the release, and devices that will not be grouped where they were last.
         """
-        newest = ~np.isin(outcome, _NOT_THE_NEWEST)
+        newest = ~np.isin(outcome, NOT_THE_NEWEST)
         displaced, _ = self._waiting.leave(slot[newest])
         self._ledger.settle(Outcome.SUPPRESSED__SUPERSEDED, len(displaced))
         out, waits = outcome == Outcome.PUBLISHED, outcome == Outcome.HELD

@@ -81,3 +81,35 @@ def first_vanishing(
         least = [w for w in nodes if quiet[w] <= min(quiet.values()) * (1 + 1e-9)]
         guesses.append((float(network.lat[least].mean()), float(network.lon[least].mean())))
     return guesses
+
+
+def first_drop(
+    lines: list[Line], earlier: list[Line], network: RoadNetwork, radius_m: float
+) -> set[int]:
+    """Return the centres of the windows that have lost most, several if equally good.
+
+    None if a window contained all that there was before.
+    """
+    now, before = _presence(lines), _presence(earlier)
+    total, share = sum(now.values()), sum(now.values()) / sum(before.values())
+    scores = {}
+    for v in range(network.n_nodes):
+        apart = haversine_m(network.lat[v], network.lon[v], network.lat, network.lon)
+        nodes = np.flatnonzero(apart <= radius_m).tolist()
+        seen, likely = sum(now[w] for w in nodes), share * sum(before[w] for w in nodes)
+        if seen < likely - 1e-9:
+            inside = seen * np.log(seen / likely) if seen > 1e-9 else 0.0
+            rest = (total - likely) / (total - seen)
+            if rest < 1e-9:
+                return set()
+            scores[v] = inside - (total - seen) * np.log(rest)
+    best = max(scores.values(), default=0.0)
+    return {v for v, score in scores.items() if best > 1e-6 and score >= best - 1e-6}
+
+
+def _presence(lines: list[Line]) -> dict[int, float]:
+    presence: dict[int, float] = defaultdict(float)
+    for _, _, region, _ in lines:
+        for v in region:
+            presence[v] += 1 / len(region)
+    return presence

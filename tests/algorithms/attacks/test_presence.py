@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.attacks.indistinguishability import instants_of
 from anonymizer.algorithms.attacks.presence import (
     OUTSIDE,
+    covered_in_zones,
     devices_inside,
     devices_near,
     slot_in_region,
 )
-from tests.algorithms.attacks.made import GRID, random_release
+from anonymizer.algorithms.attacks.truth import Truth
+from tests.algorithms.attacks.made import GRID, observed_of, random_release
 
 seeds = st.integers(0, 10_000)
 
@@ -58,3 +60,15 @@ def test_density_counts_the_devices_at_a_node_and_its_neighbours(seed: int) -> N
     for t, v, counted in zip(tick, node, n, strict=True):
         near = [v, *GRID.neighbour_of[GRID.first_arc_of[v] : GRID.first_arc_of[v + 1]]]
         assert counted == np.isin(made.truth.place[t], near).sum()
+
+
+def test_a_device_in_a_zone_is_taken_to_be_where_its_region_enters_the_zone() -> None:
+    # Nodes 5 to 8 are one zone; the regions of devices 0 and 1 enter it, that of device 2 does not.
+    zone_of = np.full(GRID.n_nodes, -1, np.int32)
+    zone_of[5:9] = 0
+    lines = [(0, 0, (3, 7), 2), (1, 0, (3, 7), 2), (2, 0, (1, 2), 2), (3, 0, (1, 2), 2)]
+    place = np.array([[5, 7, 6, 4]], np.int32)
+    truth = Truth(place, np.ones((1, 4), bool), np.arange(4))
+    assert covered_in_zones(truth, observed_of(lines), zone_of).place.tolist() == [[7, 7, 6, 4]]
+    nowhere = np.full(GRID.n_nodes, -1, np.int32)
+    assert covered_in_zones(truth, observed_of(lines), nowhere) is truth

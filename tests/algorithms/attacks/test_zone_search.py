@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.attacks.zone_search import (
     Places,
     error_radii,
+    find_drops,
     find_ends,
     find_holes,
     find_vanishing,
@@ -89,6 +90,31 @@ def test_the_place_where_most_vanish_is_found_as_by_the_naive_twin(
     if expected:
         guess = (found.lat[0], found.lon[0])
         assert any(guess == pytest.approx(each, abs=1e-12) for each in expected)
+
+
+@given(SEEDS, st.floats(50.0, 400.0))
+def test_the_place_that_has_lost_most_is_found_as_by_the_naive_twin(
+    seed: int, radius_m: float
+) -> None:
+    now, before = random_release(seed), random_release(seed + 1)
+    expected = naive.first_drop(now.lines, before.lines, GRID, radius_m)
+    found = find_drops(now.observed, before.observed, GRID, radius_m=radius_m, n=1)
+    if expected:
+        assert any(metres_from(found, v, GRID) < 1e-3 for v in expected)
+
+
+def test_a_zone_is_found_where_less_is_published_than_before() -> None:
+    inside, _ = ring(TOWN, CENTRE)
+    everywhere: list[Line] = [(v, 0, (v,), 2) for v in range(TOWN.n_nodes)]
+    thinned = [line for line in everywhere if line[0] not in inside or line[0] == CENTRE]
+    step_m = float(TOWN.length_m.mean())
+    guess = find_drops(
+        observed_of(thinned), observed_of(everywhere), TOWN, radius_m=1.05 * step_m, n=2
+    )
+    assert metres_from(guess, CENTRE, TOWN) == pytest.approx(0, abs=1e-3)
+    assert not len(
+        find_drops(observed_of(thinned), observed_of(thinned), TOWN, radius_m=step_m, n=1).lat
+    )
 
 
 def test_a_hole_in_busy_streets_is_found_and_the_quiet_edge_of_the_town_is_not() -> None:

@@ -11,6 +11,7 @@ from anonymizer.pipeline.ports import Delivery
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, a_position, delivery
 
 AROUND_12 = {"circle": {"lat": NETWORK.lat[12], "lon": NETWORK.lon[12], "radius_m": 30}}
+SNAPSHOT = {"mode": "snapshot", "min_nodes": 2}
 TRIPS = {"enabled": True, "start_m": 50, "start_s": 1, "end_m": 50, "end_s": 1, "delay_s": 10}
 
 
@@ -21,12 +22,33 @@ def test_nothing_is_published_of_a_privacy_zone() -> None:
     assert rig.outcomes() == {"SUPPRESSED__PRIVACY_ZONE": 3}
 
 
-def test_a_device_that_enters_a_zone_hides_nobody_any_more() -> None:
-    rig = Rig(zones=[AROUND_12])
+def test_a_device_that_passes_through_a_zone_counts_there_and_one_that_stays_does_not() -> None:
+    rig = Rig(zones=[AROUND_12], presence={"ttl_s": 100, "follow_intervals": False})
     assert rig.publish(delivery("a", 7, NOW), delivery("b", 7, NOW))
     rig.publish(delivery("a", 12, NOW + 1), now=NOW + 1)
-    assert rig.publish(delivery("b", 7, NOW + 2), now=NOW + 2) == []
+    [message] = rig.publish(delivery("b", 7, NOW + 2), now=NOW + 2)
+    assert 12 in message["region"], "the traffic through a zone is published as on any road"
+    assert rig.flow.view.n_devices_on_graph == 2
+    still = NOW + 101
+    assert rig.publish(delivery("a", 12, still), delivery("b", 7, still), now=still) == []
     assert rig.flow.view.n_devices_on_graph == 1
+    assert rig.outcomes()["SUPPRESSED__PRIVACY_ZONE"] == 2, "whatever is published in between"
+
+
+def test_a_device_that_begins_in_a_zone_does_not_pass_through_it() -> None:
+    rig = Rig(zones=[AROUND_12])
+    assert rig.publish(delivery("a", 12, NOW), delivery("b", 7, NOW)) == []
+    assert rig.flow.view.n_devices_on_graph == 1
+
+
+def test_readings_from_inside_a_zone_are_not_published() -> None:
+    rig = Rig(readings=[SPEED | {"statistics": ["count"]}], zones=[AROUND_12], region=SNAPSHOT)
+    [message] = rig.publish(reading("a", 7, 10), reading("b", 7, 20))
+    assert message["readings"] == {"speed_mps": {"count": 2}}
+    later = NOW + 1
+    [message] = rig.publish(reading("a", 12, 10, later), reading("b", 7, 20, later), now=later)
+    assert 12 in message["region"]
+    assert "readings" not in message
 
 
 def test_the_ends_of_a_trip_are_not_published_and_the_middle_is_later() -> None:
@@ -86,8 +108,8 @@ def test_times_are_rounded_down() -> None:
 SPEED: dict[str, Any] = {"name": "speed_mps", "lo": 0, "hi": 40, "step": 1}
 
 
-def reading(device: str, node: int, speed: float) -> Delivery:
-    said = a_position(node, NOW, readings={"speed_mps": speed, "undeclared": 1.0})
+def reading(device: str, node: int, speed: float, ts: float = NOW) -> Delivery:
+    said = a_position(node, ts, readings={"speed_mps": speed, "undeclared": 1.0})
     return Delivery(f"positions/{device}", json.dumps(said).encode(), 0)
 
 

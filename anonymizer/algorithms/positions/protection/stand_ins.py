@@ -1,4 +1,4 @@
-"""Stand-ins: where the member of a group is covered while it is inside a privacy zone."""
+"""Stand-ins: where a device counts and is covered while it is inside a privacy zone."""
 
 import numpy as np
 
@@ -12,9 +12,9 @@ _NOWHERE = -1
 class StandIns:
     """Keeps one random node of its zone for each device inside a zone.
 
-    A device that vanished at the border of a zone would show where the border is. So a member of a
-    group is covered inside the zone like anybody who passes through, but at a node that says
-    nothing about where inside it is: drawn when it enters, and the same until it leaves.
+    A device that vanished at the border of a zone would show where the border is. So it counts and
+    is covered inside the zone while it passes through, but at a node that says nothing about where
+    inside it is: drawn when it enters, and the same until it leaves.
 
     Parameters
     ----------

@@ -1,11 +1,12 @@
 """Privacy zones: places about which nothing is published.
 
-A position inside is suppressed and its device leaves the density map, as if it were off the
-graph. What is published does not depend on where inside it was. The nodes inside stay in the
-network: regions of other devices may cover them, because a zone that no region enters is a hole
-that anybody can find.
+A position inside is suppressed. What is published does not depend on where inside it was. A device
+that passes through is counted and covered at a random node of the zone (see `stand_ins`); one that
+stays leaves the density map, as if it were off the graph. The nodes inside stay in the network: a
+zone that no region enters is a hole that anybody can find, and one through which nobody drives is a
+place with too little traffic.
 
-Not promised: that the zone itself stays secret. Devices vanish at its border, so a zone around
+Not promised: that the zone itself stays secret. Devices that stay vanish in it, so a zone around
 an address should be off centre and large enough to contain other addresses.
 """
 
@@ -194,6 +195,19 @@ class ZonedNetwork:
     def closed(self) -> BoolArray:
         """Which nodes are inside a zone, shape (nodes,)."""
         return self.zone_of >= 0
+
+    @property
+    def beside(self) -> Int32Array:
+        """Zone of each node inside one or next to one, negative for the others, shape (nodes,).
+
+        The nearest node of a position at the rim of a zone may be outside.
+        """
+        network, zone_of = self.network, self.zone_of
+        tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
+        entering = (zone_of[tail] < 0) & (zone_of[network.neighbour_of] >= 0)
+        beside = zone_of.copy()
+        beside[tail[entering]] = zone_of[network.neighbour_of[entering]]
+        return beside
 
     def keep_out(
         self, node: Int32Array, lat: FloatArray | None = None, lon: FloatArray | None = None
