@@ -59,8 +59,8 @@ def stages(cases: Sequence[Case]) -> list[Table]:
             ("rows sent: how many districts get each position.",),
         ),
         Table(
-            "Snapshots of stages: CPU time, ms, and bytes for each device of the stage",
-            (*head, "source", "its bytes", "lane", "its bytes "),
+            "Snapshots of stages: CPU time, and bytes for each device of the stage",
+            (*head, "source, ms", "source, bytes", "lane, ms", "lane, bytes"),
             [run.snapshots() for run in measured],
             ("of the first source and of the lane with the most devices.",),
         ),
