@@ -1,7 +1,9 @@
 """Access to Kafka: options of the clients, and the topics that must be there."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from anonymizer.cluster.topics import topics_of
 from anonymizer.errors import SettingsError, TransportError
@@ -21,6 +23,7 @@ _TOPIC_CONFIG = {
     "segment.ms": "600000",  # only whole segments are erased
 }
 _ANSWER_S = 30.0
+_MOMENT_S = 0.05
 _SECRET_BYTES = 32
 
 
@@ -51,7 +54,7 @@ def ensure_topics(settings: Settings) -> None:
         )
         for future in made.values():
             _unless_there(future.result)
-        there = admin.list_topics(timeout=_ANSWER_S).topics
+        there = _listed(admin, {topic.name for topic in wanted})
     except KafkaException as error:
         raise TransportError(f"cluster.kafka: {reason_of(error)}") from None
     for topic in wanted:
@@ -61,6 +64,16 @@ def ensure_topics(settings: Settings) -> None:
                 f"cluster: the topic {topic.name} has {n} partitions, and these settings need"
                 f" {topic.n_partitions}; choose another prefix, or the numbers of before"
             )
+
+
+def _listed(admin: AdminClient, names: set[str]) -> Mapping[str, Any]:
+    """Return all topics; a new one may be listed a moment after it was created."""
+    deadline = time.monotonic() + _ANSWER_S
+    while True:
+        there: Mapping[str, Any] = admin.list_topics(timeout=_ANSWER_S).topics
+        if names <= there.keys() or time.monotonic() > deadline:
+            return there
+        time.sleep(_MOMENT_S)
 
 
 def secret_of(path: Path) -> bytes:

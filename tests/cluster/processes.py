@@ -39,6 +39,13 @@ class Processes:
         process.wait()
         self.start(name, *command)
 
+    def revive(self) -> int:
+        """Start again what has ended by itself; return how many."""
+        ended = [name for name, (process, _) in self._of.items() if process.poll() is not None]
+        for name in ended:
+            self.restart(name)
+        return len(ended)
+
     def stop(self, name: str) -> int:
         """End it in order, and return its exit code."""
         process, _ = self._of.pop(name)
@@ -104,9 +111,9 @@ class Committed:
         self._consumer.close()
 
 
-def wait_until(condition: Callable[[], bool], what: str) -> None:
+def wait_until(condition: Callable[[], bool], what: str, *, deadline_s: float = DEADLINE_S) -> None:
     """Return when a condition holds; fail after the deadline."""
-    deadline = monotonic() + DEADLINE_S
+    deadline = monotonic() + deadline_s
     while not condition():
         assert monotonic() < deadline, f"not in time: {what}"
         sleep(0.05)

@@ -1,17 +1,22 @@
 """The positions flow on a real Kafka: what workers publish, however many there are and die."""
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from itertools import islice
 from pathlib import Path
+from time import sleep
 from urllib.request import Request, urlopen
 
+import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 pytest.importorskip("quixstreams")
 
-from confluent_kafka import Producer
+from confluent_kafka import OFFSET_END, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from anonymizer.cluster.kafka import client_options, ensure_topics
 from anonymizer.cluster.topics import PARTITIONER, key_of, topics_of
@@ -29,6 +34,10 @@ EVERY_LANE = range(N_LANES)
 @cache
 def recorded() -> list[Raws]:
     return list(arrivals(N_TICKS))
+
+
+def n_positions() -> int:
+    return sum(raws.n_positions for raws in recorded())
 
 
 class Cluster:
@@ -79,8 +88,28 @@ class Cluster:
                 )
         self._producer.flush()
 
+    def forget(self) -> None:
+        """Lose all state, and the inputs that have been taken: only the offsets are left."""
+        shutil.rmtree(self.folder / "state")
+        admin = AdminClient(client_options(self.settings))
+        topics = admin.list_topics(timeout=30).topics
+        prefix = self.settings.cluster.prefix
+        states = [name for name in topics if name.startswith(f"changelog__{prefix}.")]
+        ends = [
+            TopicPartition(topic.name, number, OFFSET_END)
+            for topic in topics_of(self.settings)[:2]
+            for number in range(topic.n_partitions)
+        ]
+        for future in (*admin.delete_topics(states).values(), *admin.delete_records(ends).values()):
+            future.result()
+
     def published(self, lane: int) -> list[Outgoing]:
         return [each for value in list(self._out.values[lane]) for each in decode_out(value)]
+
+    def n_published(self) -> int:
+        """Return how many messages there are; what has ended by itself is started again."""
+        self.workers.revive()
+        return sum(len(self.published(lane)) for lane in EVERY_LANE)
 
     def has_published(self, n_of: dict[int, int]) -> bool:
         return all(len(self.published(lane)) >= n for lane, n in n_of.items())
@@ -122,12 +151,11 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> OneProcess:
     return process
 
 
-def check_equal(running: Cluster, alone: OneProcess) -> None:
+def check_equal(running: Cluster, alone: OneProcess, n_received: int) -> None:
     """Check that messages and accounts are those of one process, once all has arrived."""
     expected = {lane: len(alone.published[lane]) for lane in EVERY_LANE}
     assert sum(expected.values()) > 200
     wait_until(lambda: running.has_published(expected), "all messages")
-    n_received = sum(raws.n_positions for raws in recorded())
     n_held = sum(stage.n_held for stage in alone.sources)
     wait_until(
         lambda: (
@@ -152,7 +180,7 @@ def test_any_number_of_workers_publishes_what_one_process_publishes(
     with cluster(kafka, prefix, tmp_path) as running:
         running.start(*names)
         running.feed(recorded())
-        check_equal(running, alone)
+        check_equal(running, alone, n_positions())
         assert [running.workers.stop(name) for name in names] == [0] * n_workers
 
 
@@ -168,4 +196,59 @@ def test_two_workers_of_which_one_is_killed_publish_everything_once(
         )
         running.workers.restart("a")
         running.feed(recorded()[30:])
-        check_equal(running, alone)
+        check_equal(running, alone, n_positions())
+
+
+@pytest.mark.timeout(900)
+def test_a_worker_without_any_state_publishes_again_after_a_cold_start(
+    kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    with cluster(kafka, prefix, tmp_path) as running:
+        running.start("a")
+        running.feed(recorded()[:20])
+        wait_until(
+            lambda: running.has_published(dict.fromkeys(EVERY_LANE, 1)), "messages of each lane"
+        )
+        assert running.workers.stop("a") == 0
+        running.forget()
+        n_before = running.n_published()
+        running.feed(recorded()[20:])
+        running.start("a")
+        wait_until(lambda: running.n_published() > n_before + 50, "messages after the cold start")
+        found = running.metrics()
+    assert found["anonymizer_worker_begun_anew_total"] > 0
+    assert found["anonymizer_accounting_imbalance"] == 0
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+def test_a_hundred_kills_of_workers_and_of_kafka_change_nothing(
+    own_kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(11)
+    n_kills = 100
+    feed = list(arrivals(3 * n_kills + 20, seed=5))
+    left = iter(feed)
+    names = ("a", "b", "c")
+    with cluster(own_kafka, prefix, tmp_path) as running:
+        running.start(*names)
+        running.feed(list(islice(left, 20)))
+        for _ in range(n_kills):
+            if rng.random() < 0.15:
+                own_kafka.kill()
+                own_kafka.start()
+            else:
+                running.workers.restart(str(rng.choice(names)))
+            n_before = running.n_published()
+            running.feed(list(islice(left, 3)))
+            # Some kills hit workers that start or recover, the others hit workers at work.
+            if rng.random() < 0.7:
+                wait_until(lambda n=n_before: running.n_published() > n, "more messages")  # type: ignore[misc]
+            sleep(rng.exponential(1.0))
+        running.feed(list(left))
+        alone = OneProcess(running.settings)
+        for raws in feed:
+            alone.take(raws)
+        n_expected = sum(map(len, alone.published.values()))
+        wait_until(lambda: running.n_published() >= n_expected, "all messages", deadline_s=1200)
+        check_equal(running, alone, sum(raws.n_positions for raws in feed))
