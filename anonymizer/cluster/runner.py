@@ -84,7 +84,6 @@ class Runner:
         self._each_second = each_second
         self._kafka, self._group = dict(kafka), group
         self._earlier = _EarlierInputs({**kafka, "group.id": f"{group}.again"})
-        self._address = address
         self._application = self._new_application(name, state_dir, commit_s)
         self._watch_assignments()
         self._make_changelogs(tuple(inputs))
