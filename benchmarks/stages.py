@@ -1,7 +1,7 @@
 """Benchmark of the stages of a cluster in memory: CPU time and bytes of each, for each position."""
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -85,7 +85,7 @@ class _Run:
         make_lane = lane_stages(settings, zoned, secret=_SECRET)
         self.sources: list[SourceStage] = [make_source(i) for i in range(case.n_sources)]
         self.lanes: list[LaneStage] = [make_lane(i) for i in range(case.n_districts)]
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self.bytes: Counter[str] = Counter()
         crowd = Crowd(network, case.n_devices)
         for tick in range(_WARM_TICKS + _TICKS):

@@ -16,6 +16,7 @@ from zlib import crc32
 
 import numpy as np
 
+from anonymizer.algorithms.positions.protection import Zones
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
@@ -28,7 +29,7 @@ from anonymizer.pipeline.positions.raw_batches import Raw, decode_out, encode_ra
 from anonymizer.pipeline.positions.source_stage import SourceStage, source_stages
 from anonymizer.pipeline.positions.stage_messages import decode_report
 from anonymizer.pipeline.stage import Send
-from anonymizer.settings import Settings, zones_of
+from anonymizer.settings import Settings
 from tests import naive
 from tests.algorithms.positions.cloaks.driving import Where, traffic
 from tests.pipeline.positions.support import flow_settings
@@ -43,7 +44,7 @@ NETWORK = load_network("grid:10x10")
 AWAY = {"lat": 10.0, "lon": 10.0}
 
 
-def settings(mode: str, wait_s: float = LONG_S, **more: object) -> Settings:
+def settings(mode: str, wait_s: float = LONG_S) -> Settings:
     return flow_settings(
         region={
             "mode": mode,
@@ -57,7 +58,6 @@ def settings(mode: str, wait_s: float = LONG_S, **more: object) -> Settings:
         adka={"density_steps": [], "k_values": [2]},
         tick={"interval_s": 1.0},
         cluster={"n_sources": N_SOURCES, "wait_s": wait_s},
-        **more,
     )
 
 
@@ -82,9 +82,9 @@ def deliveries(where: Where, now: float, tick: int) -> list[Delivery]:
 class World:
     """Devices that move, and what one process publishes about them."""
 
-    def __init__(self, mode: str, *, n_ticks: int, seed: int, **more: object) -> None:
-        self.mode, self.more = mode, more
-        self.zoned = with_zones(NETWORK, zones_of(settings(mode, **more).zones))
+    def __init__(self, mode: str, *, n_ticks: int, seed: int) -> None:
+        self.mode = mode
+        self.zoned = with_zones(NETWORK, Zones())
         reports = islice(traffic(NETWORK, N_DEVICES, seed=seed, says=0.7), n_ticks)
         self.arrivals = [
             deliveries(where, float(START + tick + 1), tick) for tick, where in enumerate(reports)
@@ -92,7 +92,7 @@ class World:
         self._make: dict[float, Any] = {}
         ledger, seconds = Ledger(), count()
         flow = PositionFlow(
-            settings(mode, **more),
+            settings(mode),
             self.zoned,
             ledger,
             secret=SECRET,
@@ -112,7 +112,7 @@ class World:
     def stages(self, wait_s: float) -> tuple[Any, Any]:
         """Return the functions that make the sources and the lanes."""
         if wait_s not in self._make:
-            given = settings(self.mode, wait_s, **self.more)
+            given = settings(self.mode, wait_s)
             self._make[wait_s] = (
                 source_stages(given, self.zoned, secret=SECRET),
                 lane_stages(given, self.zoned, secret=SECRET),
