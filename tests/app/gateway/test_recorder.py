@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from anonymizer.app.gateway.recorder import declared_streams
-from anonymizer.app.gateway.service import _raise_known
+from anonymizer.app.gateway.service import raise_known
 from anonymizer.errors import SettingsError
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.records.anonymize_window import warm_up
@@ -242,5 +242,5 @@ async def until_held(gateway: Gateway, n: int) -> dict[tuple[str, ...], float]:
 def test_what_ends_the_gateway_while_it_runs_is_one_error_where_it_is_the_operators() -> None:
     full = SettingsError("store.path: records.sqlite: cannot be used: database or disk is full")
     with pytest.raises(SettingsError, match="disk is full"):
-        _raise_known(BaseExceptionGroup("", [ExceptionGroup("", [ValueError(), full])]))
-    _raise_known(ExceptionGroup("", [ValueError()]))
+        raise_known(BaseExceptionGroup("", [ExceptionGroup("", [ValueError(), full])]))
+    raise_known(ExceptionGroup("", [ValueError()]))
