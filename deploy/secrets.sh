@@ -36,10 +36,11 @@ for user in gateway analyst simulator; do
 done
 mosquitto_passwd -U broker/passwords
 openssl rand -base64 24 >grafana.password
+openssl rand 32 >cluster.key
 
 if [ "$(id -u)" -eq 0 ]; then
     chown -R 1883:1883 broker
-    chown 10001:10001 gateway.password simulator.password
+    chown 10001:10001 gateway.password simulator.password cluster.key
     chown 472:472 grafana.password
 fi
 chmod 644 ca.crt

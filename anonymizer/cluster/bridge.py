@@ -299,6 +299,7 @@ class Bridge:
         return new_registry(
             BridgeCollector(
                 self.passed,
+                connected=lambda: self._in.connected and self._out.connected,
                 lag=lambda: self._receiver.lag if self._receiver else 0,
                 owned=lambda: self._receiver.owned if self._receiver else 0,
                 exact=exact,

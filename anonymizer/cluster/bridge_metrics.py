@@ -47,6 +47,8 @@ class BridgeCollector(Collector):
     ----------
     passed
         Its counts.
+    connected
+        Returns whether both connections to the MQTT broker are there.
     lag, owned
         Return how many messages in `out` it has still to read, and of how many partitions.
     exact
@@ -54,9 +56,16 @@ class BridgeCollector(Collector):
     """
 
     def __init__(
-        self, passed: Passed, *, lag: Callable[[], int], owned: Callable[[], int], exact: bool
+        self,
+        passed: Passed,
+        *,
+        connected: Callable[[], bool],
+        lag: Callable[[], int],
+        owned: Callable[[], int],
+        exact: bool,
     ) -> None:
         self._passed = passed
+        self._connected = connected
         self._lag = lag
         self._owned = owned
         self._exact = exact
@@ -64,6 +73,11 @@ class BridgeCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield every metric of the bridge."""
         passed = self._passed
+        yield GaugeMetricFamily(
+            "anonymizer_broker_connected",
+            "1 while both connections to the MQTT broker are there.",
+            value=self._connected(),
+        )
         yield GaugeMetricFamily(
             "anonymizer_bridge_paused",
             "1 while nothing is read from MQTT because too much waits for Kafka.",

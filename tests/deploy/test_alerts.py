@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from anonymizer.domain.outcomes import Outcome
-from tests.deploy.files import DEPLOY, ROOT, alert_rules
+from tests.deploy.files import ALERTS, DEPLOY, ROOT, alert_rules
 
 HERE = {"job": "anonymizer", "instance": "gateway:8080"}
 _PARTS = 'anonymizer_record_parts_total{stream="fleet", '
@@ -26,6 +26,9 @@ class Case:
     rings: bool
     at: str = "1h"
     labels: dict[str, str] = field(default_factory=dict)
+    job: str = "anonymizer"
+    summed: bool = False
+    """Whether the alert is about several series together."""
 
 
 def suppressed(reason: str) -> str:
@@ -44,7 +47,31 @@ FLEET = {"stream": "fleet"}
 PUBLISHED = 'anonymizer_positions_total{outcome="published"}'
 LATE = 'anonymizer_positions_total{outcome="late"}'
 LATE_TICKS = "anonymizer_ticks_late_total"
+_INPUT_AT = 'anonymizer_worker_input_timestamp_seconds{topic="x.lanes", partition="3"}'
+_REFUSED = 'anonymizer_bridge_refused_total{reason="too_large"}'
 CASES = [
+    Case("ClusterMemberDown", {"up": "1+0x55 0+0x20"}, True, job="anonymizer-cluster"),
+    Case("ClusterMemberDown", {"up": "1+0x80"}, False, job="anonymizer-cluster"),
+    Case(
+        "ClusterInputsLate",
+        {_INPUT_AT: "0+60x50 3000+0x40"},
+        True,
+        labels={"topic": "x.lanes", "partition": "3"},
+        summed=True,
+    ),
+    Case("ClusterInputsLate", {_INPUT_AT: "0+60x90"}, False),
+    Case("ClusterOutputWaits", {"anonymizer_bridge_lag": "1001+0x80"}, True, summed=True),
+    Case("ClusterOutputWaits", {"anonymizer_bridge_lag": "1+0x80"}, False),
+    Case("KafkaTakesNothing", {"anonymizer_bridge_paused": "0+0x55 1+0x20"}, True),
+    Case("KafkaTakesNothing", {"anonymizer_bridge_paused": "0+0x80"}, False),
+    Case("ClusterRebalances", {"anonymizer_worker_assignments_total": "0+1x80"}, True),
+    Case("ClusterRebalances", {"anonymizer_worker_assignments_total": "0+0x50 3+0x40"}, False),
+    Case("ClusterRestores", {"anonymizer_worker_restoring_seconds_total": "0+12x80"}, True),
+    Case("ClusterRestores", {"anonymizer_worker_restoring_seconds_total": "0+3x80"}, False),
+    Case("ClusterStateLost", {"anonymizer_worker_begun_anew_total": "0+0x55 1+0x20"}, True),
+    Case("ClusterStateLost", {"anonymizer_worker_begun_anew_total": "1+0x80"}, False),
+    Case("ClusterOutputRefused", {_REFUSED: "0+0x55 1+0x20"}, True, labels={"reason": "too_large"}),
+    Case("ClusterOutputRefused", {_REFUSED: "1+0x80"}, False),
     Case("PromiseBroken", {suppressed("unverified"): "0+0x55 1+0x20"}, True, labels=UNVERIFIED),
     Case(
         "PromiseBroken",
@@ -280,14 +307,16 @@ CASES = [
 ]
 
 
-def located(series: str) -> str:
+def located(series: str, here: dict[str, str]) -> str:
     """Return a series with the labels that a scrape adds."""
     name, _, labels = series.removesuffix("}").partition("{")
-    own = [f'{label}="{value}"' for label, value in HERE.items()]
+    own = [f'{label}="{value}"' for label, value in here.items()]
     return f"{name}{{{', '.join([*own, *filter(None, [labels])])}}}"
 
 
-@pytest.mark.parametrize("file", ["check config prometheus.yml", "check rules alerts.yml"])
+@pytest.mark.parametrize(
+    "file", ["check config prometheus.yml", *(f"check rules {f}" for f in ALERTS)]
+)
 def test_prometheus_takes_the_files_as_they_are(file: str) -> None:
     *what, name = file.split()
     ran = subprocess.run(
@@ -300,16 +329,16 @@ def test_every_alert_rings_when_it_should_and_only_then(tmp_path: Path) -> None:
     rules = alert_rules()
     tests = []
     for case in CASES:
-        rule = rules[case.alert]
+        rule, here = rules[case.alert], HERE | {"job": case.job}
         ringing = {
-            "exp_labels": {**rule["labels"], **HERE, **case.labels},
+            "exp_labels": {**rule["labels"], **({} if case.summed else here), **case.labels},
             "exp_annotations": rule["annotations"],
         }
         tests.append(
             {
                 "interval": "1m",
                 "input_series": [
-                    {"series": located(series), "values": values}
+                    {"series": located(series, here), "values": values}
                     for series, values in case.series.items()
                 ],
                 "alert_rule_test": [
@@ -322,7 +351,7 @@ def test_every_alert_rings_when_it_should_and_only_then(tmp_path: Path) -> None:
             }
         )
     file = tmp_path / "alerts_test.yml"
-    file.write_text(json.dumps({"rule_files": [str(DEPLOY / "alerts.yml")], "tests": tests}))
+    file.write_text(json.dumps({"rule_files": [str(DEPLOY / f) for f in ALERTS], "tests": tests}))
     ran = subprocess.run(
         ["promtool", "test", "rules", file], capture_output=True, text=True, check=False
     )
@@ -340,7 +369,7 @@ def test_every_alert_says_what_to_do() -> None:
 
 
 def test_outcomes_and_reasons_are_those_that_exist() -> None:
-    text = (DEPLOY / "alerts.yml").read_text()
+    text = "".join((DEPLOY / file).read_text() for file in ALERTS)
     outcomes, reasons = zip(*(outcome.label for outcome in Outcome), strict=True)
     for label, known in (("outcome", outcomes), ("reason", reasons)):
         named = re.findall(rf'{label}(?:=|!=|=~|!~)"([^"]+)"', text)

@@ -174,9 +174,15 @@ def test_the_image_is_built_of_what_is_pinned_and_runs_as_nobody() -> None:
     assert user == ("10001", "10001")
     pod = kubernetes("deployment")["spec"]["template"]["spec"]["securityContext"]
     assert (str(pod["runAsUser"]), str(pod["runAsGroup"])) == user
-    assert not re.search(r"^(ADD|ARG|ENV .*(PASSWORD|TOKEN|SECRET))", DOCKERFILE, re.MULTILINE)
+    assert not re.search(
+        r"^(ADD|ARG (?!REQUIREMENTS=)|ENV .*(PASSWORD|TOKEN|SECRET))", DOCKERFILE, re.MULTILINE
+    )
     bases = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
-    images = [service["image"] for service in SERVICES.values() if service["image"] != "anonymizer"]
+    images = [
+        service["image"]
+        for service in SERVICES.values()
+        if not service["image"].startswith("anonymizer")
+    ]
     for image in bases + images:
         assert re.fullmatch(r"[a-z/-]+:[a-z0-9][a-z0-9.-]*\d[a-z0-9.-]*", image), image
         assert not image.endswith(":latest")
@@ -185,7 +191,11 @@ def test_the_image_is_built_of_what_is_pinned_and_runs_as_nobody() -> None:
 def test_what_the_image_copies_is_sent_to_the_builder_and_nothing_else() -> None:
     lines = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
     sent = {line.removeprefix("!") for line in lines if line.startswith("!")}
-    copied = set(re.findall(r"^COPY (?!--from)(\S+)", DOCKERFILE, re.MULTILINE))
+    copied = {
+        name
+        for line in re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, re.MULTILINE)
+        for name in line.split()
+    }
     assert sent == copied
     assert all((ROOT / name).exists() for name in copied)
 

@@ -1,0 +1,134 @@
+"""Bridges and workers on Kafka: what can be told of their files without an engine."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate  # type: ignore[import-untyped]
+import pytest
+import yaml  # type: ignore[import-untyped]
+from prometheus_client.core import Metric
+from typer.testing import CliRunner
+
+from anonymizer.cli.main import app
+from anonymizer.cluster.bridge_metrics import BridgeCollector, Passed
+from anonymizer.cluster.limits import check_cluster
+from anonymizer.cluster.worker_metrics import Accounts, Observed, WorkerCollector
+from anonymizer.settings import load_settings
+from tests.deploy.files import DEPLOY, dashboard_queries, read_yaml
+
+
+def exported() -> set[str]:
+    """Return the names of all metrics of bridges and workers."""
+    bridge = BridgeCollector(
+        Passed(), connected=lambda: True, lag=lambda: 0, owned=lambda: 0, exact=True
+    )
+    nothing = Accounts(n_received=0, n_held=0, n_of={}, n_events={})
+    worker = WorkerCollector(Observed(), lambda: nothing, exact=True)
+    return names_of(bridge.collect()) | names_of(worker.collect())
+
+
+def names_of(families: Iterable[Metric]) -> set[str]:
+    return {f"{each.name}_total" if each.type == "counter" else each.name for each in families}
+
+
+def test_alerts_and_dashboard_ask_for_metrics_that_exist() -> None:
+    queries = [query for _, query in dashboard_queries("cluster")]
+    text = "\n".join([(DEPLOY / "alerts-cluster.yml").read_text(), *queries])
+    named = set(re.findall(r"\banonymizer_[a-z_]+", text))
+    assert len(named) > 10
+    assert named <= exported()
+
+
+CLUSTER = DEPLOY / "kubernetes" / "cluster"
+MANIFESTS = sorted(CLUSTER.glob("*.yaml"))
+
+
+def manifest(name: str) -> list[Any]:
+    return list(yaml.safe_load_all((CLUSTER / f"{name}.yaml").read_text()))
+
+
+@pytest.mark.parametrize("file", MANIFESTS, ids=lambda file: file.stem)
+def test_kubernetes_would_take_every_manifest(file: Path) -> None:
+    for document in yaml.safe_load_all(file.read_text()):
+        if document["kind"] != "Kustomization":
+            kubernetes_validate.validate(document, "1.30", strict=True)
+
+
+def test_kustomize_finds_all_but_the_example_of_a_secret() -> None:
+    [kustomization] = manifest("kustomization")
+    rest = {"kustomization.yaml", "secret.example.yaml"}
+    assert set(kustomization["resources"]) == {file.name for file in MANIFESTS} - rest
+
+
+@pytest.mark.parametrize("name", ["bridge", "worker"])
+def test_pods_have_the_least_that_they_need_and_what_they_name_is_there(name: str) -> None:
+    [pods] = manifest(name)
+    pod = pods["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    labels = pods["spec"]["template"]["metadata"]["labels"]
+    assert pods["spec"]["selector"]["matchLabels"] == labels
+    assert pods["spec"]["serviceName"] in {
+        each["metadata"]["name"] for each in manifest("services")
+    }
+    for each in [*manifest("services"), *manifest("disruption")]:
+        chosen = each["spec"]["selector"]
+        if each["metadata"]["name"] == f"anonymizer-{name}":
+            assert chosen.get("matchLabels", chosen) == labels
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    mounts = {mount["name"] for mount in container["volumeMounts"]}
+    assert mounts == {volume["name"] for volume in pod["volumes"]}
+    command = CliRunner().invoke(app, [container["args"][0], "--help"])
+    assert command.exit_code == 0
+    options = [text for text in container["args"] if text.startswith("--")]
+    assert all(option in command.output for option in options)
+
+
+def test_the_settings_of_the_pods_are_settings_of_a_cluster(tmp_path: Path) -> None:
+    [configmap], [secret], [worker] = map(manifest, ("configmap", "secret.example", "worker"))
+    file = tmp_path / "gateway.toml"
+    file.write_text(configmap["data"]["gateway.toml"])
+    [container] = worker["spec"]["template"]["spec"]["containers"]
+    environment = {
+        each["name"]: secret["stringData"][each["valueFrom"]["secretKeyRef"]["key"]]
+        for each in container["env"]
+    }
+    settings = load_settings(file, environment)
+    check_cluster(settings)
+    assert settings.cluster.kafka_options["security.protocol"].get_secret_value() == "ssl"
+    assert settings.cluster.secret_file
+    assert settings.broker.password_file
+    assert settings.http.token_file
+    for path in (
+        settings.broker.password_file,
+        settings.http.token_file,
+        settings.cluster.secret_file,
+    ):
+        assert str(path.parent) == "/run/secrets/anonymizer"
+        assert path.name in secret["stringData"]
+    [autoscaler] = manifest("autoscaling")
+    most = settings.cluster.n_sources + settings.region.districts
+    assert autoscaler["spec"]["maxReplicas"] <= most
+    [metric] = autoscaler["spec"]["metrics"]
+    assert metric["pods"]["metric"]["name"] in exported()
+
+
+@pytest.mark.parametrize("name", ["bridge", "worker"])
+def test_the_members_of_compose_get_settings_of_a_cluster(name: str) -> None:
+    compose = read_yaml("compose.yaml")
+    service = compose["services"][name]
+    settings = load_settings(DEPLOY / "gateway.toml", service["environment"])
+    check_cluster(settings)
+    host, port = settings.cluster.kafka.split(":")
+    assert host in compose["services"]
+    kafka = (DEPLOY / "kafka.properties").read_text()
+    assert f"advertised.listeners=PLAINTEXT://{host}:{port}\n" in kafka
+    assert str(settings.cluster.secret_file) == "/run/secrets/cluster_key"
+    assert {"cluster_key", "gateway_password"} <= set(service["secrets"])
