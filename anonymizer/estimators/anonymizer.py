@@ -19,9 +19,11 @@ from anonymizer.algorithms.records.measures import measure
 from anonymizer.algorithms.records.methods import (
     AUTO,
     MODELS,
+    SHARE_PRICE,
     TIME_BUDGET_S,
     Task,
     TimeBudget,
+    searches,
     warm_up,
 )
 from anonymizer.algorithms.records.problem import Problem, make_problem
@@ -63,6 +65,10 @@ class Anonymizer(RowTransformer):
     max_share
         Largest share of a class with the same value of a quasi-identifier. None: 0.995 where d
         is 2 or more. Every column is a source of its own here, so there is no bound on tuples.
+    prefer_share, share_price
+        Soft goal of `best`: as many rows as possible in classes where no value has more than this
+        share, at this much more information loss for each column in which a class is above. 1: no
+        goal.
     method
         `best`, `hilbert` or `mondrian` for `kd` and `kld`, `fast` or `kmeans` for `kaca`, `tree`
         for `cells`. None: the first of these; `hilbert` where the time budget is too short for
@@ -123,6 +129,8 @@ class Anonymizer(RowTransformer):
         entropy_l: float = 1.0,
         t: float = inf,
         max_share: float | None = None,
+        prefer_share: float = 1.0,
+        share_price: float = SHARE_PRICE,
         method: str | None = None,
         time_budget: float = TIME_BUDGET_S,
         categorical: Selected = (),
@@ -139,6 +147,8 @@ class Anonymizer(RowTransformer):
         self.entropy_l = entropy_l
         self.t = t
         self.max_share = max_share
+        self.prefer_share = prefer_share
+        self.share_price = share_price
         self.method = method
         self.time_budget = time_budget
         self.categorical = categorical
@@ -242,6 +252,10 @@ class Anonymizer(RowTransformer):
             raise ValueError(f"method of {self.model} must be one of {', '.join(model.methods)}")
         if not 0 <= self.time_budget < inf:
             raise ValueError("time_budget must be a number of seconds, 0 or more")
+        if not (0 < self.prefer_share <= 1 and 0 <= self.share_price < inf):
+            raise ValueError("prefer_share must be above 0 and at most 1, share_price 0 or more")
+        if self.model == "cells" and self.prefer_share < 1:
+            raise ValueError("cells know no prefer_share")
         d = model.d if self.d is None else self.d
         promise = Promise(
             k=self.k,
@@ -272,12 +286,16 @@ class Anonymizer(RowTransformer):
             return self.cells_.class_of
         model = MODELS[self.model]
         name = model.method_name(self.method, n=records.n, time_budget_s=self.time_budget)
+        if self.prefer_share < 1 and not searches(name):
+            raise ValueError(f"method {name} knows no prefer_share; best does")
         warm_up(name, schema, promise)
         task = Task(
             records=records,
             schema=schema,
             promise=promise,
             problem=problem,
+            prefer_share=self.prefer_share,
+            share_price=self.share_price,
             time_left=TimeBudget(self.time_budget, time.monotonic),
             seed=seed,
         )

@@ -211,3 +211,30 @@ def test_an_infinite_number_and_a_lost_person_are_refused() -> None:
     rows[3, 0] = float("inf")
     with pytest.raises(ValueError, match="x0 has a number that is not finite"):
         Anonymizer(categorical=[1]).fit(rows)
+
+
+def test_a_preferred_share_leaves_fewer_rows_in_classes_of_one_frequent_value() -> None:
+    rng = np.random.default_rng(3)
+    rows = np.column_stack([rng.integers(0, 30, 60), rng.permutation(60) % 3])
+    n_above = []
+    for share in (1.0, 0.5):
+        made = Anonymizer("kd", k=4, d=1, prefer_share=share, share_price=0.5).fit(rows)
+        codes = rows[:, 1]
+        shares = [
+            np.bincount(codes[made.class_of_ == c]).max() / (made.class_of_ == c).sum()
+            for c in range(made.n_classes_)
+        ]
+        n_above.append(sum(each > 0.5 for each in shares))
+    assert n_above[1] < 0.5 * n_above[0]
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [("cells", {}), ("kd", {"method": "hilbert"}), ("kaca", {}), ("kd", {"share_price": -1.0})],
+)
+def test_a_preferred_share_that_the_method_does_not_know_is_refused(
+    model: str, options: dict[str, Any]
+) -> None:
+    rows = np.arange(40.0).reshape(20, 2)
+    with pytest.raises(ValueError, match="prefer_share"):
+        Anonymizer(model, k=2, prefer_share=0.5, **options).fit(rows)
