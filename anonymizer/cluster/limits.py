@@ -21,6 +21,7 @@ def check_cluster(settings: Settings) -> None:
         "home_assistant.enabled": settings.home_assistant.enabled,
         "current.every_s": settings.current.every_s > 0,
         "trips.enabled": settings.trips.enabled,
+        "zones": bool(settings.zones),
         "device_zones.enabled": settings.device_zones.enabled,
         'inputs: kind = "fixed"': any(each.kind == "fixed" for each in settings.inputs),
     }

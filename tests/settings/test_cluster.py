@@ -57,6 +57,7 @@ def test_options_of_promises_are_refused_and_secrets_are_not_shown() -> None:
     [
         ("readings", {"readings": [{"name": "load", "lo": 0.0, "hi": 1.0}]}),
         ("counts.enabled", {"counts": {"enabled": True}}),
+        ("zones", {"zones": [{"circle": {"lat": 1.0, "lon": 2.0, "radius_m": 30.0}}]}),
         ("current.every_s", {"current": {"every_s": 1}}),
         ("forms.cloudevents", {"forms": {"cloudevents": True}}),
         ("forms.ngsi_ld_topic", {"forms": {"ngsi_ld_topic": "entities"}}),
