@@ -69,7 +69,8 @@ def k_against_region_size(experiment: Experiment, path: Path) -> None:
         axes.axvline(len(ks) - 0.5, color=LIGHT, linewidth=1)
         shown = runs.cloaked
         places = np.searchsorted(ks, runs.k[shown])
-        _dots(axes, places + 0.2, runs.region_size[shown], label="runs (number at each point)")
+        at = places + 0.2
+        _dots(axes, at, runs.region_size[shown], label="runs (number at each point)", beside=True)
         axes.plot(
             [], [], color=LIGHT, linewidth=8, label=f"distribution over {_targets(experiment)}"
         )
@@ -125,19 +126,26 @@ def _mean_of(runs: Runs) -> str:
     return f"{sizes.mean():.1f}" if len(sizes) else "no"
 
 
-def _dots(axes: Axes, x: ArrayLike, y: ArrayLike, *, label: str) -> None:
-    """Draw a dot for each distinct point; its area and number show how often it occurs."""
+def _dots(axes: Axes, x: ArrayLike, y: ArrayLike, *, label: str, beside: bool = False) -> None:
+    """Draw a dot for each distinct point; its area and number show how often it occurs.
+
+    `beside`: small dots of one size, with the numbers beside them, where points lie close.
+    """
     place, count = np.unique(np.stack([x, y], axis=1), axis=0, return_counts=True)
     if not len(place):
         return
     area = np.where(count == 1, 70, 150 + 300 * count / max(count.max(), 8))
+    if beside:
+        area = np.full(len(count), 30.0)
     axes.scatter(
         place[:, 0], place[:, 1], s=area, color=BLUE, edgecolor="white", zorder=3, label=label
     )
     for at, n in zip(place[count > 1], count[count > 1], strict=True):
         axes.annotate(
-            f"{n}", at, ha="center", va="center_baseline", color="white", fontsize=7, zorder=4
-        )
+            f"{n}", at, (5 if beside else 0, 0), textcoords="offset points",
+            ha="left" if beside else "center", va="center_baseline",
+            color=INK if beside else "white", fontsize=7, zorder=4,
+        )  # fmt: skip
 
 
 def _half_violin(axes: Axes, place: int, sizes: IntArray, *, width: int) -> None:

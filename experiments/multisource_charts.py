@@ -23,7 +23,7 @@ from experiments.multisource_experiment import Multisource, Run, varied
 from experiments.multisource_tables import Reading
 from experiments.printed_figures import ADULT, CENSUS, K_OF, RANGES, D, L
 
-_DECADE = 10
+_FAR_APART = 30
 """Values that differ by less are drawn from 0: a logarithmic axis would make much of little."""
 _MOST_PLAIN = 1e4
 """Larger numbers are powers of ten on a logarithmic axis."""
@@ -98,7 +98,7 @@ def draw_readings(experiment: Multisource, path: Path) -> None:
                 at = varied(_of(experiment, ADULT, method), "d", reading=reading, k=K_OF[ADULT])
                 _line(axes, f"{method}, {reading}", look, at, panel[1])
             _finish(axes, panel[0], "d")
-        _close(figure, "Missing values, as published and not counted", panels[0])
+        _close(figure, "Missing values, as published and not counted", panels[0], columns=2)
 
 
 def draw_leaks(experiment: Multisource, path: Path) -> None:
@@ -198,7 +198,7 @@ def _finish(axes: Axes, title: str | None, over: str, *, log: bool = False) -> N
     if long:
         axes.xaxis.set_major_formatter("{x:,.0f}")
     low, high = axes.dataLim.intervaly
-    if log and 0 < _DECADE * low < high:
+    if log and 0 < _FAR_APART * low < high:
         axes.set_yscale("log")
         if high < _MOST_PLAIN:
             axes.yaxis.set_major_formatter("{x:g}")
@@ -208,7 +208,7 @@ def _finish(axes: Axes, title: str | None, over: str, *, log: bool = False) -> N
     axes.grid(color=LIGHT, linewidth=0.5)
 
 
-def _close(figure: Figure, title: str | None, *labelled: Axes) -> None:
+def _close(figure: Figure, title: str | None, *labelled: Axes, columns: int = 4) -> None:
     """Add the title, and one legend for all panels."""
     if title is not None:
         figure.suptitle(title, color=INK)
@@ -216,4 +216,4 @@ def _close(figure: Figure, title: str | None, *labelled: Axes) -> None:
     for axes in labelled:
         handles, labels = axes.get_legend_handles_labels()
         of |= dict(zip(labels, handles, strict=True))
-    figure.legend(list(of.values()), list(of), loc="outside lower center", ncols=4)
+    figure.legend(list(of.values()), list(of), loc="outside lower center", ncols=columns)

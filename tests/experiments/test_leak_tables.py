@@ -1,4 +1,5 @@
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +76,34 @@ def test_the_printed_rows_stand_beside_their_own_table_alone() -> None:
 @pytest.mark.parametrize("row", TABLES, ids=lambda row: f"{row.place}, {row.algorithm}")
 def test_the_leaks_of_a_printed_row_are_the_sums_of_its_attributes(row: PrintedRow) -> None:
     assert row.leaks == (sum(row.uniform[:3]), sum(row.uniform[3:]))
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "reproduction.md"
+
+
+def test_the_rows_that_the_manual_calls_the_papers_are_those_of_its_tables() -> None:
+    told = []
+    for line in PAGE.read_text().splitlines():
+        cells = [cell.strip().replace(",", "") for cell in line.strip("|").split("|")]
+        if len(cells) > 2 and cells[1] == "the paper":
+            told.append((int(cells[0]), [int(cell) for cell in cells[3:] if cell]))
+    assert told == [
+        (row.table, [*row.uniform, row.n_classes, *row.leaks, sum(row.leaks)])
+        for row in TABLES
+        if row.data == ADULT
+    ]
+
+
+@pytest.mark.data
+def test_every_number_in_a_sentence_on_the_paper_is_one_that_it_prints() -> None:
+    notes = Path(os.environ["ANONYMIZER_DATA"], "adult", "paper.md").read_text()
+    printed = set(re.findall(r"[\d.]*\d", notes.replace(",", "")))
+    sentences = re.findall(
+        r"^- \*\*The paper.*?(?=^- |\Z)", PAGE.read_text(), re.DOTALL | re.MULTILINE
+    )
+    assert len(sentences) >= 8
+    for sentence in sentences:
+        assert set(re.findall(r"[\d.]*\d", sentence.replace(",", ""))) <= printed, sentence
 
 
 @pytest.mark.data
