@@ -17,6 +17,7 @@ from prometheus_client.registry import CollectorRegistry
 from anonymizer.app.contract import asyncapi
 from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.app.gateway.recorder import declared_streams
+from anonymizer.cluster.bridge_metrics import BridgeCollector, Passed
 from anonymizer.cluster.resident import Counts, Resident
 from anonymizer.cluster.worker_metrics import Accounts, Observed, WorkerCollector
 from anonymizer.domain.outcomes import Outcome
@@ -39,6 +40,14 @@ _WORKER_HEAD = """
 Each worker exports the accounts and events of the stages that it owns at the moment; add them up
 over all workers. When a stage moves, its counts move with it, so use `sum` rather than `rate`.
 Without the token there are neither accounts nor counts of messages.
+
+| metric | kind | labels | meaning |
+|---|---|---|---|"""
+_BRIDGE_HEAD = """
+## Bridges of a cluster
+
+Bridges also export the metrics of their connections, `in` and `out`, as a gateway does
+(`anonymizer_broker_*`). Without the token there are no counts of messages.
 
 | metric | kind | labels | meaning |
 |---|---|---|---|"""
@@ -147,6 +156,7 @@ def metrics_page() -> str:
     """Return the reference of all metrics, as Markdown."""
     lines = [_METRICS_HEAD, *map(_row, _families())]
     lines += [_WORKER_HEAD, *map(_row, _worker_families())]
+    lines += [_BRIDGE_HEAD, *map(_row, _bridge_families())]
     lines += ["", "## Outcomes and reasons", "", "| outcome | reason | meaning |", "|---|---|---|"]
     meaning_of = comments_of(Outcome)
     for outcome in Outcome:
@@ -175,6 +185,14 @@ def _worker_families() -> list[Metric]:
     )
     accounts = Accounts(0, 0, dict.fromkeys(Outcome, 0), {("source", "ticks"): 0})
     return _own(new_registry(WorkerCollector(observed, lambda: accounts, exact=True)))
+
+
+def _bridge_families() -> list[Metric]:
+    """Return the metrics of a bridge of a cluster."""
+    bridge = BridgeCollector(
+        Passed(), connected=lambda: False, lag=lambda: 0, owned=lambda: 0, exact=True
+    )
+    return _own(new_registry(bridge))
 
 
 def _no_stage() -> Stage:

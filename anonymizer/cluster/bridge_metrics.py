@@ -84,11 +84,6 @@ class BridgeCollector(Collector):
             value=passed.is_paused,
         )
         yield GaugeMetricFamily(
-            "anonymizer_bridge_waiting_bytes",
-            "Memory of messages that Kafka does not have yet.",
-            value=passed.n_bytes,
-        )
-        yield GaugeMetricFamily(
             "anonymizer_bridge_partitions",
             "Partitions of the topic `out` that this bridge reads.",
             value=self._owned(),
@@ -108,6 +103,11 @@ class BridgeCollector(Collector):
         yield refused
         if not self._exact:
             return
+        yield GaugeMetricFamily(
+            "anonymizer_bridge_waiting_bytes",
+            "Memory of messages that Kafka does not have yet.",
+            value=passed.n_bytes,
+        )
         for name, text, n in (
             ("received", "Messages received from MQTT.", passed.n_received),
             ("stored", "Messages from MQTT that Kafka has.", passed.n_stored),
