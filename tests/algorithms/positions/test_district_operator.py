@@ -27,6 +27,7 @@ from anonymizer.algorithms.positions.operator import CloakingOperator, Newest
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.spanning_forest import spanning_forest
 from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import SettingsError
 from anonymizer.networks import load_network
 from anonymizer.pipeline.devices import DeviceTable
@@ -295,6 +296,20 @@ def test_groups_that_share_a_device_are_both_ended() -> None:
     assert rest.n_groups == release.n_groups - 2
     assert release.member[0] not in rest.member
     assert len(np.concatenate([part.members()[0] for part in operator.parts])) < bound
+
+
+def test_a_position_whose_group_is_ended_counts_as_unverified(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    operator = cloaking_operator(settings(), CITY)
+    assert isinstance(operator, DistrictOperator)
+    run(operator, REPORTS[:29])
+    monkeypatch.setattr(operator, "_disjoint", lambda r: r.only(np.arange(r.n_groups) > 0))
+    slot, node = (np.array(list(of), np.int32) for of in (REPORTS[29], REPORTS[29].values()))
+    result = operator.tick(slot, np.full(len(slot), 29.0), node, now=29.0)
+    published = slot[result.outcome == Outcome.PUBLISHED]
+    assert np.isin(published, result.release.member).all()
+    assert (result.outcome == Outcome.SUPPRESSED__UNVERIFIED).any()
 
 
 def near(cut: Districts, node: int) -> list[int]:
