@@ -284,7 +284,6 @@ MODULES = (
             ("minlength=1) > 1", "minlength=1) > 2"),
             ("            part.retire(member)\n", "            pass\n"),
             ("return release.only(~broken)", "return release"),
-            ("kept = known | self._router.remembers(len(known))", "kept = np.zeros_like(known)"),
         ),
     ),
     Module(
