@@ -209,8 +209,8 @@ async def test_nothing_acknowledged_is_lost_when_kafka_and_bridges_are_killed(
         n = 0
         async with device(broker) as link:
             while not ended.is_set():
-                acknowledged.update(await say(link, range(n, n + 200)))
-                n += 200
+                acknowledged.update(await say(link, range(n, n + 20)))
+                n += 20
                 await asyncio.sleep(0.05)
 
     with Committed(own_kafka.address, topic.name, topic.n_partitions) as stored:
@@ -219,7 +219,7 @@ async def test_nothing_acknowledged_is_lost_when_kafka_and_bridges_are_killed(
             for kill in range(n_kills):
                 before = len(acknowledged)
                 await until(
-                    lambda before=before: revived() and len(acknowledged) > before + 200, "traffic"
+                    lambda before=before: revived() and len(acknowledged) > before + 20, "traffic"
                 )
                 if kill % 2:
                     own_kafka.kill()
