@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.district import Claims, District, Message, Received
 from anonymizer.algorithms.positions.district_operator import DistrictOperator
-from anonymizer.algorithms.positions.district_routing import Rows, no_rows
+from anonymizer.algorithms.positions.district_routing import Router, Rows, no_rows
 from anonymizer.algorithms.positions.districts import (
     Districts,
     Folds,
@@ -310,6 +310,18 @@ def test_a_position_whose_group_is_ended_counts_as_unverified(
     published = slot[result.outcome == Outcome.PUBLISHED]
     assert np.isin(published, result.release.member).all()
     assert (result.outcome == Outcome.SUPPRESSED__UNVERIFIED).any()
+
+
+def test_a_router_forgets_where_devices_were_before_its_horizon() -> None:
+    cut = districts_of(settings(), CITY)
+    router, slot, leaders = Router(cut, horizon_s=5.0), np.zeros(1, np.int32), np.arange(cut.n)
+    n_remembered = []
+    for now, district in ((0.0, 0), (1.0, 1), (4.0, 1), (9.0, 1)):
+        at = np.flatnonzero(cut.of_node == district)[:1].astype(np.int32)
+        row = Rows(slot.astype(np.uint64), slot.astype(np.int64), np.array([now]), at, at, at < 0)
+        router.route(slot, row, leaders, now=now)
+        n_remembered.append(len(router._slot))
+    assert n_remembered == [0, 1, 1, 0]
 
 
 def near(cut: Districts, node: int) -> list[int]:
