@@ -47,7 +47,8 @@ HEAVY = frozenset(
 """Packages that no --help needs; typer itself imports rich and, for the options, pydantic."""
 COMMANDS = {
     "anonymizer": (
-        "demo", "serve", "check", "init", "schema", "cloak", "anonymize", "tune", "mcp", "backup", "bridge",
+        "demo", "serve", "check", "init", "schema", "cloak", "anonymize", "tune", "mcp", "backup",
+        "bridge", "worker",
         "audit stream", "audit table", "experiment adka", "experiment multisource",
         "experiment tracking",
     ),

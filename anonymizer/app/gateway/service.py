@@ -118,7 +118,7 @@ async def serve_with_broker(settings: Settings, reread: Callable[[], Settings]) 
 
 
 def raise_known(group: BaseExceptionGroup[BaseException]) -> None:
-    """Raise, if there is one, an error that concerns the operator, such as a full disk, by itself."""
+    """Raise the error that concerns the operator, such as a full disk, by itself; if any."""
     known = group.subgroup(AnonymizerError)
     while known is not None:
         first = known.exceptions[0]
