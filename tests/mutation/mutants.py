@@ -84,6 +84,11 @@ MODULES = (
             ("self._n_formed += len(sizes)", "pass"),
             ("self.retire(release.only(~whole).member)", "pass"),
             ("        self._keep(~doomed)\n", "        pass\n"),
+            ("self._n_formed = max(self._n_formed, int(now) * _MOST_PER_S)", "pass"),
+            ("if due.any() or len(just_ended):", "if due.any():"),
+            ("seen = density.version_of >= end", "seen = density.version_of >= -np.inf"),
+            ("= np.where(stays, end, due_at)", "= due_at"),
+            ("self._cell_ends_at > latest] = now", "self._cell_ends_at > latest] = end"),
         ),
     ),
     Module(
@@ -284,6 +289,8 @@ MODULES = (
             ("minlength=1) > 1", "minlength=1) > 2"),
             ("            part.retire(member)\n", "            pass\n"),
             ("return release.only(~broken)", "return release"),
+            ("kept = known | self._router.remembers(len(known))", "kept = np.zeros_like(known)"),
+            ("kept = known | self._router.remembers(len(known))", "kept = known"),
         ),
     ),
     Module(

@@ -312,16 +312,30 @@ def test_a_position_whose_group_is_ended_counts_as_unverified(
     assert (result.outcome == Outcome.SUPPRESSED__UNVERIFIED).any()
 
 
-def test_a_router_forgets_where_devices_were_before_its_horizon() -> None:
+def test_a_device_roams_until_a_router_forgets_where_it_was_before_its_horizon() -> None:
     cut = districts_of(settings(), CITY)
     router, slot, leaders = Router(cut, horizon_s=5.0), np.zeros(1, np.int32), np.arange(cut.n)
-    n_remembered = []
+    n_remembered, roams = [], []
     for now, district in ((0.0, 0), (1.0, 1), (4.0, 1), (9.0, 1)):
         at = np.flatnonzero(cut.of_node == district)[:1].astype(np.int32)
         row = Rows(slot.astype(np.uint64), slot.astype(np.int64), np.array([now]), at, at, at < 0)
-        router.route(slot, row, leaders, now=now)
+        sent = router.route(slot, row, leaders, now=now)
         n_remembered.append(len(router._slot))
+        roams += sent.rows[sent.district.index(district)].roams.tolist()
     assert n_remembered == [0, 1, 1, 0]
+    assert roams == [False, True, True, False], "one other district may have it in a group"
+
+
+def test_a_slot_is_free_once_no_router_remembers_its_device() -> None:
+    # Devices are absent after 75 seconds. If they reported seldom, it would be 750.
+    options = settings()
+    presence = options.presence.model_copy(update={"follow_intervals": True})
+    operator = cloaking_operator(options.model_copy(update={"presence": presence}), CITY)
+    run(operator, REPORTS[:10])
+    assert operator.pace.ttl_s < operator.pace.longest_ttl_s == 750
+    none, no_ts = np.zeros(0, np.int32), np.zeros(0)
+    freed = [operator.tick(none, no_ts, none, now=now).freed for now in (200.0, 740.0, 800.0)]
+    assert [len(each) > 0 for each in freed] == [False, False, True]
 
 
 def near(cut: Districts, node: int) -> list[int]:

@@ -390,6 +390,54 @@ def test_putting_the_clock_back_does_not_prolong_a_group() -> None:
     assert [group.members for group in drive.tick({2: 3, 3: 3}, now=-960.0)][-1:] == [(2, 3)]
 
 
+def test_a_cloak_that_has_lost_its_state_uses_no_number_again() -> None:
+    def numbers(start: int) -> set[int]:
+        drive = Drive(CITY, session_cloak(CITY, pace=Pace(ttl_s=120, epoch_s=1)))
+        for i in range(4):
+            drive.tick({device: 3 * device for device in range(50)}, now=start + i / 2)
+        return {version for shared in drive.released for version in shared.versions}
+
+    first, later = numbers(1_800_000_000), numbers(1_800_000_002)
+    assert len(first) == len(later) > 40
+    assert max(first) < min(later)
+
+
+def test_groups_of_a_longer_epoch_end_after_one_more_beat_and_keep_what_they_have_said() -> None:
+    # An epoch has 300 seconds while nobody knows how often devices report, and 30 from 100 on.
+    pace = Pace(ttl_s=60, epoch_s=30, follows=True)
+    drive = Drive(WIDE, session_cloak(WIDE, pace=pace, beat_s=10), ttl_s=1000)
+    everyone = np.arange(6, dtype=np.int32)
+    holds: dict[Life, float] = {}
+    for now in range(0, 121, 5):
+        where = {0: 0, 2: 142, 3: 143}
+        if now == 0:
+            where[1] = 1  # silent from then on, and absent once the epoch is short
+        if now >= 50:
+            where |= {4: 70, 5: 71}  # they wait for the end of the long epoch
+        if now == 100:
+            for ts in (90.0, 100.0):
+                pace.advance(everyone, np.full(6, ts), now=ts)
+        groups = drive.tick(where, now=now)
+        holds = {life: until for life, until in holds.items() if until > now}
+        until = drive.last.release.until
+        assert until is not None
+        for group, until_s in zip(groups, until.tolist(), strict=True):
+            assert not {slot for slot, _ in holds} & set(group.members), "one pseudonym at a time"
+            holds |= dict.fromkeys(group.lives, until_s)
+    seen = [(one.now, one.members) for one in drive.released if 85 <= one.now < 120]
+    assert seen == [
+        (85, (0, 1)),
+        (90, (2, 3)),
+        (95, (0, 1)),
+        (100, (2, 3)),
+        (100, (4, 5)),
+        (110, (4, 5)),
+        (110, (2, 3)),
+    ]
+    lives = {one.versions for one in drive.released if one.members == (2, 3) and one.now < 120}
+    assert len(lives) == 2, "the group of the longer epoch, and the next"
+
+
 @given(
     st.floats(0, 2e9),
     st.sampled_from([0.1, 1.0, 33.3, 60.0, 3600.0]),
