@@ -2,32 +2,24 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from anonymizer.algorithms.geodesy import haversine_m
+from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
 from anonymizer.algorithms.positions.safe_counts import NO_CELL, Figures, count
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.domain.arrays import FloatArray, Int32Array
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.device_rows import DeviceRows
 from anonymizer.pipeline.positions.private_counts import PrivateCounts
 from anonymizer.settings import CountSettings
 
 FORM_VERSION = 1
 _DIGITS = 6
-
-
-Keys: TypeAlias = Callable[[Int32Array], NDArray[np.uint64]]
-
-
-def _no_keys(slot: Int32Array) -> NDArray[np.uint64]:
-    """Return the slots as numbers, for callers whose devices keep their slots."""
-    return slot.astype(np.uint64)
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -88,7 +80,11 @@ class CountingFlow:
     private
         Makes counts with differential privacy. None: safe counts.
     keys
-        Returns a number for the device of each slot, for `private`.
+        Returns a number for the device of each slot; by default for callers whose devices keep
+        their slots.
+    kept_s
+        A device that has not been seen for longer is forgotten between two intervals. No position
+        may be older than this when it arrives.
 
     Attributes
     ----------
@@ -100,6 +96,9 @@ class CountingFlow:
     A device is counted where it was seen last in the interval, if it was seen; in a privacy zone
     and near the ends of its trip it is not. Its speed is the distance between its positions
     divided by the time between them, straight from one to the next.
+
+    What is counted of a device does not depend on when its slot is freed: see `DeviceRows`. So a
+    device that was seen in an interval costs memory until the interval has ended.
     """
 
     def __init__(
@@ -109,12 +108,14 @@ class CountingFlow:
         *,
         version: str,
         private: PrivateCounts | None = None,
-        keys: Keys = _no_keys,
+        keys: Keys = slots_as_keys,
+        kept_s: float = math.inf,
     ) -> None:
         self.n_intervals: Counter[str] = Counter()
         self._settings = settings
         self._private = private
-        self._keys = keys
+        self._rows = DeviceRows(keys)
+        self._kept_s = kept_s
         self._network = network
         self._version = version
         self._cell_at = compact_parts(network, settings.cells)
@@ -149,14 +150,15 @@ class CountingFlow:
         now
             Unix seconds at which the tick closes, by the clock of `ts`.
         freed
-            Slots whose devices are forgotten.
+            Slots that may pass to other devices after this tick.
         wall_ahead_s
             Added to the published time.
         """
         messages = self._turn(now, wall_ahead_s)
-        self._make_room(int(max(slot.max(initial=-1), freed.max(initial=-1))) + 1)
-        self._move(slot[node >= 0], ts[node >= 0], node[node >= 0])
-        self._forget(freed)
+        row = self._rows.of(slot[node >= 0])
+        self._make_room(int(row.max(initial=-1)) + 1)
+        self._move(row, ts[node >= 0], node[node >= 0])
+        self._rows.free(freed)
         return messages
 
     def close(self) -> None:
@@ -181,39 +183,42 @@ class CountingFlow:
         self._seen[:] = False
         self._metres[:] = 0.0
         self._seconds[:] = 0.0
+        self._forget(now - self._kept_s)
         return messages
 
-    def _move(self, slot: Int32Array, ts: FloatArray, node: Int32Array) -> None:
+    def _move(self, row: Int32Array, ts: FloatArray, node: Int32Array) -> None:
         """Move devices, in the order of their times; older positions than the last are ignored."""
-        order = np.lexsort((ts, slot))
-        slot, ts, node = slot[order], ts[order], node[order]
-        newer = ts > self._seen_at[slot]
-        slot, ts, node = slot[newer], ts[newer], node[newer]
-        if not len(slot):
+        order = np.lexsort((ts, row))
+        row, ts, node = row[order], ts[order], node[order]
+        newer = ts > self._seen_at[row]
+        row, ts, node = row[newer], ts[newer], node[newer]
+        if not len(row):
             return
-        first = np.append(np.ones(1, bool), slot[1:] != slot[:-1])
-        came_from = np.where(first, self._node[slot], np.roll(node, 1))
-        since = np.where(first, self._seen_at[slot], np.roll(ts, 1))
+        first = np.append(np.ones(1, bool), row[1:] != row[:-1])
+        came_from = np.where(first, self._node[row], np.roll(node, 1))
+        since = np.where(first, self._seen_at[row], np.roll(ts, 1))
         cell = self._cell_at[node]
-        from_cell = np.where(first, self._cell[slot], np.roll(cell, 1))
+        from_cell = np.where(first, self._cell[row], np.roll(cell, 1))
         known = np.isfinite(since)
         lat, lon = self._network.lat, self._network.lon
         went = came_from[known]
         metres = haversine_m(lat[went], lon[went], lat[node[known]], lon[node[known]])
-        np.add.at(self._metres, slot[known], metres)
-        np.add.at(self._seconds, slot[known], (ts - since)[known])
+        np.add.at(self._metres, row[known], metres)
+        np.add.at(self._seconds, row[known], (ts - since)[known])
         entered = np.flatnonzero(from_cell != cell)
-        self._entered_at[slot[entered]] = ts[entered]  # of several, the last one stays
-        last = np.append(slot[1:] != slot[:-1], np.ones(1, bool))
-        self._node[slot[last]], self._cell[slot[last]] = node[last], cell[last]
-        self._seen_at[slot[last]] = ts[last]
-        self._seen[slot] = True
+        self._entered_at[row[entered]] = ts[entered]  # of several, the last one stays
+        last = np.append(row[1:] != row[:-1], np.ones(1, bool))
+        self._node[row[last]], self._cell[row[last]] = node[last], cell[last]
+        self._seen_at[row[last]] = ts[last]
+        self._seen[row] = True
 
-    def _forget(self, freed: Int32Array) -> None:
-        self._seen[freed] = False
-        self._seen_at[freed] = -np.inf
-        self._cell[freed] = self._before[freed] = NO_CELL
-        self._metres[freed] = self._seconds[freed] = 0.0
+    def _forget(self, before_s: float) -> None:
+        """Forget who was seen last before this time, and not in the interval that has ended."""
+        gone = np.isfinite(self._seen_at) & (self._seen_at < before_s) & (self._before == NO_CELL)
+        row = np.flatnonzero(gone).astype(np.int32)
+        self._seen_at[row] = -np.inf
+        self._cell[row] = NO_CELL
+        self._rows.drop(row)
 
     def _with_noise(self, end_s: float, ahead_s: float) -> Outgoing:
         assert self._private is not None  # noqa: S101  for type checkers
@@ -221,7 +226,7 @@ class CountingFlow:
         body = self._private.message(
             self._cell[seen].astype(np.int64),
             self._before[seen].astype(np.int64),
-            self._keys(seen),
+            self._rows.key[seen],
             end_s=end_s,
             ahead_s=ahead_s,
         )
@@ -268,8 +273,8 @@ class CountingFlow:
             for r, n in enumerate(figures.n_devices.tolist())
         ]
 
-    def _make_room(self, n_slots: int) -> None:
-        more = n_slots - len(self._cell)
+    def _make_room(self, n_rows: int) -> None:
+        more = n_rows - len(self._cell)
         if more <= 0:
             return
         more = max(more, len(self._cell))

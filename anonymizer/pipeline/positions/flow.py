@@ -203,6 +203,7 @@ class PositionFlow:
             version=version,
             private=private,
             keys=self._devices.keys,
+            kept_s=self.core.operator.pace.longest_ttl_s,
         )
 
     def n_count_intervals(self, reason: str) -> int:

@@ -17,6 +17,7 @@ from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.networks import load_network
+from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.positions.counting import CountingFlow, cells_message
 from anonymizer.settings import CountSettings
 
@@ -30,9 +31,12 @@ class Seen(NamedTuple):
     node: int
 
 
-def counting(**keys: Any) -> CountingFlow:  # noqa: ANN401  settings of any kind
-    settings = CountSettings.model_validate({"cells": 16, "k": 2, "every_s": 10.0} | keys)
-    return CountingFlow(settings, NETWORK, version="abc")
+def counting_settings(**keys: Any) -> CountSettings:  # noqa: ANN401  settings of any kind
+    return CountSettings.model_validate({"cells": 16, "k": 2, "every_s": 10.0} | keys)
+
+
+def counting(**keys: Any) -> CountingFlow:  # noqa: ANN401  likewise
+    return CountingFlow(counting_settings(**keys), NETWORK, version="abc")
 
 
 def feed(
@@ -79,13 +83,45 @@ def haversine(a: int, b: int) -> float:
     return float(haversine_m(lat[a : a + 1], lon[a : a + 1], lat[b : b + 1], lon[b : b + 1])[0])
 
 
-def test_a_device_that_is_forgotten_is_not_counted() -> None:
-    flow = counting()
+def test_a_device_is_counted_once_when_its_slot_is_freed() -> None:
+    """Whether it is freed depends on the others of its group, so it must make no difference."""
+    devices = DeviceTable(secret=bytes(32), max_devices=9)
+    flow = CountingFlow(counting_settings(), NETWORK, version="abc", keys=devices.keys)
+    left, right = 0, 63
+
+    def see(names: str, ts: float, node: int, *, freed: str = "") -> list[dict[str, Any]]:
+        seen = [Seen(devices.slot(name), ts, node) for name in names]
+        gone = tuple(devices.slot(name) for name in freed)
+        bodies = feed(flow, seen, now=ts, freed=gone)
+        devices.free(np.array(gone, np.int32))
+        return bodies
+
+    see("", 5, left)
+    see("abcd", 12, left)
+    see("", 13, left, freed="abcd")
+    [first] = see("dcba", 22, right)
+    assert [each["devices"] for each in first["counts"]] == [4]
+    see("", 23, right, freed="abcd")
+    see("ef", 24, left)  # in slots of the others
+    [second] = see("", 30, left)
+    assert sorted(
+        (each["devices"], [origin["devices"] for origin in each["origins"]])
+        for each in second["counts"]
+    ) == [(2, []), (4, [4])]
+
+
+def test_a_device_that_was_not_seen_for_long_is_forgotten() -> None:
+    flow = CountingFlow(counting_settings(), NETWORK, version="abc", kept_s=15.0)
     feed(flow, [], now=5)
-    feed(flow, [Seen(slot, 11, 0) for slot in range(3)], now=11, freed=())
-    feed(flow, [], now=12, freed=(0, 1))
-    [body] = feed(flow, [], now=20)
-    assert body["counts"] == []
+    feed(flow, [Seen(slot, 12, 0) for slot in range(3)], now=12)
+    for now in (20, 30, 40):
+        feed(flow, [], now=now)
+    assert len(flow._rows) == 0
+    feed(flow, [Seen(slot, 43, 63) for slot in range(4)], now=43)
+    [body] = feed(flow, [], now=50)
+    [run] = body["counts"]
+    assert (run["devices"], run["origins"], run["dwell_s"]) == (4, [], 10.0)  # 7 s, in steps
+    assert "speed_mps" not in run
 
 
 def test_a_position_in_no_place_is_not_counted() -> None:
@@ -101,7 +137,7 @@ seen = st.builds(
 )
 
 
-@hypothesis_settings(max_examples=60)
+@hypothesis_settings(max_examples=30)
 @given(st.lists(seen, max_size=40), st.randoms(use_true_random=False))
 def test_counts_equal_those_of_the_naive_twin(said: list[Seen], shuffle: Any) -> None:  # noqa: ANN401  hypothesis's
     """Each device once, at its newest place of the interval, whatever the order in a tick."""
