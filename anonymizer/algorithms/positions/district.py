@@ -105,6 +105,10 @@ class DistrictTick(NamedTuple):
     began: IntArray
     ended: IntArray
 
+    def __repr__(self) -> str:
+        """Reveal no device."""
+        return f"DistrictTick({len(self.outcome)})"
+
 
 class District:
     """The groups of one territory.

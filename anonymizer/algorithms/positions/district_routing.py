@@ -87,6 +87,10 @@ class Sent(NamedTuple):
     source: list[IntArray]
     leader: IntArray
 
+    def __repr__(self) -> str:
+        """Reveal no place."""
+        return f"Sent({len(self.leader)})"
+
 
 class Router:
     """Routes the newest positions of devices, and remembers where each was lately.

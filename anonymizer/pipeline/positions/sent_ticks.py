@@ -26,6 +26,8 @@ class SentTick:
         Its number.
     slot, tag, outcome
         Device, tag and outcome of each position, as far as the source knows it, shape (n,).
+    moved
+        Rows of the positions that were routed, shape (m,).
     leader
         District whose territory each routed position is in, negative for none, shape (m,).
     reported

@@ -13,9 +13,15 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.adka import DensityRule
-from anonymizer.algorithms.positions.district import Claims, District, Message, Received
+from anonymizer.algorithms.positions.district import (
+    Claims,
+    District,
+    DistrictTick,
+    Message,
+    Received,
+)
 from anonymizer.algorithms.positions.district_operator import DistrictOperator
-from anonymizer.algorithms.positions.district_routing import Router, Rows, no_rows
+from anonymizer.algorithms.positions.district_routing import Router, Rows, Sent, no_rows
 from anonymizer.algorithms.positions.districts import (
     Districts,
     Folds,
@@ -28,6 +34,7 @@ from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.spanning_forest import spanning_forest
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.domain.release import Release
 from anonymizer.errors import SettingsError
 from anonymizer.networks import load_network
 from anonymizer.pipeline.devices import DeviceTable
@@ -278,7 +285,11 @@ def test_what_districts_exchange_shows_neither_devices_nor_places() -> None:
     row = Rows(one.astype(np.uint64), some, np.zeros(1), one, one, np.zeros(1, bool))
     message = Message(Claims(row.key, np.zeros(1)), row)
     newest = Newest(np.zeros(1, np.uint8), some, one, one)
-    assert "77" not in repr((Received([message], complete=True), newest))
+    keys = row.key.astype(np.int64)
+    release = Release(one, keys, one, keys, one, keys)
+    tick = DistrictTick(release, keys, row.key, newest.outcome, {1: message}, some, keys, keys)
+    sent = Sent([0], [row], [some], keys)
+    assert "77" not in repr((Received([message], complete=True), newest, tick, sent))
 
 
 def test_groups_that_share_a_device_are_both_ended() -> None:
