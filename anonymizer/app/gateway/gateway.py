@@ -289,7 +289,7 @@ class Gateway:
 
     def warm_up(self) -> None:
         """Compile the kernels before the first message, on an empty tick."""
-        self.flow.settle(self.flow.tick([], now=0.0), [], seconds=0.0)
+        self.flow.settle(self.flow.tick([], now=self._clock.now()), [], seconds=0.0)
         if self.records:
             self.records.warm_up()
 

@@ -1,6 +1,7 @@
 """Topics for analysts, on a Mosquitto: the network, the groups that live now, safe counts."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,19 @@ async def test_counts_and_their_cells_are_published(broker: LocalBroker) -> None
     assert body["network"] == VERSION
     assert len(watching.on("cloaked/counts/cells")[0]["features"]) == 16
     assert gateway.ledger.n_settled == gateway.ledger.n_received
+
+
+def test_the_interval_in_which_a_gateway_starts_is_not_counted() -> None:
+    every_s = 0.75 * int(time.time())  # the interval lasts for years, so that it cannot end here
+    tables: dict[str, Any] = {
+        "counts": {"enabled": True, "every_s": every_s, "cells": 16},
+        "http": {"enabled": False},
+    }
+    gateway = Gateway(Settings.model_validate(quick("mqtt://127.0.0.1:1", **tables)), NETWORK)
+    gateway.warm_up()
+    flow = gateway.flow
+    said = [len(flow.tick([], now=now).messages) for now in (time.time(), 2 * every_s, 3 * every_s)]
+    assert said == [0, 0, 1]
 
 
 async def test_private_counts_are_suppressed_once_their_budget_is_spent(
