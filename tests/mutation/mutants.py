@@ -86,9 +86,10 @@ MODULES = (
             ("        self._keep(~doomed)\n", "        pass\n"),
             ("self._n_formed = max(self._n_formed, int(now) * _MOST_PER_S)", "pass"),
             ("if due.any() or len(just_ended):", "if due.any():"),
-            ("seen = density.version_of >= end", "seen = density.version_of >= -np.inf"),
-            ("= np.where(stays, end, due_at)", "= due_at"),
-            ("self._cell_ends_at > latest] = now", "self._cell_ends_at > latest] = end"),
+            ("groups.ends_at > latest] = now + self._beat_s", "groups.ends_at > latest] = now"),
+            ("seen_at = np.minimum.reduceat(", "seen_at = np.maximum.reduceat("),
+            ("absent = seen_at < groups.ends_at", "absent = seen_at < now"),
+            ("self._cell_ends_at > latest] = now", "self._cell_ends_at > np.inf] = now"),
         ),
     ),
     Module(

@@ -345,19 +345,20 @@ class SessionCloak:
         """Bring forward ends that were set for a longer epoch, or before the clock was put back.
 
         Devices that wait are grouped at once. Groups of a longer epoch end together after one more
-        beat, when all have published again. A member that may no longer count as present by that
-        time could be ruled out; its group publishes nothing more, and ends when its next beat is
-        due. What a group has published holds until then. Without a beat, groups end now.
+        beat, when all have published again. A member that may no longer count as present when its
+        group ends could be ruled out: with the epoch, the time to live has become shorter. Such a
+        group publishes nothing more, and ends when its next beat is due. What a group has published
+        holds until then. Without a beat, groups end now.
         """
         latest = now + max(self._pace.epoch_s, self._epochs.settle_s, self._beat_s)
-        end = now + self._beat_s
         groups = self._groups
-        late = np.flatnonzero(groups.ends_at > latest)
-        if len(late):
-            seen = density.version_of >= end - self._pace.ttl_s
-            stays = np.logical_and.reduceat(seen[groups.member], groups.first_member_of[:-1])[late]
-            due_at = np.minimum(groups.due_at[late], end)
-            groups.ends_at[late] = np.where(stays, end, due_at)
+        if len(groups.k):
+            groups.ends_at[groups.ends_at > latest] = now + self._beat_s
+            seen_at = np.minimum.reduceat(
+                density.version_of[groups.member], groups.first_member_of[:-1]
+            )
+            absent = seen_at < groups.ends_at - self._pace.ttl_s
+            groups.ends_at[absent] = np.minimum(groups.due_at, groups.ends_at)[absent]
         if self._cell_ends_at is not None:
             self._cell_ends_at[self._cell_ends_at > latest] = now
 

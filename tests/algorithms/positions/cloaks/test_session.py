@@ -402,20 +402,21 @@ def test_a_cloak_that_has_lost_its_state_uses_no_number_again() -> None:
     assert max(first) < min(later)
 
 
-def test_groups_of_a_longer_epoch_end_after_one_more_beat_and_keep_what_they_have_said() -> None:
-    # An epoch has 300 seconds while nobody knows how often devices report, and 30 from 100 on.
+def shortened(at: int) -> list[Shared]:
+    """Return what is released around the moment at which an epoch of 300 s becomes one of 30 s."""
+    # While nobody knows how often devices report, the longest epoch is assumed.
     pace = Pace(ttl_s=60, epoch_s=30, follows=True)
     drive = Drive(WIDE, session_cloak(WIDE, pace=pace, beat_s=10), ttl_s=1000)
     everyone = np.arange(6, dtype=np.int32)
     holds: dict[Life, float] = {}
-    for now in range(0, 121, 5):
+    for now in range(0, at + 21, 5):
         where = {0: 0, 2: 142, 3: 143}
-        if now == 0:
-            where[1] = 1  # silent from then on, and absent once the epoch is short
+        if now in {0, at - 70}:
+            where[1] = 1  # and is then silent: in a short epoch it counts as absent after 75 s
         if now >= 50:
             where |= {4: 70, 5: 71}  # they wait for the end of the long epoch
-        if now == 100:
-            for ts in (90.0, 100.0):
+        if now == at:
+            for ts in (at - 10.0, float(at)):
                 pace.advance(everyone, np.full(6, ts), now=ts)
         groups = drive.tick(where, now=now)
         holds = {life: until for life, until in holds.items() if until > now}
@@ -424,9 +425,12 @@ def test_groups_of_a_longer_epoch_end_after_one_more_beat_and_keep_what_they_hav
         for group, until_s in zip(groups, until.tolist(), strict=True):
             assert not {slot for slot, _ in holds} & set(group.members), "one pseudonym at a time"
             holds |= dict.fromkeys(group.lives, until_s)
-    seen = [(one.now, one.members) for one in drive.released if 85 <= one.now < 120]
-    assert seen == [
-        (85, (0, 1)),
+    return [one for one in drive.released if one.now >= at - 10]
+
+
+def test_groups_of_a_longer_epoch_end_after_one_more_beat_and_keep_what_they_have_said() -> None:
+    released = shortened(100)
+    assert [(one.now, one.members) for one in released if one.now < 120] == [
         (90, (2, 3)),
         (95, (0, 1)),
         (100, (2, 3)),
@@ -434,8 +438,17 @@ def test_groups_of_a_longer_epoch_end_after_one_more_beat_and_keep_what_they_hav
         (110, (4, 5)),
         (110, (2, 3)),
     ]
-    lives = {one.versions for one in drive.released if one.members == (2, 3) and one.now < 120}
-    assert len(lives) == 2, "the group of the longer epoch, and the next"
+    old, still_old, new = [one.versions for one in released if one.members == (2, 3)][:3]
+    assert old == still_old != new
+
+
+def test_a_group_that_ends_soon_publishes_nothing_more_once_a_member_counts_as_absent() -> None:
+    assert [(one.now, one.members) for one in shortened(280) if one.now < 300] == [
+        (270, (2, 3)),
+        (275, (0, 1)),
+        (280, (2, 3)),
+        (290, (2, 3)),
+    ]
 
 
 @given(
