@@ -10,11 +10,11 @@ from contextlib import AsyncExitStack
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
-import msgspec
 import structlog
 
 from anonymizer.app.gateway.analyst_topics import CurrentTopic, NetworkTopics
 from anonymizer.app.gateway.misfit import MisfitWatch
+from anonymizer.app.gateway.own_reports import OwnReports
 from anonymizer.app.gateway.preflight import read_registries, read_secrets
 from anonymizer.app.gateway.silent_connection import LIKELY, SilentConnection
 from anonymizer.app.gateway.zones_link import ZonesLink
@@ -28,7 +28,7 @@ from anonymizer.observe.link_metrics import LinkCollector
 from anonymizer.observe.metrics import FlowCollector, new_registry
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.clock import SteadyClock
-from anonymizer.pipeline.ports import Delivery, Link, Outgoing
+from anonymizer.pipeline.ports import Delivery, Link
 from anonymizer.pipeline.positions.current_groups import CurrentGroups
 from anonymizer.pipeline.positions.flow import PositionFlow
 from anonymizer.pipeline.positions.inbox import Inbox
@@ -70,7 +70,6 @@ default. With too little CPU these waits, not the work, decide how much is recei
 _STALLED_S = 10.0
 _LATE_INTERVALS = 2.0
 """A tick that begins so many intervals after the previous one is late."""
-_REJECTED_TIMEOUT_S = 1.0
 _MISFITS_S = 1.0
 """Time between two looks at the counts for input that cannot be used."""
 _GOODBYE_S = 2.0
@@ -156,8 +155,6 @@ class Gateway:
         )
         self._ticks: Ticks = asyncio.Queue(QUEUED_TICKS)
         self._public = PublicCounts(self._figures(), step=public_step(settings))
-        self._reported: dict[str, int] = {}
-        self._described_at = 0
         self._phase = _Phase.SERVING
         self.records = self._recorder(streams) if streams else None
         # Without a store nothing outlives this process, and neither does the session.
@@ -174,6 +171,9 @@ class Gateway:
             on_state=self._on_state,
             announce=True,
             close_timeout_s=_GOODBYE_S,
+        )
+        self._reports = OwnReports(
+            settings, self._public, self._link, ready=lambda: not self._why_not_ready()
         )
         self._network_topics = (
             NetworkTopics(settings, network, self._link) if settings.inputs else None
@@ -326,7 +326,7 @@ class Gateway:
                     group.create_task(self.records.run(stop), name="records")
                 for gauge in self._gauges:
                     group.create_task(gauge.run(), name=type(gauge).__name__)
-                rejected = group.create_task(self._report_rejected(), name="rejected")
+                rejected = group.create_task(self._report_on_itself(), name="own reports")
                 misfits = group.create_task(self._report_misfits(), name="misfits")
                 viewer = group.create_task(self._viewer.run(), name="viewer")
                 topics = self._analyst_topics(group)
@@ -340,7 +340,7 @@ class Gateway:
                     await self._current_topic(self._current).close()
                 self._public.turn(self._figures())
                 self._public.flush()
-                await self._publish_rejected()
+                await self._reports.publish_rejected()
                 self._phase = _Phase.LEAVING
                 await self._link.close()
                 if self._zones:
@@ -427,14 +427,14 @@ class Gateway:
         """Return what sees the published messages."""
         return [self.screen.see, *([self._current.see] if self._current else [])]
 
-    async def _report_rejected(self) -> None:
+    async def _report_on_itself(self) -> None:
         while True:
             await asyncio.sleep(self._settings.output.rejected_every_s)
             self._public.turn(self._figures())
             if self._public_records:
                 self._public_records.turn()
-            await self._publish_rejected()
-            await self._publish_state()
+            await self._reports.publish_rejected()
+            await self._reports.publish_state()
 
     async def _report_misfits(self) -> None:
         """Log once, with the likely cause, when nothing arrives, or nothing that can be used."""
@@ -465,37 +465,6 @@ class Gateway:
             n = sum(ledger.n_received for _, ledger, _ in self.records.ledgers)
             found.append(("records", self.records.connected, n, self.records.topics))
         return found
-
-    async def _publish_rejected(self) -> None:
-        """Publish how many positions were not published since the previous report, by reason.
-
-        These are public counts, see `public_counts`.
-        """
-        counts = self._public.not_published()
-        fresh = {
-            reason: n - self._reported.get(reason, 0)
-            for reason, n in counts.items()
-            if n > self._reported.get(reason, 0)
-        }
-        if fresh:
-            body = msgspec.json.encode({"time": round(time.time(), 3), "rejected": fresh})
-            message = Outgoing(self._settings.output.rejected_topic, body)
-            if all(await self._link.publish([message], qos=0, timeout_s=_REJECTED_TIMEOUT_S)):
-                self._reported = counts
-
-    async def _publish_state(self) -> None:
-        """Publish the state for Home Assistant, and before it, at each connection, what it is."""
-        if not self._settings.home_assistant.enabled or not self._link.connected:
-            return
-        from anonymizer.app.gateway.home_assistant import discovery, state  # noqa: PLC0415  see above
-
-        n_connections = self._link.counts.n_connections
-        ready = not self._why_not_ready()
-        messages = [state(self._settings, self._public.shown, ready=ready)]
-        if self._described_at != n_connections:
-            messages.insert(0, discovery(self._settings))
-        if all(await self._link.publish(messages, qos=0, timeout_s=_REJECTED_TIMEOUT_S)):
-            self._described_at = n_connections
 
     def _counts(self) -> dict[str, int]:
         """Return the number of positions by `outcome/reason`, without zeros."""
