@@ -190,7 +190,12 @@ def _worker_families() -> list[Metric]:
 def _bridge_families() -> list[Metric]:
     """Return the metrics of a bridge of a cluster."""
     bridge = BridgeCollector(
-        Passed(), connected=lambda: False, lag=lambda: 0, owned=lambda: 0, exact=True
+        Passed(),
+        connected=lambda: False,
+        lag=lambda: 0,
+        owned=lambda: 0,
+        waited_s=lambda: 0.0,
+        exact=True,
     )
     return _own(new_registry(bridge))
 

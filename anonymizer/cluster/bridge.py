@@ -302,18 +302,24 @@ class Bridge:
                 connected=lambda: self._in.connected and self._out.connected,
                 lag=lambda: self._receiver.lag if self._receiver else 0,
                 owned=lambda: self._receiver.owned if self._receiver else 0,
+                waited_s=self._waited_s,
                 exact=exact,
             ),
             LinkCollector({"in": self._in.counts, "out": self._out.counts}),
         )
 
+    def _waited_s(self) -> float:
+        """Return for how long Kafka has taken nothing of what waits for it, in seconds."""
+        now_s = time.monotonic()
+        return now_s - min(self._since_s.values(), default=now_s)
+
     def why_not_ready(self) -> list[str]:
         """Return why nothing passes, if that is so."""
-        oldest_s = time.monotonic() - min(self._since_s.values(), default=time.monotonic())
+        waited_s = self._waited_s()
         problems = {
             "broker: not connected for input": not self._in.connected,
             "broker: not connected for output": not self._out.connected,
-            f"kafka: has taken nothing for {oldest_s:.0f} s": oldest_s > _STUCK_S,
+            f"kafka: has taken nothing for {waited_s:.0f} s": waited_s > _STUCK_S,
             "kafka: too much waits for it": self.passed.is_paused,
         }
         return [problem for problem, there_is in problems.items() if there_is]

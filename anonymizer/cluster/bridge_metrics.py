@@ -51,6 +51,8 @@ class BridgeCollector(Collector):
         Returns whether both connections to the MQTT broker are there.
     lag, owned
         Return how many messages in `out` it has still to read, and of how many partitions.
+    waited_s
+        Returns for how many seconds Kafka has taken nothing of what waits for it.
     exact
         Whether counts of messages are exported.
     """
@@ -62,12 +64,14 @@ class BridgeCollector(Collector):
         connected: Callable[[], bool],
         lag: Callable[[], int],
         owned: Callable[[], int],
+        waited_s: Callable[[], float],
         exact: bool,
     ) -> None:
         self._passed = passed
         self._connected = connected
         self._lag = lag
         self._owned = owned
+        self._waited_s = waited_s
         self._exact = exact
 
     def collect(self) -> Iterator[Metric]:
@@ -82,6 +86,11 @@ class BridgeCollector(Collector):
             "anonymizer_bridge_paused",
             "1 while nothing is read from MQTT because too much waits for Kafka.",
             value=passed.is_paused,
+        )
+        yield GaugeMetricFamily(
+            "anonymizer_bridge_wait_seconds",
+            "Time for which Kafka has taken nothing of what waits for it; 0: nothing waits.",
+            value=self._waited_s(),
         )
         yield GaugeMetricFamily(
             "anonymizer_bridge_partitions",

@@ -63,7 +63,12 @@ CASES = [
     Case("ClusterOutputWaits", {"anonymizer_bridge_lag": "1001+0x80"}, True, summed=True),
     Case("ClusterOutputWaits", {"anonymizer_bridge_lag": "1+0x80"}, False),
     Case("KafkaTakesNothing", {"anonymizer_bridge_paused": "0+0x55 1+0x20"}, True),
-    Case("KafkaTakesNothing", {"anonymizer_bridge_paused": "0+0x80"}, False),
+    Case("KafkaTakesNothing", {"anonymizer_bridge_wait_seconds": "0+0x55 60+60x20"}, True),
+    Case(
+        "KafkaTakesNothing",
+        {"anonymizer_bridge_paused": "0+0x80", "anonymizer_bridge_wait_seconds": "1+0x80"},
+        False,
+    ),
     Case("ClusterRebalances", {"anonymizer_worker_assignments_total": "0+1x80"}, True),
     Case("ClusterRebalances", {"anonymizer_worker_assignments_total": "0+0x50 3+0x40"}, False),
     Case("ClusterRestores", {"anonymizer_worker_restoring_seconds_total": "0+12x80"}, True),

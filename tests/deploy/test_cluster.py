@@ -22,7 +22,12 @@ from tests.deploy.files import DEPLOY, dashboard_queries, read_yaml
 def exported() -> set[str]:
     """Return the names of all metrics of bridges and workers."""
     bridge = BridgeCollector(
-        Passed(), connected=lambda: True, lag=lambda: 0, owned=lambda: 0, exact=True
+        Passed(),
+        connected=lambda: True,
+        lag=lambda: 0,
+        owned=lambda: 0,
+        waited_s=lambda: 0.0,
+        exact=True,
     )
     nothing = Accounts(n_received=0, n_held=0, n_of={}, n_events={})
     worker = WorkerCollector(Observed(), lambda: nothing, exact=True)
