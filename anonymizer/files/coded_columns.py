@@ -293,7 +293,7 @@ def _code_categories(table: Table, name: str, rules: ColumnRules, how: str) -> C
 
 def _times(table: Table, name: str, rules: ColumnRules) -> TimeCells | str:
     """Return the times of a column, or what it holds instead."""
-    found = read_times(_present(table, name, rules)[0].drop_nulls().unique())
+    found = read_times(_present(table, name, rules)[0].drop_nulls().unique().sort())
     if rules.calendar and not isinstance(found, TimeCells):
         raise ValueError("has a calendar, and holds no dates or times")
     return found

@@ -5,11 +5,11 @@ A column is one of these only if all its cells are of one kind. `2023-1-3`, `202
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
-from itertools import islice
 from typing import Literal, TypeAlias, get_args
 
 from anonymizer.algorithms.records.attributes import ROOT, Branch
@@ -134,7 +134,7 @@ def read_times(cells: Iterable[str]) -> TimeCells | str:
     there = list(cells)
     readings: dict[str, TimeCells] = {}
     mostly = ""
-    turned = any(_YEAR_LAST.match(cell) for cell in islice(there, _FEW))
+    turned = any(map(_YEAR_LAST.match, there[:_FEW]))
     for day_first, words in ((True, ", day first"), (False, ", month first")):
         if not day_first and not turned:
             break
@@ -142,7 +142,8 @@ def read_times(cells: Iterable[str]) -> TimeCells | str:
         known = [each for each in first if each is not None]
         if len(known) <= _MOSTLY * len(first):
             continue
-        mostly = known[0][0]
+        mostly = Counter(kind for kind, _ in known).most_common(1)[0][0]
+        turned = turned or any(map(_YEAR_LAST.match, there[_FEW:]))
         found = [*first, *(_read(cell, day_first=day_first) for cell in there[_FEW:])]
         kinds = {each[0] if each is not None else None for each in found}
         kind = next(iter(kinds)) if len(kinds) == 1 else None

@@ -92,6 +92,8 @@ def test_what_is_no_time_throughout_is_categories(cells: list[str], said: str) -
     made = coded(cells)
     assert said in made.read_as["x"]
     assert made.schema.qis[0].label
+    for i in range(len(cells)):  # whatever comes first
+        assert said in str(read_times(cells[i:] + cells[:i]))
 
 
 def test_dates_of_two_meanings_are_refused_unless_they_are_categories() -> None:
@@ -100,6 +102,13 @@ def test_dates_of_two_meanings_are_refused_unless_they_are_categories() -> None:
         coded(cells)
     assert coded(cells, categories=["x"]).schema.qis[0].label == tuple(cells)
     assert coded(["1/1/2023", "2/2/2023"]).schema.qis[0].written == ("1/1/2023", "2/2/2023")
+
+
+def test_a_date_of_two_meanings_is_refused_behind_many_others() -> None:
+    plain = [f"{year}-01-31" for year in range(1000, 3000)]
+    with pytest.raises(InputError, match="could begin with the day or the month"):
+        coded([*plain, "3/4/2023"])
+    assert coded([*plain, "3/31/2023"]).read_as == {"x": "dates, month first"}
 
 
 def test_fractions_of_seconds_are_exact_to_their_last_digit() -> None:
