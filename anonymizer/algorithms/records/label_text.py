@@ -151,10 +151,9 @@ def _ends(part: str) -> tuple[Decimal, Decimal] | None:
 
 def _cut(node: str, level: str) -> str | None:
     """Return an hour such as `2023-01-31T09`, or `T09`, up to a level of the calendar."""
-    parts = re.split("[-T]", node)
-    length = {"year": 4, "month": 7, "day": 10, "hour": 13}[level]
-    if not parts[0]:
+    if node.startswith("T"):
         return node if level == "hour" else None
+    length = {"year": 4, "month": 7, "day": 10, "hour": 13}[level]
     return node[:length] if len(node) >= length else None
 
 

@@ -22,7 +22,7 @@ _SECONDS = {
     )
     for unit in units.split()
 }
-_LONGEST_MONTH, _LAST_YEAR_DIGITS = 12, 4
+_MONTHS, _YEAR_DIGITS = 12, 4
 
 
 class TimeText:
@@ -76,15 +76,16 @@ class TimeText:
 
     def _days(self, text: str) -> int | None:
         """Return the days of a date since 1 March of the year 0."""
-        parts = [int(part) for part in re.split(r"[-/.]", text)]
-        if len(re.split(r"[-/.]", text)[0]) == _LAST_YEAR_DIGITS:
+        texts = re.split(r"[-/.]", text)
+        parts = [int(part) for part in texts]
+        if len(texts[0]) == _YEAR_DIGITS:
             year, month, day = parts
         elif self._day_first or "." in text:
             day, month, year = parts
         else:
             month, day, year = parts
         leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-        if not (year > 0 and 1 <= month <= _LONGEST_MONTH and 1 <= day <= _DAYS[month - 1]):
+        if not (year > 0 and 1 <= month <= _MONTHS and 1 <= day <= _DAYS[month - 1]):
             return None
         if (month, day) == (2, 29) and not leap:
             return None
