@@ -114,8 +114,8 @@ def _score(bench: Bench, configuration: Configuration) -> float:
     rows = _rows(bench, test)
     shown = minimizer.transform(rows)
     generalized = pl.DataFrame({name: shown[:, j].tolist() for j, name in enumerate(rows.columns)})
-    told = minimizer.estimator_.predict(generalized)
-    return float(np.mean(told == bench.labels[test.target]))
+    predicted = minimizer.estimator_.predict(generalized)
+    return float(np.mean(predicted == bench.labels[test.target]))
 
 
 def _rows(bench: Bench, window: Window) -> pl.DataFrame:

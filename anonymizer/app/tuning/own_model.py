@@ -77,11 +77,11 @@ class OwnModel:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 yield
-        except Exception as error:  # the model's code is the user's and may raise anything
+        except Exception as error:  # noqa: BLE001  the user's code may raise anything
             raise SettingsError(
                 f"{self.name}: the model fails on a data frame of the quasi-identifiers, numbers "
                 f"as floats and categories as text: {type(error).__name__}"
-            ) from error
+            ) from None
 
 
 def read_own_model(path: Path, *, trusted: Collection[str] = (), seed: int = 0) -> OwnModel:

@@ -53,7 +53,7 @@ class TuneReport(BaseModel):
     name
         File name of the table, or name of the stream.
     n, n_windows, n_judged
-        Number of records that were anonymized, of their windows, and of records held out.
+        Number of records that were anonymized, of their windows, and of records that test a model.
     target, learner
         Target and kind of the model.
     estimator
