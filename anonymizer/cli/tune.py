@@ -1,7 +1,7 @@
 """Command `anonymizer tune`: search for an affordable k and l."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
@@ -32,18 +32,15 @@ from anonymizer.extras import require
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from anonymizer.app.tuning.bench import Bench, Trained
     from anonymizer.app.tuning.own_model import OwnModel
     from anonymizer.app.tuning.recording import Message
-    from anonymizer.app.tuning.search import Tuned
-    from anonymizer.app.tuning.tune_report import EvaluatedTrial, Figure, TuneReport
     from anonymizer.pipeline.records.declaration import Stream
     from anonymizer.settings import Settings
 
-_SHOWN = 12
-"""Rows of the table."""
+_MOST_TRIED = 100_000
+"""Most numbers in a range."""
 
 
 @contextmanager
@@ -79,126 +76,6 @@ def _progress(console: "Console", budget_s: float) -> Iterator[Callable[[int, in
             bar.update(task, completed=done, total=n)
 
         yield report
-
-
-def _print_results(console: "Console", tuned: "Tuned") -> None:
-    """Print the best trials within the bounds, the scores and the notes."""
-    report = tuned.report
-    within, best = report.within, report.recommended
-    shown = list(within[:_SHOWN])
-    if best is not None and best not in shown:
-        shown = [*shown[:-1], best]
-    constant = _constant(report)
-    figures = {name: show for name, (_, show) in _FIGURES.items() if name not in constant}
-    console.print(_table(shown, figures))
-    if told := ", ".join(f"{name} {value}" for name, value in constant.items() if value != "-"):
-        console.print(f"the same in all of them: {told}", highlight=False)
-    more = f", {len(shown)} of them above" if len(within) > len(shown) else ""
-    console.print(
-        f"{len(within):,} of {len(report.trials):,} configurations are within the bounds{more}",
-        highlight=False,
-    )
-    if report.original_score is not None and report.min_score is not None:
-        console.print(
-            "score with the original records "
-            f"{_with_error(report.original_score, report.original_error)}, "
-            f"of guessing {report.guessing_score:.4f}, required {report.min_score:.4f}",
-            highlight=False,
-            soft_wrap=True,
-        )
-        console.print(_how_sure(report), highlight=False, soft_wrap=True)
-    for reason, n in report.left_out.items():
-        console.print(f"note: left out, {reason.replace('_', ' ')}: {n:,}", highlight=False)
-    if n := sum(trial.state == "no_time" for trial in report.trials):
-        console.print(
-            f"note: {n:,} configurations had no time: start the command again to continue, or give "
-            "it a longer --time-budget",
-            highlight=False,
-            soft_wrap=True,
-        )
-    if best is None:
-        console.print("note: none is recommended: relax the bounds, or see results.csv")
-    if tuned.why_no_setting is not None:
-        note = "note: no settings are written, "
-        console.print(note + tuned.why_no_setting, markup=False, highlight=False, soft_wrap=True)
-    written = ", ".join(str(path) for path in tuned.files)
-    console.print(f"written: {written}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _how_sure(report: "TuneReport") -> str:
-    """Return how scores were measured, and what a choice may rest on."""
-    validation = report.validation
-    if validation is None:
-        return (
-            f"± is the standard error on {report.n_judged:,} records held out once: it does not "
-            "enter the choice; --folds decides by cross-validation"
-        )
-    return (
-        f"± is the standard error over {validation.folds} folds, {validation.repeats} times: a "
-        "difference within it decides nothing. "
-        f"{len(report.undecided):,} configurations differ from the required score by less, and "
-        "are neither recommended nor ruled out"
-    )
-
-
-def _constant(report: "TuneReport") -> dict[str, str]:
-    """Return the columns that would say the same in every row, and what."""
-    from anonymizer.app.tuning.tune_report import differs
-
-    within = report.within
-    return {
-        name: show(within[0])
-        for name, (figure, show) in _FIGURES.items()
-        if not differs(within, figure)
-    }
-
-
-def _table(
-    trials: "Sequence[EvaluatedTrial]", figures: "Mapping[str, Callable[[EvaluatedTrial], str]]"
-) -> "Table":
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None)
-    some_lack = any(trial.configuration.without for trial in trials)
-    for name in ("", "model", *["without"] * some_lack):
-        table.add_column(name, justify="left", no_wrap=not name)
-    for name in ("k", "d", "l", *figures):
-        table.add_column(name, justify="right")
-    for trial in trials:
-        promised = trial.configuration
-        table.add_row(
-            "recommended" if trial.recommended else "front" if trial.front else "",
-            promised.model,
-            *[escape(",".join(promised.without))] * some_lack,
-            str(promised.k),
-            str(promised.d),
-            str(promised.l),
-            *[figure(trial) for figure in figures.values()],
-        )
-    return table
-
-
-def _with_error(score: float | None, error: float | None) -> str:
-    return "-" if score is None else f"{score:.4f}" + (f" ± {error:.4f}" if error else "")
-
-
-def _share(of: float | None) -> str:
-    return "-" if of is None else f"{of:.2%}"
-
-
-_FIGURES: "dict[str, tuple[Figure, Callable[[EvaluatedTrial], str]]]" = {
-    "deleted": ("deletion", lambda trial: "none" if trial.lossless else f"{trial.deletion:.2%}"),
-    "GCP": ("gcp", lambda trial: f"{trial.gcp:.4f}"),
-    "score": ("score", lambda trial: _with_error(trial.score, trial.score_error)),
-    "linked": ("linked", lambda trial: _share(trial.linked)),
-    "alike": ("homogeneous", lambda trial: _share(trial.homogeneous)),
-}
-"""The measured columns of the table: what they show, and how."""
-
-
-_MOST_TRIED = 100_000
-"""Most numbers in a range."""
 
 
 class _Sort(StrEnum):
@@ -368,6 +245,7 @@ def tune(
     from anonymizer.app.tuning.search import Search
     from anonymizer.app.tuning.search import tune as run
     from anonymizer.app.tuning.space import Space
+    from anonymizer.cli.tune_tables import print_results
     from anonymizer.files.tables import read_table
 
     n_folds = (0 if estimator is None else 5) if folds is None else folds
@@ -438,7 +316,7 @@ def tune(
             bench = bench_of_table(read, columns, trained, bands=bands_of(bands), seed=seed)
     with _progress(console, time_budget) as report_progress:
         tuned = run(bench, asked, out, progress=report_progress)
-    _print_results(console, tuned)
+    print_results(console, tuned)
 
 
 def _own_model(path: Path | None, trusted: list[str], seed: int) -> "OwnModel | None":
