@@ -61,9 +61,9 @@ class Kafka:
     def start(self) -> None:
         """Start it on its data, if it has any, and wait until it can be reached."""
         if not (self._folder / "data").exists():
-            self._java("kafka.tools.StorageTool", "format", "-t", _cluster_id(), "-c").wait(
-                _START_S
-            )
+            self._java(
+                "kafka.tools.StorageTool", "format", f"--cluster-id={_cluster_id()}", "-c"
+            ).wait(_START_S)
         self._process = self._java("kafka.Kafka")
         deadline = monotonic() + _START_S
         while not self._answers():

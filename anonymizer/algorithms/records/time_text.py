@@ -22,6 +22,7 @@ _SECONDS = {
     )
     for unit in units.split()
 }
+_PART = r"(\d+(?:[.,]\d+)?) ?([A-Za-z]+)"
 _MONTHS, _YEAR_DIGITS = 12, 4
 
 
@@ -137,7 +138,9 @@ def _duration(text: str) -> Fraction | None:
         return None if rest is None else (-rest if text[0] == "-" else rest)
     if text.startswith("P"):
         text = text[1:].replace("T", "")
-    parts = re.findall(r"([\d.,]+) ?([A-Za-z]+)", text)
-    if not parts or any(unit not in _SECONDS for _, unit in parts):
+    if re.fullmatch(rf"{_PART}(?:[ ,]*{_PART})*", text) is None:
+        return None
+    parts = re.findall(_PART, text)
+    if any(unit not in _SECONDS for _, unit in parts):
         return None
     return sum((Fraction(n.replace(",", ".")) * _SECONDS[unit] for n, unit in parts), Fraction())

@@ -416,6 +416,8 @@ def test_leaders_depend_on_counts_of_past_epochs_alone(counts: list[list[int]]) 
     folds = Folds(4, least=5, epoch_s=2.0)
     leaders: list[list[int]] = []
     for tick, n_in in enumerate(counts):
+        state, folds = folds.state(), Folds(4, least=5, epoch_s=2.0)
+        folds.restore(state)  # whoever goes on from a state finds the same
         leaders.append(folds.leaders(float(tick)).tolist())
         for number, counted in enumerate(np.diag(n_in)):
             folds.count(number, counted, now=float(tick))

@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from anonymizer.algorithms.records.attributes import (
     hierarchy_of,
     numbers,
     places_of,
+    times,
 )
 from anonymizer.domain.records import NO_CODE
 
@@ -159,3 +161,25 @@ def test_a_hierarchy_without_groups_is_leaves_and_root() -> None:
 def test_a_hierarchy_of_numbers_has_numbers_as_leaves() -> None:
     with pytest.raises(ValueError, match="is no number"):
         numbers("age", np.array([1.0]), branches=[("young", "*")])
+
+
+def test_times_are_positions_that_rise_however_near_they_are() -> None:
+    # So far from the first that floats no longer tell them apart.
+    apart = [Fraction(0), Fraction(2**60), Fraction(2**60) + Fraction(1, 10**9)]
+    attribute = times("at", apart, ["a", "b", "c"])
+    assert (np.diff(attribute.position) > 0).all()
+    assert attribute.written == ("a", "b", "c")
+    assert attribute.hierarchy is None
+
+
+def test_times_have_the_hierarchy_of_their_calendar() -> None:
+    branches = [("2023-01", "2023", "*"), ("2023-02", "2023", "*"), ("2024-01", "2024", "*")]
+    value, written = [Fraction(1), Fraction(2), Fraction(13)], [branch[0] for branch in branches]
+    attribute = times("month", value, written, branches=branches, missing=True)
+    assert attribute.hierarchy is not None
+    assert attribute.missing == 3
+    with pytest.raises(ValueError, match="names two nodes"):
+        times("month", value, written, branches=[("a", "b", "*"), ("a", "c", "*"), ("d", "b", "*")])
+    apart = [branches[0], branches[2], branches[1]]
+    with pytest.raises(ValueError, match="do not follow each other"):
+        times("month", value, [branch[0] for branch in apart], branches=apart)

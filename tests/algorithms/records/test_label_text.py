@@ -4,11 +4,54 @@ import numpy as np
 import pytest
 
 from anonymizer.algorithms.records.label_text import LabelText, equal_cells
+from anonymizer.algorithms.records.time_text import TimeText
 
 NUMBERS = LabelText(numeric=True)
 WORDS = LabelText(numeric=False, branches=[("bus", "large", "*"), ("van", "small", "*")])
 BANDS = LabelText(numeric=True, branches=[("18", "young", "*"), ("x", "nothing")])
 HOURS = LabelText(numeric=True, by_hour=True)
+DATES = LabelText(numeric=False, times=TimeText(["31.1.2023", "1.2.2023"]))
+CALENDAR = LabelText(
+    numeric=False, times=TimeText(["2023-01-31T12:00"]), levels=("year", "month", "day", "hour")
+)
+CLOCK = LabelText(numeric=False, times=TimeText(["9:05"]), levels=("hour",))
+
+
+@pytest.mark.parametrize(
+    ("labels", "label", "cell", "fits"),
+    [
+        (DATES, "[31.1.2023..1.2.2023]", "31.1.2023", True),
+        (DATES, "[31.1.2023..1.2.2023]", "2.2.2023", False),
+        (DATES, "[31.1.2023..never]", "31.1.2023", False),
+        (DATES, "[31.1.2023]", "31.1.2023", False),
+        (DATES, "31.1.2023", "31.1.2023", False),  # a value alone is a range, too
+        (DATES, "[31.1.2023..1.2.2023]", "soon", False),
+        (DATES, "{[31.1.2023..1.2.2023]|?}", None, True),
+        (CALENDAR, "*", "2023-01-31T12:00", True),
+        (CALENDAR, "2023", "2023-01-31T12:00", True),
+        (CALENDAR, "2023-01-31", "2023-01-31T12:00", True),
+        (CALENDAR, "2023-01-31T12", "2023-01-31T12:00", True),
+        (CALENDAR, "2023-01-31T13", "2023-01-31T12:00", False),
+        (CALENDAR, "2023-01-31T12:00", "2023-01-31T12:00", True),
+        (CALENDAR, "PT1H", "PT2H", False),
+        (CLOCK, "T09", "9:59", True),
+        (CLOCK, "T10", "9:59", False),
+    ],
+)
+def test_a_range_or_node_of_a_calendar_covers_its_times(
+    labels: LabelText,
+    label: str,
+    cell: str | None,
+    fits: bool,  # noqa: FBT001  a parameter of the test
+) -> None:
+    assert labels.covers(label, cell) is fits
+
+
+def test_pairs_of_labels_and_cells_that_do_not_fit_are_found() -> None:
+    pairs = np.array([[0, 0], [1, 0], [0, 0], [2, 1]])
+    assert NUMBERS.uncovered(["[1-2]", "3", None], ["2", "4"], pairs).tolist() == [
+        False, True, False, True,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

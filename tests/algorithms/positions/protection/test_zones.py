@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.map_matching import OFF_GRAPH
 from anonymizer.algorithms.positions.protection import IN_ZONE, Circle, Polygon, Zones, keep_out
+from anonymizer.networks import load_network
+from anonymizer.networks.privacy_zones import with_zones
 from tests import naive
 
 Place = tuple[float, float]
@@ -157,3 +159,17 @@ def test_positions_in_a_zone_or_nearest_to_a_node_in_one_are_kept_out() -> None:
 def test_the_repr_of_a_zone_shows_no_place() -> None:
     shown = repr([Circle(60.5, 24.5, 10), Polygon(SQUARE), Zones([Circle(60.5, 24.5, 10)])])
     assert not any(text in shown for text in ("60.5", "24.5", "4.0"))
+
+
+def test_the_nodes_beside_a_zone_are_those_with_a_road_into_it() -> None:
+    network = load_network("grid:5x5")
+    middle = 12
+    lat, lon = float(network.lat[middle]), float(network.lon[middle])
+    zoned = with_zones(network, Zones([Circle(lat, lon, 10.0)]))
+    assert np.flatnonzero(zoned.closed).tolist() == [middle]
+    assert np.flatnonzero(zoned.beside >= 0).tolist() == [7, 11, middle, 13, 17]
+    node = np.array([middle, 7, 0, OFF_GRAPH], np.int32)
+    assert zoned.keep_out(node).tolist() == [IN_ZONE, 7, 0, OFF_GRAPH]
+    # A position inside is kept out, wherever its nearest node is.
+    here = zoned.keep_out(node, np.full(4, lat), np.full(4, lon))
+    assert here.tolist() == [IN_ZONE] * 4

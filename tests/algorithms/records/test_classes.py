@@ -1,0 +1,32 @@
+"""Numbers of classes: by their content, not by how they were found."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anonymizer.algorithms.records.classes import SUPPRESSED, canonical
+
+TABLES = st.lists(st.tuples(st.integers(-1, 4), st.integers(0, 2), st.integers(0, 2)), max_size=20)
+
+
+@given(TABLES, st.permutations(range(5)), st.integers(0, 99))
+def test_neither_the_order_of_a_table_nor_earlier_numbers_leave_a_trace(
+    rows: list[tuple[int, int, int]], renamed: list[int], seed: int
+) -> None:
+    class_of = np.array([row[0] for row in rows], np.int32)
+    cells = np.array([row[1:] for row in rows], np.int32).reshape(-1, 2)
+    found = canonical(class_of, cells)
+    assert ((found == SUPPRESSED) == (class_of == SUPPRESSED)).all()
+    published = class_of != SUPPRESSED
+    pairs = {*zip(class_of[published].tolist(), found[published].tolist(), strict=True)}
+    assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
+    assert {b for _, b in pairs} == {*range(len(pairs))}
+
+    order = np.random.default_rng(seed).permutation(len(rows))
+    other = np.where(published, np.array([*renamed, SUPPRESSED], np.int32)[class_of], SUPPRESSED)
+    again = canonical(other[order].astype(np.int32), cells[order])
+    listed = [
+        sorted(zip(numbers.tolist(), map(tuple, each.tolist()), strict=True))
+        for numbers, each in ((found, cells), (again, cells[order]))
+    ]
+    assert listed[0] == listed[1]
