@@ -94,6 +94,7 @@ def test_under_kills_what_is_sent_equals_an_uninterrupted_run(
         # Another one comes without a state of its own, and reads it from Kafka.
         workers.stop("b")
         start(workers, "c", kafka, prefix, tmp_path)
+        wait_until(lambda: "partitions assigned" in workers.said("c"), "a share for c")
         feed.stop()
         expected = {number: feed.expected(number) for number in range(N_STAGES)}
         wait_until(
