@@ -7,6 +7,7 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 from time import sleep
+from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 import numpy as np
@@ -115,14 +116,17 @@ class Cluster:
         return all(len(self.published(lane)) >= n for lane, n in n_of.items())
 
     def metrics(self) -> dict[str, float]:
-        """Sums over all workers of the metrics that the operator sees."""
+        """Sums over all workers of what the operator sees; nothing while one is starting."""
         total: dict[str, float] = {}
         for port in self._port_of.values():
             request = Request(
                 f"http://127.0.0.1:{port}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}
             )
-            with urlopen(request, timeout=10) as answer:  # noqa: S310  of this test
-                text = answer.read().decode()
+            try:
+                with urlopen(request, timeout=10) as answer:  # noqa: S310  of this test
+                    text = answer.read().decode()
+            except URLError:
+                return {}
             for family in text_string_to_metric_families(text):
                 for sample in family.samples:
                     total[sample.name] = total.get(sample.name, 0.0) + sample.value
@@ -159,7 +163,7 @@ def check_equal(running: Cluster, alone: OneProcess, n_received: int) -> None:
     n_held = sum(stage.n_held for stage in alone.sources)
     wait_until(
         lambda: (
-            (found := running.metrics())["anonymizer_received_total"] == n_received
+            (found := running.metrics()).get("anonymizer_received_total") == n_received
             and found["anonymizer_held"] == n_held
         ),
         "accounts of all workers",
