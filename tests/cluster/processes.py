@@ -10,7 +10,7 @@ from threading import Event, Thread
 from time import monotonic, sleep
 from typing import Any, Self
 
-import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from anonymizer.cluster.topics import stage_of
 
@@ -80,18 +80,17 @@ class Committed:
     """
 
     def __init__(self, address: str, topic: str, n_partitions: int) -> None:
-        kafka = pytest.importorskip("confluent_kafka")
         self.values: defaultdict[int, list[bytes]] = defaultdict(list)
         self.at: list[float] = []
         self._done = Event()
-        self._consumer: Any = kafka.Consumer(
+        self._consumer: Any = Consumer(
             {
                 "bootstrap.servers": address,
                 "group.id": f"{topic}.reader",
                 "isolation.level": "read_committed",
             }
         )
-        self._consumer.assign([kafka.TopicPartition(topic, n, 0) for n in range(n_partitions)])
+        self._consumer.assign([TopicPartition(topic, n, 0) for n in range(n_partitions)])
         self._thread = Thread(target=self._read, daemon=True)
 
     def _read(self) -> None:

@@ -9,9 +9,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("confluent_kafka")
-
 from confluent_kafka import Producer
 
 from anonymizer.cluster import bridge as bridge_module

@@ -12,12 +12,9 @@ from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
-
-pytest.importorskip("quixstreams")
-
 from confluent_kafka import OFFSET_END, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from prometheus_client.parser import text_string_to_metric_families
 
 from anonymizer.cluster.kafka import client_options, ensure_topics
 from anonymizer.cluster.topics import PARTITIONER, key_of, topics_of

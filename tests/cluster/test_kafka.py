@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("confluent_kafka")
-
 from anonymizer.cluster.kafka import ensure_topics, secret_of
 from anonymizer.errors import SettingsError, TransportError
 from anonymizer.settings import Settings

@@ -6,9 +6,6 @@ from time import time
 
 import numpy as np
 import pytest
-
-pytest.importorskip("quixstreams")
-
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
