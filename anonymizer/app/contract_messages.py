@@ -235,6 +235,7 @@ _ROAD = _object(
         "speed_mps": _NUMBER,
         "forward": {"type": "boolean"},
         "backward": {"type": "boolean"},
+        "way": {"type": "integer", "minimum": 1},
     },
     *("kind", "u", "v", "length_m", "speed_mps", "forward", "backward"),
 )

@@ -82,6 +82,8 @@ class RoadNetwork:
         0 being the largest; ties are broken by the smallest node index.
     shapes
         Corners of the roads; None: all are straight.
+    way_of
+        Way of OpenStreetMap of each arc, 0 for none, shape (arcs,); None: the source has no ways.
 
     Notes
     -----
@@ -98,6 +100,7 @@ class RoadNetwork:
     drivable: BoolArray
     component_of: Int32Array
     shapes: Shapes | None = None
+    way_of: IntArray | None = None
 
     @property
     def n_nodes(self) -> int:

@@ -81,6 +81,7 @@ def from_arrays(
     backward: BoolArray,
     corners: Corners | None = None,
     max_spacing_m: float = 0.0,
+    way: IntArray | None = None,
 ) -> RoadNetwork:
     """Build a network from roads; neighbours are in the order in which roads first name them.
 
@@ -104,6 +105,8 @@ def from_arrays(
         added to them.
     max_spacing_m
         Drawn roads that are longer get nodes in between; 0: none (see `with_nodes_between`).
+    way
+        Way of OpenStreetMap of each road, 0 for none, shape (m,); None: the source has no ways.
 
     Raises
     ------
@@ -128,6 +131,7 @@ def from_arrays(
         along=np.tile([True, False], len(u)),
         corners=corners,
         max_spacing_m=max_spacing_m,
+        way=None if way is None else np.repeat(way, 2),
     )
 
 
@@ -145,6 +149,7 @@ def from_arcs(
     along: BoolArray | None = None,
     corners: Corners | None = None,
     max_spacing_m: float = 0.0,
+    way: IntArray | None = None,
 ) -> RoadNetwork:
     """Build a network from arcs; neighbours are in the order in which arcs first name them.
 
@@ -157,7 +162,8 @@ def from_arcs(
     if road_of is None or along is None or np.isnan(lat).any():
         corners = None
         road_of, along = np.zeros(len(tail), np.int64), np.ones(len(tail), np.bool_)
-    arcs = Arcs(tail, head, length_m, speed_mps, drivable, road_of, along)
+    ways = np.zeros(len(tail), np.int64) if way is None else way
+    arcs = Arcs(tail, head, length_m, speed_mps, drivable, road_of, along, ways)
     if corners is not None:
         nodes, arcs, corners = with_nodes_between(nodes, arcs, corners, max_spacing_m=max_spacing_m)
     arcs = arcs._replace(length_m=_complete_lengths(nodes, arcs))
@@ -179,6 +185,7 @@ def from_arcs(
         drivable=arcs.drivable[kept],
         component_of=_components_by_size(first_arc_of, neighbour_of),
         shapes=None if corners is None else Shapes(*corners_of_arcs(corners, arcs, kept)),
+        way_of=None if way is None else arcs.way[kept],
     )
 
 

@@ -57,6 +57,8 @@ class Arcs(NamedTuple):
         The drawn road that each arc follows.
     along
         Whether it follows that road in the direction in which it is drawn.
+    way
+        Way of OpenStreetMap, 0 for none.
     """
 
     tail: IntArray
@@ -66,6 +68,7 @@ class Arcs(NamedTuple):
     drivable: BoolArray
     road_of: IntArray
     along: BoolArray
+    way: IntArray
 
 
 def no_corners(n_roads: int) -> Corners:
@@ -310,6 +313,7 @@ def _cut(arcs: Arcs, n_pieces: IntArray, first_new: IntArray) -> Arcs:
         arcs.drivable[arc],
         first_piece[road] + piece,
         along,
+        arcs.way[arc],
     )
 
 

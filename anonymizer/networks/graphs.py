@@ -67,8 +67,9 @@ def from_graph(graph: AnyGraph, *, max_spacing_m: float = MAX_SPACING_M) -> Road
     Node attributes: `x` is the longitude, `y` the latitude; a graph may have neither. Edge
     attributes, each optional, typed or text: `length` in metres; `speed_kph`, or else `maxspeed`
     and `highway` (of lists, as OSMnx makes them, the lowest limit and the first class count);
-    `oneway`; `geometry`, a line of longitude and latitude, as an object whose text is well-known
-    text or as that text. If any edge has one, the others are straight, and edges longer than
+    `oneway`; `osmid`, the way of OpenStreetMap (of a list the first one); `geometry`, a line of
+    longitude and latitude, as an object whose text is well-known text or as that text. If any edge
+    has one, the others are straight, and edges longer than
     `max_spacing_m` get nodes in between (0: none). The graph is not changed.
 
     An edge of a directed graph is open in its own direction, and in the opposite direction only if
@@ -111,6 +112,7 @@ def from_graph(graph: AnyGraph, *, max_spacing_m: float = MAX_SPACING_M) -> Road
         along=along,
         corners=_corners([arcs[i].road for i in drawn.tolist()], nodes, ends[drawn]),
         max_spacing_m=max_spacing_m,
+        way=_ways([arc.road for arc in arcs]),
     )
 
 
@@ -148,6 +150,17 @@ def _corners(roads: Sequence[Attributes], nodes: Nodes, ends: IntArray) -> Corne
     if not any(lines):
         return None
     return corners_of_lines(*read_wkt(lines), nodes, ends)
+
+
+def _ways(roads: Sequence[Attributes]) -> IntArray | None:
+    """Return the way of each edge, 0 for none; None if no edge has one."""
+    if not any("osmid" in road for road in roads):
+        return None
+    found = [_WAY.match(str(road.get("osmid"))) for road in roads]
+    return np.array([int(way[1]) if way else 0 for way in found], np.int64)
+
+
+_WAY = re.compile(r"\[?'?([1-9][0-9]{0,17})(?![0-9.])")
 
 
 def _numbers(owners: Sequence[Attributes], name: str) -> FloatArray:

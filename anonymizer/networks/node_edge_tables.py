@@ -32,6 +32,7 @@ _EDGES = {
     "maxspeed": False,
     "speed_kmh": False,
     "geometry_wkt": False,
+    "osm_way_id": False,
 }
 """The columns that are read, and whether they are required. Others are ignored."""
 
@@ -43,11 +44,11 @@ def load_tables(
 
     Nodes have `node_id`, `lat`, `lon`. Edges have `u`, `v` and may have `length_m`, `oneway` (as in
     OpenStreetMap, or boolean, in the direction u to v), `speed_kmh`, or else `maxspeed` and
-    `highway`, and `geometry_wkt`, a LINESTRING of longitude and latitude. If any edge has one, the
-    others are straight, and roads longer than `max_spacing_m` get nodes in between (0: none). Every
-    row is a road, whatever its class. Without `oneway`, every road is two-way. Without a table of
-    nodes, the nodes are those that edges name, sorted, and the network has no coordinates. For
-    missing lengths see `from_arrays`.
+    `highway`, `osm_way_id`, the way of OpenStreetMap, and `geometry_wkt`, a LINESTRING of longitude
+    and latitude. If any edge has one, the others are straight, and roads longer than
+    `max_spacing_m` get nodes in between (0: none). Every row is a road, whatever its class. Without
+    `oneway`, every road is two-way. Without a table of nodes, the nodes are those that edges name,
+    sorted, and the network has no coordinates. For missing lengths see `from_arrays`.
 
     Raises
     ------
@@ -72,7 +73,16 @@ def load_tables(
         backward=backward.to_numpy(),
         corners=_corners(edges["geometry_wkt"], nodes, np.stack((u, v), axis=1)),
         max_spacing_m=max_spacing_m,
+        way=_ways(edges["osm_way_id"]),
     )
+
+
+def _ways(column: pl.Series) -> IntArray | None:
+    """Return the way of each road, 0 for none; None if the table has no ways."""
+    if column.null_count() == len(column):
+        return None
+    way: IntArray = column.cast(pl.Int64, strict=False).fill_null(0).to_numpy()
+    return np.maximum(way, 0)
 
 
 def _corners(geometry: pl.Series, nodes: Nodes, ends: IntArray) -> Corners | None:

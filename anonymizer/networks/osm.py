@@ -26,6 +26,7 @@ class _Runs:
         self.run: list[int] = []
         self.speed_mps: list[float] = []
         self.directions: list[tuple[bool, bool]] = []
+        self.way: list[int] = []
 
     def add(self, way: osmium.osm.Way) -> None:
         highway = way.tags.get("highway")
@@ -40,6 +41,7 @@ class _Runs:
             if broken:
                 self.speed_mps.append(speed_mps)
                 self.directions.append(both)
+                self.way.append(way.id)
                 broken = False
             self.ref.append(node.ref)
             self.lat.append(node.location.lat)
@@ -53,7 +55,7 @@ def load_osm(path: Path, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNetwork
     Ways of the classes in `CLASS_SPEED_KMH` are kept, including `service`, except areas. Access and
     turn restrictions are ignored. The nodes of the network are those where ways meet, cross
     themselves or end, and nodes between them on roads longer than `max_spacing_m` (0: none).
-    Lengths follow the geometry.
+    Lengths follow the geometry. Roads keep the ids of their ways.
 
     Raises
     ------
@@ -91,6 +93,7 @@ def load_osm(path: Path, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNetwork
         backward=backward,
         corners=Corners(n_before, lat[corner], lon[corner]),
         max_spacing_m=max_spacing_m,
+        way=np.array(runs.way, dtype=np.int64)[run[start]],
     )
 
 

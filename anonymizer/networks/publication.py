@@ -59,6 +59,8 @@ class Roads(NamedTuple):
         Length and free-flow speed.
     forward, backward
         Whether it may be driven from `u` to `v`, and from `v` to `u`.
+    way
+        Way of OpenStreetMap, 0 for none; that from `u` to `v` if there are two.
     """
 
     u: IntArray
@@ -67,6 +69,7 @@ class Roads(NamedTuple):
     speed_mps: FloatArray
     forward: BoolArray
     backward: BoolArray
+    way: IntArray
 
 
 def roads_of(network: RoadNetwork) -> Roads:
@@ -81,6 +84,7 @@ def roads_of(network: RoadNetwork) -> Roads:
         network.speed_mps[there],
         network.drivable[there],
         network.drivable[network.opposite_arcs()[there]],
+        np.zeros(len(there), np.int64) if network.way_of is None else network.way_of[there],
     )
 
 
@@ -106,7 +110,7 @@ def features(network: RoadNetwork) -> Iterator[bytes]:
             }
         )
     columns: list[list[Any]] = [column.tolist() for column in roads_of(network)]
-    for line, u, v, length_m, speed_mps, forward, backward in zip(
+    for line, u, v, length_m, speed_mps, forward, backward, way in zip(
         _drawn(network), *columns, strict=True
     ):
         yield encode(
@@ -121,6 +125,7 @@ def features(network: RoadNetwork) -> Iterator[bytes]:
                     "speed_mps": round(speed_mps, 2),
                     "forward": forward,
                     "backward": backward,
+                    **({"way": way} if way else {}),
                 },
             }
         )
@@ -174,8 +179,9 @@ def geoparquet(network: RoadNetwork) -> bytes:
     """Return the whole network as GeoParquet: a row for each node, and then for each road.
 
     Columns: `kind` (node or road), `node`, `u`, `v` (names as text), `length_m`, `speed_mps`,
-    `forward`, `backward` and `geometry` (well-known binary); those that do not apply are null. The
-    metadata of the file has the version under `network`.
+    `forward`, `backward`, `way` (if the source has ways of OpenStreetMap) and `geometry`
+    (well-known binary); those that do not apply are null. The metadata of the file has the version
+    under `network`.
 
     Raises
     ------
@@ -207,6 +213,11 @@ def geoparquet(network: RoadNetwork) -> bytes:
             "speed_mps": roads.speed_mps.round(2),
             "forward": roads.forward,
             "backward": roads.backward,
+            **(
+                {}
+                if network.way_of is None
+                else {"way": [way or None for way in roads.way.tolist()]}
+            ),
             "geometry": [_wkb_line(line) for line in _drawn(network)],
         }
     )

@@ -193,3 +193,16 @@ def test_what_is_not_graphml_is_refused_in_one_line(
     with pytest.raises(InputError) as refusal:
         load_network(str(path))
     assert str(refusal.value) == f"{path}: is not readable GraphML"
+
+
+@pytest.mark.parametrize(
+    ("osmid", "way"),
+    [(8, 8), ("8", 8), ([8, 9], 8), ("[8, 9]", 8), ("no way", 0), (-8, 0), (8.5, 0)],
+)
+def test_roads_keep_the_way_that_osmnx_names(osmid: object, way: int) -> None:
+    graph = nx.Graph([(1, 2), (2, 3)])
+    graph.edges[1, 2]["osmid"] = osmid
+    found = from_graph(graph).way_of
+    assert found is not None
+    assert found.tolist() == [way, way, 0, 0]
+    assert from_graph(nx.Graph([(1, 2)])).way_of is None

@@ -155,3 +155,10 @@ def test_nodes_alone_are_no_network(tmp_path: Path) -> None:
     pl.DataFrame(NODES).write_csv(tmp_path / "town_nodes.csv")
     with pytest.raises(InputError, match="no table of edges beside it"):
         load_network(str(tmp_path / "town"))
+
+
+def test_roads_keep_their_ways_of_openstreetmap(tmp_path: Path) -> None:
+    assert load(tmp_path, nodes=NODES).way_of is None
+    network = load(tmp_path, nodes=NODES, edges=EDGES | {"osm_way_id": [7, None, "unread"]})
+    assert network.way_of is not None
+    assert sorted(network.way_of.tolist()) == [0, 0, 0, 0, 7, 7]

@@ -1,15 +1,19 @@
 import bz2
 import gzip
+import json
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import osmium
+import polars as pl
 import pytest
 
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.networks import load_network
+from anonymizer.networks.publication import geojson, geoparquet
 from anonymizer.networks.speeds import KMH
 
 
@@ -146,3 +150,25 @@ def test_what_is_not_osm_data_is_refused_in_one_line(tmp_path: Path, ending: str
         load_network(str(path))
     assert str(refusal.value).startswith(f"{path}: ")
     assert "\n" not in str(refusal.value)
+
+
+def ways(network: RoadNetwork) -> dict[tuple[int, int], int]:
+    """Return the way of each arc by the ids of its ends."""
+    assert network.way_of is not None
+    return dict(zip(roads(network), network.way_of.tolist(), strict=True))
+
+
+def test_roads_keep_the_ids_of_their_ways(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.osm", ([1, 2, 3, 4], STREET), ([6, 5, 3], STREET))
+    whole = load_network(path, max_spacing_m=0)
+    assert ways(whole) == {
+        (1, 3): 1, (3, 1): 1, (3, 4): 1, (4, 3): 1, (3, 6): 2, (6, 3): 2,
+    }  # fmt: skip
+    # Pieces of a road keep the way of the whole.
+    assert set(ways(load_network(path, max_spacing_m=30)).values()) == {1, 2}
+    said = [each["properties"] for each in json.loads(geojson(whole))["features"]]
+    assert {(each["u"], each["v"]): each["way"] for each in said if each["kind"] == "road"} == {
+        (1, 3): 1, (3, 4): 1, (3, 6): 2,
+    }  # fmt: skip
+    frame = pl.read_parquet(BytesIO(geoparquet(whole)))
+    assert frame["way"].to_list() == [None] * 4 + [1, 1, 2]
