@@ -2,17 +2,17 @@
 
 A person who is published in many windows is in many classes, and an adversary who finds the person
 in each of them can intersect what they say about lasting attributes. Here the intersection is
-fixed in advance. Whoever is published for the first time joins a cohort of at least k persons. Its
-*cover* is the set of values that its founders have in each lasting quasi-identifier. Every later
-class of a member is published with labels that hold the cover of all its members, whoever of them
-is present: all classes of a person, intersected, leave the cover, which has at least d values.
+fixed in advance. Whoever is published for the first time joins a cohort. Its *cover* is a set of
+values in each lasting quasi-identifier: those of at least k persons when it was founded. Every
+later class of a member is published with labels that hold the cover, whoever of the k is present:
+all classes of a person, intersected, leave the cover, which has at least d values.
 
-- A cohort that keeps the promise among its present members is a class.
-- One that does not, because members are absent, borrows members of a near cohort, or is joined
-  with one, for this window. Its label becomes that of both: it only grows.
+- The classes of a window are formed of whoever is present, of one cohort or of several. The label
+  of a class holds the covers of all its members' cohorts.
 - A newcomer joins a cohort whose label holds the newcomer's values already: the label says nothing
-  about who joined. Newcomers whom none fits found cohorts of their own, at least k together; until
-  then they wait. A label never grows for one newcomer, since that would tell the newcomer's value.
+  about who joined. Newcomers whom none fits found cohorts. Their cover has the values of at least k
+  vehicles that are present, newcomers or not, and is a class of them all by itself; the others keep
+  their own cohorts.
 - Departures take nothing away from those who stay: the cover remains.
 
 References
@@ -27,18 +27,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of, without_gaps
-from anonymizer.algorithms.records.criteria import class_keeps, class_loss
+from anonymizer.algorithms.records.classes import SUPPRESSED, classes_of
+from anonymizer.algorithms.records.criteria import class_loss
 from anonymizer.algorithms.records.cumulative import NO_COMPANY, Lasting, Memory
-from anonymizer.algorithms.records.problem import Cost, Problem
+from anonymizer.algorithms.records.problem import Cost, Problem, make_problem, with_criteria
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Attribute, Records, Schema
 
 WAITING = -1
 """Cohort of a record that belongs to none."""
-_MOST_LENDERS = 8
-"""Number of near cohorts that are asked for members."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -89,7 +87,8 @@ def assigned(
         The memory of the person of each record, in their order; the rows of the lasting
         quasi-identifiers are the cover.
     found
-        Forms classes of some records, given by their indices: new cohorts.
+        Returns a class of every record: of each with newcomers, whose indices it gets, the values
+        are the cover of a new cohort, which the newcomers in it belong to.
     promise
         A cohort has at least k vehicles and d values in each column of its cover.
 
@@ -128,49 +127,70 @@ def assigned(
             labels, cells[new], np.bincount(of[of >= 0], minlength=len(cover)), promise.k
         )
     new = np.flatnonzero(of == WAITING)
-    class_of = found(new) if len(new) else np.zeros(0, np.int32)
-    first = len(cover)
-    of[new] = np.where(class_of == SUPPRESSED, np.int32(WAITING), class_of + np.int32(first))
-    n_new = int(class_of.max(initial=SUPPRESSED)) + 1
-    for members in _members(np.where(of >= first, of - np.int32(first), WAITING), n_new):
-        columns = zip(attributes, cells[members].T, strict=True)
+    class_of = found(new) if len(new) else np.full(records.n, SUPPRESSED, np.int32)
+    founded = np.setdiff1d(class_of[new], [SUPPRESSED])
+    for c, number in enumerate(founded.tolist(), start=len(cover)):
+        founders = class_of == number
+        of[new[founders[new]]] = c
+        columns = zip(attributes, cells[founders].T, strict=True)
         cover.append(tuple(_real(attribute, np.unique(column)) for attribute, column in columns))
-    numbers = np.concatenate([company, np.full(n_new, NO_COMPANY, np.int64)])
+    numbers = np.concatenate([company, np.full(len(founded), NO_COMPANY, np.int64)])
     return Cohorts(of, tuple(cover), numbers, withheld)
 
 
 def formed(
     cohorts: Cohorts,
     lasting: Lasting,
-    problem: Problem,
+    records: Records,
     schema: Schema,
+    heard: tuple[Records, Schema],
+    form: Callable[[Records, Schema, Problem], Int32Array],
     *,
+    promise: Promise,
     cost: Cost = Cost.RANGE,
 ) -> Int32Array:
-    """Return classes of whole cohorts as far as possible, that keep the promise in this window.
+    """Return classes of the records in cohorts, which keep the promise in this window.
 
     Parameters
     ----------
-    problem
-        The records and their criteria in this window, which may leave out silent sources.
+    records, schema
+        As `assigned` takes them.
+    heard, promise
+        The same records with the attributes that are not silent in this window, and the promise
+        about these.
+    form
+        Forms classes that lose little by a problem. Its quasi-identifiers are those of the records
+        and the schema that `form` gets as well.
 
     Notes
     -----
     The class of a record is any superset of its cohort's label, so every choice here is safe over
-    windows; it only costs information. Smallest cohorts are helped first: by members of a cohort
-    that can spare them, or by a union, whichever loses less. O(cohorts in need times cohorts).
+    windows; it only costs information. What a class loses in a lasting attribute follows from the
+    ends of its members' labels. A column of first ends and one of last ends stand for it. Where
+    ranges are the cost each counts half: labels of equal width become wider together by the mean
+    distance of their ends. The criteria are those of the values themselves.
     """
+    at, class_of = np.flatnonzero(cohorts.of != WAITING), np.full(records.n, SUPPRESSED, np.int32)
+    if len(at) < promise.k:
+        return class_of
+    present, all_heard = heard[0].only(at), heard[1]
     attributes = [schema.qis[j] for j in lasting.qis]
+    changing = [c for c, qi in enumerate(all_heard.qis) if qi not in attributes]
     labels = Labels.of(attributes, cohorts.cover, cost)
-    members = _members(cohorts.of, len(cohorts.cover))
-    table = _Table(problem, labels, members)
-    for c in sorted(range(len(members)), key=lambda c: len(members[c])):
-        table.help(c)
-    class_of = np.full(problem.n, SUPPRESSED, np.int32)
-    for c, there in enumerate(table.members):
-        if len(there) and table.keeps(there):
-            class_of[there] = c
-    return without_gaps(class_of)
+    own, of = records.qi[at][:, list(lasting.qis)], cohorts.of[at]
+    first, last = np.minimum(labels.lo[of], own), np.maximum(labels.hi[of], own)
+    shown = replace(
+        present,
+        qi=np.ascontiguousarray(np.column_stack([first, last, present.qi[:, changing]])),
+        sensitive=present.sensitive[:, :0],
+    )
+    columns = Schema((*attributes, *attributes, *(all_heard.qis[c] for c in changing)), (), ())
+    lost = make_problem(shown, columns, Promise(k=promise.k, d=1), cost=cost)
+    ends = lost.rule[: 2 * len(attributes)]
+    ends["span"] *= np.where(ends["form"] == Cost.RANGE, 2, 1)
+    criteria = make_problem(present, all_heard, promise, cost=cost)
+    class_of[at] = form(shown, columns, with_criteria(lost, criteria))
+    return class_of
 
 
 def with_covers(
@@ -315,27 +335,7 @@ class Labels:
 
     def loss(self) -> FloatArray:
         """Return the loss of each label, summed over the columns, shape (cohorts,)."""
-        return self._loss(self.lo, self.hi, self.held)
-
-    def loss_of(self, c: int) -> float:
-        """Return the loss of label c, summed over the columns."""
-        held = [None if mask is None else mask[c : c + 1] for mask in self.held]
-        return float(self._loss(self.lo[c : c + 1], self.hi[c : c + 1], held)[0])
-
-    def loss_with(self, c: int) -> FloatArray:
-        """Return the loss of the union of label c with each label, shape (cohorts,)."""
-        held = [None if mask is None else mask | mask[c] for mask in self.held]
-        return self._loss(np.minimum(self.lo, self.lo[c]), np.maximum(self.hi, self.hi[c]), held)
-
-    def widen(self, c: int, by: int) -> None:
-        """Let label c hold label `by`, too."""
-        self.lo[c] = np.minimum(self.lo[c], self.lo[by])
-        self.hi[c] = np.maximum(self.hi[c], self.hi[by])
-        for mask in self.held:
-            if mask is not None:
-                mask[c] |= mask[by]
-
-    def _loss(self, lo: Int32Array, hi: Int32Array, held: Sequence[BoolArray | None]) -> FloatArray:
+        lo, hi, held = self.lo, self.hi, self.held
         total = np.zeros(len(lo))
         for a, (attribute, form) in enumerate(zip(self.attributes, self.forms, strict=True)):
             some, first, last = hi[:, a] > lo[:, a], lo[:, a], np.maximum(hi[:, a], 0)
@@ -351,59 +351,6 @@ class Labels:
                 loss = (position[last] - position[first]) / (attribute.span or 1.0)
             total += np.where(some, loss, 0.0)
         return total
-
-
-class _Table:
-    """The classes while cohorts help each other."""
-
-    def __init__(self, problem: Problem, labels: Labels, members: Sequence[IntArray]) -> None:
-        self._problem, self._labels = problem, labels
-        self.members = list(members)
-        self._loss = labels.loss()
-        self._sizes = np.array([len(each) for each in members])
-
-    def keeps(self, member: IntArray) -> bool:
-        return bool(class_keeps(self._problem.arrays, self._problem.k, member))
-
-    def help(self, c: int) -> None:
-        """Let cohort c keep the promise, if it can: it borrows, or is joined with others."""
-        while len(self.members[c]) and not self.keeps(self.members[c]):
-            sizes = self._sizes
-            union = self._labels.loss_with(c)
-            others = (sizes > 0) & (np.arange(len(sizes)) != c)
-            if not others.any():
-                return
-            mine = sizes[c] * (union - self._loss[c])
-            joining = np.where(others, mine + sizes * (union - self._loss), np.inf)
-            to = int(np.argmin(joining))
-            if not self._borrow(c, np.where(others, mine, np.inf), below=float(joining[to])):
-                self._join(c, to)
-
-    def _borrow(self, c: int, price: FloatArray, *, below: float) -> bool:
-        """Borrow members of the nearest cohort that can spare them; return whether one could."""
-        mine, k = self.members[c], self._problem.k
-        short = max(k - len(mine), 1)
-        for lender in np.argsort(price, kind="stable")[:_MOST_LENDERS].tolist():
-            theirs = self.members[lender]
-            if not price[lender] < below or len(theirs) - short < k:
-                continue
-            for i in range(len(theirs) - short + 1):
-                taken = np.sort(np.concatenate([mine, theirs[i : i + short]]))
-                left = np.concatenate([theirs[:i], theirs[i + short :]])
-                if self.keeps(taken) and self.keeps(left):
-                    self._change(c, taken, lender, left)
-                    return True
-        return False
-
-    def _join(self, c: int, to: int) -> None:
-        everybody = np.sort(np.concatenate([self.members[c], self.members[to]]))
-        self._change(c, everybody, to, self.members[to][:0])
-
-    def _change(self, c: int, taken: IntArray, other: int, left: IntArray) -> None:
-        for each, members in ((c, taken), (other, left)):
-            self.members[each], self._sizes[each] = members, len(members)
-        self._labels.widen(c, other)
-        self._loss[c] = self._labels.loss_of(c)
 
 
 def lasting_only(schema: Schema, columns: Sequence[int]) -> Schema:

@@ -160,6 +160,12 @@ class TimeBudget:
         return 1 - used_s / self._budget_s
 
 
+def share_of(time_left: Callable[[], float], leave: float) -> Callable[[], float]:
+    """Return the share that is left of the time from now until only `leave` is left of all."""
+    first = time_left() - leave
+    return lambda: max((time_left() - leave) / first, 0.0) if first > 0 else 0.0
+
+
 def searches(method: str) -> bool:
     """Return whether a method takes all the time that it is given, and loses less with more."""
     return method == "best"

@@ -1,6 +1,6 @@
 """The problem of partitioning records: cells, criteria and cost as arrays that kernels read."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from math import inf
 from typing import NamedTuple
@@ -166,6 +166,34 @@ def make_problem(
         ancestor=np.concatenate([np.zeros(0, np.int32), *(t.ancestor.ravel() for t in trees)]),
         n_leaves=np.concatenate([np.zeros(0, np.int32), *(t.n_leaves for t in trees)]),
         usual=np.concatenate([np.zeros(0), *counts]) / max(records.n, 1),
+    )
+
+
+def with_criteria(lost: Problem, criteria: Problem) -> Problem:
+    """Return the problem of losing little by one problem in classes that meet another's criteria.
+
+    Parameters
+    ----------
+    lost, criteria
+        Problems of the same records. Of the first only the quasi-identifiers and their cost are
+        taken, of the second everything but that.
+    """
+    price = lost.rule[: lost.n_qis].copy()
+    price["distinct"], price["share"], price["spread"] = 0, 1.0, 0.0
+    price["entropy"], price["closeness"] = 0.0, inf
+    rule = criteria.rule.copy()
+    rule["first_position"] += len(lost.position)
+    rule["first_ancestor"] += len(lost.ancestor)
+    rule["first_leaves"] += len(lost.n_leaves)
+    return replace(
+        criteria,
+        cells=np.ascontiguousarray(np.column_stack([lost.cells[:, : lost.n_qis], criteria.cells])),
+        rule=np.concatenate([price, rule]),
+        n_qis=lost.n_qis,
+        position=np.concatenate([lost.position, criteria.position]),
+        ancestor=np.concatenate([lost.ancestor, criteria.ancestor]),
+        n_leaves=np.concatenate([lost.n_leaves, criteria.n_leaves]),
+        usual=np.concatenate([lost.usual, criteria.usual]),
     )
 
 

@@ -14,6 +14,8 @@ from anonymizer.algorithms.kaca.coarsening import Total
 from anonymizer.algorithms.records.classes import SUPPRESSED, canonical, classes_of, without_gaps
 from anonymizer.algorithms.records.cohorts import with_covers
 from anonymizer.algorithms.records.measures import Measures, measure
+from anonymizer.algorithms.records.methods import share_of
+from anonymizer.algorithms.records.problem import Problem
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
@@ -155,9 +157,21 @@ def anonymize(
             return found(heard.only(some), heard.schema, heard.promise)
         return model.classes(some, measures[at], time_left=time_left, seed=seed)
 
-    def found(some: Records, schema: Schema, promise: Promise) -> Int32Array:
+    def found(
+        some: Records,
+        schema: Schema,
+        promise: Promise,
+        problem: Problem | None = None,
+        leave: float = 0.0,
+    ) -> Int32Array:
         return form_classes(
-            stream, some, time_left=time_left, seed=seed, schema=schema, promise=promise
+            stream,
+            some,
+            time_left=share_of(time_left, leave),
+            seed=seed,
+            schema=schema,
+            promise=promise,
+            problem=problem,
         )
 
     class_of, cohorts = np.full(records.n, SUPPRESSED, np.int32), None

@@ -1,7 +1,7 @@
 """History of a stream: classes that stay safe together with those of earlier windows."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from anonymizer.algorithms.records.cohorts import (
     with_covers,
 )
 from anonymizer.algorithms.records.cumulative import (
-    NO_COMPANY,
     Lasting,
     Memory,
     advance,
@@ -29,7 +28,7 @@ from anonymizer.algorithms.records.cumulative import (
     unpack,
 )
 from anonymizer.algorithms.records.cumulative_enforcement import enforce, keep_company
-from anonymizer.algorithms.records.problem import make_problem
+from anonymizer.algorithms.records.problem import Problem, make_problem
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
@@ -37,8 +36,8 @@ from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.silence import Heard
 from anonymizer.pipeline.records.window_model import cost_of
 
-_FOUNDERS = 2
-"""Later cohorts are founded when this times k newcomers wait: the more, the tighter they are."""
+_LEFT_BY_FOUNDING = 0.5
+"""Share of the time for classes that is left when cohorts have been founded."""
 _MOST_COHORTS = 2**20
 """Most cohorts founded in one window."""
 
@@ -89,7 +88,7 @@ class Remembered:
         self,
         records: Records,
         heard: Heard,
-        found: Callable[[Records, Schema, Promise], Int32Array],
+        found: Callable[[Records, Schema, Promise, Problem | None, float], Int32Array],
     ) -> Kept:
         """Return classes of whole cohorts as far as possible; see `cohorts`.
 
@@ -100,29 +99,36 @@ class Remembered:
         heard
             The sources that are not silent.
         found
-            Forms classes of some records under another schema and promise.
+            Forms classes of some records under another schema, promise and problem, and leaves a
+            share of the time that there is.
         """
         stream, lasting = self.stream, self.lasting
         schema, promise, cost = stream.schema, stream.promise, cost_of(stream)
         columns = [j for j in lasting.qis if j in heard.qis]
         founding = lasting_only(schema, columns)
         founded_with = founding_promise(promise, founding)
-        is_first = not (self.memory.company != NO_COMPANY).any()
-        n_founders = promise.k if is_first else _FOUNDERS * promise.k
 
-        def of_newcomers(new: IntArray) -> Int32Array:
-            if len(new) < n_founders or not columns:
-                return np.full(len(new), SUPPRESSED, np.int32)
-            only = _numbered(records, new)
-            qi = np.ascontiguousarray(only.qi[:, columns])
-            return found(Records(qi, only.sensitive[:, :0], only.person), founding, founded_with)
+        def of_all(_new: IntArray) -> Int32Array:
+            if records.n < promise.k or not columns:
+                return np.full(records.n, SUPPRESSED, np.int32)
+            qi = np.ascontiguousarray(records.qi[:, columns])
+            some = replace(records, qi=qi, sensitive=records.sensitive[:, :0])
+            return found(some, founding, founded_with, None, _LEFT_BY_FOUNDING)
 
         cohorts = assigned(
-            self.memory, lasting, records, schema, of_newcomers, promise=promise, cost=cost
+            self.memory, lasting, records, schema, of_all, promise=promise, cost=cost
         )
         records = cohorts.shown(records, schema, lasting)
-        problem = make_problem(heard.only(records), heard.schema, heard.promise, cost=cost)
-        class_of = formed(cohorts, lasting, problem, schema, cost=cost)
+        class_of = formed(
+            cohorts,
+            lasting,
+            records,
+            schema,
+            (heard.only(records), heard.schema),
+            lambda some, columns, problem: found(some, columns, heard.promise, problem, 0.0),
+            promise=heard.promise,
+            cost=cost,
+        )
         if lasting.sensitive:
             memory, only = sensitive_part(self.memory, lasting, heard.sensitive)
             criteria = heard.schema, heard.promise

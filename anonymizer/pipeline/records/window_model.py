@@ -8,7 +8,7 @@ from anonymizer.algorithms.records.classes import Classes
 from anonymizer.algorithms.records.generalization import generalize
 from anonymizer.algorithms.records.generalized_values import to_json
 from anonymizer.algorithms.records.methods import MODELS, Task
-from anonymizer.algorithms.records.problem import Cost, make_problem
+from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
 from anonymizer.algorithms.records.published_values import ValueReader, uncovered
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
@@ -83,10 +83,11 @@ def form_classes(
     features: "Sequence[Feature]" = (),
     schema: Schema | None = None,
     promise: Promise | None = None,
+    problem: Problem | None = None,
 ) -> Int32Array:
     """Return the class of each record, formed by the model and method of a stream; see `Task`.
 
-    `schema` and `promise` are those of the stream unless given.
+    `schema`, `promise` and `problem` are those of the stream unless given.
     """
     settings = stream.settings
     schema, promise = schema or stream.schema, promise or stream.promise
@@ -97,7 +98,7 @@ def form_classes(
             records=records,
             schema=schema,
             promise=promise,
-            problem=make_problem(records, schema, promise, cost=cost_of(stream)),
+            problem=problem or make_problem(records, schema, promise, cost=cost_of(stream)),
             time_left=time_left,
             seed=seed,
             target=target,

@@ -26,7 +26,7 @@ from anonymizer.algorithms.records.cumulative import (
     unpack,
 )
 from anonymizer.algorithms.records.ordering import hilbert_order
-from anonymizer.algorithms.records.problem import Cost, make_problem
+from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
 from anonymizer.algorithms.records.sweep import sweep
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.promises import Promise
@@ -71,12 +71,9 @@ class Gateway:
         schema = lasting_only(FLEET, LASTING.qis)
 
         def found(new: IntArray) -> Int32Array:
-            if len(new) < self.promise.k:
-                return np.full(len(new), SUPPRESSED, np.int32)
+            assert len(new)
             some = Records(
-                np.ascontiguousarray(records.qi[new, :2]),
-                np.zeros((len(new), 0), np.int32),
-                np.arange(len(new), dtype=np.int32),
+                np.ascontiguousarray(records.qi[:, :2]), np.zeros((n, 0), np.int32), records.person
             )
             problem = make_problem(some, schema, founding_promise(self.promise, schema))
             return sweep(problem, hilbert_order(some.qi, SIZES[:2]))
@@ -87,8 +84,11 @@ class Gateway:
         class_of = formed(
             cohorts,
             LASTING,
-            make_problem(records, FLEET, self.promise, cost=self.cost),
+            records,
             FLEET,
+            (records, FLEET),
+            swept,
+            promise=self.promise,
             cost=self.cost,
         )
         self._check(records, cohorts, class_of)
@@ -133,6 +133,11 @@ class Gateway:
         after = remembered_covers(after, LASTING, cohorts, published, first_company=first)
         packed = pack(after, LASTING)
         self.stored |= {v: packed[i] for i, v in enumerate(vehicles) if published[i]}
+
+
+def swept(some: Records, columns: Schema, problem: Problem) -> Int32Array:
+    """Return classes along the curve."""
+    return sweep(problem, hilbert_order(some.qi, [qi.size for qi in columns.qis]))
 
 
 def held(attribute: Attribute, codes: IntArray | Int32Array, cost: Cost) -> frozenset[int]:
@@ -193,15 +198,37 @@ def test_a_newcomer_joins_a_cohort_whose_label_does_not_change_by_it() -> None:
     assert gateway.labels[0][-1] == before == gateway.labels[6][-1]
 
 
-def test_a_newcomer_that_no_label_holds_waits_for_company() -> None:
+def test_a_newcomer_that_no_label_holds_founds_a_cohort_of_which_others_give_the_values() -> None:
     gateway = Gateway()
     gateway.close([*range(6)], window(*TIGHT))
     before = gateway.labels[0][-1]
     class_of = gateway.close([*range(7)], window(*TIGHT, (1, 5)))
-    assert class_of[6] == SUPPRESSED
-    class_of = gateway.close([*range(9)], window(*TIGHT, (1, 5), (0, 3), (0, 4)))
     assert (class_of != SUPPRESSED).all()
-    assert gateway.labels[0][-1] == before
+    memory = unpack([gateway.stored[v] for v in range(7)], LASTING)
+    assert memory.company.tolist().count(int(memory.company[6])) == 1
+    cover = [set(memory.code[slice(*memory.first_of[i : i + 2])].tolist()) for i in range(12, 14)]
+    assert min(map(len, cover)) >= PROMISE.d
+    there = np.array([*TIGHT, (1, 5)])
+    inside = np.logical_and.reduce([np.isin(there[:, a], [*cover[a]]) for a in (0, 1)])
+    assert inside.sum() >= PROMISE.k
+    assert gateway.labels[0][-1][0] >= before[0]
+
+
+def test_newcomers_that_no_class_takes_wait() -> None:
+    gateway = Gateway()
+    gateway.close([*range(6)], window(*TIGHT))
+    memory = unpack([gateway.stored[v] for v in range(6)] + [None], LASTING)
+    cells = window(*TIGHT, (1, 5))
+    records = Records(cells[:, :3], cells[:, 3:], np.arange(7, dtype=np.int32))
+    cohorts = assigned(
+        memory,
+        LASTING,
+        records,
+        FLEET,
+        lambda _: np.full(7, SUPPRESSED, np.int32),
+        promise=PROMISE,
+    )
+    assert cohorts.of.tolist().count(WAITING) == 1
 
 
 def test_those_who_stay_are_published_when_others_leave_and_lose_nothing() -> None:
@@ -211,16 +238,6 @@ def test_those_who_stay_are_published_when_others_leave_and_lose_nothing() -> No
     class_of = gateway.close([0, 3, 4, 5], window(*(TIGHT[v] for v in (0, 3, 4, 5))))
     assert (class_of != SUPPRESSED).all()
     assert gateway.labels[0][-1][0] > gateway.labels[0][0][0]
-
-
-def test_a_cohort_borrows_a_member_where_that_costs_less_than_a_union() -> None:
-    rows = [*TIGHT, (2, 4)]
-    gateway = Gateway()
-    gateway.close([*range(7)], window(*rows))
-    here = [0, 1, 3, 4, 5, 6]
-    class_of = gateway.close(here, window(*(rows[v] for v in here)))
-    assert (class_of != SUPPRESSED).all()
-    assert np.bincount(class_of).tolist() == [3, 3]
 
 
 def test_a_value_that_changed_makes_a_newcomer() -> None:
