@@ -58,6 +58,8 @@ class Loss(Enum):
     """Another client connected with the same client id."""
     UNACKNOWLEDGED = "unacknowledged"
     """The broker left a message without acknowledgement."""
+    PROCESS = "process"
+    """The receiving process has ended."""
     OTHER = "other"
 
 

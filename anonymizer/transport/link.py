@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import itertools
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +16,8 @@ from anonymizer.transport.connecting import (
     read_access,
     reason_of,
 )
-from anonymizer.transport.mqtt_session import Control, Session
+from anonymizer.transport.mqtt_session import REST_S, Control, Session
+from anonymizer.transport.unsettled import Receipts
 
 ONLINE, OFFLINE, LOST = b"online", b"offline", b"lost"
 """Retained payloads of the status topic."""
@@ -36,7 +36,7 @@ class BrokerLink(ABC):
     client_id
         Id under which the broker knows this client; a second client with it replaces the first.
     deliver
-        Receives deliveries in batches; under continuous load a batch is about 5 ms of messages.
+        Receives deliveries in batches; under continuous load a batch is what `rest_s` brings.
     subscriptions
         Topic filters, each with its QoS, 0 or 1.
     announce
@@ -47,6 +47,11 @@ class BrokerLink(ABC):
         failed attempt.
     connect_timeout_s, close_timeout_s
         Deadline of one attempt to connect, until messages flow, and of a clean disconnection.
+    rest_s
+        Pause after a read that brought messages, which `collect` cuts short: the cost of a read is
+        the wake-up, not the bytes.
+    counts, first_receipt
+        Of a link that follows an earlier one: its counts, and a number above all its receipts.
 
     Notes
     -----
@@ -65,6 +70,9 @@ class BrokerLink(ABC):
         on_state: Callable[[bool, str], None] = lambda *_: None,
         connect_timeout_s: float = 10.0,
         close_timeout_s: float = 5.0,
+        rest_s: float = REST_S,
+        counts: LinkCounts | None = None,
+        first_receipt: int = 1,
     ) -> None:
         if any(qos not in {0, 1} for _, qos in subscriptions):
             raise ValueError("subscriptions must be at QoS 0 or 1")
@@ -76,12 +84,13 @@ class BrokerLink(ABC):
         self._on_state = on_state
         self._connect_timeout_s = connect_timeout_s
         self._close_timeout_s = close_timeout_s
+        self._rest_s = rest_s
         self._session: Session | None = None
         self._failure: Exception | None = None
-        self._receipts = itertools.count(1)
+        self._receipts = Receipts(first_receipt)
         self._receiving = True
         self._reading = True
-        self.counts = LinkCounts()
+        self.counts = counts or LinkCounts()
         """What happened to the connections since the start."""
         self._up = asyncio.Event()
         self._closing = asyncio.Event()
@@ -157,6 +166,11 @@ class BrokerLink(ABC):
         self._reading = on
         if self._session is not None and self._session.usable:
             self._session.read(on=on)
+
+    async def collect(self) -> None:
+        """Deliver now what has arrived, if reading rests."""
+        if self._session is not None and self._session.usable:
+            await self._session.wire.collect()
 
     async def stop_receiving(self) -> None:
         """Stop deliveries, on this connection and on later ones."""
@@ -247,6 +261,7 @@ class BrokerLink(ABC):
             receiving=self._receiving,
             receipts=self._receipts,
             counts=self.counts,
+            rest_s=self._rest_s,
         )
 
     @abstractmethod

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -29,11 +29,12 @@ from anonymizer.transport.packets import (
     encode_pubacks,
     encode_publish,
 )
-from anonymizer.transport.wire import Wire
+from anonymizer.transport.unsettled import Receipts, Unsettled
+from anonymizer.transport.wire import READ_BYTES, Wire
 
 MAX_PACKET_BYTES = 16 << 20
 """Largest packet accepted from a broker; announced to MQTT 5 brokers."""
-_REST_S = 0.005
+REST_S = 0.005
 """Pause after a read that brought messages, so that the next read brings many."""
 _LARGE_BYTES = 4096
 """Messages that are larger on average are read without a pause. They cost little each, and a
@@ -52,11 +53,31 @@ _MESSAGES_PER_TURN = 256
 """Messages published before other tasks get a turn."""
 
 
+class _Batch:
+    """Messages that are published together, and what is known of each."""
+
+    __slots__ = ("answered", "n_open", "results")
+
+    def __init__(self, n: int) -> None:
+        self.results: list[bool | None] = [None] * n
+        self.n_open = 0
+        """Sent at QoS 1, and without the broker's acknowledgement."""
+        self.answered = asyncio.Event()
+        """Set when the last of them is acknowledged."""
+
+    def settle(self, i: int, accepted: bool | None) -> None:  # noqa: FBT001  as of the result
+        self.results[i] = accepted
+        self.n_open -= 1
+        if not self.n_open:
+            self.answered.set()
+
+
 class _InFlight(NamedTuple):
     """A message at QoS 1 that waits for the broker's acknowledgement."""
 
     sent_s: float
-    accepted: asyncio.Future[bool | None]
+    batch: _Batch
+    i: int
 
 
 class Control(Protocol):
@@ -89,9 +110,11 @@ class Session:
     receiving
         Whether messages are delivered at all.
     receipts
-        Iterator over numbers that were never used before.
+        Those of the link.
     counts
         Where messages that are too large are counted.
+    rest_s
+        Pause after a read that brought messages.
     """
 
     def __init__(
@@ -101,8 +124,9 @@ class Session:
         control: "Callable[[Session], Control]",
         deliver: Deliver,
         receiving: bool,
-        receipts: Iterator[int],
+        receipts: Receipts,
         counts: LinkCounts,
+        rest_s: float = REST_S,
     ) -> None:
         self.decided = asyncio.Event()
         """Set when it is known whether messages can flow."""
@@ -121,10 +145,10 @@ class Session:
         self._version5 = settings.version == "5"
         self._deliver = deliver
         self._receiving = receiving
+        self._rest_s = rest_s
         self._wanted = True
-        self._receipts = receipts
         self._counts = counts
-        self._mid_of: dict[int, int] = {}
+        self._unsettled = Unsettled(receipts)
         self._reader = PacketReader(version5=self._version5, limit_bytes=MAX_PACKET_BYTES)
         self._in_flight: dict[int, _InFlight] = {}  # the oldest first
         self._mids = itertools.cycle(_MIDS)
@@ -173,7 +197,7 @@ class Session:
         self.decided.set()
         if self._check is not None:
             self._check.cancel()
-        self._mid_of.clear()
+        self._unsettled.clear()
         for mid in list(self._in_flight):
             self._settle(mid, accepted=None)
         self.wire.abort()
@@ -197,20 +221,17 @@ class Session:
         Waits while the peer reads slowly, so that the buffered data stays within a few hundred
         KiB plus one message.
         """
-        results: list[bool | asyncio.Future[bool | None] | None] = []
+        batch = _Batch(len(messages))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                for i, message in enumerate(messages, start=1):
-                    results.append(await self._send(message, qos=qos))
-                    if i % _MESSAGES_PER_TURN == 0:
+                for begin in range(0, len(messages), _MESSAGES_PER_TURN):
+                    if begin:
                         await asyncio.sleep(0)
-                if waiting := [r for r in results if isinstance(r, asyncio.Future)]:
-                    await asyncio.wait(waiting)
-        results += [None] * (len(messages) - len(results))
-        return [
-            (r.result() if r.done() else None) if isinstance(r, asyncio.Future) else r
-            for r in results
-        ]
+                    await self._send(batch, messages, begin, qos=qos)
+                if batch.n_open:
+                    batch.answered.clear()
+                    await batch.answered.wait()
+        return list(batch.results)
 
     def takes(self, message: Outgoing) -> bool:
         """Return whether a message is within the largest packet of the broker."""
@@ -220,8 +241,8 @@ class Session:
 
     def acknowledge(self, receipts: Iterable[int]) -> None:
         """Acknowledge deliveries of this connection, each once; other receipts are ignored."""
-        mids = [self._mid_of.pop(receipt) for receipt in receipts if receipt in self._mid_of]
-        if mids:
+        mids = self._unsettled.settle(receipts)
+        if len(mids):
             self.wire.write(encode_pubacks(mids))
             self._read_or_wait()
 
@@ -244,24 +265,29 @@ class Session:
     # Internals.
 
     async def _send(
-        self, message: Outgoing, *, qos: int
-    ) -> bool | asyncio.Future[bool | None] | None:
-        await self.wire.writable()
-        if not qos:
-            return self._write(message, mid=0)
-        await self._window.acquire()
-        mid = next(mid for mid in self._mids if mid not in self._in_flight)
-        try:
-            written = self._write(message, mid=mid)
-            if not written:
-                return written
-            accepted: asyncio.Future[bool | None] = asyncio.get_running_loop().create_future()
-            self._in_flight[mid] = _InFlight(self._clock_s, accepted)
-            self._read_or_wait()
-            return accepted
-        finally:
-            if mid not in self._in_flight:
-                self._window.release()  # after a loss this wakes the next waiting message
+        self, batch: _Batch, messages: Sequence[Outgoing], begin: int, *, qos: int
+    ) -> None:
+        """Send the messages of one turn, from `begin` on."""
+        for i in range(begin, min(begin + _MESSAGES_PER_TURN, len(messages))):
+            if not self.wire.is_writable:
+                await self.wire.writable()
+            if not qos:
+                batch.results[i] = self._write(messages[i], mid=0)
+                continue
+            await self._window.acquire()
+            mid = next(self._mids)
+            while mid in self._in_flight:
+                mid = next(self._mids)
+            try:
+                batch.results[i] = self._write(messages[i], mid=mid)
+                if batch.results[i]:
+                    batch.results[i] = None  # until the broker answers
+                    batch.n_open += 1
+                    self._in_flight[mid] = _InFlight(self._clock_s, batch, i)
+                    self._read_or_wait()
+            finally:
+                if mid not in self._in_flight:
+                    self._window.release()  # after a loss this wakes the next waiting message
 
     def _write(self, message: Outgoing, *, mid: int) -> bool | None:
         """Write a message; return False if it is too large, None if the connection is lost."""
@@ -277,7 +303,7 @@ class Session:
     def _settle(self, mid: int, *, accepted: bool | None) -> None:
         message = self._in_flight.pop(mid, None)
         if message is not None:
-            message.accepted.set_result(accepted)
+            message.batch.settle(message.i, accepted)
             self._window.release()
 
     def _on_bytes(self, data: bytes) -> None:
@@ -289,8 +315,10 @@ class Session:
             self.end(f"malformed packet: {error}")
         if not arrivals:
             return
-        if len(data) < _LARGE_BYTES * sum(map(len, arrivals)):
-            self.wire.rest(_REST_S)
+        # After a full read more is there already.
+        if len(data) < min(READ_BYTES, _LARGE_BYTES * sum(map(len, arrivals))):
+            # What our own messages wait for must not wait for a long rest.
+            self.wire.rest(min(self._rest_s, REST_S) if self._in_flight else self._rest_s)
         self._read_or_wait()
         try:
             for batch in arrivals:
@@ -324,21 +352,11 @@ class Session:
                 self._control.take(packet)
 
     def _arrival(self, packet: Publish) -> Delivery:
-        receipt = 0
-        if packet.mid:
-            receipt = next(self._receipts)
-            self._mid_of[receipt] = packet.mid
+        [receipt] = self._unsettled.add(np.array([packet.mid])).tolist() if packet.mid else [0]
         return Delivery(packet.topic, packet.payload, receipt, packet.retained)
 
     def _arrivals(self, packets: Publishes) -> PackedDeliveries:
-        receipt = np.zeros(len(packets.mid), np.int64)
-        expected = np.flatnonzero(packets.mid)
-        if len(expected):
-            receipt[expected] = list(itertools.islice(self._receipts, len(expected)))
-            self._mid_of.update(
-                zip(receipt[expected].tolist(), packets.mid[expected].tolist(), strict=True)
-            )
-        columns = Packed(packets.bounds, receipt, packets.retained)
+        columns = Packed(packets.bounds, self._unsettled.add(packets.mid), packets.retained)
         return PackedDeliveries(packets.stream, columns)
 
     def _on_lost(self, error: Exception | None) -> None:
@@ -350,7 +368,7 @@ class Session:
         While our own messages wait for an acknowledgement it must be read, whatever comes with it:
         input may be settled only after that.
         """
-        has_room = self._wanted and len(self._mid_of) < _MAX_UNSETTLED
+        has_room = self._wanted and len(self._unsettled) < _MAX_UNSETTLED
         self.wire.read(on=has_room or bool(self._in_flight))
 
     def _check_broker(self) -> None:

@@ -11,6 +11,7 @@ References
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ _LEFT_TO_THE_LIBRARY = frozenset({2, 9, 11, 13, 14})
 client that uses neither QoS 2 nor extended authentication."""
 PINGREQ = b"\xc0\x00"
 PINGRESP = b"\xd0\x00"
+_BYTE = [bytes([byte]) for byte in range(256)]
 _NOT_IN_A_TOPIC = re.compile(r"[+#\x00]")
 
 
@@ -269,22 +271,21 @@ def encode_publish(message: Outgoing, *, mid: int, version5: bool) -> bytes:
         If the topic is empty, too long, not UTF-8 or has wildcards. The error does not contain
         the topic.
     """
-    topic = message.topic.encode(errors="replace")
-    if (
-        not 0 < len(topic) <= 0xFFFF
-        or _NOT_IN_A_TOPIC.search(message.topic)
-        or topic.decode() != message.topic
-    ):
-        raise ValueError("cannot publish: the topic is empty, too long, not UTF-8 or a filter")
+    topic = _topic(message.topic)
+    properties = _properties(message.headers) if version5 else b""
+    head = topic + mid.to_bytes(2) + properties if mid else topic + properties
     flags = _PUBLISH << 4 | (2 if mid else 0) | message.retain
-    body = [
-        len(topic).to_bytes(2),
-        topic,
-        mid.to_bytes(2) if mid else b"",
-        _properties(message.headers) if version5 else b"",
-        message.payload,
-    ]
-    return b"".join([bytes([flags]), _length(sum(map(len, body))), *body])
+    length = _length(len(head) + len(message.payload))
+    return b"".join([_BYTE[flags], length, head, message.payload])
+
+
+@lru_cache(maxsize=64)
+def _topic(name: str) -> bytes:
+    """Return a topic with its length; most messages have one of a few topics."""
+    topic = name.encode(errors="replace")
+    if not 0 < len(topic) <= 0xFFFF or _NOT_IN_A_TOPIC.search(name) or topic.decode() != name:
+        raise ValueError("cannot publish: the topic is empty, too long, not UTF-8 or a filter")
+    return len(topic).to_bytes(2) + topic
 
 
 def _properties(headers: Headers | None) -> bytes:
@@ -301,7 +302,7 @@ def _text(text: str) -> bytes:
     return len(encoded).to_bytes(2) + encoded
 
 
-def encode_pubacks(mids: Sequence[int]) -> bytes:
+def encode_pubacks(mids: Sequence[int] | IntArray) -> bytes:
     """Return the PUBACK packets that acknowledge these messages of the broker."""
     packets = np.empty((len(mids), 2), ">u2")
     packets[:, 0] = _PUBACK_HEADER

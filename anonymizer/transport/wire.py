@@ -4,6 +4,10 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
+READ_BYTES = 1 << 18
+"""Most bytes that the event loop reads at once."""
+_TURNS_TO_READ = 2
+"""Of the event loop, until it has read what is there: it asks the system, then calls back."""
 _FLUSH_BYTES = 1 << 16
 _HIGH_WATER_BYTES = 1 << 18
 
@@ -28,7 +32,7 @@ class Wire(asyncio.Protocol):
         self._outgoing: list[bytes] = []
         self._n_outgoing = 0
         self._writable = asyncio.Event()
-        self._resting = False
+        self._resting: asyncio.TimerHandle | None = None
         self.reading = True
         """Whether arriving bytes are read, apart from rests."""
 
@@ -56,6 +60,11 @@ class Wire(asyncio.Protocol):
         """Let writers continue."""
         self._writable.set()
 
+    @property
+    def is_writable(self) -> bool:
+        """Whether `writable` would return at once."""
+        return self._writable.is_set()
+
     async def writable(self) -> None:
         """Wait until the peer has read most of what was written, or the connection is lost."""
         await self._writable.wait()
@@ -79,10 +88,16 @@ class Wire(asyncio.Protocol):
 
         Many small reads become a few large ones: the cost of a read is the wake-up, not the bytes.
         """
-        if not self._resting:
-            self._resting = True
-            asyncio.get_running_loop().call_later(duration_s, self._end_rest)
+        if self._resting is None:
+            self._resting = asyncio.get_running_loop().call_later(duration_s, self._end_rest)
             self._pause_or_resume()
+
+    async def collect(self) -> None:
+        """End a rest, and pass on what has arrived meanwhile."""
+        if self._resting is not None:
+            self._end_rest()
+            for _ in range(_TURNS_TO_READ):
+                await asyncio.sleep(0)
 
     def read(self, *, on: bool) -> None:
         """Read arriving bytes, or leave them with the operating system and so with the peer."""
@@ -108,13 +123,15 @@ class Wire(asyncio.Protocol):
             self._transport.write(b"".join(outgoing))
 
     def _end_rest(self) -> None:
-        self._resting = False
-        self._pause_or_resume()
+        if self._resting is not None:
+            self._resting.cancel()
+            self._resting = None
+            self._pause_or_resume()
 
     def _pause_or_resume(self) -> None:
         if self._transport is None or self._transport.is_closing():
             return
-        if self.reading and not self._resting:
+        if self.reading and self._resting is None:
             self._transport.resume_reading()
         else:
             self._transport.pause_reading()

@@ -67,6 +67,8 @@ if TYPE_CHECKING:
 _SWITCH_S = 0.0005
 """For how long a tick may compute while the event loop waits to receive, a tenth of Python's
 default. With too little CPU these waits, not the work, decide how much is received."""
+_REST_S = 0.025
+"""Pause after a read of positions. Each tick ends it, so it delays no position beyond its tick."""
 _STALLED_S = 10.0
 _LATE_INTERVALS = 2.0
 """A tick that begins so many intervals after the previous one is late."""
@@ -171,6 +173,7 @@ class Gateway:
             on_state=self._on_state,
             announce=True,
             close_timeout_s=_GOODBYE_S,
+            rest_s=min(_REST_S, settings.tick.interval_s / 2),
         )
         self._reports = OwnReports(
             settings, self._public, self._link, ready=lambda: not self._why_not_ready()
@@ -381,6 +384,7 @@ class Gateway:
                     stop=drain,
                     clock=self._clock,
                     acknowledge=self._link.acknowledge,
+                    collect=self._link.collect,
                     on_late=self._on_late,
                 ),
                 name="tick",

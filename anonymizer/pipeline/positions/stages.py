@@ -11,7 +11,7 @@ however long a tick takes. While it is late, the inbox keeps the newest messages
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -41,6 +41,7 @@ async def tick_stage(
     stop: asyncio.Event,
     clock: SteadyClock,
     acknowledge: Callable[[list[int]], None],
+    collect: Callable[[], Awaitable[None]] | None = None,
     on_late: Callable[[bool], None] = lambda _: None,
 ) -> None:
     """Turn the arrivals of each interval into one output, until `stop` is set; then drain.
@@ -48,6 +49,9 @@ async def tick_stage(
     If the inbox has not been emptied for `late_s`, the tick is late: its messages yield to newer
     ones, and `acknowledge` gets their receipts. `on_late` is called with True at the first late
     tick, and with False when `_ON_TIME` ticks in succession were not late.
+
+    `collect` delivers what has arrived and was not read yet. A link may therefore read in large
+    pieces without delaying a position beyond its tick.
     """
     loop = asyncio.get_running_loop()
     due = loop.time()
@@ -65,6 +69,8 @@ async def tick_stage(
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(due):
                     await stop.wait()
+            if collect is not None:
+                await collect()
             # Read before the inbox is emptied: another tick then takes what arrives during `put`.
             stopped = stop.is_set()
             batches = inbox.take()

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import pytest
 
@@ -77,6 +77,7 @@ class Stages:
         interval_s: float = 0.001,
         late_s: float = DEADLINE_S,
         busy: bool = False,
+        collect: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.rig = rig
         self.stop = asyncio.Event()
@@ -96,6 +97,7 @@ class Stages:
             stop=self.stop,
             clock=self.clock,
             acknowledge=link.acknowledge,
+            collect=collect,
             on_late=self.lateness.append,
         )
         self.publishing = publish_stage(rig.flow, self.ticks, link, qos=1, timeout_s=DEADLINE_S)
@@ -159,6 +161,21 @@ async def test_raw_positions_come_in_and_regions_go_out_through_a_broker() -> No
     assert {d.topic for d in gateway.settled} == {"positions/a3", "positions/b3"}
     assert rig.outcomes() == {"PUBLISHED": 2}
     rig.check()
+
+
+async def test_what_a_link_has_not_read_yet_is_in_the_tick_that_collects_it() -> None:
+    rig, link = Rig(), SlowLink()
+
+    async def collect() -> None:
+        rig.put(*pair(3))
+
+    stages = Stages(link, rig, collect=collect)
+    stages.stop.set()
+    link.answer.set()
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+        stages.start(group)
+    assert rig.outcomes() == {"PUBLISHED": 2}
+    assert sorted(link.acknowledged) == [7, 8]
 
 
 async def test_drain_publishes_and_acknowledges_all_that_is_queued() -> None:
