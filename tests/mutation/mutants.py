@@ -126,12 +126,18 @@ MODULES = (
         "pipeline/records/anonymize_window.py",
         ("pipeline/records/test_flow.py", "pipeline/records/test_kaca_model.py"),
         (
+            ("outcome[outcome == Outcome.PUBLISHED] = reason", "pass"),
+            ("Outcome.SUPPRESSED__NO_CLASS, Outcome.SUPPRESSED__INCOMPLETE)", "0, 0)"),
+        ),
+    ),
+    Module(
+        "pipeline/records/window_classes.py",
+        ("pipeline/records/test_flow.py", "pipeline/records/test_kaca_model.py"),
+        (
             ("np.isin(class_of, [*broken, *rejected])", "np.isin(class_of, [*rejected])"),
             ("np.isin(class_of, [*broken, *rejected])", "np.isin(class_of, [*broken])"),
-            ("outcome[outcome == Outcome.PUBLISHED] = reason", "pass"),
             ("n_classes) >= stream.promise.k\n", "n_classes) >= 1\n"),
             ("persons = np.unique(np.column_stack([c, person[has]]), axis=0)[:, 0]", "persons = c"),
-            ("Outcome.SUPPRESSED__NO_CLASS, Outcome.SUPPRESSED__INCOMPLETE)", "0, 0)"),
         ),
     ),
     Module(
@@ -314,8 +320,7 @@ MODULES = (
             ("and all(each.complete for each in broadcasts.values())", "and True"),
             ("complete=informed and agreed)", "complete=informed)"),
             ("self.last, self._late = tick, []", "self.last = tick"),
-            ("waited <= self._wait_s:", "waited < self._wait_s:"),
-            ("first = max(firsts)", "first = min(firsts)"),
+            ("first = max((first", "first = min((first"),
         ),
     ),
 )

@@ -135,8 +135,8 @@ class DistrictLane:
 
     def close(self) -> Closed | None:
         """Close the next tick if it is complete, or if it has waited for too long."""
-        if self.last is None and not self._begin():
-            return None
+        if self.last is None:
+            self._begin()
         if not self._batches:
             return None
         tick = min(self._batches)
@@ -170,19 +170,12 @@ class DistrictLane:
         self.n_incomplete += not (heard and informed and agreed)
         return Closed(tick, at_s, result, heard, batches)
 
-    def _begin(self) -> bool:
-        """Begin at the largest first tick of a source, once all were heard or waited for."""
-        firsts = [first for first in self._first_of if first is not None]
-        if not firsts:
-            return False
-        waited = self._now - min(self._since_of.values())
-        if len(firsts) < len(self._first_of) and waited <= self._wait_s:
-            return False
-        first = max(firsts)
+    def _begin(self) -> None:
+        """Begin at the largest first tick of the sources that were heard so far."""
+        first = max((first for first in self._first_of if first is not None), default=-np.inf)
         for tick in sorted(tick for tick in self._batches if tick < first):
             self._late += self._batches.pop(tick)
             self._since_of.pop(tick)
-        return True
 
     def state(self) -> State:
         """Return what changes with each input."""

@@ -349,6 +349,75 @@ def test_a_slot_is_free_once_no_router_remembers_its_device() -> None:
     assert [len(each) > 0 for each in freed] == [False, False, True]
 
 
+def row_of(key: int, node: int, ts: float, *, roams: bool = False) -> Rows:
+    """Return the position of one device."""
+    at, none = np.array([node], np.int32), np.full(1, -1, np.int32)
+    keys = np.array([key], np.uint64)
+    return Rows(keys, keys.astype(np.int64), np.array([ts]), at, none, np.array([roams]))
+
+
+def nothing_new() -> Received:
+    return Received([], complete=True)
+
+
+def test_a_device_that_is_claimed_is_a_guest_until_its_group_elsewhere_ends() -> None:
+    cut = districts_of(settings(), CITY)
+    district = district_maker(settings(), CITY, cut)(0)
+    inside = int(np.flatnonzero(cut.of_node == 0)[0])
+    claimed = Message(Claims(np.array([7], np.uint64), np.array([3.0])), no_rows())
+    some = row_of(7, inside, 1.0, roams=True)
+    is_guest = []
+    for now, rows, received in (
+        (1.0, some, nothing_new()),
+        (2.0, no_rows(), Received([claimed], complete=True)),
+        (3.0, no_rows(), Received([claimed], complete=False)),
+        (4.0, no_rows(), Received([claimed], complete=True)),
+    ):
+        district.tick(rows, received, np.arange(cut.n), now=now)
+        is_guest.append(bool(district.operator.density.is_guest[0]))
+    assert is_guest == [True, True, True, False]
+
+
+def test_a_member_that_leaves_is_claimed_while_its_group_lasts_and_then_handed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cut = districts_of(settings(), CITY)
+    district = district_maker(settings(), CITY, cut)(0)
+    inside = int(np.flatnonzero(cut.of_node == 0)[0])
+    far = next(v for v in np.flatnonzero(cut.of_node == 1).tolist() if 0 not in near(cut, v))
+    until = np.full(len(district.operator.density.node_of), 4.0)
+    monkeypatch.setattr(district.operator, "bound_until", lambda: until)
+    ticks = [
+        district.tick(rows, nothing_new(), np.arange(cut.n), now=now)
+        for now, rows in (
+            (1.0, row_of(7, inside, 1.0)),
+            (2.0, row_of(7, far, 2.0)),
+            (3.0, no_rows()),
+            (4.0, no_rows()),
+            (5.0, no_rows()),
+        )
+    ]
+    found = [
+        (to, message.claims.key.tolist(), message.claims.until.tolist(), message.handover.key.size)
+        for tick in ticks
+        for to, message in tick.messages.items()
+    ]
+    assert found == [(1, [7], [4.0], 0), (1, [7], [4.0], 0), (1, [], [], 1)]
+    assert district.operator.density.node_of.max() == -1, "far away it counts towards nothing"
+
+
+def test_the_leader_of_a_device_may_have_it_in_a_group_while_it_is_off_the_graph() -> None:
+    cut = districts_of(settings(), CITY)
+    border = next(v for v in range(CITY.n_nodes) if len(set(near(cut, v))) == 2)
+    home = int(cut.of_node[border])
+    router, slot = Router(cut, horizon_s=5.0), np.zeros(1, np.int32)
+    for now, node in enumerate((border, -1), 1):
+        row = row_of(7, node, float(now))
+        sent = router.route(slot, row, np.arange(cut.n), now=float(now))
+        roams = {d: rows.roams.tolist() for d, rows in zip(sent.district, sent.rows, strict=True)}
+        assert roams == {d: [d != home] for d in near(cut, border)}
+
+
 def near(cut: Districts, node: int) -> list[int]:
     found: list[int] = cut.near[cut.first_near_of[node] : cut.first_near_of[node + 1]].tolist()
     return found
