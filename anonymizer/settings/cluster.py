@@ -1,4 +1,4 @@
-"""`[cluster]`: the positions flow on Apache Kafka, as bridges and workers."""
+"""`[cluster]`: positions and records on Apache Kafka, as bridges and workers."""
 
 from pathlib import Path
 from typing import Annotated
@@ -45,6 +45,15 @@ class ClusterSettings(Group):
     n_sources: Annotated[int, Field(ge=1, le=1024)] = 4
     """Number of sources: parts of the devices that are located independently. It must not change
     while there is anything in the topics."""
+    n_joiners: Annotated[int, Field(ge=1, le=1024)] = 4
+    """Number of joiners: parts of the vehicles whose records are joined independently. It must not
+    change while there is anything in the topics."""
+    n_ranges: Annotated[int, Field(ge=1, le=1024)] = 4
+    """Number of ranges: parts of a closed window that are anonymized at the same time. It must not
+    change while there is anything in the topics."""
+    records_per_range: Annotated[int, Field(ge=100)] = 50_000
+    """Most records that one range takes of a window at once. A larger window is divided along the
+    Hilbert order into several ranges; classes do not cross their borders."""
     wait_s: Positive = 5.0
     """How long a tick waits for a bridge, a source or a district that has fallen silent, in
     seconds."""

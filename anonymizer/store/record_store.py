@@ -7,8 +7,8 @@ import contextlib
 import json
 import os
 import shutil
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,14 @@ from anonymizer.pipeline.records.store_port import (
     Waiting,
 )
 from anonymizer.store.parts_log import PartsLog
-from anonymizer.store.sqlite_file import disk_error, erase_log, open_file
+from anonymizer.store.sqlite_file import (
+    disk_error,
+    erase_log,
+    open_file,
+    purge,
+    transaction,
+    usable,
+)
 
 _VEHICLES_PER_QUERY = 500
 
@@ -192,7 +199,7 @@ class RecordStore:
                 (_packed(closed.newest), closed.floor, closed.next_message, of),
             )
             self._account(of, closed.news)
-            self._purge(closed.at - self._keep_published_s)
+            purge(self._db, before=closed.at - self._keep_published_s)
         self._erase_log()
 
     def waiting(self, *, limit: int) -> list[Waiting]:
@@ -313,39 +320,11 @@ class RecordStore:
         with self._reading():
             self._log_has_erased_data = not erase_log(self._db)
 
-    def _purge(self, before: float) -> None:
-        # Whole windows only: a query with a larger k would have a different answer for a part.
-        self._db.execute(
-            "DELETE FROM classes WHERE published_at IS NOT NULL AND EXISTS (SELECT 1 FROM windows"
-            " AS w WHERE w.stream = classes.stream AND w.window = classes.window"
-            " AND w.closed_at < ?)",
-            (before,),
-        )
-        self._db.execute(
-            "DELETE FROM windows WHERE closed_at < ? AND NOT EXISTS"
-            " (SELECT 1 FROM classes AS c WHERE c.stream = windows.stream"
-            " AND c.window = windows.window)",
-            (before,),
-        )
+    def _transaction(self) -> AbstractContextManager[None]:
+        return transaction(self._db, self._path)
 
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[None]:
-        with self._reading():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:  # also if interrupted: a part must never be committed
-                if self._db.in_transaction:  # if the disk is full, SQLite has ended it already
-                    self._db.execute("ROLLBACK")
-                raise
-            self._db.execute("COMMIT")
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise disk_error(self._path, error) from None
+    def _reading(self) -> AbstractContextManager[None]:
+        return usable(self._path)
 
 
 def _packed(newest: Sequence[float]) -> bytes:

@@ -8,6 +8,8 @@ import fcntl
 import os
 import secrets
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from anonymizer.errors import SettingsError, StoreError
@@ -90,6 +92,46 @@ def erase_log(connection: sqlite3.Connection) -> bool:
     """
     (busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     return not busy
+
+
+@contextmanager
+def usable(path: Path) -> Iterator[None]:
+    """Raise StoreError where SQLite fails in the block."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise disk_error(path, error) from None
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """Make all changes of the block, or none; raise StoreError where SQLite fails."""
+    with usable(path):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:  # also if interrupted: a part must never be committed
+            if connection.in_transaction:  # if the disk is full, SQLite has ended it already
+                connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+
+def purge(connection: sqlite3.Connection, *, before: float) -> None:
+    """Erase the published windows that closed before a time, in unix seconds."""
+    # Whole windows only: a query with a larger k would have a different answer for a part.
+    connection.execute(
+        "DELETE FROM classes WHERE published_at IS NOT NULL AND EXISTS (SELECT 1 FROM windows"
+        " AS w WHERE w.stream = classes.stream AND w.window = classes.window"
+        " AND w.closed_at < ?)",
+        (before,),
+    )
+    connection.execute(
+        "DELETE FROM windows WHERE closed_at < ? AND NOT EXISTS"
+        " (SELECT 1 FROM classes AS c WHERE c.stream = windows.stream"
+        " AND c.window = windows.window)",
+        (before,),
+    )
 
 
 def open_file(path: Path) -> tuple[sqlite3.Connection, int]:

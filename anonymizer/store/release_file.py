@@ -1,0 +1,121 @@
+"""File of releases that others have made and published: what `ReleaseReader` answers from."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from anonymizer.pipeline.records.release_messages import ReleasedClasses
+from anonymizer.pipeline.records.store_port import Release
+from anonymizer.store.sqlite_file import open_file, purge, transaction, usable
+
+_OFFSETS = """
+CREATE TABLE IF NOT EXISTS offsets (
+    topic TEXT NOT NULL,
+    partition INTEGER NOT NULL,
+    next INTEGER NOT NULL,           -- the first message that is not in this file yet
+    PRIMARY KEY (topic, partition)
+) WITHOUT ROWID
+"""
+
+
+class ReleaseFile:
+    """A store that takes releases from a topic, each message once, with the place in the topic.
+
+    Parameters
+    ----------
+    path
+        The file; it is created if it does not exist.
+    keep_published_s
+        How long releases are kept.
+
+    Raises
+    ------
+    SettingsError
+        If the file cannot be created or used, or is in use by another process.
+    StoreError
+        From any method, if the disk is full, read-only or broken. Nothing has changed then.
+    """
+
+    def __init__(self, path: Path, *, keep_published_s: float) -> None:
+        self._path, self._keep_published_s = path, keep_published_s
+        self._db, self._lock = open_file(path)
+        with transaction(self._db, self._path):
+            self._db.execute(_OFFSETS)
+
+    def close(self) -> None:
+        """Close the file. A second call has no effect."""
+        if self._lock >= 0:
+            try:
+                self._db.close()
+            finally:
+                os.close(self._lock)
+                self._lock = -1
+
+    def offsets(self, topic: str) -> dict[int, int]:
+        """Return the next message of each partition of which there was one."""
+        with usable(self._path):
+            rows = self._db.execute(
+                "SELECT partition, next FROM offsets WHERE topic = ?", (topic,)
+            ).fetchall()
+        return dict(rows)
+
+    def add(
+        self,
+        parts: Sequence[ReleasedClasses | Release],
+        *,
+        topic: str,
+        offsets: Mapping[int, int],
+        now: float,
+    ) -> None:
+        """Store parts of releases, and which messages of a topic are to be read next.
+
+        `now` is in unix seconds. What is older than `keep_published_s` is erased.
+        """
+        with transaction(self._db, self._path):
+            for part in parts:
+                if isinstance(part, Release):
+                    self._add_window(part)
+                else:
+                    self._add_classes(part, now)
+            self._db.executemany(
+                "INSERT OR REPLACE INTO offsets VALUES (?, ?, ?)",
+                ((topic, *each) for each in offsets.items()),
+            )
+            before = now - self._keep_published_s
+            purge(self._db, before=before)
+            self._db.execute(
+                "DELETE FROM classes WHERE published_at < ? AND NOT EXISTS (SELECT 1 FROM windows"
+                " AS w WHERE w.stream = classes.stream AND w.window = classes.window)",
+                (before,),
+            )
+
+    def _add_window(self, release: Release) -> None:
+        self._db.execute(
+            "INSERT OR IGNORE INTO windows VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                self._id(release.stream),
+                release.window,
+                release.start,
+                release.end,
+                release.closed_at,
+                json.dumps(dict(release.summary)),
+            ),
+        )
+
+    def _add_classes(self, classes: ReleasedClasses, now: float) -> None:
+        of = self._id(classes.stream)
+        self._db.executemany(
+            "INSERT INTO classes (stream, window, topic, payload, n_parts, published_at)"
+            " VALUES (?, ?, '', ?, 0, ?)",
+            ((of, classes.window, payload, now) for payload in classes.payloads),
+        )
+
+    def _id(self, stream: str) -> int:
+        self._db.execute(
+            "INSERT OR IGNORE INTO streams (name, shape, newest, next_message)"
+            " VALUES (?, '', x'', 1)",
+            (stream,),
+        )
+        (found,) = self._db.execute("SELECT id FROM streams WHERE name = ?", (stream,)).fetchone()
+        return int(found)
