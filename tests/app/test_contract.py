@@ -67,17 +67,16 @@ def closed(schema: Any) -> Any:  # noqa: ANN401  any part of a schema
     return parts
 
 
-def channel_of(topic: str, known: list[Channel]) -> Channel:
-    """Return the channel of a topic, of several the one without a level by any name."""
+def channels_of(topic: str, known: list[Channel]) -> list[Channel]:
+    """Return the channels that a topic fits, those without a level by any name first."""
     patterns = [(re.sub(r"\{\w+\}", "[^/]+", each.address), each) for each in known]
     found = [each for pattern, each in patterns if re.fullmatch(pattern, topic)]
-    assert found, topic
-    return min(found, key=lambda each: each.address.count("{"))
+    return sorted(found, key=lambda each: each.address.count("{"))
 
 
 def check(message: Seen, settings: Settings) -> None:
     """Check a message against the schema of its topic, and that it has no other fields."""
-    channel = channel_of(message.topic, channels(settings))
+    [channel, *_] = channels_of(message.topic, channels(settings))
     headers = asyncapi(settings)["components"]["messages"][channel.message.name].get("headers")
     if headers is not None:
         Draft202012Validator(headers).validate(message.properties)

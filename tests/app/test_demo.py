@@ -3,17 +3,30 @@
 import asyncio
 import signal
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from anonymizer.app.demo import DemoPlan, Scene, run_demo
+from anonymizer.app.contract import channels
+from anonymizer.app.demo import (
+    _OTHER_MODES,
+    DemoPlan,
+    Scene,
+    _tables,
+    _tables_of_other,
+    run_demo,
+)
 from anonymizer.app.live_map.rates import FlowSnapshot
 from anonymizer.errors import InputError, SettingsError, TransportError
-from tests.end_to_end import ANONYMIZER, DEADLINE_S
+from anonymizer.settings import BrokerSettings, Settings
+from tests.app.test_contract import channels_of, check
+from tests.end_to_end import ANONYMIZER, DEADLINE_S, witness
 
 SMALL = DemoPlan(network="grid:8x8", n_devices=80, rate_hz=5.0)
+MOST_CHECKED = 5
+"""Messages that are compared with the contract on each topic."""
 
 
 async def watch(plan: DemoPlan, *, n_published: int) -> tuple[Scene, list[FlowSnapshot]]:
@@ -54,6 +67,38 @@ async def test_positions_go_in_and_regions_come_out_and_nothing_is_unaccounted_f
     assert '"no2_ugm3"' in scene.sensors.last
     latency_s = last.latency_s
     assert 0 < latency_s.quantile(0.5) <= latency_s.quantile(0.99) < DEADLINE_S
+
+
+PUBLISHED = {
+    "cloaked/positions", "cloaked-snapshot/positions", "cloaked-bfs/positions", "public/fixed",
+    "anonymizer/network", "anonymizer/network/parts/0", "anonymizer/status",
+    "anonymizer-snapshot/status", "anonymizer-bfs/status",
+}  # fmt: skip
+
+
+@pytest.mark.soak
+async def test_every_message_of_a_demo_is_as_the_contract_says() -> None:
+    plan, stop = replace(SMALL, broker="mosquitto"), asyncio.Event()
+    started: asyncio.Future[Scene] = asyncio.get_running_loop().create_future()
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+        group.create_task(
+            run_demo(plan, stop, begin=started.set_result, show=lambda _now: None), name="demo"
+        )
+        async with witness((await started).broker.rpartition(" ")[2]) as watching:
+            await watching.until(lambda: {each.topic for each in watching.seen} >= PUBLISHED)
+            seen = [each for each in watching.seen if each.payload]
+        stop.set()
+    own = BrokerSettings()
+    tables = [_tables(plan, own), *(_tables_of_other(plan, own, each) for each in _OTHER_MODES)]
+    gateways = [Settings.model_validate(each) for each in tables]
+    n_seen: Counter[str] = Counter()
+    for message in seen:
+        settings = next(each for each in gateways if channels_of(message.topic, channels(each)))
+        [channel, *_] = channels_of(message.topic, channels(settings))
+        n_seen[channel.address] += 1
+        if n_seen[channel.address] <= MOST_CHECKED:
+            check(message, settings)
+    assert {"positions/{device}", "sensors/{device}"} <= set(n_seen)
 
 
 async def test_the_duration_counts_from_the_first_position() -> None:

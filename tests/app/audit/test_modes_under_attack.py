@@ -1,7 +1,7 @@
 """The promise of each mode, kept by the real cloak and attacked by the real audit."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -9,14 +9,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from anonymizer.app.audit import AuditReport, Case, Mode, audit_release, case_of
+from anonymizer.algorithms.positions.spanning_forest import spanning_forest
+from anonymizer.app.audit import AuditReport, Case, Mode, audit_release
 from anonymizer.app.cloak import cloak_trace
+from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import read_auditor_map, read_release
 from anonymizer.files.traces import read_trace
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
+from experiments.tracking_experiment import attacked as cloaked_case
 from simulator.fleet import FleetSource
 from simulator.traffic import Traffic
 
@@ -114,10 +117,20 @@ def test_a_town_holds_under_attack_in_districts(
     assert report.holds, failed(report)
 
 
-def held_shares(case: Case) -> tuple[float, float]:
-    """Return how often a leaf of a region and how often another of its nodes hold a device."""
-    observed, network = case.observed, case.network
-    n_held, n_nodes = np.zeros(2), np.zeros(2)
+def depths(network: RoadNetwork) -> IntArray:
+    """Return how far each node is from the root of its tree in the spanning forest."""
+    forest, depth = spanning_forest(network), np.zeros(network.n_nodes, np.int64)
+    for node in forest.order.tolist():
+        parent = int(forest.parent_of[node])
+        depth[node] = 0 if parent == node else depth[parent] + 1
+    return depth
+
+
+def held_shares(case: Case) -> dict[str, float]:
+    """Return how often leaves of a region, its deepest nodes and the others hold a device."""
+    observed, network, depth = case.observed, case.network, depths(case.network)
+    n_held = {"leaves": 0, "deepest": 0, "others": 0}
+    n_nodes = dict(n_held)
     for tick in range(0, len(observed.time), 5):
         place = case.truth.place[tick]
         held = np.bincount(place[place >= 0], minlength=network.n_nodes) > 0
@@ -129,25 +142,36 @@ def held_shares(case: Case) -> tuple[float, float]:
             inside[nodes] = True
             arcs = zip(network.first_arc_of[nodes], network.first_arc_of[nodes + 1], strict=True)
             degree = np.array([inside[network.neighbour_of[a:b]].sum() for a, b in arcs])
-            for kind, chosen in enumerate((degree <= 1, degree > 1)):
-                n_held[kind] += held[nodes[chosen]].sum()
-                n_nodes[kind] += chosen.sum()
-    leaves, others = n_held / n_nodes
-    return float(leaves), float(others)
+            leaf, deepest = degree <= 1, depth[nodes] == depth[nodes].max()
+            chosen = {"leaves": leaf, "deepest": deepest, "others": ~leaf & ~deepest}
+            for kind, which in chosen.items():
+                n_held[kind] += int(held[nodes[which]].sum())
+                n_nodes[kind] += int(which.sum())
+    return {kind: n_held[kind] / n_nodes[kind] for kind in n_held}
+
+
+def shares_in_snapshots(trace: Trace, network: RoadNetwork) -> dict[str, float]:
+    settings = Settings.model_validate({"region": {"mode": "snapshot"}})
+    return held_shares(cloaked_case(trace, network, settings))
 
 
 def test_the_leaves_of_a_snapshot_hold_a_device_no_more_often_than_its_other_nodes(
-    town: tuple[Trace, RoadNetwork], tmp_path: Path
+    town: tuple[Trace, RoadNetwork],
 ) -> None:
-    trace, network = town
-    settings = Settings.model_validate({"region": {"mode": "snapshot"}})
-    published, named = tmp_path / "PUB.jsonl", tmp_path / "MAP.jsonl"
-    cloak_trace(trace, network, settings, tick_s=1.0, seed=0, out=published, auditor_map=named)
-    released = read_release(published, network)
-    device_of = read_auditor_map(named, pseudonym=released.pseudonym, device_id=trace.device_id)
-    case = case_of(trace, released, network, settings, device_of=device_of, tick_s=1.0)
-    leaves, others = held_shares(case)
-    assert 0 < leaves <= 2 * others
+    shares = shares_in_snapshots(*town)
+    assert 0 < max(shares["leaves"], shares["deepest"]) <= 2 * shares["others"]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("n_devices", [200, 1000])
+def test_the_leaves_of_snapshots_in_a_city_tell_no_more(
+    n_devices: int, record_property: Callable[[str, object], None]
+) -> None:
+    network = load_network("city:10000")
+    shares = shares_in_snapshots(driven(network, n_devices=n_devices, seconds=200), network)
+    for kind, share in shares.items():
+        record_property(kind, round(share, 3))
+    assert 0 < max(shares["leaves"], shares["deepest"]) <= 2 * shares["others"]
 
 
 def test_bfs_fails_the_audit_of_a_session(town: tuple[Trace, RoadNetwork], tmp_path: Path) -> None:
