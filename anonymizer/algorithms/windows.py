@@ -11,6 +11,7 @@ References
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import floor, inf
+from typing import Any, NamedTuple
 
 from anonymizer.domain.outcomes import Outcome
 
@@ -65,6 +66,25 @@ class WindowRule:
             self.offset_s + window * self.length_s,
             self.offset_s + (window + 1) * self.length_s,
         )
+
+
+class Seen(NamedTuple):
+    """What a worker that places parts tells the one that decides when windows close.
+
+    Attributes
+    ----------
+    newest, heard_s
+        Newest event time of each source, and when a part of it was last accepted; -inf for none.
+    opened
+        Windows that have parts.
+    floor
+        Windows before this one accept no parts any more.
+    """
+
+    newest: Sequence[float]
+    heard_s: Sequence[float]
+    opened: Sequence[int]
+    floor: int
 
 
 class Windows:
@@ -184,6 +204,47 @@ class Windows:
             self._raise_floor(max(self._open) + 1)
         due, self._closed = sorted(self._closed), set()
         return due
+
+    @property
+    def heard_s(self) -> list[float]:
+        """When a part of each source was last accepted, or the start."""
+        return list(self._last_heard_s)
+
+    def merge(self, seen: Seen) -> None:
+        """Take over what another one has placed; `due` tells what closes by it.
+
+        A window below the floor that is not known yet closes, too.
+        """
+        self.newest = [max(pair) for pair in zip(self.newest, seen.newest, strict=True)]
+        heard = zip(self._last_heard_s, seen.heard_s, strict=True)
+        self._last_heard_s = [max(pair) for pair in heard]
+        self._open.update(seen.opened)
+        self._raise_floor(seen.floor)
+        self._close_below_floor()
+        while len(self._open) > self.rule.max_open:
+            self._raise_floor(min(self._open) + 1)
+
+    def close_before(self, floor: int) -> None:
+        """Accept no parts of windows before this one any more."""
+        self._raise_floor(floor)
+
+    def state(self) -> dict[str, Any]:
+        """Return all that changes."""
+        return {
+            "newest": self.newest,
+            "floor": self.floor,
+            "heard_s": self._last_heard_s,
+            "closed": sorted(self._closed),
+            "open": sorted(self._open),
+            "next_close_ts": self._next_close_ts,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self.newest, self.floor = list(state["newest"]), state["floor"]
+        self._last_heard_s = list(state["heard_s"])
+        self._closed, self._open = set(state["closed"]), set(state["open"])
+        self._next_close_ts = state["next_close_ts"]
 
     def _active_sources(self, at_s: float) -> list[int]:
         return [s for s, h in enumerate(self._last_heard_s) if at_s - h <= self.rule.silence_s]

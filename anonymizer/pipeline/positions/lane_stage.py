@@ -13,7 +13,7 @@ from anonymizer.pipeline.positions.core import round_time, round_up
 from anonymizer.pipeline.positions.district_lane import Closed, DistrictLane
 from anonymizer.pipeline.positions.encoding import ReleaseEncoder, contract_of
 from anonymizer.pipeline.positions.factory import district_maker, districts_of
-from anonymizer.pipeline.positions.raw_batches import encode_out
+from anonymizer.pipeline.positions.raw_batches import encode_out, in_parts
 from anonymizer.pipeline.positions.stage_messages import (
     BATCH,
     BROADCAST,
@@ -28,9 +28,6 @@ from anonymizer.pipeline.positions.stage_messages import (
 from anonymizer.pipeline.pseudonyms import Pseudonyms
 from anonymizer.pipeline.stage import Send
 from anonymizer.settings import Settings
-
-_MOST_BYTES = 512 * 1024
-"""Of the payloads in one value for MQTT, unless one is larger: Kafka takes 1 MiB by default."""
 
 
 class LaneStage:
@@ -104,7 +101,7 @@ class LaneStage:
 
     def _sends(self, closed: Closed) -> Iterator[Send]:
         result, number = closed.result, self.lane.district.number
-        for messages in _in_parts(self._messages(closed)):
+        for messages in in_parts(self._messages(closed)):
             yield Send("out", number, encode_out(messages))
         for to in range(self._n_districts):
             broadcast = Broadcast(number, closed.tick, closed.complete, result.messages.get(to))
@@ -157,14 +154,6 @@ class LaneStage:
         state = unpack_state(self._name, snapshot)
         self.lane.restore(state["lane"])
         self.n_messages, self.n_groups = state["counts"]
-
-
-def _in_parts(messages: Sequence[Outgoing]) -> Iterator[Sequence[Outgoing]]:
-    """Yield the messages in parts of few bytes."""
-    size = np.cumsum([len(message.payload) + len(message.topic) for message in messages])
-    part = size // _MOST_BYTES
-    cuts = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(messages)]
-    yield from (messages[a:b] for a, b in pairwise(cuts) if b > a)
 
 
 def lane_stages(

@@ -4,7 +4,7 @@ Both are batches: columns of many messages. What is read back is checked, so tha
 can do more than raise a `ValueError`, which repeats none of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Annotated, NamedTuple, NoReturn
 
@@ -20,6 +20,8 @@ from anonymizer.pipeline.positions.inbox import Arrivals
 RAW = b"R"
 """First byte of an encoded `Raw`; other inputs of a source begin with another byte."""
 _OUT = b"O"
+_MOST_BYTES = 512 * 1024
+"""Of the payloads in one value for MQTT, unless one is larger: Kafka takes 1 MiB by default."""
 
 _Int = Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)]
 
@@ -162,6 +164,14 @@ def _topics_are_text(stream: bytes, sizes: IntArray) -> bool:
     except UnicodeDecodeError:
         return False
     return not ((begins & 0xC0) == 0x80).any()
+
+
+def in_parts(messages: Sequence[Outgoing]) -> Iterator[Sequence[Outgoing]]:
+    """Yield messages in parts of few bytes: one value of `encode_out` each."""
+    size = np.cumsum([len(message.payload) + len(message.topic) for message in messages])
+    part = size // _MOST_BYTES
+    cuts = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(messages)]
+    yield from (messages[a:b] for a, b in pairwise(cuts) if b > a)
 
 
 def encode_out(messages: Sequence[Outgoing]) -> bytes:

@@ -1,7 +1,7 @@
 """Encoding of classes as messages. Nothing in a message is in the order of arrival."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -41,6 +41,24 @@ class ClassMessage(msgspec.Struct, rename={"class_": "class"}):
         return "ClassMessage(...)"
 
 
+class Numbers(NamedTuple):
+    """Numbers of classes in their window.
+
+    Attributes
+    ----------
+    of_class
+        Number of each class, 0 and up.
+    n_classes
+        Number of classes of the window.
+    first_message
+        Number of the message of class 0.
+    """
+
+    of_class: Sequence[int]
+    n_classes: int
+    first_message: int
+
+
 def encode(
     stream: Stream,
     records: Records,
@@ -51,7 +69,7 @@ def encode(
     totals: Sequence[Mapping[str, Total | None]],
     extra_fields: Sequence[Mapping[str, Any]],
     span: tuple[float, float],
-    first_message: int,
+    numbers: Numbers,
 ) -> list[Outgoing]:
     """Return a message for each class, in their order.
 
@@ -67,8 +85,8 @@ def encode(
         Additional fields of each message.
     span
         Start and end of the window.
-    first_message
-        Number of the first message.
+    numbers
+        Those of the classes.
     """
     encoder = msgspec.json.Encoder()
     window = (whole(span[0]), whole(span[1]))
@@ -78,9 +96,9 @@ def encode(
         message = ClassMessage(
             stream=stream.settings.name,
             window=window,
-            class_=c,
-            of=len(classes),
-            message=first_message + c,
+            class_=numbers.of_class[c],
+            of=numbers.n_classes,
+            message=numbers.first_message + numbers.of_class[c],
             k=len(np.unique(records.person[member])),
             count=len(member),
             qis=values[c],

@@ -260,18 +260,16 @@ class RecordFlow:
         return news
 
     def _place(self, messages: PackedDeliveries, *, now: float, at_s: float) -> None:
-        stream, route_of = messages.stream, self.router.route
         parts: dict[int, list[tuple[Route, bytes]]] = {}
         others: Counter[tuple[int, Outcome]] = Counter()
-        rows = zip(messages.columns.bounds.tolist(), self._recent.repeated(messages), strict=True)
-        for (topic, end, payload, stop), again in rows:
-            route = route_of(stream[topic:end].decode("utf-8", "surrogatepass"))
+        routed = zip(self.router.routes(messages), self._recent.repeated(messages), strict=True)
+        for (route, payload), again in routed:
             if again:
                 others[-1 if route is None else route.stream, Outcome.DUPLICATE] += 1
             elif route is None:
                 others[-1, Outcome.INVALID__UNKNOWN_TOPIC] += 1
             else:
-                parts.setdefault(route.stream, []).append((route, stream[payload:stop]))
+                parts.setdefault(route.stream, []).append((route, payload))
         for (number, outcome), n in others.items():
             self._settle(number, outcome, n)
         for number, of_stream in parts.items():

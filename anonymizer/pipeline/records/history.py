@@ -1,6 +1,6 @@
 """History of a stream: classes that stay safe together with those of earlier windows."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -199,15 +199,11 @@ class Remembered:
         return pack(memory, lasting), n_short
 
 
-def remembered(
-    stream: Stream, memories: Mapping[bytes, bytes], vehicles: Sequence[bytes]
-) -> Remembered | None:
-    """Return the memory of vehicles; None if no attribute of the stream lasts."""
+def remembered(stream: Stream, stored: Sequence[bytes | None]) -> Remembered | None:
+    """Return the memory of vehicles from what is stored of each; None if no attribute lasts."""
     if not stream.lasting:
         return None
-    return Remembered(
-        stream, unpack([memories.get(vehicle) for vehicle in vehicles], _lasting(stream))
-    )
+    return Remembered(stream, unpack(stored, _lasting(stream)))
 
 
 def _lasting(stream: Stream) -> Lasting:

@@ -1,7 +1,7 @@
 """The join: records of open windows, each made of the newest part from every source."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from struct import pack
 
@@ -10,8 +10,10 @@ import numpy as np
 from anonymizer.codecs.record_parts import texts_of
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.store_port import PartRow
 from anonymizer.pipeline.records.topics import KEY_BYTES
+from anonymizer.settings import StreamSettings
 
 _CODE_BYTES = 4
 
@@ -78,6 +80,16 @@ class OpenRecords:
         self.n_parts = 0
         """Number of parts that are the newest of their source."""
 
+    @classmethod
+    def of(cls, settings: StreamSettings, *, n_shares: int = 1) -> "OpenRecords":
+        """Return the open records of a stream, or one of equal shares of them."""
+        return cls(
+            n_sources=len(settings.sources),
+            limit=-(-settings.max_records // n_shares),
+            share=settings.max_records_per_vehicle,
+            apart=settings.per == "record",
+        )
+
     def put(self, part: PartRow) -> tuple[Outcome, int]:
         """Join a part; return the outcome it settles, and the number of the part to drop.
 
@@ -115,6 +127,12 @@ class OpenRecords:
             joined[part.source] = part
             self.n_parts += 1
 
+    def parts(self) -> Iterator[PartRow]:
+        """Yield the parts of all records, for `restore`."""
+        for records in self._of.values():
+            for joined in records.values():
+                yield from (part for part in joined if part is not None)
+
     def _add(self, part: PartRow, key: bytes) -> list[PartRow | None]:
         self.n_records += 1
         if self._apart:
@@ -128,6 +146,15 @@ class OpenRecords:
     def windows(self) -> Iterator[int]:
         """Yield the windows that have or had records and were not taken."""
         yield from self._of
+
+    def take_of(self, stream: Stream, window: int) -> Joined:
+        """Remove a window of a stream and return its records."""
+        return self.take(
+            window,
+            columns_of=stream.columns_of,
+            missing=[attribute.missing for attribute in stream.attributes],
+            open_columns=stream.open_columns,
+        )
 
     def take(
         self,
@@ -170,7 +197,7 @@ class OpenRecords:
                     texts[column][row] = text
         values_of = {}
         for column, of_column in texts.items():
-            values_of[column], cells[:, column] = _coded(of_column)
+            values_of[column], cells[:, column] = coded(of_column)
         # A stable sort: by content, then by the key, which is a keyed digest.
         order = np.lexsort(cells.T[::-1])
         n_parts = reported.sum(axis=1)
@@ -187,7 +214,7 @@ class OpenRecords:
         )
 
 
-def _coded(texts: Sequence[str | None]) -> tuple[list[str], list[int]]:
+def coded(texts: Sequence[str | None]) -> tuple[list[str], list[int]]:
     """Return the distinct texts in order, and the code of each text; that of None comes last."""
     values = sorted({text for text in texts if text is not None})
     code_of: dict[str | None, int] = {text: code for code, text in enumerate(values)}
@@ -195,7 +222,7 @@ def _coded(texts: Sequence[str | None]) -> tuple[list[str], list[int]]:
     return values, [code_of[text] for text in texts]
 
 
-def numbered(vehicles: Sequence[bytes]) -> Int32Array:
+def numbered(vehicles: Sequence[Hashable]) -> Int32Array:
     """Return the index of each vehicle among the distinct ones, in order of appearance."""
-    number: dict[bytes, int] = {}
+    number: dict[Hashable, int] = {}
     return np.array([number.setdefault(v, len(number)) for v in vehicles], np.int32)

@@ -176,7 +176,12 @@ class Clustering(WindowModel):
 
     @property
     def _features(self) -> list[Feature]:
-        return [_feature(attribute) for attribute in _qis(self.stream)]
+        return features_of(self.stream)
+
+
+def features_of(stream: Stream) -> list[Feature]:
+    """Return how KACA compares the values of each quasi-identifier of a stream."""
+    return [_feature(attribute) for attribute in _qis(stream)]
 
 
 def own_records(person: Int32Array, seed: int) -> BoolArray:

@@ -5,11 +5,12 @@ attributes of a source that too few vehicles of a window have heard from are the
 they are missing from every record, and the promise is kept on the others.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from anonymizer.domain.arrays import BoolArray, Int32Array
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema
 from anonymizer.pipeline.records.declaration import Stream
@@ -83,6 +84,17 @@ def heard_in(stream: Stream, reported: BoolArray) -> Heard:
     ----------
     reported
         Whether each source reported a part of each record, shape (n, sources).
+    """
+    return heard_of(stream, silent_in(stream, len(reported), reported.sum(axis=0)))
+
+
+def silent_in(stream: Stream, n: int, n_reported: IntArray) -> tuple[int, ...]:
+    """Return the sources that are silent in a window.
+
+    Parameters
+    ----------
+    n, n_reported
+        Number of records, and of those that each source reported a part of.
 
     Notes
     -----
@@ -90,14 +102,18 @@ def heard_in(stream: Stream, reported: BoolArray) -> Heard:
     it. Only under `kd` and `kld`: the others promise no d by default. If no quasi-identifier
     would be left, no source is.
     """
-    n = len(reported)
-    schema, settings = stream.schema, stream.settings
+    settings = stream.settings
+    if n < stream.promise.k or settings.model not in {"kd", "kld"}:
+        return ()
     least = max(stream.promise.k, settings.silent_share * n)
-    silent = tuple(np.flatnonzero(reported.sum(axis=0) < least).tolist())
+    silent = tuple(np.flatnonzero(n_reported < least).tolist())
+    return silent if heard_of(stream, silent).qis else ()
+
+
+def heard_of(stream: Stream, silent: Sequence[int]) -> Heard:
+    """Return what was heard if these sources are silent."""
+    n_qis, n_sensitive = len(stream.schema.qis), len(stream.schema.sensitive)
     gone = {column for source in silent for column in stream.columns_of[source]}
-    qis = tuple(j for j in range(len(schema.qis)) if j not in gone)
-    if not qis or n < stream.promise.k or settings.model not in {"kd", "kld"}:
-        silent, gone, qis = (), set(), tuple(range(len(schema.qis)))
-    first = len(schema.qis)
-    sensitive = tuple(j for j in range(len(schema.sensitive)) if first + j not in gone)
-    return Heard(stream, silent, qis, sensitive)
+    qis = tuple(j for j in range(n_qis) if j not in gone)
+    sensitive = tuple(j for j in range(n_sensitive) if n_qis + j not in gone)
+    return Heard(stream, tuple(silent), qis, sensitive)

@@ -7,14 +7,13 @@ from math import inf
 import numpy as np
 
 from anonymizer.algorithms.windows import NEVER, Windows
-from anonymizer.codecs.record_parts import Part, PartReader
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import BatchHistogram, StreamAccounts
-from anonymizer.pipeline.id_shares import IdShares
 from anonymizer.pipeline.records.anonymize_window import Closing
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.join import Joined, OpenRecords
 from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
+from anonymizer.pipeline.records.part_intake import PartIntake
 from anonymizer.pipeline.records.store_port import PartRow, Recalled, Store, Taken
 from anonymizer.pipeline.records.topics import Route
 from anonymizer.pipeline.records.window_model import WindowModel
@@ -88,18 +87,9 @@ class StreamState:
         """Number of classes that wait to be published."""
         self._n_unpublished = stored.n_unpublished
         self._n_closing = 0
-        self._limits = limits
-        self._key = key
-        self._shares = IdShares(kept_s=settings.window_s)
         self._added: dict[int, PartRow] = {}
         self._replaced: list[tuple[int, int]] = []
-        self._next_part = max((part.number for part in stored.parts), default=0) + 1
-        self.records = OpenRecords(
-            n_sources=len(settings.sources),
-            limit=settings.max_records,
-            share=settings.max_records_per_vehicle,
-            apart=settings.per == "record",
-        )
+        self.records = OpenRecords.of(settings)
         self.records.restore(stored.parts)
         self.windows = Windows(
             stream.rule,
@@ -107,6 +97,14 @@ class StreamState:
             at_s=at_s,
             floor=_floor(stored, stream),
             opened=self.records.windows(),
+        )
+        self._intake = PartIntake(
+            stream,
+            limits,
+            key=key,
+            windows=self.windows,
+            records=self.records,
+            next_part=max((part.number for part in stored.parts), default=0) + 1,
         )
 
     @property
@@ -133,49 +131,12 @@ class StreamState:
         self.accounts.settle_all(np.array(settled, np.uint8))
 
     def _place(self, route: Route, payload: bytes, now: float, at_s: float) -> Outcome:
-        _, source, vehicle, topic = route
-        if not vehicle and not topic:
-            return Outcome.INVALID__NO_DEVICE
-        if len(payload) > self._limits.max_payload_bytes:
-            return Outcome.INVALID__TOO_LARGE
-        reader = self.stream.readers[source]
-        part: Part | Outcome
-        if topic:
-            named = self._named(reader, payload, topic, at_s)
-            if isinstance(named, Outcome):
-                return named
-            vehicle, part = named
-        else:
-            part = reader.read(payload)
-            if isinstance(part, Outcome):
-                return part
-        window, outcome = self.windows.place(source, part[0], now=now, at_s=at_s)
-        if outcome is not Outcome.HELD:
-            return outcome
-        row = PartRow(self._next_part, window, vehicle, source, *part)
-        outcome, gone = self.records.put(row)
-        if gone != row.number:
-            self._added[row.number] = row
-            self._next_part += 1
+        outcome, added, gone = self._intake.place(route, payload, now=now, at_s=at_s)
+        if added is not None:
+            self._added[added.number] = added
             if gone and self._added.pop(gone, None) is None:
-                self._replaced.append((window, gone))
+                self._replaced.append((added.window, gone))
         return outcome
-
-    def _named(
-        self, reader: PartReader, payload: bytes, topic: bytes, at_s: float
-    ) -> tuple[bytes, Part] | Outcome:
-        """Return the key of the vehicle that a payload names, and the part."""
-        named = reader.read_named(payload)
-        if isinstance(named, Outcome):
-            return named
-        stated, part = named
-        vehicle = self._key(stated)
-        if not vehicle:
-            return Outcome.INVALID__NO_DEVICE
-        share = self._limits.max_ids_per_topic
-        if not self._shares.admits(topic, vehicle, share=share, at_s=at_s):
-            return Outcome.SUPPRESSED__OVER_SHARE
-        return vehicle, part
 
     def taken(self) -> Taken:
         """Return the changes since the last call."""
@@ -195,12 +156,7 @@ class StreamState:
         """Return the windows that are due and not empty, oldest first."""
         due = []
         for window in self.windows.due(at_s=at_s):
-            joined = self.records.take(
-                window,
-                columns_of=self.stream.columns_of,
-                missing=[a.missing for a in self.stream.attributes],
-                open_columns=self.stream.open_columns,
-            )
+            joined = self.records.take_of(self.stream, window)
             self.stats.n_windows += 1
             if joined.n:
                 self._n_closing += int(joined.n_parts.sum())

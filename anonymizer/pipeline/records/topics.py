@@ -2,9 +2,10 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.route_cache import RouteCache
 from anonymizer.settings import SourceSettings, StreamSettings
 from anonymizer.settings.base import is_field
@@ -73,6 +74,13 @@ class RecordRouter:
     def route(self, topic: str) -> Route | None:
         """Return the route of a topic, or None if no source matches."""
         return self._routes[topic]
+
+    def routes(self, messages: PackedDeliveries) -> Iterator[tuple[Route | None, bytes]]:
+        """Yield the route and the payload of each message."""
+        stream, route_of = messages.stream, self._routes
+        for topic, end, payload, stop in messages.columns.bounds.tolist():
+            name = stream[topic:end].decode("utf-8", "surrogatepass")
+            yield route_of[name], stream[payload:stop]
 
     def forget(self, *, at_s: float) -> None:
         """Forget vehicles that are silent, see `RouteCache.forget`."""

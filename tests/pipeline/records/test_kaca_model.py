@@ -16,9 +16,9 @@ from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.records import Records
-from anonymizer.pipeline.records.anonymize_window import totals_of
 from anonymizer.pipeline.records.flow import Due
 from anonymizer.pipeline.records.kaca_model import Clustering, own_records
+from anonymizer.pipeline.records.window_classes import totals_of
 from tests.pipeline.records.support import Rig
 from tests.pipeline.records.tolls import DAY_S, MIDNIGHT_S, SECTIONS, TOLL, Exit, exits
 

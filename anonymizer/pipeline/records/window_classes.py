@@ -1,0 +1,325 @@
+"""Classes of the records of a window, or of a range of them: formed, verified, written.
+
+Pure. One process takes a window as a whole. Stages take it range by range, and once more what meets
+at the borders.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from anonymizer.algorithms.kaca.coarsening import Total
+from anonymizer.algorithms.records.classes import SUPPRESSED, canonical, classes_of, without_gaps
+from anonymizer.algorithms.records.cohorts import with_covers
+from anonymizer.algorithms.records.measures import measure
+from anonymizer.algorithms.records.methods import share_of
+from anonymizer.algorithms.records.problem import Problem
+from anonymizer.algorithms.records.verification import verify_classes
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.domain.promises import Promise
+from anonymizer.domain.records import Records, Schema
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.encoding import Numbers, encode
+from anonymizer.pipeline.records.history import Kept, Remembered, remembered
+from anonymizer.pipeline.records.silence import Heard
+from anonymizer.pipeline.records.window_model import WindowModel, cost_of, form_classes
+
+_DECIMALS = 6
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Portion:
+    """Records of a window that have all needed sources, and what their classes depend on.
+
+    Attributes
+    ----------
+    model
+        Forms the classes; they are verified independently.
+    heard
+        The sources that are not silent in the whole window.
+    records
+        The records, without what silent sources reported.
+    sensitive, measures
+        Codes of the sensitive attributes as reported, and of the measures, shape (n, attributes).
+    past
+        The memory of the vehicles; None: nothing that was heard lasts.
+    seed
+        Of the window.
+    """
+
+    model: WindowModel
+    heard: Heard
+    records: Records
+    sensitive: Int32Array
+    measures: Int32Array
+    past: Remembered | None
+    seed: int
+
+    @classmethod
+    def of(
+        cls,
+        model: WindowModel,
+        heard: Heard,
+        cells: Int32Array,
+        person: Int32Array,
+        memories: Sequence[bytes | None],
+        *,
+        seed: int,
+    ) -> "Portion":
+        """Return joined records with the stored memory of their vehicles.
+
+        Parameters
+        ----------
+        cells
+            As of `Joined`.
+        person
+            Number of the vehicle of each record, in order of appearance.
+        memories
+            As `memories_after` returns them; None: never published.
+        """
+        stream = heard.stream
+        cells, n_qis = heard.withheld(cells), len(stream.schema.qis)
+        n_published_columns = n_qis + len(stream.schema.sensitive)
+        sensitive = np.ascontiguousarray(cells[:, n_qis:n_published_columns])
+        records = Records(
+            np.ascontiguousarray(cells[:, :n_qis]),
+            stream.schema_codes(sensitive),
+            np.unique(person, return_inverse=True)[1].astype(np.int32),
+        )
+        past = remembered(stream, memories) if heard.lasting else None
+        return cls(model, heard, records, sensitive, cells[:, n_published_columns:], past, seed)
+
+    @property
+    def stream(self) -> Stream:
+        """The stream."""
+        return self.heard.stream
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Verified:
+    """Classes that keep the promise, with what is published of them.
+
+    Attributes
+    ----------
+    kept
+        The classes before verification, and the records as they are shown.
+    class_of
+        Class of each record, numbered by what is published of it alone, or `SUPPRESSED`.
+    values
+        Generalized values of each class, by the names of the quasi-identifiers.
+    refused
+        Records of classes that verification refused.
+    n_refused
+        Number of these classes.
+    """
+
+    kept: Kept
+    class_of: Int32Array
+    values: Sequence[Mapping[str, Any]]
+    refused: BoolArray
+    n_refused: int
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.values)
+
+    def outcomes(self) -> UInt8Array:
+        """Return the `Outcome` of each record."""
+        outcome = np.full(len(self.class_of), Outcome.SUPPRESSED__NO_CLASS, np.uint8)
+        outcome[self.kept.left_out] = Outcome.SUPPRESSED__CUMULATIVE
+        outcome[self.refused] = Outcome.SUPPRESSED__UNVERIFIED
+        outcome[self.class_of != SUPPRESSED] = Outcome.PUBLISHED
+        return outcome
+
+
+def formed(portion: Portion, *, time_left: Callable[[], float]) -> Kept:
+    """Return classes of the records of a portion, not verified yet.
+
+    Parameters
+    ----------
+    time_left
+        Passed to the model.
+    """
+    stream, heard, past, records = portion.stream, portion.heard, portion.past, portion.records
+
+    def form(some: Records, at: IntArray) -> Int32Array:
+        if heard.silent:
+            return found(heard.only(some), heard.schema, heard.promise)
+        return portion.model.classes(
+            some, portion.measures[at], time_left=time_left, seed=portion.seed
+        )
+
+    def found(
+        some: Records,
+        schema: Schema,
+        promise: Promise,
+        problem: Problem | None = None,
+        leave: float = 0.0,
+    ) -> Int32Array:
+        return form_classes(
+            stream,
+            some,
+            time_left=share_of(time_left, leave),
+            seed=portion.seed,
+            schema=schema,
+            promise=promise,
+            problem=problem,
+        )
+
+    if past is not None and stream.settings.enforces:
+        if stream.in_cohorts:
+            return past.in_cohorts(records, heard, found)
+        return past.classes(records, form)
+    class_of = np.full(records.n, SUPPRESSED, np.int32)
+    if records.n >= stream.promise.k:
+        class_of = form(records, np.arange(records.n))
+    return Kept(class_of, records, np.zeros(records.n, bool))
+
+
+def verified(portion: Portion, kept: Kept) -> Verified:
+    """Return the classes that keep the promise; the others are suppressed."""
+    class_of = without_gaps(kept.class_of)
+    shown, shown_in = kept.records, class_of
+    if portion.past is not None and kept.cohorts is not None:
+        shown, shown_in = with_covers(shown, class_of, kept.cohorts, portion.past.lasting)
+    values = portion.model.generalized(shown, classes_of(shown_in), seed=portion.seed)
+    rejected = portion.model.rejected(shown, shown_in, values, seed=portion.seed)
+    left = _unbroken(portion.heard, kept.records, class_of, rejected)
+    refused = left != class_of
+    n_refused = len(np.unique(class_of[refused]))
+    left, values = _numbered(left, values, portion.sensitive)
+    return Verified(kept, left, values, refused, n_refused)
+
+
+def messages_of(
+    portion: Portion, classes: Verified, *, span: tuple[float, float], numbers: Numbers
+) -> list[Outgoing]:
+    """Return a message for each class.
+
+    Parameters
+    ----------
+    span
+        Start and end of the window, unix seconds.
+    numbers
+        Those of the classes.
+    """
+    records, of = classes.kept.records, classes_of(classes.class_of)
+    totals = totals_of(portion.stream, classes.class_of, records.person, portion.measures)
+    return encode(
+        portion.stream,
+        records,
+        of,
+        classes.values,
+        sensitive=portion.sensitive,
+        totals=totals,
+        extra_fields=portion.model.extra_fields(records, of, totals, seed=portion.seed),
+        span=span,
+        numbers=numbers,
+    )
+
+
+def sizes_of(classes: Verified) -> list[int]:
+    """Return the number of vehicles in each class."""
+    of, person = classes_of(classes.class_of), classes.kept.records.person
+    return [len(np.unique(person[of[c]])) for c in range(len(of))]
+
+
+def memories_after(
+    portion: Portion, classes: Verified, *, first_company: int
+) -> tuple[list[bytes | None], int]:
+    """Return the memory of the vehicle of each record, and how many are left with too few values.
+
+    None where nothing is to be remembered: the vehicle is not published, or nothing lasts.
+
+    Parameters
+    ----------
+    first_company
+        Above the numbers of all earlier classes of the stream.
+    """
+    if portion.past is None:
+        return [None] * portion.records.n, 0
+    packed, n_short = portion.past.after(
+        classes.kept.records, classes.class_of, classes.kept.cohorts, first_company=first_company
+    )
+    published = (classes.class_of != SUPPRESSED).tolist()
+    return [blob if is_in else None for blob, is_in in zip(packed, published, strict=True)], n_short
+
+
+def summary_of(portion: Portion, classes: Verified) -> dict[str, float]:
+    """Return sizes and measures of the classes; no value of a record."""
+    heard, cohorts = portion.heard, classes.kept.cohorts
+    records, class_of = classes.kept.records, classes.class_of
+    measures = measure(heard.only(records), heard.schema, class_of)
+    gcp = measures.gcp_published[cost_of(portion.stream)]
+    if portion.past is not None and cohorts is not None:
+        gcp = portion.past.loss(records, class_of, cohorts)
+    return {
+        "records": measures.n,
+        "published": measures.n - measures.n_suppressed,
+        "promised_k": heard.promise.k,
+        "classes": measures.n_classes,
+        "k": measures.k,
+        "d": min(measures.d, default=0),
+        "l": min(measures.l, default=0),
+        "gcp": gcp,
+        "silent_sources": len(heard.silent),
+    }
+
+
+def totals_of(
+    stream: Stream, class_of: Int32Array, person: Int32Array, codes: Int32Array
+) -> list[dict[str, Total | None]]:
+    """Return the totals of each class, by the names of the measures.
+
+    None where fewer than k persons of the class have a value: the total of one person is that
+    person's value.
+
+    Parameters
+    ----------
+    class_of, person
+        Classes from 0 up without a gap, `SUPPRESSED` where left out, and persons, shape (n,).
+    codes
+        Codes of the measures, shape (n, measures).
+    """
+    n_classes = int(class_of.max(initial=SUPPRESSED)) + 1
+    totals: list[dict[str, Total | None]] = [{} for _ in range(n_classes)]
+    for j, attribute in enumerate(stream.measures):
+        has = (class_of != SUPPRESSED) & (codes[:, j] != attribute.missing)
+        c, value = class_of[has], attribute.position[codes[has, j]]
+        n = np.bincount(c, minlength=n_classes)
+        total = np.bincount(c, weights=value, minlength=n_classes)
+        persons = np.unique(np.column_stack([c, person[has]]), axis=0)[:, 0]
+        enough = np.bincount(persons, minlength=n_classes) >= stream.promise.k
+        for i in range(n_classes):
+            found = Total(int(n[i]), round(float(total[i]), _DECIMALS)) if enough[i] else None
+            totals[i][attribute.name] = found
+    return totals
+
+
+def _unbroken(
+    heard: Heard, records: Records, class_of: Int32Array, rejected: Collection[int]
+) -> Int32Array:
+    """Return the classes without rejected ones and those that break the promise."""
+    broken = {
+        violation.class_number
+        for violation in verify_classes(heard.only(records), heard.schema, heard.promise, class_of)
+    }
+    return np.where(np.isin(class_of, [*broken, *rejected]), np.int32(SUPPRESSED), class_of)
+
+
+def _numbered(
+    class_of: Int32Array, values: Sequence[Mapping[str, Any]], sensitive: Int32Array
+) -> tuple[Int32Array, list[Mapping[str, Any]]]:
+    """Return the classes numbered by what is published of them alone, and their values."""
+    encoded = [msgspec.json.encode(of, order="deterministic") for of in values]
+    rank_of = {each: rank for rank, each in enumerate(sorted(set(encoded)))}
+    rank = np.array([*map(rank_of.__getitem__, encoded), SUPPRESSED], np.int32)
+    number = canonical(class_of, np.column_stack([rank[class_of], sensitive]))
+    there, at = np.unique(number, return_index=True)
+    return number, [values[class_of[i]] for c, i in zip(there, at, strict=True) if c != SUPPRESSED]
