@@ -1,0 +1,360 @@
+"""A stream in a joiner: the records of its open windows, the window that closes, the memories."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from anonymizer.algorithms.windows import Seen, Windows
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.records.anonymize_window import complete
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.join import Joined, OpenRecords, numbered
+from anonymizer.pipeline.records.multisource_model import seed_of
+from anonymizer.pipeline.records.part_intake import PartIntake
+from anonymizer.pipeline.records.store_port import PartRow
+from anonymizer.pipeline.records.topics import KEY_BYTES, Route
+from anonymizer.pipeline.records.window_messages import (
+    Answer,
+    Close,
+    Memories,
+    Plan,
+    Rows,
+    Survey,
+    Values,
+    recoded,
+)
+from anonymizer.pipeline.records.window_ranges import Places
+from anonymizer.settings import LimitSettings
+
+_PIECE_ROWS = 8192
+"""Most rows in one message: with the memories of vehicles, well below the limit of Kafka's."""
+_TOP_BIT = np.uint64(1 << 63)
+
+
+@dataclass(slots=True)
+class _Closing:
+    """A window that is closed and not yet settled.
+
+    Attributes
+    ----------
+    chosen
+        The records with all needed sources.
+    range_of
+        Range of each of them; None: not known yet.
+    n_ranges
+        Number of ranges.
+    answered
+        Ranges and pieces whose outcomes are booked.
+    n_held
+        Parts that are not settled.
+    """
+
+    window: int
+    joined: Joined
+    chosen: IntArray
+    range_of: Int32Array | None = None
+    n_ranges: int = 0
+    answered: set[tuple[int, int]] = field(default_factory=set)
+    n_held: int = 0
+
+    @property
+    def key(self) -> IntArray:
+        """A number for the vehicle of each chosen record, in the order of their digests."""
+        heads = b"".join(self.joined.vehicle[i][:8] for i in self.chosen.tolist())
+        return (np.frombuffer(heads, ">u8").astype(np.uint64) ^ _TOP_BIT).view(np.int64)
+
+    def pieces(self, range_: int) -> list[IntArray]:
+        """Return the chosen records of each piece for a range; at least one piece."""
+        if self.range_of is None:
+            return []
+        mine = np.flatnonzero(self.range_of == range_)
+        return np.split(mine, range(_PIECE_ROWS, len(mine), _PIECE_ROWS))
+
+
+class JoinedStream:
+    """Joins the parts of one stream of the vehicles of one joiner.
+
+    Parameters
+    ----------
+    stream, number
+        The stream and its number.
+    joiner, n_joiners
+        Number of the joiner, and how many there are.
+    records_per_range
+        See `ClusterSettings`.
+    secret
+        Of all stages.
+
+    Attributes
+    ----------
+    ledger
+        What was received, and what became of it.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        number: int,
+        *,
+        joiner: int,
+        n_joiners: int,
+        limits: LimitSettings,
+        records_per_range: int,
+        secret: bytes,
+    ) -> None:
+        self.stream, self._number, self._joiner = stream, number, joiner
+        self._secret, self._records_per_range = secret, records_per_range
+        self._n_joiners, self._limits = n_joiners, limits
+        self.ledger = Ledger()
+        self._open()
+        self._closing: _Closing | None = None
+        self._next: list[int] = []
+        """The window to close when the present one is settled, if there is one."""
+        self._last: int | None = None
+        """The window that was closed last, or is to be."""
+        self._memories: dict[bytes, tuple[int, bytes]] = {}
+        """What is stored of each vehicle, and the window in which it was published last."""
+
+    def _open(self) -> None:
+        """Begin without any part."""
+        self._records = OpenRecords.of(self.stream.settings, n_shares=self._n_joiners)
+        # Its windows close when the planner says so; only where there are too many, by themselves.
+        self._windows = Windows(
+            replace(self.stream.rule, lateness_s=inf, silence_s=inf),
+            [-inf] * len(self.stream.settings.sources),
+            at_s=-inf,
+        )
+        self._intake = PartIntake(
+            self.stream,
+            self._limits,
+            key=lambda _: b"",
+            windows=self._windows,
+            records=self._records,
+        )
+
+    @property
+    def n_held(self) -> int:
+        """Parts that are neither published nor settled."""
+        return self._records.n_parts + (0 if self._closing is None else self._closing.n_held)
+
+    def place(self, messages: Sequence[tuple[Route, bytes]], *, now: float, at_s: float) -> None:
+        """Join the parts in messages, and settle those that are not kept.
+
+        Parameters
+        ----------
+        now
+            When the messages arrived at the bridge, unix seconds.
+        at_s
+            When they were written, unix seconds.
+        """
+        placed = (self._intake.place(*each, now=now, at_s=at_s).outcome for each in messages)
+        settled = [outcome for outcome in placed if outcome is not Outcome.HELD]
+        self.ledger.receive(len(messages))
+        self.ledger.settle_all(np.array(settled, np.uint8))
+
+    def seen(self) -> Seen:
+        """Return what was placed so far."""
+        windows = self._windows
+        self._windows.due(at_s=0.0)  # the planner closes them
+        return Seen(windows.newest, windows.heard_s, sorted(self._records.windows()), windows.floor)
+
+    def close(self, close: Close) -> Survey | None:
+        """Close a window; return its survey, None if there is none now."""
+        if self._last is not None and close.window <= self._last:
+            return None
+        self._last = close.window
+        self._windows.close_before(close.floor)
+        for window in sorted(self._records.windows()):
+            if window < close.window:  # it was closed before the planner knew of it
+                joined = self._records.take_of(self.stream, window)
+                self.ledger.settle(Outcome.LATE, int(joined.n_parts.sum()))
+        self._next.append(close.window)
+        return self._begin()
+
+    def _begin(self) -> Survey | None:
+        if self._closing is not None or not self._next:
+            return None
+        window = self._next.pop()
+        joined = self._records.take_of(self.stream, window)
+        outcome, chosen = complete(self.stream, joined)
+        self._closing = closing = _Closing(window, joined, chosen)
+        closing.n_held = int(joined.n_parts.sum())
+        self._settle(closing, np.flatnonzero(outcome == Outcome.SUPPRESSED__INCOMPLETE), outcome)
+        places = Places.of(self.stream.in_window(joined.values_of))
+        place, _ = self._places(places, closing, joined.cells[chosen])
+        sample = places.sample(place, records_per_range=self._records_per_range)
+        return Survey(
+            self._number,
+            self._joiner,
+            window,
+            joined.n,
+            len(chosen),
+            joined.reported[chosen].sum(axis=0),
+            sample.ravel(),
+            joined.values_of,
+        )
+
+    def plan(self, plan: Plan) -> Iterator[Rows]:
+        """Take the plan of the window that closes; yield the rows for each range."""
+        closing = self._closing
+        if closing is None or closing.window != plan.window or closing.range_of is not None:
+            return
+        cells = self._cells(closing, plan.values_of)
+        places = Places.of(self.stream.in_window(plan.values_of))
+        closing.range_of = np.zeros(len(cells), np.int32)
+        if plan.n_asked:
+            division = places.division(plan.sample, plan.n_asked)
+            place, turn = self._places(places, closing, cells)
+            closing.range_of, closing.n_ranges = division.ranges_of(place, turn), division.n_ranges
+        key, memories = closing.key, self._stored(closing)
+        for range_ in range(closing.n_ranges):
+            pieces = closing.pieces(range_)
+            for number, rows in enumerate(pieces):
+                yield Rows(
+                    self._number,
+                    self._joiner,
+                    plan.window,
+                    range_,
+                    number,
+                    len(pieces),
+                    closing.n_ranges,
+                    plan.silent,
+                    plan.values_of,
+                    list(np.ascontiguousarray(cells[rows].T)),
+                    key[rows],
+                    [memories[i] for i in rows.tolist()] if memories else [],
+                )
+
+    def book(self, answer: Answer) -> None:
+        """Settle the rows of an answer, and remember their vehicles."""
+        closing, piece = self._closing, (answer.range_, answer.piece)
+        if closing is None or closing.window != answer.window or piece in closing.answered:
+            return
+        closing.answered.add(piece)
+        rows = closing.chosen[closing.pieces(answer.range_)[answer.piece]]
+        outcome = np.zeros(closing.joined.n, np.uint8)
+        outcome[rows] = answer.outcome
+        self._settle(closing, rows, outcome)
+        for row, blob in zip(rows.tolist(), answer.memories, strict=False):
+            if blob is not None:
+                self._memories[closing.joined.vehicle[row][:KEY_BYTES]] = closing.window, blob
+
+    def next_survey(self) -> Survey | None:
+        """Return the survey of the next window if all of this one is settled."""
+        closing = self._closing
+        if closing is None or closing.range_of is None:
+            return None
+        n_pieces = sum(len(closing.pieces(range_)) for range_ in range(closing.n_ranges))
+        if len(closing.answered) < n_pieces:
+            return None
+        before = closing.window - self.stream.settings.forget_after
+        self._memories = {v: m for v, m in self._memories.items() if m[0] >= before}
+        self._closing = None
+        return self._begin()
+
+    def _settle(self, closing: _Closing, rows: IntArray, outcome: UInt8Array) -> None:
+        """Book records of the window that closes."""
+        n_parts = closing.joined.n_parts[rows]
+        for each in np.unique(outcome[rows]).tolist():
+            self.ledger.settle(Outcome(each), int(n_parts[outcome[rows] == each].sum()))
+        closing.n_held -= int(n_parts.sum())
+
+    def _cells(self, closing: _Closing, values_of: Values) -> Int32Array:
+        """Return the codes of the chosen records among the values of the whole window."""
+        cells = closing.joined.cells[closing.chosen]
+        for column, own in closing.joined.values_of.items():
+            cells[:, column] = recoded(cells[:, column], own, values_of[column])
+        return cells
+
+    def _places(
+        self, places: Places, closing: _Closing, cells: Int32Array
+    ) -> tuple[Int32Array, IntArray]:
+        person = numbered([closing.joined.vehicle[i][:KEY_BYTES] for i in closing.chosen.tolist()])
+        seed = seed_of(self._secret, self.stream.settings.name, closing.window)
+        return places.of_rows(cells, person, closing.key, self._stored(closing), seed=seed)
+
+    def _stored(self, closing: _Closing) -> Memories:
+        if not self.stream.lasting:
+            return []
+        of = self._memories
+        found = (of.get(closing.joined.vehicle[i][:KEY_BYTES]) for i in closing.chosen.tolist())
+        return [None if each is None else each[1] for each in found]
+
+    def state(self) -> dict[str, Any]:
+        """Return all that changes."""
+        return {
+            "shape": self.stream.shape,
+            "ledger": self.ledger.state(),
+            "parts": list(self._records.parts()),
+            "next_part": self._intake.next_part,
+            "windows": self._windows.state(),
+            "closing": None if self._closing is None else _packable(self._closing),
+            "next": self._next,
+            "last": self._last,
+            "memories": [[vehicle, *stored] for vehicle, stored in self._memories.items()],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state.
+
+        Raises
+        ------
+        ValueError
+            If the stream was declared in another way.
+        """
+        if state["shape"] != self.stream.shape:
+            raise ValueError("the stream was declared in another way")
+        self.ledger.restore(state["ledger"])
+        self._open()
+        self._records.restore(PartRow(*part) for part in state["parts"])
+        self._intake.next_part = state["next_part"]
+        self._windows.restore(state["windows"])
+        closing = state["closing"]
+        self._closing = None if closing is None else _unpacked(closing, self.stream)
+        self._next, self._last = list(state["next"]), state["last"]
+        self._memories = {vehicle: (window, blob) for vehicle, window, blob in state["memories"]}
+
+
+def _packable(closing: _Closing) -> dict[str, Any]:
+    joined = closing.joined
+    return {
+        "window": closing.window,
+        "cells": joined.cells.ravel(),
+        "vehicle": joined.vehicle,
+        "n_parts": joined.n_parts,
+        "reported": joined.reported.ravel(),
+        "values_of": list(joined.values_of.items()),
+        "chosen": closing.chosen,
+        "range_of": closing.range_of,
+        "n_ranges": closing.n_ranges,
+        "answered": sorted(closing.answered),
+        "n_held": closing.n_held,
+    }
+
+
+def _unpacked(state: Mapping[str, Any], stream: Stream) -> _Closing:
+    vehicle: list[bytes] = list(state["vehicle"])
+    n = len(vehicle)
+    reported: BoolArray = state["reported"].reshape(n, len(stream.settings.sources))
+    joined = Joined(
+        state["cells"].reshape(n, len(stream.attributes)),
+        vehicle,
+        numbered([key[:KEY_BYTES] for key in vehicle]),
+        state["n_parts"],
+        reported,
+        dict(state["values_of"]),
+    )
+    return _Closing(
+        state["window"],
+        joined,
+        state["chosen"],
+        state["range_of"],
+        state["n_ranges"],
+        {(range_, piece) for range_, piece in state["answered"]},
+        state["n_held"],
+    )

@@ -1,0 +1,208 @@
+"""A joiner as a stage: raw parts in, rows for the ranges of closed windows out.
+
+A joiner has all parts of its vehicles, from all sources, and what is remembered of them from window
+to window. It places parts as they come. What became of them it learns from the ranges, so that
+received = published + suppressed + invalid + late + duplicate + held at every moment, in each
+joiner and over all.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.packed import in_groups
+from anonymizer.pipeline.packed_state import pack_state, unpack_state
+from anonymizer.pipeline.positions.raw_batches import RAW, Raw, decode_raw
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.joined_stream import JoinedStream
+from anonymizer.pipeline.records.topics import RecordRouter, Route
+from anonymizer.pipeline.records.window_messages import (
+    Answer,
+    Close,
+    Plan,
+    Survey,
+    TickState,
+    decode,
+    encode,
+)
+from anonymizer.pipeline.records.window_ranges import check_streams, without_search
+from anonymizer.pipeline.stage import Send
+from anonymizer.settings import Settings
+
+UNMATCHED = ""
+"""Name of the accounts of messages that belong to no stream."""
+
+
+class Frontier:
+    """The last tick that all bridges have stated.
+
+    A bridge that has stated nothing for `wait_s` seconds, of the inputs' time, is not waited for.
+    """
+
+    def __init__(self, *, wait_s: float) -> None:
+        self._wait_s = wait_s
+        self.tick: int | None = None
+        self._stated: dict[str, tuple[int, float]] = {}
+
+    def passes(self, raw: Raw, *, now: float) -> bool:
+        """Take what a bridge states; return whether the frontier has moved."""
+        before = self._stated.get(raw.bridge, (raw.tick, now))[0]
+        self._stated[raw.bridge] = max(before, raw.tick), now
+        if raw.last:
+            del self._stated[raw.bridge]
+        since = now - self._wait_s
+        self._stated = {name: at for name, at in self._stated.items() if at[1] >= since}
+        tick = min((tick for tick, _ in self._stated.values()), default=raw.tick)
+        if self.tick is not None and tick <= self.tick:
+            return False
+        self.tick = tick
+        return True
+
+    def state(self) -> list[object]:
+        """Return all that changes."""
+        return [self.tick, [[name, *at] for name, at in self._stated.items()]]
+
+    def restore(self, tick: int | None, stated: Sequence[tuple[str, int, float]]) -> None:
+        """Go on from a state."""
+        self.tick, self._stated = tick, {name: (last, at) for name, last, at in stated}
+
+
+class JoinerStage:
+    """Runs one joiner.
+
+    Parameters
+    ----------
+    settings
+        The same for all stages.
+    streams
+        The declared streams.
+    number
+        Of the joiner, from 0.
+    secret
+        Key of the digests of vehicles, and of the seeds.
+    """
+
+    def __init__(
+        self, settings: Settings, streams: Sequence[Stream], *, number: int, secret: bytes
+    ) -> None:
+        self.number = number
+        self._n_range_stages = settings.cluster.n_ranges
+        self._unmatched = Ledger()
+        self._frontier = Frontier(wait_s=settings.cluster.wait_s)
+        self._now = -float("inf")
+        self._router = RecordRouter(
+            [stream.settings for stream in streams],
+            secret=secret,
+            max_id_chars=settings.limits.max_device_id_chars,
+        )
+        self._streams = [
+            JoinedStream(
+                stream,
+                i,
+                joiner=number,
+                n_joiners=settings.cluster.n_joiners,
+                limits=settings.limits,
+                records_per_range=settings.cluster.records_per_range,
+                secret=secret,
+            )
+            for i, stream in enumerate(streams)
+        ]
+
+    @property
+    def ledgers(self) -> list[tuple[str, Ledger, int]]:
+        """Name, accounts and held parts of each stream, and of messages that belong to none."""
+        own = [(each.stream.settings.name, each.ledger, each.n_held) for each in self._streams]
+        return [*own, (UNMATCHED, self._unmatched, 0)]
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What has happened so far, by name."""
+        return {}
+
+    def take(self, value: bytes, *, at_s: float) -> list[Send]:
+        """Take what a bridge, a planner or a range sends; return what follows from it."""
+        self._now = max(self._now, at_s)
+        if value[:1] == RAW:
+            return list(self._read(decode_raw(value)))
+        message = decode(value)
+        stream = self._streams[message.stream]
+        if isinstance(message, Close):
+            return _surveyed(stream.close(message))
+        if isinstance(message, Plan):
+            sends = [
+                Send("range", rows.range_ % self._n_range_stages, encode(rows))
+                for rows in stream.plan(message)
+            ]
+            return sends + _surveyed(stream.next_survey())
+        if isinstance(message, Answer):
+            stream.book(message)
+            return _surveyed(stream.next_survey())
+        raise ValueError("this is no input of a joiner")
+
+    def _read(self, raw: Raw) -> Iterator[Send]:
+        self._router.forget(at_s=self._now)
+        for arrivals in raw.arrivals:
+            parts: dict[int, list[tuple[Route, bytes]]] = {}
+            for messages, _ in in_groups([arrivals.deliveries]):
+                for route, payload in self._router.routes(messages):
+                    if route is None:
+                        self._unmatched.receive(1)
+                        self._unmatched.settle(Outcome.INVALID__UNKNOWN_TOPIC)
+                    else:
+                        parts.setdefault(route.stream, []).append((route, payload))
+            for number, of_stream in parts.items():
+                self._streams[number].place(of_stream, now=arrivals.at_s, at_s=self._now)
+        if not self._frontier.passes(raw, now=self._now) or self._frontier.tick is None:
+            return
+        for number, stream in enumerate(self._streams):
+            state = TickState(number, self.number, self._frontier.tick, self._now, *stream.seen())
+            yield Send("planner", number, encode(state))
+
+    def snapshot(self) -> bytes:
+        """Return the whole state. It holds raw records: store it like them."""
+        return pack_state(
+            f"joiner {self.number}",
+            {
+                "now": self._now,
+                "unmatched": self._unmatched.state(),
+                "frontier": self._frontier.state(),
+                "streams": [stream.state() for stream in self._streams],
+            },
+        )
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on from a snapshot of the same joiner."""
+        state = unpack_state(f"joiner {self.number}", snapshot)
+        self._now = state["now"]
+        self._unmatched.restore(state["unmatched"])
+        self._frontier.restore(*state["frontier"])
+        for stream, of_stream in zip(self._streams, state["streams"], strict=True):
+            stream.restore(of_stream)
+
+
+def _surveyed(survey: Survey | None) -> list[Send]:
+    return [] if survey is None else [Send("planner", survey.stream, encode(survey))]
+
+
+def joiner_stages(
+    settings: Settings, streams: Sequence[Stream], *, secret: bytes
+) -> Callable[[int], JoinerStage]:
+    """Return a function that makes the joiner of a number.
+
+    Parameters
+    ----------
+    settings
+        The same for all stages.
+    streams
+        The declared streams.
+    secret
+        Key of the digests of vehicles, and of the seeds, the same for all stages.
+
+    Raises
+    ------
+    SettingsError
+        If a stream asks for what there is not in a cluster.
+    """
+    check_streams([stream.settings for stream in streams])
+    staged = [without_search(stream) for stream in streams]
+    return lambda number: JoinerStage(settings, staged, number=number, secret=secret)

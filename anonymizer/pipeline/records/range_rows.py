@@ -1,0 +1,180 @@
+"""Rows of several senders, made to one portion of a window and its classes; shared by stages."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from anonymizer.algorithms.records.classes import SUPPRESSED, without_gaps
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
+from anonymizer.pipeline.positions.raw_batches import encode_out, in_parts
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.encoding import Numbers
+from anonymizer.pipeline.records.history import Kept
+from anonymizer.pipeline.records.join import numbered
+from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS
+from anonymizer.pipeline.records.release_messages import ReleasedClasses, encode_classes
+from anonymizer.pipeline.records.silence import heard_of
+from anonymizer.pipeline.records.window_classes import (
+    Portion,
+    Verified,
+    formed,
+    memories_after,
+    messages_of,
+    summary_of,
+    verified,
+)
+from anonymizer.pipeline.records.window_messages import Formed, Memories, Rows
+from anonymizer.pipeline.records.window_ranges import Places, in_order
+from anonymizer.pipeline.stage import Send
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Gathered:
+    """Rows of several senders in an order that depends on their content alone.
+
+    Attributes
+    ----------
+    order
+        The sender's place of each row: `columns[order]` are the rows.
+    sizes
+        Number of rows of each sender.
+    """
+
+    places: Places
+    portion: Portion
+    cells: Int32Array
+    key: IntArray
+    stored: Memories
+    order: IntArray
+    sizes: Sequence[int]
+
+    @classmethod
+    def of(
+        cls, stream: Stream, senders: Sequence[Rows] | Sequence[Formed], *, seed: int
+    ) -> "Gathered":
+        """Return the rows of some senders, at least one, all of one window."""
+        first = senders[0]
+        in_window = stream.in_window(first.values_of)
+        cells = np.concatenate([np.stack(each.columns, axis=1) for each in senders])
+        key = np.concatenate([each.key for each in senders])
+        order = in_order(cells, key)
+        stored: list[bytes | None] = [blob for each in senders for blob in each.memories]
+        places = Places.of(in_window)
+        cells, key = np.ascontiguousarray(cells[order]), key[order]
+        stored = [stored[i] for i in order.tolist()] if stored else []
+        skip = places.n_home_bytes
+        portion = Portion.of(
+            WINDOW_MODELS[stream.settings.model](in_window),
+            heard_of(in_window, tuple(first.silent)),
+            cells,
+            numbered(key.tolist()),
+            [None if blob is None else blob[skip:] for blob in stored],
+            seed=seed,
+        )
+        sizes = [len(each.key) for each in senders]
+        return cls(places, portion, cells, key, stored, order, sizes)
+
+    def classes(self) -> Kept:
+        """Return the classes of the rows, not verified yet; no time is spent on a search."""
+        return formed(self.portion, time_left=lambda: 0.0)
+
+    def remembered(
+        self, classes: Verified, *, first_company: int
+    ) -> tuple[list[bytes | None], int]:
+        """Return what to store of the vehicle of each row, and how many have too little left."""
+        after, n_short = memories_after(self.portion, classes, first_company=first_company)
+        return self.places.with_homes(self.portion, classes.kept, self.stored, after), n_short
+
+    def by_sender(
+        self, outcome: UInt8Array, memories: Memories
+    ) -> list[tuple[UInt8Array, list[bytes | None]]]:
+        """Return the outcome and the memory of each row of each sender, in the sender's order."""
+        back = np.empty_like(self.order)
+        back[self.order] = np.arange(len(back))
+        cuts = np.cumsum([0, *self.sizes]).tolist()
+        return [
+            (
+                outcome[back[a:b]],
+                [memories[i] for i in back[a:b].tolist()] if any(memories) else [],
+            )
+            for a, b in pairwise(cuts)
+        ]
+
+    def only(self, chosen: BoolArray) -> tuple[list[Int32Array], IntArray, Memories]:
+        """Return columns, keys and memories of some rows."""
+        at = np.flatnonzero(chosen)
+        stored = [self.stored[i] for i in at.tolist()] if self.stored else []
+        return list(np.ascontiguousarray(self.cells[at].T)), self.key[at], stored
+
+
+def settled(met: Gathered, former: Int32Array, left_out: BoolArray, *, is_new: bool) -> Verified:
+    """Return the classes of rows that meet, in the order of `met`.
+
+    Parameters
+    ----------
+    former
+        The class of each row in its range, numbered so that no two ranges share one.
+    left_out
+        Rows that were left out for the sake of other windows.
+    is_new
+        Whether new classes are formed. The former ones stay where new ones would suppress no
+        fewer.
+    """
+    kept = Kept(without_gaps(former), met.portion.records, left_out)
+    if is_new:
+        found = met.classes()
+        n_before = int((former == SUPPRESSED).sum())
+        if found.cohorts is not None or int((found.class_of == SUPPRESSED).sum()) < n_before:
+            kept = found
+    return verified(met.portion, kept)
+
+
+def figures(met: Gathered, classes: Verified) -> dict[str, float]:
+    """Return sizes and measures of classes; no value of a record."""
+    found = summary_of(met.portion, classes)
+    if met.portion.past is not None:
+        found["too_little_left"] = memories_after(met.portion, classes, first_company=0)[1]
+    return found
+
+
+def numbers_of(
+    first: int, n: int, n_classes: int, *, first_message: int, seed: int, n_parts: int
+) -> Numbers:
+    """Return the numbers of n classes from `first` on, in an order that is random for all.
+
+    What was formed apart would otherwise be seen by the numbers. If all is in one part, the
+    classes are in their own order, as in one process.
+    """
+    order = np.arange(n_classes)
+    if n_parts > 1:
+        order = np.random.default_rng(seed).permutation(n_classes)
+    return Numbers(order[first : first + n].tolist(), n_classes, first_message)
+
+
+def published(
+    met: Gathered,
+    classes: Verified,
+    *,
+    window: int,
+    numbers: Numbers,
+    number: int,
+) -> list[Send]:
+    """Return the messages of classes, for MQTT and for those who answer queries.
+
+    Parameters
+    ----------
+    number
+        Of the sender.
+    """
+    stream = met.portion.stream
+    span = stream.rule.span(window)
+    messages = messages_of(met.portion, classes, span=span, numbers=numbers)
+    sends = []
+    for part in in_parts(messages):
+        payloads = [message.payload for message in part]
+        released = ReleasedClasses(stream.settings.name, window, payloads)
+        sends.append(Send("out", number, encode_out(part)))
+        sends.append(Send("release", number, encode_classes(released)))
+    return sends

@@ -1,0 +1,243 @@
+"""A range of closed windows as a stage: rows of all joiners in, classes and answers out.
+
+A range forms classes of the records that it got, and hands over to the planner what found none and
+what is at its borders. It publishes when it knows the numbers of its classes.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.domain.arrays import BoolArray
+from anonymizer.pipeline.packed_state import pack_state, unpack_state
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.history import Kept
+from anonymizer.pipeline.records.multisource_model import seed_of
+from anonymizer.pipeline.records.range_rows import Gathered, figures, numbers_of, published
+from anonymizer.pipeline.records.window_classes import Verified, verified
+from anonymizer.pipeline.records.window_messages import (
+    Answer,
+    Formed,
+    Rows,
+    Settled,
+    decode,
+    encode,
+)
+from anonymizer.pipeline.records.window_ranges import check_streams, meeting, without_search
+from anonymizer.pipeline.stage import Send
+from anonymizer.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _Found:
+    """The classes of a range, before their numbers are known.
+
+    Attributes
+    ----------
+    meets
+        The rows that the planner settles.
+    classes
+        Those of the others.
+    """
+
+    rows: Gathered
+    kept: Kept
+    meets: BoolArray
+    classes: Verified
+
+
+@dataclass(slots=True)
+class _Range:
+    """A range of a window of which not all is known yet: its rows, as they came, and its classes.
+
+    Attributes
+    ----------
+    found
+        None: not formed yet, or not since a restart.
+    """
+
+    window: int
+    values: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    n_pieces: dict[int, int] = field(default_factory=dict)
+    found: _Found | None = None
+
+    def add(self, rows: Rows, value: bytes) -> bool:
+        """Add rows; return whether they are new."""
+        key = rows.joiner, rows.piece
+        is_new = key not in self.values
+        self.values[key] = value
+        self.n_pieces[rows.joiner] = rows.n_pieces
+        return is_new
+
+    def is_complete(self, n_joiners: int) -> bool:
+        """Return whether all joiners have sent all their rows."""
+        return len(self.n_pieces) == n_joiners and len(self.values) == sum(self.n_pieces.values())
+
+    def rows(self) -> list[Rows]:
+        """Return the rows of all senders, in their order."""
+        found = (decode(self.values[key]) for key in sorted(self.values))
+        return [rows for rows in found if isinstance(rows, Rows)]
+
+
+class RangeStage:
+    """Runs some ranges of each window.
+
+    Parameters
+    ----------
+    settings
+        The same for all stages.
+    streams
+        The declared streams.
+    number
+        Of the stage, from 0.
+    secret
+        Key of the seeds.
+    """
+
+    def __init__(
+        self, settings: Settings, streams: Sequence[Stream], *, number: int, secret: bytes
+    ) -> None:
+        self.number = number
+        self._n_joiners = settings.cluster.n_joiners
+        self._records_per_range = settings.cluster.records_per_range
+        self._streams, self._secret = streams, secret
+        self._ranges: dict[tuple[int, int], _Range] = {}
+        """What is not published yet, by stream and range."""
+        self._done: dict[tuple[int, int], int] = {}
+        """The last published window of each stream and range."""
+        self._counts = dict.fromkeys(("ranges", "records", "classes", "unverified_classes"), 0)
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What has happened so far, by name."""
+        return dict(self._counts)
+
+    def take(self, value: bytes, *, at_s: float) -> list[Send]:  # noqa: ARG002  as all stages
+        """Take what a joiner or a planner sends; return what follows from it."""
+        message = decode(value)
+        if isinstance(message, Rows):
+            return self._add(message, value)
+        if isinstance(message, Settled):
+            return list(self._publish(message))
+        raise ValueError("this is no input of a range")
+
+    def _add(self, rows: Rows, value: bytes) -> list[Send]:
+        key = rows.stream, rows.range_
+        if rows.window <= self._done.get(key, rows.window - 1):
+            return []
+        of = self._ranges.setdefault(key, _Range(rows.window))
+        if not of.add(rows, value) or not of.is_complete(self._n_joiners):
+            return []
+        found = self._find(key, of)
+        columns, handles, stored = found.rows.only(found.meets)
+        self._counts["ranges"] += 1
+        self._counts["records"] += len(found.meets)
+        self._counts["unverified_classes"] += found.classes.n_refused
+        sent = Formed(
+            rows.stream,
+            rows.window,
+            rows.range_,
+            rows.n_ranges,
+            rows.silent,
+            rows.values_of,
+            found.classes.n_classes,
+            figures(found.rows, found.classes),
+            found.classes.n_refused,
+            columns,
+            handles,
+            stored,
+            found.kept.class_of[found.meets],
+            found.kept.left_out[found.meets],
+        )
+        return [Send("planner", rows.stream, encode(sent))]
+
+    def _find(self, key: tuple[int, int], of: _Range) -> _Found:
+        """Return the classes of a complete range: the same at every attempt."""
+        if of.found is None:
+            stream = self._streams[key[0]]
+            seed = seed_of(self._secret, stream.settings.name, of.window)
+            senders = of.rows()
+            rows = Gathered.of(stream, senders, seed=seed)
+            kept = rows.classes()
+            n_ranges = senders[0].n_ranges
+            meets = np.zeros(len(rows.key), bool)
+            if n_ranges > 1:
+                meets = meeting(rows.portion, kept, most=self._records_per_range // n_ranges)
+            stays = np.where(meets, np.int32(SUPPRESSED), kept.class_of)
+            classes = verified(rows.portion, replace(kept, class_of=stays))
+            of.found = _Found(rows, kept, meets, classes)
+        return of.found
+
+    def _publish(self, message: Settled) -> Iterator[Send]:
+        key = message.stream, message.range_
+        of = self._ranges.get(key)
+        if of is None or of.window != message.window:
+            return
+        found, senders = self._find(key, of), of.rows()
+        del self._ranges[key]
+        self._done[key] = message.window
+        n = found.classes.n_classes
+        self._counts["classes"] += n
+        numbers = numbers_of(
+            message.first_class,
+            n,
+            message.n_classes,
+            first_message=message.first_message,
+            seed=found.rows.portion.seed,
+            n_parts=senders[0].n_ranges,
+        )
+        if n:
+            yield from published(
+                found.rows, found.classes, window=of.window, numbers=numbers, number=self.number
+            )
+        outcome = found.classes.outcomes()
+        outcome[found.meets] = message.outcome
+        memories, _ = found.rows.remembered(
+            found.classes, first_company=message.first_message + message.first_class
+        )
+        met = np.flatnonzero(found.meets).tolist()
+        for i, blob in zip(met, message.memories, strict=False):
+            memories[i] = blob
+        answers = found.rows.by_sender(outcome, memories)
+        for rows, (of_sender, to_store) in zip(senders, answers, strict=True):
+            answer = Answer(
+                message.stream, of.window, message.range_, rows.piece, of_sender, to_store
+            )
+            yield Send("joiner", rows.joiner, encode(answer))
+
+    def snapshot(self) -> bytes:
+        """Return the whole state. It holds raw records: store it like them."""
+        return pack_state(
+            f"range {self.number}",
+            {
+                "ranges": [
+                    [*key, of.window, list(of.values.values())] for key, of in self._ranges.items()
+                ],
+                "done": [[*key, window] for key, window in self._done.items()],
+                "counts": self._counts,
+            },
+        )
+
+    def restore(self, snapshot: bytes) -> None:
+        """Go on from a snapshot of the same range."""
+        state = unpack_state(f"range {self.number}", snapshot)
+        self._ranges = {}
+        for stream, range_, window, values in state["ranges"]:
+            of = self._ranges[stream, range_] = _Range(window)
+            for value in values:
+                rows = decode(value)
+                if isinstance(rows, Rows):
+                    of.add(rows, value)
+        self._done = {(stream, range_): window for stream, range_, window in state["done"]}
+        self._counts = dict(state["counts"])
+
+
+def range_stages(
+    settings: Settings, streams: Sequence[Stream], *, secret: bytes
+) -> Callable[[int], RangeStage]:
+    """Return a function that makes the stage of ranges of a number; see `joiner_stages`."""
+    check_streams([stream.settings for stream in streams])
+    staged = [without_search(stream) for stream in streams]
+    return lambda number: RangeStage(settings, staged, number=number, secret=secret)

@@ -1,0 +1,265 @@
+"""Messages between the stages of the records flow, as bytes.
+
+The first byte of a message says what it is. They hold raw values and keys of vehicles: protect them
+like raw records. Every one may come twice: what is known already is ignored.
+
+A window is closed in this order. Joiners state every tick what they have placed. The planner of
+the stream says `Close`, and gets a `Survey` from each joiner; it states the `Plan`, by which each
+joiner sends `Rows` to each range. A range tells the planner in `Formed` how many classes it has,
+and hands over what meets at its borders. The planner says `Settled`, the range publishes, and tells
+each joiner the `Answer`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
+from anonymizer.pipeline.packed_state import pack, unpack
+
+Values = Mapping[int, Sequence[str]]
+"""The values of each open column, in the order of their codes."""
+Memories = Sequence[bytes | None]
+"""What is stored of the vehicle of each row; empty: of none."""
+
+
+class TickState(NamedTuple):
+    """What a joiner has placed of a stream up to a tick; see `Seen` for the last four."""
+
+    stream: int
+    joiner: int
+    tick: int
+    at_s: float
+    newest: Sequence[float]
+    heard_s: Sequence[float]
+    opened: Sequence[int]
+    floor: int
+
+
+class Close(NamedTuple):
+    """A joiner is to close a window, and to accept nothing before `floor` any more."""
+
+    stream: int
+    window: int
+    floor: int
+
+
+class Survey(NamedTuple):
+    """What a joiner has in a closed window.
+
+    Attributes
+    ----------
+    n_records, n_complete
+        Records, and those with all needed sources.
+    n_reported
+        Number of complete records of which each source reported a part, shape (sources,).
+    sample
+        Where some complete records belong, evenly spread; see `routes_of`. Flat.
+    values_of
+        As of `Joined`.
+    """
+
+    stream: int
+    joiner: int
+    window: int
+    n_records: int
+    n_complete: int
+    n_reported: IntArray
+    sample: Int32Array
+    values_of: Values
+
+
+class Plan(NamedTuple):
+    """How a window is divided into ranges.
+
+    Attributes
+    ----------
+    n_asked
+        Number of ranges asked for, see `divide`; 0: there are no complete records.
+    silent
+        Sources that are silent in this window.
+    sample
+        By which it is divided, of all joiners. Flat.
+    values_of
+        The values of the open columns in the whole window.
+    """
+
+    stream: int
+    window: int
+    n_asked: int
+    silent: Sequence[int]
+    sample: Int32Array
+    values_of: Values
+
+
+class Rows(NamedTuple):
+    """A piece of the records of a joiner for a range.
+
+    Attributes
+    ----------
+    range_
+        Number of the range in the window.
+    piece, n_pieces
+        Number of this piece, and how many the joiner sends to this range.
+    n_ranges, silent, values_of
+        Of the window.
+    columns
+        Codes of each column of `Joined.cells`.
+    key
+        Of the vehicle of each row.
+    memories
+        Of the vehicles.
+    """
+
+    stream: int
+    joiner: int
+    window: int
+    range_: int
+    piece: int
+    n_pieces: int
+    n_ranges: int
+    silent: Sequence[int]
+    values_of: Values
+    columns: Sequence[Int32Array]
+    key: IntArray
+    memories: Memories
+
+
+class Formed(NamedTuple):
+    """The number of classes of a range, and what of it is to meet others.
+
+    Attributes
+    ----------
+    n_ranges, silent, values_of
+        As in `Rows`.
+    n_classes
+        Classes that the range publishes itself.
+    summary
+        Their sizes and measures.
+    n_refused
+        Classes that verification refused.
+    columns, key, memories
+        The rows that meet others, as in `Rows`.
+    class_of, left_out
+        Class of each in the range, or `SUPPRESSED`, and whether earlier windows are the reason.
+    """
+
+    stream: int
+    window: int
+    range_: int
+    n_ranges: int
+    silent: Sequence[int]
+    values_of: Values
+    n_classes: int
+    summary: Mapping[str, float]
+    n_refused: int
+    columns: Sequence[Int32Array]
+    key: IntArray
+    memories: Memories
+    class_of: Int32Array
+    left_out: BoolArray
+
+
+class Settled(NamedTuple):
+    """The numbers of the classes of a range, and what became of the rows that met others.
+
+    Attributes
+    ----------
+    first_class
+        The range's classes are the ones from this on, before they are numbered at random.
+    n_classes, first_message
+        Of the window.
+    outcome, memories
+        Of the rows of `Formed`.
+    """
+
+    stream: int
+    window: int
+    range_: int
+    first_class: int
+    n_classes: int
+    first_message: int
+    outcome: UInt8Array
+    memories: Memories
+
+
+class Answer(NamedTuple):
+    """What became of a piece of the rows of a joiner, and what to remember of their vehicles."""
+
+    stream: int
+    window: int
+    range_: int
+    piece: int
+    outcome: UInt8Array
+    memories: Memories
+
+
+_BYTE_OF: dict[type, bytes] = {
+    TickState: b"T",
+    Close: b"C",
+    Survey: b"V",
+    Plan: b"N",
+    Rows: b"W",
+    Formed: b"M",
+    Settled: b"S",
+    Answer: b"A",
+}
+_TYPE_OF = {byte: kind for kind, byte in _BYTE_OF.items()}
+_Message = TickState | Close | Survey | Plan | Rows | Formed | Settled | Answer
+
+
+def encode(message: _Message) -> bytes:
+    """Return a message as bytes: numbers in as few as hold the largest of their column."""
+    return _BYTE_OF[type(message)] + pack([_packable(field) for field in message])
+
+
+def decode(value: bytes) -> _Message:
+    """Return the message that was encoded.
+
+    Raises
+    ------
+    ValueError
+        If there is none of this kind.
+    """
+    kind: Any = _TYPE_OF.get(value[:1])
+    if kind is None:
+        raise ValueError("this is no message between stages of records")
+    message = kind(*unpack(memoryview(value)[1:]))
+    of: dict[str, Any] = message._asdict()
+    if "values_of" in of:
+        of["values_of"] = dict(of["values_of"])
+    if "columns" in of:
+        of["columns"] = [column.astype(np.int32) for column in of["columns"]]
+    decoded: _Message = kind(**of)
+    return decoded
+
+
+def _packable(field: Any) -> Any:  # noqa: ANN401  any field of a message
+    if isinstance(field, Mapping) and all(isinstance(key, int) for key in field):
+        return list(field.items())
+    if isinstance(field, list) and field and isinstance(field[0], np.ndarray):
+        return [_narrow(column) for column in field]
+    return field
+
+
+def _narrow(column: Int32Array) -> Any:  # noqa: ANN401  of any type of whole numbers
+    """Return codes, which are 0 and up, in the smallest type that holds them."""
+    return column.astype(np.min_scalar_type(int(column.max(initial=0))))
+
+
+def merged(stated: Iterable[Values]) -> dict[int, list[str]]:
+    """Return the values of the open columns of all joiners."""
+    found: dict[int, set[str]] = {}
+    for values_of in stated:
+        for column, values in values_of.items():
+            found.setdefault(column, set()).update(values)
+    return {column: sorted(values) for column, values in sorted(found.items())}
+
+
+def recoded(codes: Int32Array, own: Sequence[str], values: Sequence[str]) -> Int32Array:
+    """Return codes among `own` values as codes among all `values`; see `join.coded`."""
+    code_of = {value: code for code, value in enumerate(values)}
+    missing = len(values) or 1
+    table = [code_of[value] for value in own] or [missing]
+    return np.array([*table, missing], np.int32)[codes]

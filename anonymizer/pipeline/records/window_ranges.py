@@ -1,0 +1,236 @@
+"""Ranges of a closed window: where a record belongs, and what a range has to know of it.
+
+Without lasting attributes a record belongs where its quasi-identifiers are. Vehicles that are
+published in cohorts belong where their cohort was founded: it has a *home*, the lasting
+quasi-identifiers of one of its founders, which is stored with the memory of each member. Equal
+homes and equal numbers of cohorts go to one range, so that no cohort is ever split. All records of
+one vehicle go to one range, too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.cohorts import lasting_only
+from anonymizer.algorithms.records.cumulative import NO_COMPANY
+from anonymizer.algorithms.records.division import Division, Stretches, Whole, divide
+from anonymizer.algorithms.records.methods import MODELS
+from anonymizer.algorithms.records.ordering import hilbert_order
+from anonymizer.algorithms.records.ranges import at_borders
+from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
+from anonymizer.domain.records import Schema
+from anonymizer.errors import SettingsError
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.history import Kept
+from anonymizer.pipeline.records.kaca_model import features_of, own_records
+from anonymizer.pipeline.records.window_classes import Portion
+from anonymizer.pipeline.records.window_messages import Memories
+from anonymizer.settings import StreamSettings
+
+SAMPLED = 1024
+"""Number of records by which each range is found: its size is met within a few percent."""
+_CODE_BYTES = 4
+_COMPANY_BYTES = 8
+_MEETING = frozenset({"kd", "kld"})
+"""Models whose classes at the borders meet what found no class. Under `kaca` a vehicle has one own
+record, which must not be drawn in two places."""
+
+
+def check_streams(streams: Sequence[StreamSettings]) -> None:
+    """Check that stages can do what the streams ask for.
+
+    Raises
+    ------
+    SettingsError
+        If not; the message names the stream and the key.
+    """
+    for stream in streams:
+        refused = {
+            "sources: vehicle": any(source.vehicle is not None for source in stream.sources),
+            'model = "cells"': stream.model == "cells",
+            'method = "best"': stream.method == "best",
+            "promise.t": stream.promise.t is not None,
+        }
+        for key, is_asked in refused.items():
+            if is_asked:
+                raise SettingsError(
+                    f"streams: {stream.name}: {key}: is not possible in a cluster;"
+                    " use `anonymizer serve`"
+                )
+
+
+def without_search(stream: Stream) -> Stream:
+    """Return a stream whose classes depend on its records alone, not on how long a search takes."""
+    settings = stream.settings
+    method = MODELS[settings.model].method_name(settings.method, n=1, time_budget_s=0.0)
+    return replace(stream, settings=settings.model_copy(update={"method": method}))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Places:
+    """Where the records of a window belong: the domain of the places, and how it is divided.
+
+    Attributes
+    ----------
+    stream
+        With the values of its open columns.
+    columns
+        Quasi-identifiers that decide on the place of a newcomer.
+    in_cohorts
+        Whether there are homes.
+    """
+
+    stream: Stream
+    columns: tuple[int, ...]
+    in_cohorts: bool
+
+    @classmethod
+    def of(cls, stream: Stream) -> "Places":
+        """Return the places of a stream."""
+        n_qis = len(stream.schema.qis)
+        in_cohorts = stream.in_cohorts and stream.settings.enforces
+        names = stream.lasting if in_cohorts else [qi.name for qi in stream.schema.qis]
+        columns = (j for j in range(n_qis) if stream.schema.qis[j].name in names)
+        return cls(stream, tuple(columns), in_cohorts)
+
+    @property
+    def n_home_bytes(self) -> int:
+        """Bytes of a home before what is stored of a vehicle."""
+        return _CODE_BYTES * len(self.columns) if self.in_cohorts else 0
+
+    @property
+    def schema(self) -> Schema:
+        """The attributes of a place."""
+        return lasting_only(self.stream.schema, self.columns)
+
+    def of_rows(
+        self, cells: Int32Array, person: Int32Array, key: IntArray, memories: Memories, *, seed: int
+    ) -> tuple[Int32Array, IntArray]:
+        """Return the place of each row, shape (n, columns), and its turn, see `Division`.
+
+        Rows of one vehicle have the place of one of them, drawn by the seed.
+        """
+        place = np.ascontiguousarray(cells[:, list(self.columns)])
+        turn = key & np.int64(2**62 - 1)
+        if self.stream.settings.per == "record" and len(person):
+            own = np.flatnonzero(own_records(person, seed))
+            of_person = np.zeros(int(person.max()) + 1, np.int64)
+            of_person[person[own]] = own
+            return place[of_person[person]], turn
+        if self.in_cohorts:
+            company = companies_of(memories, self.n_home_bytes)
+            home = self.homes_of(memories)
+            at = np.flatnonzero(company != NO_COMPANY)
+            place[at], turn[at] = home[at], company[at]
+        return place, turn
+
+    def sample(self, place: Int32Array, *, records_per_range: int) -> Int32Array:
+        """Return the places of an even sample, at the same rate whoever takes it."""
+        order = hilbert_order(place, [qi.size for qi in self.schema.qis])
+        return np.ascontiguousarray(place[order[:: max(records_per_range // SAMPLED, 1)]])
+
+    def division(self, sample: Int32Array, n_asked: int) -> Division:
+        """Return the division into ranges by a sample of all joiners."""
+        settings = self.stream.settings
+        if n_asked == 1:
+            return Stretches(np.zeros(0, np.uint64), [qi.size for qi in self.schema.qis])
+        whole = Whole(
+            schema=self.schema,
+            usual_qi=(),
+            usual=(),
+            promise=self.stream.promise,
+            model=settings.model,
+            method=settings.method,
+            features=features_of(self.stream) if settings.model == "kaca" else (),
+        )
+        return divide(sample.reshape(-1, len(self.columns)), whole, n_ranges=n_asked)
+
+    def homes_of(self, memories: Memories) -> Int32Array:
+        """Return the stored home of each vehicle, 0 where there is none, shape (n, columns)."""
+        none = bytes(self.n_home_bytes)
+        heads = b"".join(none if m is None else m[: self.n_home_bytes] for m in memories)
+        n_columns = len(self.columns)
+        return np.frombuffer(heads, "<i4").reshape(-1, n_columns).astype(np.int32)
+
+    def with_homes(
+        self, portion: Portion, kept: Kept, stored: Memories, after: Memories
+    ) -> list[bytes | None]:
+        """Return what to store of each vehicle: the home of its cohort, then its memory.
+
+        Parameters
+        ----------
+        stored
+            What was stored before.
+        after
+            As of `memories_after`.
+
+        Notes
+        -----
+        A new cohort is at home where the middle one of its founders is.
+        """
+        cohorts, past = kept.cohorts, portion.past
+        if not self.in_cohorts or cohorts is None or past is None:
+            return list(after)
+        home = self.homes_of(stored)
+        own = portion.records.qi[:, list(self.columns)]
+        here = past.memory.company != NO_COMPANY
+        blobs: list[bytes | None] = [None] * len(after)
+        order = np.argsort(cohorts.of, kind="stable")
+        cuts = np.searchsorted(cohorts.of[order], np.arange(len(cohorts.cover) + 1))
+        for c, number in enumerate(cohorts.company.tolist()):
+            members = order[cuts[c] : cuts[c + 1]]
+            if not len(members):
+                continue
+            known = np.flatnonzero(here & (past.memory.company == number))
+            at = home[known[0]] if number != NO_COMPANY else own[members[len(members) // 2]]
+            head = at.astype("<i4").tobytes()
+            for i in members.tolist():
+                blob = after[i]
+                blobs[i] = None if blob is None else head + blob
+        return blobs
+
+
+def companies_of(memories: Memories, n_home_bytes: int) -> IntArray:
+    """Return the number of the cohort, or of the last class, that is stored of each vehicle."""
+    none = np.int64(NO_COMPANY).astype("<i8").tobytes()
+    end = n_home_bytes + _COMPANY_BYTES
+    heads = b"".join(none if m is None else m[n_home_bytes:end] for m in memories)
+    return np.frombuffer(heads, "<i8").astype(np.int64)
+
+
+def meeting(portion: Portion, kept: Kept, *, most: int) -> BoolArray:
+    """Return which records of a range are to meet those of others.
+
+    Parameters
+    ----------
+    kept
+        The classes of the range.
+    most
+        Most records without a class that meet others; the rest is suppressed.
+
+    Notes
+    -----
+    Records without a class, and the first and the last class along the curve. Of vehicles in
+    cohorts, only those meet of whose cohort nobody is in a class: no cohort is split.
+    """
+    without: BoolArray = kept.class_of == SUPPRESSED
+    stream, past = portion.stream, portion.past
+    if kept.cohorts is not None and past is not None:
+        company = past.memory.company
+        classed = kept.cohorts.of[~without]
+        in_class = kept.cohorts.company[classed[classed >= 0]]
+        without &= (company == NO_COMPANY) | ~np.isin(company, in_class)
+    elif stream.settings.model not in _MEETING:
+        without &= bool(without.all())
+    without[np.flatnonzero(without)[most:]] = False
+    if kept.cohorts is not None or stream.settings.model not in _MEETING:
+        return without
+    meets: BoolArray = without | at_borders(kept.records, stream.schema, kept.class_of)
+    return meets
+
+
+def in_order(cells: Int32Array, key: IntArray) -> IntArray:
+    """Return the order of rows by content, then by the keyed digests of their vehicles."""
+    return np.lexsort((key, *cells.T[::-1])).astype(np.int64)

@@ -1,0 +1,268 @@
+"""A simulated cluster of records: bridges, stages, and the topics between them, as a schedule says.
+
+Every stage has one log of inputs, as it has one partition in Kafka. Stages read their logs as far
+as the schedule lets them, bridges send when it says so, and a stage that crashes goes back to its
+last snapshot and takes again what it had read since. One step of the schedule is one number; when a
+schedule ends, everything that is still under way arrives.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+from zlib import crc32
+
+from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.positions.inbox import Arrivals
+from anonymizer.pipeline.positions.raw_batches import RAW, Raw, decode_out, encode_raw
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.joiner_stage import JoinerStage, joiner_stages
+from anonymizer.pipeline.records.planner_stage import PlannerStage, planner_stages
+from anonymizer.pipeline.records.range_stage import RangeStage, range_stages
+from anonymizer.pipeline.records.release_messages import ReleasedClasses, decode_release
+from anonymizer.pipeline.records.store_port import Release
+from anonymizer.pipeline.records.topics import RecordRouter
+from anonymizer.pipeline.stage import Send
+from anonymizer.settings import Settings
+from tests import naive
+
+SECRET = b"of this test, and of no other...."
+START = 1_200.0
+TICK_S = 10.0
+N_JOINERS, N_RANGES, N_BRIDGES = 2, 2, 2
+_SILENT_TICKS = 10
+AnyStage: TypeAlias = JoinerStage | PlannerStage | RangeStage
+Key: TypeAlias = tuple[str, int]
+
+
+def settings_for(
+    records_per_range: int,
+    *,
+    n_joiners: int = N_JOINERS,
+    n_ranges: int = N_RANGES,
+    tick_s: float = TICK_S,
+) -> Settings:
+    """Return settings, whose ranges may be smaller than any in use."""
+    made = Settings()
+    sizes = {
+        "n_joiners": n_joiners,
+        "n_ranges": n_ranges,
+        "records_per_range": records_per_range,
+        "wait_s": 2.5 * tick_s,
+    }
+    return made.model_copy(
+        update={
+            "cluster": made.cluster.model_copy(update=sizes),
+            "tick": made.tick.model_copy(update={"interval_s": tick_s}),
+        }
+    )
+
+
+@dataclass
+class Process:
+    """A stage and its log; it has read up to `at`, and up to `safe` by its last snapshot."""
+
+    stage: AnyStage
+    snapshot: bytes = b""
+    log: list[tuple[bytes, float]] = field(default_factory=list)
+    sent: list[list[Send]] = field(default_factory=list)
+    safe: int = 0
+
+    @property
+    def at(self) -> int:
+        return len(self.sent)
+
+
+class Cluster:
+    """Runs streams as a schedule says.
+
+    Parameters
+    ----------
+    streams
+        The declared streams.
+    arrivals
+        What arrives in each tick at any of the bridges.
+    start
+        When the first tick begins, unix seconds.
+    watch
+        Whether the accounts are checked at every step.
+    """
+
+    def __init__(
+        self,
+        streams: Sequence[Stream],
+        arrivals: Sequence[Sequence[Delivery]],
+        settings: Settings,
+        *,
+        start: float = START,
+        watch: bool = True,
+    ) -> None:
+        self._arrivals, self._watch = arrivals, watch
+        self._start, self._tick_s = start, settings.tick.interval_s
+        self._n_joiners = settings.cluster.n_joiners
+        self._make: dict[str, Callable[[int], AnyStage]] = {
+            "joiner": joiner_stages(settings, streams, secret=SECRET),
+            "planner": planner_stages(settings, streams, secret=SECRET),
+            "range": range_stages(settings, streams, secret=SECRET),
+        }
+        sizes = {
+            "joiner": settings.cluster.n_joiners,
+            "planner": len(streams),
+            "range": settings.cluster.n_ranges,
+        }
+        self.processes: dict[Key, Process] = {
+            (kind, number): Process(self._make[kind](number))
+            for kind, n in sizes.items()
+            for number in range(n)
+        }
+        for key in self.processes:
+            self.keep(key)
+        self._router = RecordRouter(
+            [stream.settings for stream in streams], secret=b"", max_id_chars=256
+        )
+        self.now = start
+        self.next_tick = [0] * N_BRIDGES
+        self.n_crashes = self.n_received = 0
+        self.out: list[bytes] = []
+        self.releases: list[ReleasedClasses | Release] = []
+
+    @property
+    def joiners(self) -> list[JoinerStage]:
+        stages = [process.stage for process in self.processes.values()]
+        return [stage for stage in stages if isinstance(stage, JoinerStage)]
+
+    def run(self, schedule: Iterable[int] = ()) -> None:
+        """Follow a schedule, then let everything arrive."""
+        for number in schedule:
+            self.step(number)
+        # Some ticks follow, so that whatever came last has been silent for long enough.
+        while min(self.next_tick) < len(self._arrivals) + _SILENT_TICKS:
+            for bridge in range(N_BRIDGES):
+                self.send(bridge)
+            self.read_all()
+        self.read_all()
+
+    def step(self, number: int) -> None:
+        """Do one of the things that may happen next."""
+        kind, number = number % 8, number // 8
+        key = list(self.processes)[number % len(self.processes)]
+        process, which = self.processes[key], number // len(self.processes)
+        if kind == 0:
+            if self.next_tick[which % N_BRIDGES] < len(self._arrivals):
+                self.send(which % N_BRIDGES)
+        elif kind == 1:
+            (self.crash, self.keep, self.repeat)[which % 3](key)
+        else:
+            n = 1 + which % 3 if kind < 5 else len(process.log)
+            for _ in range(n):
+                self.read(key)
+
+    def send(self, bridge: int) -> None:
+        """Let a bridge send its next tick."""
+        tick = self.next_tick[bridge]
+        self.next_tick[bridge] += 1
+        self.now = max(self.now, self._start + (tick + 1) * self._tick_s)
+        mine = [
+            each
+            for batch in self._arrivals[tick : tick + 1]
+            for each in batch
+            if crc32(each.topic.encode() + each.payload) % N_BRIDGES == bridge
+        ]
+        self.n_received += len(mine)
+        of_joiner: defaultdict[int, list[Delivery]] = defaultdict(list)
+        for each in mine:
+            of_joiner[self.joiner_of(each.topic)].append(each)
+        for joiner in range(self._n_joiners):
+            at_s = self._start + (tick + 0.5) * self._tick_s
+            raw = Raw(f"bridge-{bridge}", tick, False, [Arrivals(at_s, of_joiner[joiner])])
+            self.processes["joiner", joiner].log.append((encode_raw(raw), self.now))
+
+    def joiner_of(self, topic: str) -> int:
+        route = self._router.route(topic)
+        name = topic.encode() if route is None else route.vehicle
+        return crc32(name) % self._n_joiners
+
+    def read(self, key: Key) -> bool:
+        """Let a stage take its next input; return whether there was one."""
+        process = self.processes[key]
+        if process.at == len(process.log):
+            return False
+        value, at_s = process.log[process.at]
+        sends = process.stage.take(value, at_s=at_s)
+        process.sent.append(sends)
+        for send in sends:
+            if send.to == "out":
+                self.out += [message.payload for message in decode_out(send.value)]
+            elif send.to == "release":
+                self.releases.append(decode_release(send.value))
+            else:
+                self.processes[send.to, send.number].log.append((send.value, at_s))
+        if self._watch and isinstance(process.stage, JoinerStage):
+            check_balance(process.stage)
+        return True
+
+    def read_all(self) -> None:
+        read = True
+        while read:
+            # Not `any` of a generator: all stages take their turns.
+            read = sum(self.read(key) for key in self.processes) > 0
+
+    def keep(self, key: Key) -> None:
+        """Take a snapshot of a stage."""
+        process = self.processes[key]
+        process.snapshot, process.safe = process.stage.snapshot(), process.at
+
+    def crash(self, key: Key) -> None:
+        """Lose a stage, and build it again from its last snapshot and what it has read since."""
+        self.n_crashes += 1
+        process = self.processes[key]
+        process.stage = self._make[key[0]](key[1])
+        process.stage.restore(process.snapshot)
+        read = process.log[process.safe : process.at]
+        for (value, at_s), sends in zip(read, process.sent[process.safe :], strict=True):
+            assert process.stage.take(value, at_s=at_s) == sends, "it would have sent the same"
+
+    def repeat(self, key: Key) -> None:
+        """Let what another stage has sent come again."""
+        process = self.processes[key]
+        process.log += [each for each in process.log[-9:] if each[0][:1] != RAW][:1]
+
+    def accounts(self) -> Counter[str]:
+        """Return the counts of all joiners by outcome, with `held`, over all streams."""
+        total: Counter[str] = Counter()
+        for joiner in self.joiners:
+            for _, ledger, n_held in joiner.ledgers:
+                total.update({outcome.name: n for outcome, n in ledger.counts().items() if n})
+                total["received"] += ledger.n_received
+                total["held"] += n_held
+        return +total
+
+    def counters(self, kind: str) -> Counter[str]:
+        """Return the sums of the counters of all stages of a kind."""
+        total: Counter[str] = Counter()
+        for (of, _), process in self.processes.items():
+            if of == kind:
+                total.update(process.stage.counters)
+        return total
+
+
+def check_balance(joiner: JoinerStage) -> None:
+    for _, ledger, n_held in joiner.ledgers:
+        counts, n_received = ledger.counts(), ledger.n_received
+        assert naive.imbalance(counts, received=n_received, held=n_held) == 0
+
+
+def by_tick(
+    deliveries: Iterable[tuple[float, Delivery]], *, n_ticks: int, tick_s: float = TICK_S
+) -> list[list[Delivery]]:
+    """Return deliveries by the tick in which they arrive, seconds after the start."""
+    ticks: list[list[Delivery]] = [[] for _ in range(n_ticks)]
+    for at_s, delivery in deliveries:
+        ticks[int(at_s / tick_s)].append(delivery)
+    return ticks
+
+
+def summaries(cluster: Cluster) -> list[Mapping[str, Any]]:
+    """Return the summaries of the released windows, in their order."""
+    found = [each for each in cluster.releases if isinstance(each, Release)]
+    return [each.summary for each in sorted(found, key=lambda each: each.window)]

@@ -1,0 +1,461 @@
+"""Records in a cluster: what one process publishes, or safe classes; accounts always add up."""
+
+import json
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anonymizer.algorithms.attacks.released_classes import Labels
+from anonymizer.algorithms.attacks.window_intersection import WindowIntersection
+from anonymizer.algorithms.records.cumulative import NO_COMPANY
+from anonymizer.algorithms.records.published_values import ValueReader
+from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
+from anonymizer.domain.outcomes import Outcome
+from anonymizer.errors import SettingsError
+from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.records.declaration import Stream, declare
+from anonymizer.pipeline.records.flow import RecordFlow
+from anonymizer.pipeline.records.inbox import Arrived
+from anonymizer.pipeline.records.release_messages import ReleasedClasses
+from anonymizer.pipeline.records.window_messages import Answer, Rows, decode
+from anonymizer.pipeline.records.window_ranges import Places, check_streams, companies_of
+from anonymizer.settings import LimitSettings, StreamSettings
+from anonymizer.store import RecordStore
+from tests.pipeline.records.cluster import (
+    SECRET,
+    START,
+    TICK_S,
+    Cluster,
+    by_tick,
+    settings_for,
+    summaries,
+)
+from tests.pipeline.records.made import FAULTS, FLEET, LENGTH_S, REGIONS, TYPES, Sent, fleet
+from tests.pipeline.records.tolls import DAY_S, MIDNIGHT_S, TOLL, exits
+
+schedules = st.lists(st.integers(0, 1023), max_size=200)
+N_TICKS_OF_WINDOW = int(LENGTH_S / TICK_S)
+WHOLE = 10**6
+"""Records of a range that takes any window."""
+SMALL = 24
+
+
+def changing() -> dict[str, Any]:
+    """Return the fleet without lasting attributes."""
+    return {"attributes": [{**each, "lasting": False} for each in FLEET["attributes"]]}
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "cohorts": {},
+    "report": {"cumulative": "report"},
+    "changing": changing(),
+    "kld": {
+        **changing(),
+        "model": "kld",
+        "promise": {"k": 4, "d": 2, "l": 2},
+        "sources": [{**each, "needed": each["name"] == "profile"} for each in FLEET["sources"]],
+    },
+    "lasting fault": {
+        "attributes": [
+            {**each, "lasting": each["name"] == "fault"} for each in FLEET["attributes"]
+        ],
+        "promise": {"k": 4, "d": 2, "l": 2},
+        "model": "kld",
+    },
+    "open": {
+        "attributes": [
+            {"name": "type", "domain": "any"}
+            if each["name"] == "type"
+            else {**each, "lasting": False}
+            for each in FLEET["attributes"]
+        ]
+    },
+}
+
+
+def journeys(*, n: int, n_windows: int, seed: int) -> Iterator[tuple[float, Delivery]]:
+    """Yield what vehicles send that come and go: twice, late, in bad form, or in part."""
+    rng = np.random.default_rng(seed)
+    kind, home, age = (rng.integers(0, m, 2 * n) for m in (4, 4, 60))
+    here = list(range(n))
+    for window in range(n_windows):
+        # Some leave, others come; in one window a source is silent.
+        here = [v + n if v < n and rng.random() < 0.05 else v for v in here]
+        for v in here:
+            says: dict[str, dict[str, Any]] = {
+                "registration": {"type": TYPES[kind[v]], "region": REGIONS[home[v]]},
+                "profile": {"age": 20 + int(age[v])},
+                "telemetry": {
+                    "speed": round(float(rng.uniform(0, 50)), 1),
+                    "fault": FAULTS[int(rng.integers(0, 4))],
+                },
+            }
+            for source, values in says.items():
+                if rng.random() < 0.1 or (source == "registration" and window == 2):
+                    continue
+                at_s = (window + float(rng.uniform(0, 0.99))) * LENGTH_S
+                part = Sent(f"veh-{v:04}", source, round(START + at_s, 3), values).delivery()
+                yield at_s, part
+                if rng.random() < 0.1:
+                    yield at_s, part
+                if rng.random() < 0.03:
+                    yield at_s + 2 * LENGTH_S, part
+                if rng.random() < 0.03:
+                    yield at_s, Delivery(part.topic, b"{", 0)
+                    yield at_s, Delivery("nobody/knows", b"{}", 0)
+
+
+@dataclass(frozen=True)
+class World:
+    """A stream, what arrives, and what one process publishes of it."""
+
+    stream: Stream
+    arrivals: Sequence[Sequence[Delivery]]
+    payloads: Sequence[bytes]
+    accounts: dict[str, int]
+    summaries: Sequence[dict[str, float]]
+
+
+class _Store(RecordStore):
+    """A store whose key is that of the cluster."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, keep_published_s=1e9)
+        self.secret = SECRET
+
+
+def one_process(
+    stream: Stream,
+    arrivals: Sequence[Sequence[Delivery]],
+    folder: Path,
+    *,
+    start: float = START,
+    tick_s: float = TICK_S,
+) -> World:
+    store = _Store(folder / "records.sqlite")
+    flow = RecordFlow([stream], store, LimitSettings(), max_unpublished=10**6, at_s=start)
+    payloads: list[bytes] = []
+    found = []
+    for tick, batch in enumerate(arrivals):
+        at_s = start + (tick + 1) * tick_s
+        flow.take(Arrived([batch]), now=at_s - tick_s / 2, at_s=at_s)
+        for due in flow.due(at_s=at_s):
+            memories = flow.memories(due)
+            closing = flow.anonymize(due, memories, time_left=lambda: 0.0, clock=lambda: 0.0)
+            flow.close(due, closing, now=at_s)
+            found.append(dict(closing.summary))
+            waiting = flow.waiting(limit=10**6)
+            flow.published(waiting, now=at_s)
+            payloads += [each.message.payload for each in waiting]
+    counts = Counter[str]()
+    for of_stream in store.accounts().values():
+        counts.update(of_stream)
+    store.close()
+    return World(stream, arrivals, payloads, dict(counts), found)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("records")
+
+
+@cache
+def world(kind: str, folder: Path, seed: int = 1, n: int = 60, n_windows: int = 4) -> World:
+    stream = declare(fleet(**KINDS[kind]))
+    n_ticks = (n_windows + 3) * N_TICKS_OF_WINDOW + 4
+    sent = journeys(n=n, n_windows=n_windows, seed=seed)
+    at = folder / f"{kind}-{seed}-{n}"
+    at.mkdir(exist_ok=True)
+    return one_process(stream, by_tick(sent, n_ticks=n_ticks), at)
+
+
+def cluster_of(made: World, records_per_range: int = SMALL) -> Cluster:
+    return Cluster([made.stream], made.arrivals, settings_for(records_per_range))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A record as a joiner sent it, and what the range answered."""
+
+    window: int
+    range_: int
+    key: int
+    company: int
+    cells: Int32Array
+    outcome: int
+
+
+def rows_of(cluster: Cluster, stream: Stream) -> list[Row]:
+    """Return all records of closed windows, read from the topics."""
+    answers: dict[tuple[int, ...], UInt8Array] = {}
+    for key, process in cluster.processes.items():
+        for value, _ in process.log:
+            if key[0] == "joiner" and value[:1] == b"A":
+                found = decode(value)
+                assert isinstance(found, Answer)
+                answers[found.window, found.range_, key[1], found.piece] = found.outcome
+    rows = []
+    seen = set()
+    skip = Places.of(stream).n_home_bytes
+    for key, process in cluster.processes.items():
+        for value, _ in process.log:
+            if key[0] != "range" or value[:1] != b"W":
+                continue
+            sent = decode(value)
+            assert isinstance(sent, Rows)
+            name = sent.window, sent.range_, sent.joiner, sent.piece
+            if name in seen:
+                continue
+            seen.add(name)
+            n = len(sent.key)
+            company: IntArray = np.full(n, NO_COMPANY)
+            if sent.memories:
+                company = companies_of(sent.memories, skip)
+            cells = np.stack(sent.columns, axis=1)
+            rows += [
+                Row(sent.window, sent.range_, int(sent.key[i]), int(company[i]), cells[i], int(out))
+                for i, out in enumerate(answers[name].tolist())
+            ]
+    return rows
+
+
+def check_safe(cluster: Cluster, made: World) -> None:
+    """Check all that is published against what the joiners sent, by code that made nothing of it.
+
+    No record is lost or counted twice, no class is below the promise or published twice, no cohort
+    is in two ranges, and windows together leave d values of every vehicle.
+    """
+    stream = made.stream
+    accounts = cluster.accounts()
+    assert accounts["received"] == cluster.n_received
+    rows = rows_of(cluster, stream)
+    messages = [json.loads(payload) for payload in cluster.out]
+    numbers = sorted(message["message"] for message in messages)
+    assert numbers == list(range(1, len(messages) + 1)), "no number is left out or used twice"
+    assert Counter(cluster.out) == Counter(
+        payload
+        for each in cluster.releases
+        if isinstance(each, ReleasedClasses)
+        for payload in each.payloads
+    )
+    attack = WindowIntersection(stream.schema, stream.lasting, d=stream.promise.d)
+    of_window: defaultdict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        of_window[row.window].append(row)
+    for window, records in sorted(of_window.items()):
+        classes = [m for m in messages if m["window"] == list(stream.rule.span(window))]
+        assert sorted(m["class"] for m in classes) == list(range(len(classes)))
+        assert {m["of"] for m in classes} <= {len(classes)}
+        published = [row for row in records if row.outcome == Outcome.PUBLISHED]
+        assert sum(m["count"] for m in classes) == len(published)
+        check_classes(stream, classes, published, attack)
+        ranges_of: defaultdict[int, set[int]] = defaultdict(set)
+        for row in records:
+            if row.company != NO_COMPANY and Places.of(stream).in_cohorts:
+                ranges_of[row.company].add(row.range_)
+        assert all(len(each) == 1 for each in ranges_of.values()), "no cohort is split"
+        keys = [row.key for row in records]
+        assert len(keys) == len(set(keys)) or stream.settings.per == "record"
+    if stream.lasting and stream.settings.enforces:
+        assert all(each.n_short == 0 for each in attack.read())
+
+
+def check_classes(
+    stream: Stream,
+    classes: Sequence[dict[str, Any]],
+    published: Sequence[Row],
+    attack: WindowIntersection,
+) -> None:
+    """Check the classes of a window; an open domain is not known here, so its labels are not."""
+    if not classes:
+        return
+    promise = stream.promise
+    for message in classes:
+        assert message["count"] >= message["k"] >= promise.k
+        for values in message["sensitive"].values():
+            assert len(values) == message["count"]
+            assert len(set(values) - {None}) >= promise.l or set(values) == {None}
+    if stream.open_columns:
+        return
+    qi = np.stack([row.cells for row in published])[:, : len(stream.schema.qis)]
+    labels = []
+    for attribute in stream.schema.qis:
+        reader = ValueReader(attribute)
+        column = [message["qis"][attribute.name] for message in classes]
+        labels.append(Labels.of([reader.runs(value) for value in column]))
+    for c, message in enumerate(classes):
+        of = np.full(len(qi), c, np.int32)
+        # A silent source: all its values are missing, and its part of the promise is not made.
+        at = [
+            j
+            for j, qi_ in enumerate(stream.schema.qis)
+            if not _is_missing(labels[j], c, qi_.missing)
+        ]
+        covered = np.logical_and.reduce([labels[j].covers(of, qi[:, j]) for j in at])
+        assert covered.sum() >= message["count"]
+        for j in at:
+            values = np.unique(qi[covered, j])
+            assert (values != stream.schema.qis[j].missing).sum() >= promise.d
+    silent = [
+        j for j, qi_ in enumerate(stream.schema.qis) if _is_missing(labels[j], 0, qi_.missing)
+    ]
+    shown = qi.copy()
+    for j in silent:
+        shown[:, j] = stream.schema.qis[j].missing
+    attack.window(labels, [str(row.key).encode() for row in published], shown)
+
+
+def _is_missing(labels: Labels, c: int, missing: int) -> bool:
+    a, b = labels.first_of[c : c + 2].tolist()
+    return bool((labels.lo[a:b] == missing).all() and (labels.hi[a:b] == missing).all())
+
+
+def check_settled(cluster: Cluster, made: World) -> None:
+    check_safe(cluster, made)
+    assert cluster.accounts()["held"] == 0
+    assert all(
+        Outcome[name] is not Outcome.SUPPRESSED__UNVERIFIED
+        for name in cluster.accounts()
+        if name not in {"received", "held"}
+    )
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_one_range_publishes_what_one_process_does(kind: str, folder: Path) -> None:
+    made = world(kind, folder)
+    cluster = cluster_of(made, WHOLE)
+    cluster.run()
+    assert sorted(cluster.out) == sorted(made.payloads)
+    check_settled(cluster, made)
+    found = [dict(each) for each in summaries(cluster)]
+    assert found == [
+        pytest.approx({k: v for k, v in each.items() if k != "seconds"}) for each in made.summaries
+    ]
+    assert cluster.accounts()["received"] == made.accounts["received"]
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_several_ranges_publish_safe_classes_of_all_records(kind: str, folder: Path) -> None:
+    made = world(kind, folder)
+    cluster = cluster_of(made)
+    cluster.run()
+    check_settled(cluster, made)
+    assert cluster.counters("range")["ranges"] > 2 * cluster.counters("planner")["windows"] > 6
+    assert cluster.accounts()["PUBLISHED"] > 0.8 * made.accounts["published"]
+
+
+def tolls(folder: Path) -> tuple[World, float]:
+    """Return a stream of toll exits, in which a truck has several records, and its ticks."""
+    tick_s, first_day = DAY_S / 4, datetime(2023, 1, 3)  # noqa: DTZ001  local, as in payloads
+    stream = declare(StreamSettings.model_validate(TOLL | {"idle_s": DAY_S}))
+    sent = (
+        ((each.at - first_day).total_seconds() + tick_s / 2, each.delivery())
+        for each in exits(n=150, n_trucks=60, seed=1, n_days=2)
+    )
+    arrivals = by_tick(sent, n_ticks=20, tick_s=tick_s)
+    return one_process(stream, arrivals, folder, start=MIDNIGHT_S, tick_s=tick_s), tick_s
+
+
+def test_the_exits_of_a_truck_are_in_one_range(tmp_path: Path) -> None:
+    made, tick_s = tolls(tmp_path)
+    for records_per_range in (WHOLE, 40):
+        cluster = Cluster(
+            [made.stream],
+            made.arrivals,
+            settings_for(records_per_range, tick_s=tick_s),
+            start=MIDNIGHT_S,
+        )
+        cluster.run()
+        check_settled(cluster, made)
+        if records_per_range == WHOLE:
+            assert sorted(cluster.out) == sorted(made.payloads)
+            continue
+        assert cluster.counters("range")["ranges"] >= 6
+        assert cluster.accounts()["PUBLISHED"] == made.accounts["published"]
+        ranges_of: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+        for row in rows_of(cluster, made.stream):
+            ranges_of[row.window, row.key].add(row.range_)
+        assert all(len(each) == 1 for each in ranges_of.values())
+
+
+@settings(max_examples=2, deadline=None)
+@given(schedules)
+def test_no_schedule_breaks_a_promise_or_an_account(folder: Path, schedule: list[int]) -> None:
+    for kind in ("cohorts", "changing"):
+        made = world(kind, folder, n=24)
+        cluster = cluster_of(made, 8)
+        cluster.run(schedule)
+        check_settled(cluster, made)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_thousands_of_schedules(kind: str, folder: Path) -> None:
+    n_schedules = int(os.environ.get("ANONYMIZER_SCHEDULES", "1000"))
+    n_crashes = 0
+    for seed in range(n_schedules):
+        random = Random(seed)  # noqa: S311  a schedule, not a secret
+        schedule = [random.randrange(1024) for _ in range(random.randrange(600))]
+        made = world(kind, folder, seed=seed % 5, n=30)
+        cluster = cluster_of(made, random.choice([8, 12, WHOLE]))
+        cluster.run(schedule)
+        n_crashes += cluster.n_crashes
+        check_settled(cluster, made)
+    assert n_crashes > n_schedules
+
+
+def test_a_promise_that_stages_cannot_keep_is_refused_by_name() -> None:
+    refused: dict[str, dict[str, Any]] = {
+        "sources: vehicle": {
+            "sources": [
+                {
+                    "name": "all",
+                    "topic": "all",
+                    "vehicle": "id",
+                    "tells": ["type", "region", "age", "speed", "fault"],
+                }
+            ]
+        },
+        "cells": {"model": "cells", "method": "tree"},
+        "best": {"method": "best"},
+        "promise.t": {"model": "kld", "promise": {"k": 4, "l": 2, "t": 0.2}},
+    }
+    for key, changes in refused.items():
+        with pytest.raises(SettingsError, match=key):
+            check_streams([fleet(**changes)])
+    check_streams([fleet(method="auto"), StreamSettings.model_validate(TOLL)])
+
+
+@pytest.mark.parametrize("key", [("joiner", 0), ("planner", 0), ("range", 1)])
+def test_a_stage_is_restored_from_its_own_bytes_and_from_no_others(
+    key: tuple[str, int], folder: Path
+) -> None:
+    cluster = cluster_of(world("cohorts", folder))
+    for _ in range(9):
+        for bridge in (0, 1):
+            cluster.send(bridge)
+    cluster.read_all()
+    stage = cluster.processes[key].stage
+    cluster.keep(key)
+    cluster.crash(key)
+    assert cluster.processes[key].stage.snapshot() == stage.snapshot()
+    stage.restore(stage.snapshot())
+    assert stage.snapshot() == cluster.processes[key].snapshot
+    for other in (b"", b"x", msgspec.msgpack.encode({}), b"\x81"):
+        with pytest.raises(ValueError, match="no snapshot"):
+            stage.restore(other)
+    with pytest.raises(ValueError, match="no message"):
+        stage.take(b"?", at_s=0.0)
