@@ -1,8 +1,15 @@
 """What holds for every test."""
 
 from importlib.util import find_spec
+from pathlib import Path
 
+import pytest
 from hypothesis import Phase, settings
+
+# What helpers assert fails with the values that were compared, as in the tests themselves.
+pytest.register_assert_rewrite(
+    *(f"tests.{path.stem}" for path in Path(__file__).parent.iterdir() if path.stem != "conftest")
+)
 
 # `make test-cluster` runs these in an environment of their own, and fails if it finds none.
 _NEEDS = {"spark": "pyspark", "cluster": "quixstreams"}
