@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from anonymizer.algorithms.records.methods import AUTO, MODELS
+from anonymizer.algorithms.records.methods import AUTO, MODELS, SHARE_PRICE
 from anonymizer.algorithms.windows import WindowRule
 from anonymizer.codecs.paths import JsonPath
 from anonymizer.domain.promises import Promise, bounded_shares, check_cells_promise
@@ -170,6 +170,13 @@ class StreamSettings(Group):
     """Longest search per window, in seconds."""
     cost: Literal["range", "set", "taxonomy"] = "range"
     """The information loss to minimize. `taxonomy` also publishes labels of hierarchies."""
+    prefer_share: Share = 1.0
+    """A goal, not a promise, of `method = "best"`: in as many classes as possible no value of a
+    quasi-identifier or sensitive attribute has a larger share of the vehicles. It covers the
+    attributes of which no value has more than that in the window. 1: no goal."""
+    share_price: NotNegative = SHARE_PRICE
+    """What `prefer_share` may cost: this much more information loss of a vehicle, for each
+    attribute in which its class is not above."""
     cumulative: Literal["report", "enforce"] | None = None
     """What is done about vehicles whose published classes, intersected over the windows, leave
     fewer than d values of a lasting quasi-identifier, or l of a lasting sensitive attribute:
@@ -305,6 +312,8 @@ class StreamSettings(Group):
             raise ValueError('promise: "kaca" supports k, d and l only')
         if self.model == "kaca" and self.cumulative == "enforce":
             raise ValueError('cumulative: "enforce" is for kd, kld and cells')
+        if self.prefer_share < 1 and self.method != "best":
+            raise ValueError('prefer_share: requires method = "best"')
         numeric = {a.name for a in self.attributes if a.numeric and a.role == "qi"}
         if not set(p.min_spread) <= numeric:
             raise ValueError("promise.min_spread: must name numeric quasi-identifiers")

@@ -143,6 +143,7 @@ def test_a_source_is_a_topic_that_carries_attributes(values: dict[str, Any], sai
             "supports k, d and l only",
         ),
         ({"model": "kaca", "method": "auto", "cumulative": "enforce"}, "is for kd, kld and cells"),
+        ({"prefer_share": 0.5}, 'prefer_share: requires method = "best"'),
         ({"target": "fault"}, 'target: not available for "kd"'),
         ({"labels": "range"}, 'labels: not available for "kd"'),
         (CELLS | {"method": "best"}, 'auto or tree for "cells"'),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anonymizer.domain.arrays import FloatArray, Int32Array, RecordArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, RecordArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Attribute, Records, Schema
 
@@ -99,6 +99,8 @@ class Problem:
         The rule of each column, a record array of `RULE`, shape (columns,).
     n_qis
         Number of columns, the first ones, that are generalized and have a cost.
+    plain
+        Which columns are the values of one attribute, shape (columns,).
     person
         Person of each record, 0 and up, shape (n,); empty if no person has two records.
     n_persons
@@ -114,6 +116,7 @@ class Problem:
     cells: Int32Array
     rule: RecordArray
     n_qis: int
+    plain: BoolArray
     person: Int32Array
     n_persons: int
     k: int
@@ -159,6 +162,7 @@ def make_problem(
         cells=cells,
         rule=_rules(attributes, schema, promise, cost),
         n_qis=len(schema.qis),
+        plain=~np.isin(np.arange(len(attributes)), len(schema.qis) + np.arange(len(joint))),
         person=records.person if _repeats(records.person) else np.zeros(0, np.int32),
         n_persons=int(records.person.max(initial=-1)) + 1,
         k=promise.k,
@@ -190,6 +194,7 @@ def with_criteria(lost: Problem, criteria: Problem) -> Problem:
         cells=np.ascontiguousarray(np.column_stack([lost.cells[:, : lost.n_qis], criteria.cells])),
         rule=np.concatenate([price, rule]),
         n_qis=lost.n_qis,
+        plain=np.concatenate([np.zeros(lost.n_qis, bool), criteria.plain]),
         position=np.concatenate([lost.position, criteria.position]),
         ancestor=np.concatenate([lost.ancestor, criteria.ancestor]),
         n_leaves=np.concatenate([lost.n_leaves, criteria.n_leaves]),

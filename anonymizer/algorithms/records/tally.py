@@ -188,8 +188,7 @@ def may_prefer(problem: Problem, share: float) -> BoolArray:
     most = np.array(
         [problem.usual[r["first_position"] :][: r["size"]].max(initial=0.0) for r in rule]
     )
-    is_tuple = (np.arange(len(rule)) >= problem.n_qis) & (rule["share"] < 1)
-    chosen: BoolArray = (most <= share + ROUNDING) & ~is_tuple
+    chosen: BoolArray = (most <= share + ROUNDING) & problem.plain
     return chosen
 
 

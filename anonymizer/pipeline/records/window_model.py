@@ -99,6 +99,8 @@ def form_classes(
             schema=schema,
             promise=promise,
             problem=problem or make_problem(records, schema, promise, cost=cost_of(stream)),
+            prefer_share=settings.prefer_share,
+            share_price=settings.share_price,
             time_left=time_left,
             seed=seed,
             target=target,
