@@ -23,6 +23,7 @@ from anonymizer.cluster.worker_metrics import Accounts, Observed, WorkerCollecto
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
 from anonymizer.observe.metrics import new_registry
+from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.stage import Stage
 from anonymizer.settings import Settings
 from anonymizer.settings.json_schema import comments_of, json_schema, tables
@@ -183,7 +184,8 @@ def _worker_families() -> list[Metric]:
         lag={(topic, partition): 0},
         residents={(topic, partition, b""): resident},
     )
-    accounts = Accounts(0, 0, dict.fromkeys(Outcome, 0), {("source", "ticks"): 0})
+    events = {("source", "ticks"): 0}
+    accounts = Accounts(0, 0, dict.fromkeys(Outcome, 0), events, [("", Ledger(), 0)])
     return _own(new_registry(WorkerCollector(observed, lambda: accounts, exact=True)))
 
 
@@ -194,6 +196,7 @@ def _bridge_families() -> list[Metric]:
         connected=lambda: False,
         lag=lambda: 0,
         owned=lambda: 0,
+        releases_lag=lambda: 0,
         waited_s=lambda: 0.0,
         exact=True,
     )

@@ -1,4 +1,4 @@
-"""Commands `anonymizer bridge` and `worker`: the positions flow on Apache Kafka."""
+"""Commands `anonymizer bridge` and `worker`: positions and records on Apache Kafka."""
 
 import socket
 from pathlib import Path
@@ -21,7 +21,7 @@ def bridge(
         ),
     ] = "",
 ) -> None:
-    """Pass positions from MQTT to Kafka, and what workers publish from Kafka to MQTT.
+    """Pass positions and records from MQTT to Kafka, and what workers publish from Kafka to MQTT.
 
     Runs until SIGTERM or Ctrl-C. Several bridges share the work; one that dies loses nothing that
     was acknowledged. Exit code 1: Kafka is not there or refuses; start again.
@@ -63,7 +63,7 @@ def worker(
         ),
     ] = Path("state"),
 ) -> None:
-    """Run a part of the positions flow between Kafka's topics until SIGTERM or Ctrl-C.
+    """Run a part of the stages between Kafka's topics until SIGTERM or Ctrl-C.
 
     Start as many as there is work for; they divide it among themselves, and take over from one that
     dies. All need the same settings, and `anonymizer bridge` between them and MQTT. Exit code 1:

@@ -1,1 +1,1 @@
-"""The positions flow on Apache Kafka: bridges to MQTT, and workers that run its stages."""
+"""Positions and records on Apache Kafka: bridges to MQTT, and workers that run the stages."""

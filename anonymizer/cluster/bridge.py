@@ -1,4 +1,4 @@
-"""Bridge: raw positions from MQTT to Kafka, and what the lanes publish from Kafka to MQTT.
+"""Bridge: raw positions and records from MQTT to Kafka, and what is published from Kafka to MQTT.
 
 It keeps nothing: an MQTT message is acknowledged when Kafka has it, and what is read from Kafka is
 committed when MQTT has it. So a bridge may be killed at any moment; what was under way comes once
@@ -10,43 +10,51 @@ import secrets
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
+from math import inf
 
 import structlog
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
+from anonymizer.app.gateway.api import api_routes
+from anonymizer.app.gateway.recorder import declared_streams
 from anonymizer.app.gateway.service import raise_known, stop_at_signal
 from anonymizer.app.gateway.starting import Startup
 from anonymizer.cluster.bridge_metrics import BridgeCollector, Passed
 from anonymizer.cluster.clients import Receiver, Sender
+from anonymizer.cluster.inflow import Inflow
 from anonymizer.cluster.kafka import client_options, ensure_topics
 from anonymizer.cluster.limits import check_cluster
-from anonymizer.cluster.topics import key_of, topics_of
+from anonymizer.cluster.release_keeper import ReleaseKeeper
+from anonymizer.cluster.topics import Kind, topics_of
 from anonymizer.observe.link_metrics import LinkCollector
 from anonymizer.observe.logs import configure_logs
 from anonymizer.observe.metrics import new_registry
 from anonymizer.pipeline.clock import SteadyClock
-from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions.bridge_queue import BridgeQueue, Load
-from anonymizer.pipeline.positions.raw_batches import Raw, decode_out, encode_raw
+from anonymizer.pipeline.ports import Deliver
+from anonymizer.pipeline.positions.bridge_queue import BridgeQueue
+from anonymizer.pipeline.positions.raw_batches import decode_out
 from anonymizer.pipeline.positions.topics import subscription
+from anonymizer.pipeline.records.topics import topic_filter
+from anonymizer.pipeline.records.vehicle_routing import VehicleRouting
 from anonymizer.settings import Settings
+from anonymizer.store import ReleaseFile
 from anonymizer.transport import MqttLink
 from anonymizer.transport.connecting import client_id_of
 from anonymizer.web import create_application
 from anonymizer.web.auth import read_token
 
-_PIECE_BYTES = 1 << 19
-"""What waits for a source is sent before the tick ends when it has so many bytes."""
 _MOST_BYTES = 64 << 20
 """With so many bytes that Kafka does not have yet, nothing more is read from MQTT."""
-_MOST_STATEMENTS = 100
-"""Messages to a source that Kafka does not have yet, beyond which empty ones are left out."""
 _STUCK_S = 10.0
 """Time for which messages may wait for Kafka before the bridge is not ready."""
 _PUBLISH_S = 10.0
 _RETRY_S = 1.0
 """Time before what the MQTT broker has refused is offered again."""
+_REFUSED_S = 10.0
+"""Time for which the MQTT broker may refuse messages before they are given up."""
+_IMPATIENT_S = 60.0
+"""Time after that in which what is refused is given up at once."""
 _GOODBYE_S = 2.0
 
 
@@ -81,7 +89,7 @@ async def run_bridge(settings: Settings, *, name: str) -> None:
             await asyncio.to_thread(ensure_topics, settings)
             bridge = Bridge(settings, name=name)
             if startup is not None:
-                startup.server.show(bridge.application())
+                startup.server.show(bridge.application(stack))
                 structlog.get_logger().info("listening", url=startup.server.url)
             await bridge.run(stop_at_signal())
     except BaseExceptionGroup as group:
@@ -103,10 +111,6 @@ class Bridge:
         self._name = name
         self._log = structlog.get_logger().bind(bridge=name)
         self._topics = topics_of(settings)
-        self._n_sources = settings.cluster.n_sources
-        self._queue = BridgeQueue(
-            self._n_sources, max_payload_bytes=settings.limits.max_payload_bytes
-        )
         self._clock = SteadyClock(
             wall=time.time,
             monotonic=time.monotonic,
@@ -115,30 +119,33 @@ class Bridge:
             ),
         )
         self._now_s = 0.0
+        self._impatient_until_s = -inf
         self.passed = Passed()
-        self._unstored = [0] * self._n_sources
-        self._since_s: dict[int, float] = {}
         self._stored = asyncio.Event()
-        key = secrets.token_bytes(32)
+        self._key = secrets.token_bytes(32)
+        limits = settings.limits
+        self._routing = VehicleRouting(settings.streams, max_id_chars=limits.max_device_id_chars)
+        self._inflows: dict[str, Inflow] = {}
+        if settings.inputs:
+            queue = BridgeQueue(
+                settings.cluster.n_sources, max_payload_bytes=limits.max_payload_bytes
+            )
+            filters = [(subscription(each.topic), each.qos) for each in settings.inputs]
+            self._inflows["in"] = self._inflow("in", "source", queue, filters)
+        if settings.streams:
+            queue = BridgeQueue(
+                settings.cluster.n_joiners,
+                max_payload_bytes=limits.max_payload_bytes,
+                parts_of=self._routing.parts_of,
+            )
+            sources = [source for stream in settings.streams for source in stream.sources]
+            filters = [(topic_filter(source), source.qos) for source in sources]
+            self._inflows["records"] = self._inflow("records", "joiner", queue, filters)
         broker = settings.broker
-        self._most_receipts = max(1, broker.receive_maximum // 2)
-        group = settings.cluster.prefix
-        # It publishes nothing: an answer to that would lie behind the input, and have to be read.
-        self._in = MqttLink(
-            broker,
-            client_id=client_id_of(broker, key=key, role=f"in-{name}"),
-            # Shared, so that each message comes to one of the bridges.
-            subscriptions=[
-                (f"$share/{group}/{subscription(each.topic)}", each.qos) for each in settings.inputs
-            ],
-            deliver=self._deliver,
-            on_state=lambda up, why: self._log.info("mqtt in", connected=up, reason=why),
-            close_timeout_s=_GOODBYE_S,
-        )
         status_topic = f"{broker.status_topic}/{name}"
         self._out = MqttLink(
             broker.model_copy(update={"session_expiry_s": 0, "status_topic": status_topic}),
-            client_id=client_id_of(broker, key=key, role=f"out-{name}"),
+            client_id=client_id_of(broker, key=self._key, role=f"out-{name}"),
             deliver=lambda _: None,
             on_state=lambda up, why: self._log.info("mqtt out", connected=up, reason=why),
             announce=True,
@@ -146,6 +153,38 @@ class Bridge:
         )
         self._sender: Sender | None = None
         self._receiver: Receiver | None = None
+        self._keeper: ReleaseKeeper | None = None
+
+    def _inflow(
+        self, role: str, kind: Kind, queue: BridgeQueue, filters: Sequence[tuple[str, int]]
+    ) -> Inflow:
+        broker, group = self._settings.broker, self._settings.cluster.prefix
+
+        def link(deliver: Deliver) -> MqttLink:
+            # It publishes nothing: an answer to that would lie behind the input, and have to be
+            # read.
+            return MqttLink(
+                broker,
+                client_id=client_id_of(broker, key=self._key, role=f"{role}-{self._name}"),
+                # Shared, so that each message comes to one of the bridges.
+                subscriptions=[(f"$share/{group}/{topic}", qos) for topic, qos in filters],
+                deliver=deliver,
+                on_state=lambda up, why: self._log.info(f"mqtt {role}", connected=up, reason=why),
+                close_timeout_s=_GOODBYE_S,
+            )
+
+        return Inflow(
+            bridge=self._name,
+            kind=kind,
+            topic=self._topics.sources if kind == "source" else self._topics.parts,
+            queue=queue,
+            make_link=link,
+            most_receipts=max(1, broker.receive_maximum // 2),
+            now=self._now,
+            interval_s=self._settings.tick.interval_s,
+            passed=self.passed,
+            changed=self._note_change,
+        )
 
     async def run(self, stop: asyncio.Event) -> None:
         """Pass messages on until `stop` is set; then what has arrived, within `tick.drain_s`."""
@@ -157,10 +196,13 @@ class Bridge:
             group=f"{self._settings.cluster.prefix}.bridges",
             pass_on=self._publish,
         )
-        self._log.info("bridge started", sources=self._n_sources)
+        for inflow in self._inflows.values():
+            inflow.sender = sender
+        self._log.info("bridge started", takes=list(self._inflows))
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._in.run(), name="mqtt in")
+                for name, inflow in self._inflows.items():
+                    group.create_task(inflow.link.run(), name=f"mqtt {name}")
                 group.create_task(self._out.run(), name="mqtt out")
                 ends = [
                     group.create_task(_failing(each.failed), name="kafka")
@@ -170,7 +212,8 @@ class Bridge:
                 await stop.wait()
                 ticking.cancel()
                 await self._drain(receiver)
-                await self._in.close()
+                for inflow in self._inflows.values():
+                    await inflow.link.close()
                 await self._out.close()
                 for end in ends:
                     end.cancel()
@@ -181,13 +224,13 @@ class Bridge:
     async def _drain(self, receiver: Receiver) -> None:
         """Send what has arrived, and say that nothing more will come."""
         drain_s = self._settings.tick.drain_s
-        await self._in.stop_receiving()
-        for source in range(self._n_sources):
-            self._send(source, tick=self._tick(), last=True)
+        for inflow in self._inflows.values():
+            await inflow.link.stop_receiving()
+            inflow.state_last()
         await receiver.close(within_s=drain_s / 2)
         with suppress(TimeoutError):
             async with asyncio.timeout(drain_s / 2):
-                while any(self._unstored):
+                while any(inflow.n_unstored for inflow in self._inflows.values()):
                     self._stored.clear()
                     await self._stored.wait()
 
@@ -198,67 +241,27 @@ class Bridge:
         self._now_s = max(self._now_s, self._clock.now() + max(0.0, self._clock.wall_ahead_s()))
         return self._now_s
 
-    def _tick(self) -> int:
-        """Return the present tick."""
-        return int(self._now() // self._settings.tick.interval_s)
-
-    def _deliver(self, deliveries: Sequence[Delivery]) -> None:
-        self.passed.n_received += len(deliveries)
-        self._queue.put(deliveries, at_s=self._now())
-        for source in range(self._n_sources):
-            if (
-                self._queue.n_bytes[source] >= _PIECE_BYTES
-                or self._queue.n_messages[source] * self._n_sources >= self._most_receipts
-            ):
-                # The present tick is not over: all of the one before has been sent.
-                self._send(source, tick=self._tick() - 1)
-        self._read_or_wait()
-
     async def _state_ticks(self) -> None:
         """Send, at the end of every tick, what has arrived, and that the tick is over."""
         interval_s = self._settings.tick.interval_s
         while True:
-            present = self._tick()
-            for source in range(self._n_sources):
-                if self._queue.n_messages[source] or self._unstored[source] < _MOST_STATEMENTS:
-                    self._send(source, tick=present - 1)
-            await asyncio.sleep(max(0.0, (present + 1) * interval_s - self._now()))
+            now_s = self._now()
+            for inflow in self._inflows.values():
+                inflow.state_tick()
+            self._routing.forget(at_s=time.monotonic())
+            await asyncio.sleep(max(0.0, (now_s // interval_s + 1) * interval_s - self._now()))
 
-    def _send(self, source: int, *, tick: int, last: bool = False) -> None:
-        assert self._sender is not None  # noqa: S101  `run` has made it
-        load = self._queue.take(source)
-        rest = load._replace(arrivals=[])
-        self.passed.n_waiting += load.n_messages
-        self.passed.n_bytes += load.n_bytes
-        self._unstored[source] += 1
-        self._since_s.setdefault(source, time.monotonic())
-        self._sender.send(
-            self._topics.sources.name,
-            key_of("source", source, self._topics.sources.n_partitions),
-            encode_raw(Raw(self._name, tick, last, load.arrivals)),
-            stored=lambda: self._note_stored(source, rest),
-        )
-
-    def _note_stored(self, source: int, load: Load) -> None:
-        self._in.acknowledge(load.receipts)
-        self.passed.n_stored += load.n_messages
-        self.passed.n_waiting -= load.n_messages
-        self.passed.n_bytes -= load.n_bytes
-        self._unstored[source] -= 1
-        del self._since_s[source]
-        if self._unstored[source]:
-            self._since_s[source] = time.monotonic()
-        self._stored.set()
-        self._read_or_wait()
-
-    def _read_or_wait(self) -> None:
+    def _note_change(self) -> None:
         """Stop reading while too much waits for Kafka, or go on when half of it is there."""
-        waiting = self.passed.n_bytes + sum(self._queue.n_bytes)
+        self._stored.set()
+        inflows = self._inflows.values()
+        waiting = self.passed.n_bytes + sum(inflow.n_waiting_bytes for inflow in inflows)
         if waiting >= _MOST_BYTES:
             self.passed.is_paused = True
         elif waiting < _MOST_BYTES // 2:
             self.passed.is_paused = False
-        self._in.read(on=not self.passed.is_paused)
+        for inflow in inflows:
+            inflow.link.read(on=not self.passed.is_paused)
 
     # Kafka to MQTT.
 
@@ -271,53 +274,106 @@ class Bridge:
             except ValueError as error:
                 self.passed.n_refused["malformed"] += 1
                 self._log.error("a message in Kafka cannot be read", problem=str(error))
+        began_s = time.monotonic()
         while pending:
             await self._out.until_connected()
             results = await self._out.publish(pending, qos=1, timeout_s=_PUBLISH_S)
-            self.passed.n_published += sum(result is True for result in results)
+            n_taken = sum(result is True for result in results)
+            self.passed.n_published += n_taken
             left = [
                 each for each, result in zip(pending, results, strict=True) if result is not True
             ]
             pending = [each for each in left if self._out.takes(each)]
             self.passed.n_refused["too_large"] += len(left) - len(pending)
-            if pending and self._out.connected:
-                await asyncio.sleep(_RETRY_S)
+            if not pending or not self._out.connected:
+                began_s = time.monotonic()
+                continue
+            if n_taken or any(result is None for result in results):
+                began_s = time.monotonic()
+            elif self._gives_up(began_s):
+                self.passed.n_refused["not_taken"] += len(pending)
+                self._log.error("the broker refuses messages", messages=len(pending))
+                return
+            await asyncio.sleep(_RETRY_S)
+
+    def _gives_up(self, began_s: float) -> bool:
+        """Return whether to give up messages that the broker has refused since a time.
+
+        Others must not wait behind them. Where it has just refused some for long, it is not asked
+        again and again for the next ones.
+        """
+        now_s = time.monotonic()
+        if now_s - began_s < _REFUSED_S and now_s > self._impatient_until_s:
+            return False
+        if now_s > self._impatient_until_s:
+            self._impatient_until_s = now_s + _IMPATIENT_S
+        return True
 
     # What is known about it.
 
-    def application(self) -> FastAPI:
-        """Return health and metrics."""
+    def application(self, stack: AsyncExitStack) -> FastAPI:
+        """Return health and metrics, and queries on the releases of streams, which are kept.
+
+        What has to be closed at the end is pushed onto `stack`.
+
+        Raises
+        ------
+        SettingsError, StoreError
+            If the streams or the file of the releases cannot be used.
+        """
+        settings = self._settings
+        routes = []
+        if settings.streams:
+            store = settings.store
+            file = ReleaseFile(store.path, keep_published_s=store.keep_published_s)
+            self._keeper = ReleaseKeeper(
+                client_options(settings),
+                self._topics.releases,
+                file,
+                malformed=lambda: self.passed.n_refused.update(malformed=1),
+            )
+            stack.push_async_callback(asyncio.to_thread, self._keeper.close)
+            routes.append(api_routes(settings, declared_streams(settings)))
         return create_application(
             self._registry(exact=False),
             exact=self._registry(exact=True),
             token=read_token(self._settings.http),
             alive=list,
             ready=self.why_not_ready,
+            more=routes,
         )
 
     def _registry(self, *, exact: bool) -> CollectorRegistry:
         return new_registry(
             BridgeCollector(
                 self.passed,
-                connected=lambda: self._in.connected and self._out.connected,
+                connected=lambda: self._out.connected and all(self._is_connected()),
                 lag=lambda: self._receiver.lag if self._receiver else 0,
                 owned=lambda: self._receiver.owned if self._receiver else 0,
+                releases_lag=lambda: self._keeper.lag if self._keeper else 0,
                 waited_s=self._waited_s,
                 exact=exact,
             ),
-            LinkCollector({"in": self._in.counts, "out": self._out.counts}),
+            LinkCollector(
+                {name: inflow.link.counts for name, inflow in self._inflows.items()}
+                | {"out": self._out.counts}
+            ),
         )
+
+    def _is_connected(self) -> list[bool]:
+        return [inflow.link.connected for inflow in self._inflows.values()]
 
     def _waited_s(self) -> float:
         """Return for how long Kafka has taken nothing of what waits for it, in seconds."""
         now_s = time.monotonic()
-        return now_s - min(self._since_s.values(), default=now_s)
+        since = [inflow.waits_since_s for inflow in self._inflows.values()]
+        return now_s - min((each for each in since if each is not None), default=now_s)
 
     def why_not_ready(self) -> list[str]:
         """Return why nothing passes, if that is so."""
         waited_s = self._waited_s()
         problems = {
-            "broker: not connected for input": not self._in.connected,
+            "broker: not connected for input": not all(self._is_connected()),
             "broker: not connected for output": not self._out.connected,
             f"kafka: has taken nothing for {waited_s:.0f} s": waited_s > _STUCK_S,
             "kafka: too much waits for it": self.passed.is_paused,

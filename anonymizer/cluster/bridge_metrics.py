@@ -35,7 +35,7 @@ class Passed:
     n_bytes: int = 0
     n_published: int = 0
     n_refused: Counter[str] = field(
-        default_factory=lambda: Counter({"malformed": 0, "too_large": 0})
+        default_factory=lambda: Counter({"malformed": 0, "too_large": 0, "not_taken": 0})
     )
     is_paused: bool = False
 
@@ -51,6 +51,8 @@ class BridgeCollector(Collector):
         Returns whether both connections to the MQTT broker are there.
     lag, owned
         Return how many messages in `out` it has still to read, and of how many partitions.
+    releases_lag
+        Returns how many messages about releases are not yet there for queries.
     waited_s
         Returns for how many seconds Kafka has taken nothing of what waits for it.
     exact
@@ -64,6 +66,7 @@ class BridgeCollector(Collector):
         connected: Callable[[], bool],
         lag: Callable[[], int],
         owned: Callable[[], int],
+        releases_lag: Callable[[], int],
         waited_s: Callable[[], float],
         exact: bool,
     ) -> None:
@@ -71,6 +74,7 @@ class BridgeCollector(Collector):
         self._connected = connected
         self._lag = lag
         self._owned = owned
+        self._releases_lag = releases_lag
         self._waited_s = waited_s
         self._exact = exact
 
@@ -102,9 +106,14 @@ class BridgeCollector(Collector):
             "Messages in these partitions that are still to be read.",
             value=self._lag(),
         )
+        yield GaugeMetricFamily(
+            "anonymizer_bridge_releases_lag",
+            "Messages about releases of records that queries to this bridge do not see yet.",
+            value=self._releases_lag(),
+        )
         refused = CounterMetricFamily(
             "anonymizer_bridge_refused",
-            "Messages given up on the way to MQTT: above the broker's limit, or not readable.",
+            "Messages given up on the way to MQTT: too large, refused, or malformed.",
             labels=["reason"],
         )
         for reason, n in passed.n_refused.items():

@@ -33,7 +33,7 @@ _QUEUE_KIB = 2_097_151
 """Of the producer: the most there is. The bridge bounds what waits, and stops reading."""
 
 
-class _Problems:
+class Problems:
     """Logs what Kafka's client complains about; it repeats itself many times a second."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Sender:
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._problems = _Problems()
+        self._problems = Problems()
         self._producer = Producer(
             {
                 **options,
@@ -85,8 +85,10 @@ class Sender:
         self._thread = Thread(target=self._serve, name="kafka sender", daemon=True)
         self._thread.start()
 
-    def send(self, topic: str, key: bytes, value: bytes, *, stored: Callable[[], None]) -> None:
-        """Send a message; `stored` is called on the loop when Kafka has it."""
+    def send(
+        self, topic: str, key: bytes, value: bytes, *, at_s: float, stored: Callable[[], None]
+    ) -> None:
+        """Send a message of a unix time; `stored` is called on the loop when Kafka has it."""
 
         def delivered(error: KafkaError | None, _: Message) -> None:
             if error is None:
@@ -94,7 +96,7 @@ class Sender:
             else:
                 self._call(self._fail, error)
 
-        self._producer.produce(topic, value, key, on_delivery=delivered)
+        self._producer.produce(topic, value, key, timestamp=int(1000 * at_s), on_delivery=delivered)
 
     def close(self) -> None:
         """End the thread. What Kafka does not have yet is given up, and not acknowledged."""
@@ -113,7 +115,10 @@ class Sender:
 
     def _fail(self, error: KafkaError) -> None:
         if not self.failed.done():
-            self.failed.set_exception(TransportError(f"cluster.kafka: {error.str()}"))
+            why = error.str()
+            if error.code() in {KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD}:
+                why += "; is the clock of this machine ahead by more than cluster.wait_s?"
+            self.failed.set_exception(TransportError(f"cluster.kafka: {why}"))
 
     def _call(self, function: Callable[..., None], *arguments: object) -> None:
         if not self._ended.is_set() and not self._loop.is_closed():
@@ -153,7 +158,7 @@ class Receiver:
         pass_on: Callable[[Sequence[bytes]], Awaitable[None]],
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._problems = _Problems()
+        self._problems = Problems()
         self._topic = topic
         self._pass_on = pass_on
         self._consumer = Consumer(
@@ -251,18 +256,22 @@ class Receiver:
         self._waiting = deque(kept)
 
     def _count(self) -> None:
-        partitions = self._consumer.assignment()
-        self.owned = len(partitions)
-        lag = 0
-        for partition in self._consumer.position(partitions):
-            _, high = self._consumer.get_watermark_offsets(partition, cached=True) or (0, 0)
-            lag += max(0, high - partition.offset) if partition.offset >= 0 else 0
-        self.lag = lag
+        self.owned = len(self._consumer.assignment())
+        self.lag = lag_of(self._consumer)
 
     def _fail(self, error: Exception) -> None:
         if not self.failed.done():
             known = reason_of(error) if isinstance(error, KafkaException) else type(error).__name__
             self.failed.set_exception(TransportError(f"cluster.kafka: {known}"))
+
+
+def lag_of(consumer: Any) -> int:  # noqa: ANN401  the environment of the type checker has it not
+    """Return how many messages a consumer has still to read, as far as it knows."""
+    lag = 0
+    for partition in consumer.position(consumer.assignment()):
+        _, high = consumer.get_watermark_offsets(partition, cached=True) or (0, 0)
+        lag += max(0, high - partition.offset) if partition.offset >= 0 else 0
+    return lag
 
 
 async def _awaited(work: Awaitable[None]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from anonymizer.cluster.topics import topics_of
+from anonymizer.cluster.topics import topic_by_kind
 from anonymizer.errors import SettingsError, TransportError
 from anonymizer.extras import extra
 from anonymizer.settings import Settings
@@ -22,6 +22,7 @@ _TOPIC_CONFIG = {
     "retention.ms": "3600000",
     "segment.ms": "600000",  # only whole segments are erased
 }
+_LEAST_MS = int(_TOPIC_CONFIG["retention.ms"])
 _ANSWER_S = 30.0
 _MOMENT_S = 0.05
 _SECRET_BYTES = 32
@@ -45,11 +46,24 @@ def ensure_topics(settings: Settings) -> None:
     TransportError
         If Kafka cannot be reached, or refuses.
     """
-    wanted = topics_of(settings)
+    by_kind = topic_by_kind(settings)
+    wanted = list(by_kind.values())
+    # What was published is no secret, and a bridge that lost its file reads it again.
+    kept_ms = max(_LEAST_MS, int(1000 * settings.store.keep_published_s))
+    # A bridge whose clock is ahead would close ticks for which others still have messages.
+    ahead = {"message.timestamp.after.max.ms": str(int(1000 * settings.cluster.wait_s))}
+    config_of = {
+        "source": _TOPIC_CONFIG | ahead,
+        "joiner": _TOPIC_CONFIG | ahead,
+        "release": _TOPIC_CONFIG | {"retention.ms": str(kept_ms)},
+    }
     try:
         admin = AdminClient(client_options(settings))
         made = admin.create_topics(
-            [NewTopic(topic.name, topic.n_partitions, config=_TOPIC_CONFIG) for topic in wanted],
+            [
+                NewTopic(*topic, config=config_of.get(kind, _TOPIC_CONFIG))
+                for kind, topic in by_kind.items()
+            ],
             request_timeout=_ANSWER_S,
         )
         for future in made.values():

@@ -1,6 +1,7 @@
 """What `anonymizer serve` can do and the cluster cannot: refused before anything is connected."""
 
 from anonymizer.errors import SettingsError
+from anonymizer.pipeline.records.window_ranges import check_streams
 from anonymizer.settings import Settings
 
 
@@ -13,7 +14,6 @@ def check_cluster(settings: Settings) -> None:
         If it cannot; the message names the first key.
     """
     asked = {
-        "streams": bool(settings.streams),
         "readings": bool(settings.readings),
         "counts.enabled": settings.counts.enabled,
         "forms.cloudevents": settings.forms.cloudevents,
@@ -28,6 +28,9 @@ def check_cluster(settings: Settings) -> None:
     for key, is_asked in asked.items():
         if is_asked:
             raise SettingsError(f"{key}: is not possible in a cluster; use `anonymizer serve`")
+    check_streams(settings.streams)
+    if not settings.inputs:
+        return
     if len(settings.inputs) != 1:
         raise SettingsError(
             "inputs: a cluster has exactly one, so that all positions of a device have one topic"

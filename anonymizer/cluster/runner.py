@@ -10,7 +10,7 @@ the partitions.
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,8 @@ _TRANSACTION_S = 10
 that comes back under its name ends it at once."""
 _SILENT_S = 60.0
 """Time without an answer from Kafka after which reading again is given up."""
+_LARGEST_BYTES = MESSAGE_BYTES - (64 << 10)
+"""Of the content of a message; Kafka also counts its key and headers."""
 _SEGMENT_MS = 60_000
 """Age at which a part of the state's topic may be compacted, so that there is little to read."""
 
@@ -227,6 +229,7 @@ class Runner:
                     seen.counts,
                 )
             sends = resident.take(Input(context.offset, value, at_ms / 1000), state)
+            check_sizes(sends, by=key)
             seen.n_taken[topic] += 1
             for send in sends:
                 seen.n_sent[send.to] = seen.n_sent.get(send.to, 0) + 1
@@ -251,6 +254,23 @@ class Runner:
             if (topic, int(number)) in seen.owned and partition["consumer_lag"] >= 0
         }
         self._each_second()
+
+
+def check_sizes(sends: Iterable[Send], *, by: bytes) -> None:
+    """Check that Kafka takes what a stage sends.
+
+    Raises
+    ------
+    TransportError
+        If it does not. The stage cannot go on without the message: others wait for it.
+    """
+    for send in sends:
+        if len(send.value) > _LARGEST_BYTES:
+            raise TransportError(
+                f"cluster: {by.decode()} sends a message of {len(send.value)} bytes to {send.to}"
+                f" {send.number}, and {_LARGEST_BYTES} is the limit: choose larger numbers of"
+                " sources, districts, joiners or ranges, and another prefix"
+            )
 
 
 class _Value(Serializer):  # type: ignore[misc]  # the library is not there when types are checked

@@ -1,19 +1,21 @@
 """Topics of the cluster in Kafka, their partitions, and the keys of their messages.
 
-The key of a message says which stage takes it: `source-<number>-<suffix>` or
-`lane-<number>-<suffix>`. Kafka's partitioner `consistent` takes the CRC-32 of a key; the suffix is
-chosen so that stage i is in partition i modulo their number, on whatever machine it is computed.
+The key of a message says which stage takes it, or what it is: `<kind>-<number>-<suffix>`. Kafka's
+partitioner `consistent` takes the CRC-32 of a key; the suffix is chosen so that stage i is in
+partition i modulo their number, on whatever machine it is computed.
 """
 
+from collections.abc import Mapping
 from functools import cache
 from itertools import count
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 from zlib import crc32
 
 from anonymizer.settings import Settings
 
-Kind: TypeAlias = Literal["source", "lane"]
-"""Kind of a stage."""
+Kind: TypeAlias = Literal["source", "lane", "joiner", "planner", "range", "out", "release"]
+"""Kind of a stage, or of what stages send: messages for MQTT, and releases for queries."""
+_KINDS = get_args(Kind)
 PARTITIONER = "consistent"
 """Of every producer in the cluster, so that `key_of` decides on the partition."""
 
@@ -26,7 +28,7 @@ class Topic(NamedTuple):
 
 
 class Topics(NamedTuple):
-    """All topics of a cluster.
+    """All topics of a cluster. Those of positions or of records alone may not be needed.
 
     Attributes
     ----------
@@ -35,28 +37,62 @@ class Topics(NamedTuple):
     lanes
         Inputs of the lanes: batches of the sources, and broadcasts of the lanes.
     out
-        Messages for MQTT, sent by lanes. It has as many partitions as there are sources, so that as
-        many bridges can share it.
+        Messages for MQTT, sent by lanes and ranges. It has as many partitions as there are
+        sources, so that as many bridges can share it.
+    parts
+        Inputs of the joiners: raw messages of the bridges, and what planners and ranges say.
+    plans
+        Inputs of the planners, one for each stream.
+    ranges
+        Inputs of the ranges: the records of closed windows.
+    releases
+        What queries read: published classes, and the windows that they are of.
     """
 
     sources: Topic
     lanes: Topic
     out: Topic
+    parts: Topic
+    plans: Topic
+    ranges: Topic
+    releases: Topic
 
 
 def topics_of(settings: Settings) -> Topics:
-    """Return the topics that these settings ask for."""
-    prefix, n_sources = settings.cluster.prefix, settings.cluster.n_sources
-    return Topics(
-        Topic(f"{prefix}.sources", n_sources),
-        Topic(f"{prefix}.lanes", settings.region.districts),
-        Topic(f"{prefix}.out", n_sources),
-    )
+    """Return all topics by the names and numbers in the settings."""
+    cluster = settings.cluster
+    n_of = {
+        "sources": cluster.n_sources,
+        "lanes": settings.region.districts,
+        "out": cluster.n_sources,
+        "parts": cluster.n_joiners,
+        "plans": 1,
+        "ranges": cluster.n_ranges,
+        "releases": cluster.n_ranges,
+    }
+    return Topics(**{name: Topic(f"{cluster.prefix}.{name}", n) for name, n in n_of.items()})
+
+
+def topic_by_kind(settings: Settings) -> Mapping[Kind, Topic]:
+    """Return the topics that these settings need, by the kind of what is in them."""
+    topics = topics_of(settings)
+    found: dict[Kind, Topic] = {}
+    if settings.inputs:
+        found |= {"source": topics.sources, "lane": topics.lanes}
+    found["out"] = topics.out
+    if settings.streams:
+        found |= {
+            "joiner": topics.parts,
+            "planner": topics.plans,
+            "range": topics.ranges,
+            "release": topics.releases,
+        }
+    return found
 
 
 @cache
 def key_of(kind: Kind, number: int, n_partitions: int) -> bytes:
-    """Return the key of the messages for, or in `out` of, a stage.
+    """Return the key of the messages for a stage, or of what a stage of this number sends.
 
     They are in partition `number` modulo `n_partitions`.
     """
@@ -68,18 +104,18 @@ def key_of(kind: Kind, number: int, n_partitions: int) -> bytes:
 
 
 def stage_of(key: bytes) -> tuple[str, int]:
-    """Return kind and number of the stage that a key names.
+    """Return the kind and the number that a key names.
 
     Raises
     ------
     ValueError
         If it names none.
     """
-    kind, *numbers = key.split(b"-")
+    kind, *numbers = key.decode("latin-1").split("-")
     if (
-        kind not in {b"source", b"lane"}
+        kind not in _KINDS
         or len(numbers) != 2
-        or not all(map(bytes.isdigit, numbers))
+        or not all(each.isascii() and each.isdigit() for each in numbers)
     ):
         raise ValueError("the key names no stage")
-    return kind.decode(), int(numbers[0])
+    return kind, int(numbers[0])

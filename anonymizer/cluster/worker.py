@@ -1,4 +1,4 @@
-"""Worker: runs the sources and lanes that the consumer group gives it, monitored over HTTP."""
+"""Worker: runs the stages that the consumer group gives it, monitored over HTTP."""
 
 import asyncio
 import gc
@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import structlog
@@ -19,15 +19,20 @@ from anonymizer.app.gateway.starting import Startup
 from anonymizer.cluster.kafka import client_options, ensure_topics, secret_of
 from anonymizer.cluster.limits import check_cluster
 from anonymizer.cluster.runner import Runner
-from anonymizer.cluster.topics import key_of, stage_of, topics_of
+from anonymizer.cluster.topics import Kind, Topic, key_of, stage_of, topic_by_kind
 from anonymizer.cluster.worker_metrics import Accounts, WorkerCollector
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import SettingsError
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.observe.logs import configure_logs
 from anonymizer.observe.metrics import new_registry
+from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.positions.lane_stage import LaneStage, lane_stages
 from anonymizer.pipeline.positions.source_stage import SourceStage, source_stages
+from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.joiner_stage import JoinerStage, joiner_stages
+from anonymizer.pipeline.records.planner_stage import PlannerStage, planner_stages
+from anonymizer.pipeline.records.range_stage import RangeStage, range_stages
 from anonymizer.pipeline.stage import Send, Stage
 from anonymizer.settings import Settings, zones_of
 from anonymizer.web import HttpServer, create_application
@@ -35,6 +40,7 @@ from anonymizer.web.auth import read_token
 
 _COMMITS_PER_TICK = 5
 """A tick passes two transactions, one of a source and one of a lane."""
+_OUTPUTS: tuple[Kind, ...] = ("out", "release")
 _STUCK_S = 60.0
 """Time without a sign from the thread of the stages after which the worker is to be restarted."""
 
@@ -69,13 +75,13 @@ def run_worker(settings: Settings, *, name: str, state_dir: Path) -> None:
     if startup is not None:
         _serve_in_thread(startup.server)
         startup.doing = "reads the network"
-    network = check_files(settings).network
+    network, streams = check_files(settings)
     compile_kernels()
     if startup is not None:
         startup.doing = "connects to Kafka"
     ensure_topics(settings)
     zoned = with_zones(network, zones_of(settings.zones))
-    worker = Worker(settings, zoned, secret, name=name, state_dir=state_dir)
+    worker = Worker(settings, zoned, streams, secret, name=name, state_dir=state_dir)
     if startup is not None:
         startup.server.show(
             create_application(
@@ -101,36 +107,35 @@ class Worker:
         See `run_worker`.
     zoned
         The network and its privacy zones.
+    streams
+        The declared streams.
     secret
-        Key of the pseudonyms.
+        Key of the pseudonyms, and of the digests of vehicles.
     """
 
     def __init__(
         self,
         settings: Settings,
         zoned: ZonedNetwork,
+        streams: Sequence[Stream],
         secret: bytes,
         *,
         name: str,
         state_dir: Path,
     ) -> None:
-        topics = topics_of(settings)
+        topics = topic_by_kind(settings)
         self._accounts = Accounts(0, 0, {}, {})
-        sources = source_stages(
-            settings, zoned, secret=secret, payload_secrets=read_secrets(settings)
-        )
-        lanes = lane_stages(settings, zoned, secret=secret)
         self._runner = Runner(
             client_options(settings),
             group=f"{settings.cluster.prefix}.workers",
             name=name,
             state_dir=state_dir,
             inputs={
-                topics.sources: _by_key("source", sources),
-                topics.lanes: _by_key("lane", lanes),
+                topics[kind]: _by_key(kind, make)
+                for kind, make in _factories(settings, zoned, streams, secret).items()
             },
-            outputs=(topics.out,),
-            address=_addresses(settings),
+            outputs=tuple(topics[kind] for kind in _OUTPUTS if kind in topics),
+            address=_addresses(topics),
             commit_s=settings.tick.interval_s / _COMMITS_PER_TICK,
             each_second=self._account,
         )
@@ -162,16 +167,47 @@ class Worker:
         """Add up the stages; it runs in their thread, so they are between two inputs."""
         n_received = n_held = 0
         n_of, n_events = Counter[Outcome](), Counter[tuple[str, str]]()
-        for resident in self._runner.observed.residents.values():
+        ledgers: dict[str, Ledger] = {}
+        n_held_of = Counter[str]()
+        for (_, _, key), resident in self._runner.observed.residents.items():
             stage = resident.stage
+            if stage is None:
+                continue
             if isinstance(stage, SourceStage):
                 n_received += stage.ledger.n_received
                 n_held += stage.n_held
                 n_of.update(stage.ledger.counts())
-            if isinstance(stage, SourceStage | LaneStage):
-                kind = "source" if isinstance(stage, SourceStage) else "lane"
-                n_events.update({(kind, name): n for name, n in stage.counters.items()})
-        self._accounts = Accounts(n_received, n_held, n_of, n_events)
+            if isinstance(stage, JoinerStage):
+                for stream, ledger, n in stage.ledgers:
+                    ledgers.setdefault(stream, Ledger()).add(ledger)
+                    n_held_of[stream] += n
+            kind, _ = stage_of(key)
+            n_events.update({(kind, name): n for name, n in _counters(stage).items()})
+        parts = [(stream, ledger, n_held_of[stream]) for stream, ledger in ledgers.items()]
+        self._accounts = Accounts(n_received, n_held, n_of, n_events, parts)
+
+
+def _factories(
+    settings: Settings, zoned: ZonedNetwork, streams: Sequence[Stream], secret: bytes
+) -> dict[Kind, Callable[[int], Stage]]:
+    """Return what makes the stages that the settings need, by their kind."""
+    found: dict[Kind, Callable[[int], Stage]] = {}
+    if settings.inputs:
+        payload_secrets = read_secrets(settings)
+        found["source"] = source_stages(
+            settings, zoned, secret=secret, payload_secrets=payload_secrets
+        )
+        found["lane"] = lane_stages(settings, zoned, secret=secret)
+    if streams:
+        found["joiner"] = joiner_stages(settings, streams, secret=secret)
+        found["planner"] = planner_stages(settings, streams, secret=secret)
+        found["range"] = range_stages(settings, streams, secret=secret)
+    return found
+
+
+def _counters(stage: Stage) -> Mapping[str, int]:
+    known = SourceStage | LaneStage | JoinerStage | PlannerStage | RangeStage
+    return stage.counters if isinstance(stage, known) else {}
 
 
 def _by_key(kind: str, make: Callable[[int], Stage]) -> Callable[[bytes], Stage]:
@@ -184,15 +220,12 @@ def _by_key(kind: str, make: Callable[[int], Stage]) -> Callable[[bytes], Stage]
     return of_key
 
 
-def _addresses(settings: Settings) -> Callable[[Send], tuple[str, bytes]]:
-    sources, lanes, out = topics_of(settings)
+def _addresses(topics: Mapping[Kind, Topic]) -> Callable[[Send], tuple[str, bytes]]:
+    of_name: dict[str, tuple[Kind, Topic]] = {kind: (kind, topics[kind]) for kind in topics}
 
     def address(send: Send) -> tuple[str, bytes]:
-        if send.to == "source":
-            return sources.name, key_of("source", send.number, sources.n_partitions)
-        if send.to == "lane":
-            return lanes.name, key_of("lane", send.number, lanes.n_partitions)
-        return out.name, key_of("lane", send.number, out.n_partitions)
+        kind, topic = of_name[send.to]
+        return topic.name, key_of(kind, send.number, topic.n_partitions)
 
     return address
 

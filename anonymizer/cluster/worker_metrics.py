@@ -1,11 +1,11 @@
 """What a worker does, and its Prometheus metrics.
 
-The accounts of all workers add up: each source has one owner at a time. They are exact, so they are
-for the operator alone; anybody may see how the machinery works.
+The accounts of all workers add up: each source and joiner has one owner at a time. They are exact,
+so they are for the operator alone; anybody may see how the machinery works.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,6 +14,8 @@ from prometheus_client.registry import Collector
 
 from anonymizer.cluster.resident import Counts, Resident
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.observe.record_metrics import parts_accounting
+from anonymizer.pipeline.accounting import Ledger
 
 
 @dataclass
@@ -51,8 +53,12 @@ class Observed:
     polled_at: float = field(default_factory=time.monotonic)
 
 
-_PUBLIC_EVENTS = frozenset({"ticks", "incomplete_ticks", "shared_devices"})
+_PUBLIC_EVENTS = frozenset(
+    {"ticks", "incomplete_ticks", "shared_devices", "windows", "unverified_classes"}
+)
 """Those that no single position changes, or none ever should."""
+
+_IMBALANCE = "anonymizer_record_parts_imbalance"
 
 
 class Accounts(NamedTuple):
@@ -66,12 +72,15 @@ class Accounts(NamedTuple):
         Positions by final outcome.
     n_events
         What happened in the stages, by their kind and the name of the event.
+    parts
+        Name of a stream, ledger of the parts of its records, and how many are not settled.
     """
 
     n_received: int
     n_held: int
     n_of: Mapping[Outcome, int]
     n_events: Mapping[tuple[str, str], int]
+    parts: Sequence[tuple[str, Ledger, int]] = ()
 
     @property
     def imbalance(self) -> int:
@@ -105,6 +114,9 @@ class WorkerCollector(Collector):
             "received - settled - held: anything but 0 is a defect.",
             value=accounts.imbalance,
         )
+        for metric in parts_accounting(accounts.parts):
+            if self._exact or metric.name == _IMBALANCE:
+                yield metric
         if self._exact:
             yield from _of_accounts(accounts)
         events = CounterMetricFamily(

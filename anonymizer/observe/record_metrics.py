@@ -1,7 +1,7 @@
 """Prometheus metrics of the records flow, read at each scrape. No label names a vehicle."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from prometheus_client.core import (
@@ -13,7 +13,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from anonymizer.observe.metrics import buckets
-from anonymizer.pipeline.accounting import BatchHistogram, StreamAccounts
+from anonymizer.pipeline.accounting import BatchHistogram, Ledger
 from anonymizer.pipeline.records.flow import UNMATCHED, RecordFlow
 from anonymizer.pipeline.records.inbox import RecordInbox
 from anonymizer.pipeline.records.stream_state import StreamState
@@ -42,6 +42,35 @@ class Recorded(Protocol):
         """Whether the store can be used; if not, the flow is out of date."""
 
 
+def parts_accounting(accounts: Iterable[tuple[str, Ledger, int]]) -> Iterator[Metric]:
+    """Yield the accounts of parts, of streams by name: their ledger, and the parts held."""
+    received = CounterMetricFamily(
+        "anonymizer_record_parts_received", "Parts of records received.", labels=["stream"]
+    )
+    settled = CounterMetricFamily(
+        "anonymizer_record_parts",
+        "Parts of records by final outcome and reason.",
+        labels=["stream", "outcome", "reason"],
+    )
+    imbalance = GaugeMetricFamily(
+        "anonymizer_record_parts_imbalance",
+        "received - settled - held: anything but 0 is a defect.",
+        labels=["stream"],
+    )
+    held = GaugeMetricFamily(
+        "anonymizer_record_parts_held",
+        "Parts in open windows, and in classes that wait for the broker.",
+        labels=["stream"],
+    )
+    for stream, ledger, n_held in accounts:
+        received.add_metric([stream], ledger.n_received)
+        held.add_metric([stream], n_held)
+        imbalance.add_metric([stream], ledger.n_received - ledger.n_settled - n_held)
+        for outcome, n in ledger.counts().items():
+            settled.add_metric([stream, *outcome.label], n)
+    yield from (received, settled, held, imbalance)
+
+
 class RecordCollector(Collector):
     """Prometheus collector of all streams; the accounts are those of the store, across restarts."""
 
@@ -59,34 +88,10 @@ class RecordCollector(Collector):
 
     def _accounting(self) -> Iterator[Metric]:
         flow = self._recorded.flow
-        received = CounterMetricFamily(
-            "anonymizer_record_parts_received", "Parts of records received.", labels=["stream"]
-        )
-        settled = CounterMetricFamily(
-            "anonymizer_record_parts",
-            "Parts of records by final outcome and reason.",
-            labels=["stream", "outcome", "reason"],
-        )
-        imbalance = GaugeMetricFamily(
-            "anonymizer_record_parts_imbalance",
-            "received - settled - held: anything but 0 is a defect.",
-            labels=["stream"],
-        )
-        held = GaugeMetricFamily(
-            "anonymizer_record_parts_held",
-            "Parts in open windows, and in classes that wait for the broker.",
-            labels=["stream"],
-        )
-        accounts: list[tuple[str, StreamAccounts, int]] = [
+        accounts = [
             (state.stream.settings.name, state.accounts, state.n_held) for state in flow.states
         ]
-        for stream, ledger, n_held in [*accounts, (UNMATCHED, flow.unmatched, 0)]:
-            received.add_metric([stream], ledger.n_received)
-            held.add_metric([stream], n_held)
-            imbalance.add_metric([stream], ledger.n_received - ledger.n_settled - n_held)
-            for outcome, n in ledger.counts().items():
-                settled.add_metric([stream, *outcome.label], n)
-        yield from (received, settled, held, imbalance)
+        yield from parts_accounting([*accounts, (UNMATCHED, flow.unmatched, 0)])
 
     def _gauges(self) -> Iterator[Metric]:
         recorded = self._recorded

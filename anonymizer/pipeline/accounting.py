@@ -38,12 +38,16 @@ class Ledger:
         """Count a batch of final outcomes."""
         self._n_of += np.bincount(outcome, minlength=256)
 
-    def absorb(self, other: "Ledger") -> None:
-        """Move the counts of another ledger to this one."""
+    def add(self, other: "Ledger") -> None:
+        """Add the counts of another ledger, which stay there as well."""
         self.n_received += other.n_received
         self._n_of += other._n_of  # noqa: SLF001  of the same class
+
+    def absorb(self, other: "Ledger") -> None:
+        """Move the counts of another ledger to this one."""
+        self.add(other)
         other.n_received = 0
-        other._n_of[:] = 0  # noqa: SLF001  likewise
+        other._n_of[:] = 0  # noqa: SLF001  of the same class
 
     def state(self) -> dict[str, Any]:
         """Return all counts."""

@@ -3,14 +3,17 @@
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic, sleep
 from typing import Any, Self
+from urllib.error import URLError
+from urllib.request import Request, urlopen
 
 from confluent_kafka import Consumer, TopicPartition
+from prometheus_client.parser import text_string_to_metric_families
 
 from anonymizer.cluster.topics import stage_of
 
@@ -108,6 +111,31 @@ class Committed:
         self._done.set()
         self._thread.join()
         self._consumer.close()
+
+
+def answer(port: int, path: str, *, token: str) -> str | None:
+    """Return what a process answers to a request; None while it is starting."""
+    request = Request(
+        f"http://127.0.0.1:{port}{path}", headers={"Authorization": f"Bearer {token}"}
+    )
+    try:
+        with urlopen(request, timeout=10) as answered:  # noqa: S310  of this test
+            return str(answered.read().decode())
+    except URLError:
+        return None
+
+
+def metrics_of(ports: Iterable[int], *, token: str) -> dict[str, float]:
+    """Return sums over processes of what the operator sees; nothing while one is starting."""
+    total: dict[str, float] = {}
+    for port in ports:
+        text = answer(port, "/metrics", token=token)
+        if text is None:
+            return {}
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                total[sample.name] = total.get(sample.name, 0.0) + sample.value
+    return total
 
 
 def wait_until(condition: Callable[[], bool], what: str, *, deadline_s: float = DEADLINE_S) -> None:

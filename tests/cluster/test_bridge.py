@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from collections.abc import Set as AbstractSet
@@ -15,7 +16,7 @@ from anonymizer.cluster import bridge as bridge_module
 from anonymizer.cluster.bridge import Bridge
 from anonymizer.cluster.kafka import client_options, ensure_topics
 from anonymizer.cluster.topics import PARTITIONER, key_of, topics_of
-from anonymizer.errors import SettingsError
+from anonymizer.errors import SettingsError, TransportError
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.positions.raw_batches import Raw, decode_raw, encode_out
 from anonymizer.settings import BrokerSettings, Settings, load_settings
@@ -191,6 +192,37 @@ async def test_what_lanes_send_is_published_and_committed(
     assert len(received) == 41
 
 
+async def test_messages_that_the_broker_refuses_do_not_keep_others_waiting(
+    kafka: Kafka, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bridge_module, "_REFUSED_S", 0.5)
+    monkeypatch.setattr(bridge_module, "_RETRY_S", 0.1)
+    rules = tmp_path / "acl"
+    rules.write_text("topic readwrite out/allowed\ntopic write anonymizer/#\ntopic read in/#\n")
+    broker = mosquitto(tmp_path, "allow_anonymous true", f"acl_file {rules}")
+    await broker.start()
+    settings = load_settings(settings_file(tmp_path, broker, kafka, prefix))
+    topic = topics_of(settings).out
+    ensure_topics(settings)
+    producer = Producer({**client_options(settings), "partitioner": PARTITIONER})
+    stop = asyncio.Event()
+    bridge = Bridge(settings, name="one")
+    running = asyncio.create_task(bridge.run(stop))
+    refused = bridge.passed.n_refused
+    async with device(broker) as link:
+        received: list[Delivery] = link.received  # type: ignore[attr-defined]
+        for number in range(3):
+            both = [Outgoing("out/denied", b"-"), Outgoing("out/allowed", b"%d" % number)]
+            producer.produce(topic.name, encode_out(both), key_of("out", 0, topic.n_partitions))
+            assert producer.flush(DEADLINE_S) == 0
+            await until(lambda n=number: len(received) > n, "what is allowed")
+            await until(lambda n=number: refused["not_taken"] == n + 1, "what is denied")
+    assert [int(each.payload) for each in received] == [0, 1, 2]
+    stop.set()
+    await running
+    await broker.stop()
+
+
 @pytest.mark.parametrize(
     "n_rounds", [1, pytest.param(10, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])]
 )
@@ -273,6 +305,18 @@ async def test_without_kafka_a_bridge_stops_reading(
         assert metrics.get_sample_value("anonymizer_bridge_wait_seconds")
     stop.set()
     await running
+
+
+async def test_a_bridge_whose_clock_is_far_ahead_closes_no_ticks_and_ends(
+    broker: LocalBroker, kafka: Kafka, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = load_settings(settings_file(tmp_path, broker, kafka, prefix))
+    ensure_topics(settings)
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() + 2 * settings.cluster.wait_s)
+    with pytest.raises(ExceptionGroup) as caught:
+        await Bridge(settings, name="one").run(asyncio.Event())
+    assert caught.group_contains(TransportError, match="is the clock of this machine ahead")
 
 
 def test_settings_that_a_cluster_cannot_do_are_refused() -> None:

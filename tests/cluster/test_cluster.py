@@ -7,14 +7,11 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 from time import sleep
-from urllib.error import URLError
-from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
 from confluent_kafka import OFFSET_END, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from prometheus_client.parser import text_string_to_metric_families
 
 from anonymizer.cluster.kafka import client_options, ensure_topics
 from anonymizer.cluster.topics import PARTITIONER, key_of, topics_of
@@ -22,7 +19,7 @@ from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.raw_batches import decode_out
 from anonymizer.settings import Settings, load_settings
 from tests.cluster.kafka import Kafka, free_ports
-from tests.cluster.processes import Committed, Processes, processes, wait_until
+from tests.cluster.processes import Committed, Processes, metrics_of, processes, wait_until
 from tests.cluster.recorded import N_LANES, TOKEN, OneProcess, Raws, arrivals, config_of
 
 N_TICKS = 45
@@ -114,20 +111,7 @@ class Cluster:
 
     def metrics(self) -> dict[str, float]:
         """Sums over all workers of what the operator sees; nothing while one is starting."""
-        total: dict[str, float] = {}
-        for port in self._port_of.values():
-            request = Request(
-                f"http://127.0.0.1:{port}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}
-            )
-            try:
-                with urlopen(request, timeout=10) as answer:  # noqa: S310  of this test
-                    text = answer.read().decode()
-            except URLError:
-                return {}
-            for family in text_string_to_metric_families(text):
-                for sample in family.samples:
-                    total[sample.name] = total.get(sample.name, 0.0) + sample.value
-        return total
+        return metrics_of(self._port_of.values(), token=TOKEN)
 
 
 @contextmanager

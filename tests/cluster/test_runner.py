@@ -9,7 +9,11 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from anonymizer.cluster.kafka import MESSAGE_BYTES
+from anonymizer.cluster.runner import check_sizes
 from anonymizer.cluster.topics import PARTITIONER, key_of
+from anonymizer.errors import TransportError
+from anonymizer.pipeline.stage import Send
 from tests.cluster.kafka import Kafka
 from tests.cluster.processes import Committed, Processes, processes, wait_until
 from tests.cluster.run_sums import N_STAGES
@@ -100,3 +104,10 @@ def test_under_kills_what_is_sent_equals_an_uninterrupted_run(
         )
         assert [workers.stop(name) for name in ("a", "c")] == [0, 0]
     assert dict(out.values) == expected
+
+
+def test_a_message_that_kafka_would_refuse_is_named() -> None:
+    most = MESSAGE_BYTES - (64 << 10)
+    check_sizes([Send("lane", 3, bytes(most))], by=b"source-1-0")
+    with pytest.raises(TransportError, match=r"source-1-0 sends .* to lane 3, and 1\d+ is"):
+        check_sizes([Send("lane", 3, bytes(most + 1))], by=b"source-1-0")

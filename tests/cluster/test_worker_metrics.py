@@ -4,14 +4,24 @@ from anonymizer.cluster.resident import Counts, Input, Resident
 from anonymizer.cluster.worker_metrics import Accounts, Observed, WorkerCollector
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.observe.metrics import new_registry
+from anonymizer.pipeline.accounting import Ledger
 from tests.cluster.stages import Sums
 from tests.cluster.test_resident import Cells
+
+
+def parts() -> Ledger:
+    ledger = Ledger()
+    ledger.receive(9)
+    ledger.settle(Outcome.PUBLISHED, 6)
+    return ledger
+
 
 ACCOUNTS = Accounts(
     10,
     3,
     {Outcome.PUBLISHED: 5, Outcome.LATE: 1},
     {("source", "ticks"): 20, ("source", "late_messages"): 2},
+    [("fleet", parts(), 2)],
 )
 
 
@@ -43,12 +53,18 @@ def test_the_operator_sees_the_accounts_and_others_the_imbalance() -> None:
     assert exact["anonymizer_held[]"] == 3
     assert exact["anonymizer_positions_total['published', '']"] == 5
     assert exact["anonymizer_accounting_imbalance[]"] == 1
+    assert exact["anonymizer_record_parts_received_total['fleet']"] == 9
+    assert exact["anonymizer_record_parts_held['fleet']"] == 2
+    assert public["anonymizer_record_parts_imbalance['fleet']"] == 1
     assert public["anonymizer_worker_events_total['ticks', 'source']"] == 20
     hidden = exact.keys() - public.keys()
     assert {name.partition("[")[0] for name in hidden} == {
         "anonymizer_received_total",
         "anonymizer_positions_total",
         "anonymizer_held",
+        "anonymizer_record_parts_received_total",
+        "anonymizer_record_parts_total",
+        "anonymizer_record_parts_held",
         "anonymizer_worker_events_total",
     }
 

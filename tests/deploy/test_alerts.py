@@ -49,6 +49,8 @@ LATE = 'anonymizer_positions_total{outcome="late"}'
 LATE_TICKS = "anonymizer_ticks_late_total"
 _INPUT_AT = 'anonymizer_worker_input_timestamp_seconds{topic="x.lanes", partition="3"}'
 _REFUSED = 'anonymizer_bridge_refused_total{reason="too_large"}'
+REJECTED = {"stage": "range", "event": "unverified_classes"}
+_REJECTED = 'anonymizer_worker_events_total{stage="range", event="unverified_classes"}'
 CASES = [
     Case("ClusterMemberDown", {"up": "1+0x55 0+0x20"}, True, job="anonymizer-cluster"),
     Case("ClusterMemberDown", {"up": "1+0x80"}, False, job="anonymizer-cluster"),
@@ -60,6 +62,7 @@ CASES = [
         summed=True,
     ),
     Case("ClusterInputsLate", {_INPUT_AT: "0+60x90"}, False),
+    Case("ClusterInputsLate", {_INPUT_AT.replace("lanes", "ranges"): "0+0x90"}, False),
     Case("ClusterOutputWaits", {"anonymizer_bridge_lag": "1001+0x80"}, True, summed=True),
     Case("ClusterOutputWaits", {"anonymizer_bridge_lag": "1+0x80"}, False),
     Case("KafkaTakesNothing", {"anonymizer_bridge_paused": "0+0x55 1+0x20"}, True),
@@ -77,6 +80,10 @@ CASES = [
     Case("ClusterStateLost", {"anonymizer_worker_begun_anew_total": "1+0x80"}, False),
     Case("ClusterOutputRefused", {_REFUSED: "0+0x55 1+0x20"}, True, labels={"reason": "too_large"}),
     Case("ClusterOutputRefused", {_REFUSED: "1+0x80"}, False),
+    Case("ClusterPromiseBroken", {_REJECTED: "0+0x55 1+0x20"}, True, labels=REJECTED),
+    Case("ClusterPromiseBroken", {_REJECTED: "1+0x80"}, False),
+    Case("ClusterReleasesLate", {"anonymizer_bridge_releases_lag": "1001+0x80"}, True),
+    Case("ClusterReleasesLate", {"anonymizer_bridge_releases_lag": "1+0x80"}, False),
     Case("PromiseBroken", {suppressed("unverified"): "0+0x55 1+0x20"}, True, labels=UNVERIFIED),
     Case(
         "PromiseBroken",

@@ -26,6 +26,7 @@ def exported() -> set[str]:
         connected=lambda: True,
         lag=lambda: 0,
         owned=lambda: 0,
+        releases_lag=lambda: 0,
         waited_s=lambda: 0.0,
         exact=True,
     )

@@ -1,6 +1,6 @@
 """`[cluster]`, the keys of messages in Kafka, and their partitions."""
 
-from typing import Any
+from typing import Any, get_args
 from zlib import crc32
 
 import pytest
@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from anonymizer.cluster.limits import check_cluster
-from anonymizer.cluster.topics import Kind, key_of, stage_of, topics_of
+from anonymizer.cluster.topics import Kind, key_of, stage_of, topic_by_kind, topics_of
 from anonymizer.errors import SettingsError
 from anonymizer.settings import ClusterSettings, Settings
 
 
-@given(st.sampled_from(["source", "lane"]), st.integers(0, 300), st.integers(1, 300))
+@given(st.sampled_from(get_args(Kind)), st.integers(0, 300), st.integers(1, 300))
 def test_a_key_names_its_stage_and_lands_in_its_partition(kind: Kind, number: int, n: int) -> None:
     key = key_of(kind, number, n)
     assert crc32(key) % n == number % n
@@ -33,7 +33,35 @@ def test_there_are_as_many_partitions_as_stages() -> None:
     settings = Settings.model_validate(
         {"cluster": {"prefix": "city", "n_sources": 3}, "region": {"districts": 8}}
     )
-    assert topics_of(settings) == (("city.sources", 3), ("city.lanes", 8), ("city.out", 3))
+    assert topics_of(settings)[:3] == (("city.sources", 3), ("city.lanes", 8), ("city.out", 3))
+    assert set(topic_by_kind(settings)) == {"source", "lane", "out"}
+
+
+STREAM = {
+    "name": "trucks",
+    "sources": [{"name": "gps", "tells": ["speed"]}],
+    "attributes": [{"name": "speed", "lo": 0.0, "hi": 100.0, "step": 1.0}],
+}
+
+NAMED_IN_PAYLOAD = {"name": "gps", "topic": "gps", "vehicle": "id", "tells": ["speed"]}
+
+
+def test_records_alone_need_no_topics_of_positions() -> None:
+    settings = Settings.model_validate(
+        {
+            "cluster": {"prefix": "city", "n_joiners": 3, "n_ranges": 2},
+            "inputs": [],
+            "streams": [STREAM],
+        }
+    )
+    check_cluster(settings)
+    assert topic_by_kind(settings) == {
+        "out": ("city.out", 4),
+        "joiner": ("city.parts", 3),
+        "planner": ("city.plans", 1),
+        "range": ("city.ranges", 2),
+        "release": ("city.releases", 2),
+    }
 
 
 @pytest.mark.parametrize(
@@ -65,6 +93,19 @@ def test_options_of_promises_are_refused_and_secrets_are_not_shown() -> None:
         ("trips.enabled", {"trips": {"enabled": True}}),
         ("device_zones.enabled", {"device_zones": {"enabled": True}}),
         ("fixed", {"inputs": [{"kind": "fixed"}]}),
+        (
+            "trucks: sources: vehicle",
+            {
+                "streams": [
+                    STREAM
+                    | {
+                        "sources": [
+                            {"name": "gps", "topic": "g", "vehicle": "id", "tells": ["speed"]}
+                        ]
+                    }
+                ]
+            },
+        ),
         ("exactly one", {"inputs": [{"topic": "a/{device}"}, {"topic": "b/{device}"}]}),
         ("several topics", {"inputs": [{"topic": "+/{device}"}]}),
         ("several topics", {"inputs": [{"topic": "a/{device}/#"}]}),

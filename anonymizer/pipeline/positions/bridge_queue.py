@@ -1,10 +1,10 @@
-"""Messages of a bridge that wait to be sent to Kafka, divided among the sources.
+"""Messages of a bridge that wait to be sent to Kafka, divided among the stages that take them.
 
-The CRC-32 of a message's topic decides on its source, so that one source has all messages of a
-topic, whichever bridge they come through.
+The CRC-32 of a message's topic decides on its source, so that one source has all positions of a
+topic, whichever bridge they come through. Records are divided by their vehicle.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from anonymizer.pipeline.positions.inbox import Arrivals
 
 
 class Load(NamedTuple):
-    """What is sent to a source at once.
+    """What is sent to a stage at once.
 
     Attributes
     ----------
@@ -41,24 +41,40 @@ class Load(NamedTuple):
         return f"Load({self.n_messages} messages)"
 
 
+def parts_by_topic(messages: PackedDeliveries, n_parts: int) -> IntArray:
+    """Return the part of each message, shape (n,): the CRC-32 of its topic, modulo their number."""
+    return _crc32(np.frombuffer(messages.stream, np.uint8), messages.columns.bounds, _TABLE) % (
+        n_parts
+    )
+
+
 class BridgeQueue:
-    """Batches in order of arrival, by source.
+    """Batches in order of arrival, by the number of the stage that takes them.
 
     Parameters
     ----------
-    n_sources
-        Number of sources.
+    n_parts
+        Number of stages.
     max_payload_bytes
-        Longer payloads are cut one byte behind this: enough to be refused by the source as too
+        Longer payloads are cut one byte behind this: enough to be refused by the stage as too
         large.
+    parts_of
+        Returns the stage of each message.
     """
 
-    def __init__(self, n_sources: int, *, max_payload_bytes: int) -> None:
+    def __init__(
+        self,
+        n_parts: int,
+        *,
+        max_payload_bytes: int,
+        parts_of: Callable[[PackedDeliveries, int], IntArray] = parts_by_topic,
+    ) -> None:
         self._max_payload_bytes = max_payload_bytes
-        self._arrivals: list[list[Arrivals]] = [[] for _ in range(n_sources)]
-        self.n_messages = [0] * n_sources
-        """Messages that wait for each source."""
-        self.n_bytes = [0] * n_sources
+        self._parts_of = parts_of
+        self._arrivals: list[list[Arrivals]] = [[] for _ in range(n_parts)]
+        self.n_messages = [0] * n_parts
+        """Messages that wait for each stage."""
+        self.n_bytes = [0] * n_parts
         """Memory that they take."""
 
     def put(self, deliveries: Sequence[Delivery], *, at_s: float) -> None:
@@ -68,27 +84,20 @@ class BridgeQueue:
         end = np.minimum(bounds[:, 3], bounds[:, 2] + self._max_payload_bytes + 1)
         cut = np.column_stack([bounds[:, :3], end]).astype(np.int32)
         packed = PackedDeliveries(packed.stream, packed.columns._replace(bounds=cut))
-        source_of = sources_of(packed, len(self._arrivals))
-        for source in np.unique(source_of).tolist():
-            part = packed.copied(np.flatnonzero(source_of == source))
-            self._arrivals[source].append(Arrivals(at_s, part))
-            self.n_messages[source] += len(part)
-            self.n_bytes[source] += waiting_bytes(part)
+        part_of = self._parts_of(packed, len(self._arrivals))
+        for part in np.unique(part_of).tolist():
+            its_own = packed.copied(np.flatnonzero(part_of == part))
+            self._arrivals[part].append(Arrivals(at_s, its_own))
+            self.n_messages[part] += len(its_own)
+            self.n_bytes[part] += waiting_bytes(its_own)
 
-    def take(self, source: int) -> Load:
-        """Return what waits for a source, and forget it."""
-        arrivals, self._arrivals[source] = self._arrivals[source], []
+    def take(self, part: int) -> Load:
+        """Return what waits for a stage, and forget it."""
+        arrivals, self._arrivals[part] = self._arrivals[part], []
         receipts = [receipt for batch in arrivals for receipt in receipts_of(batch.deliveries)]
-        load = Load(arrivals, receipts, self.n_messages[source], self.n_bytes[source])
-        self.n_messages[source] = self.n_bytes[source] = 0
+        load = Load(arrivals, receipts, self.n_messages[part], self.n_bytes[part])
+        self.n_messages[part] = self.n_bytes[part] = 0
         return load
-
-
-def sources_of(messages: PackedDeliveries, n_sources: int) -> IntArray:
-    """Return the source that takes each message, shape (n,)."""
-    return _crc32(np.frombuffer(messages.stream, np.uint8), messages.columns.bounds, _TABLE) % (
-        n_sources
-    )
 
 
 def _table() -> NDArray[np.uint32]:

@@ -1,0 +1,259 @@
+"""Records on a real Kafka: classes are published once, however many workers run and die."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+import numpy as np
+import pytest
+from confluent_kafka import Producer
+
+from anonymizer.cluster.kafka import client_options, ensure_topics
+from anonymizer.cluster.topics import PARTITIONER, key_of, topics_of
+from anonymizer.pipeline.ports import Delivery, Outgoing
+from anonymizer.pipeline.positions.raw_batches import decode_out
+from anonymizer.settings import BrokerSettings, Settings, load_settings
+from anonymizer.transport import MqttLink
+from anonymizer.transport.local_brokers import mosquitto
+from tests.cluster.kafka import Kafka, free_ports
+from tests.cluster.processes import (
+    DEADLINE_S,
+    Committed,
+    Processes,
+    answer,
+    metrics_of,
+    processes,
+    wait_until,
+)
+from tests.cluster.records import TOKEN, OneProcess, Raws, config_of, raws_of, sent, toll_exits
+
+N_VEHICLES, N_WINDOWS = 300, 3
+N_PARTS = 3 * N_VEHICLES * N_WINDOWS
+N_TOLLS = 400
+TOLL_PATH = "/api/analytics/truck/exit-hourly-flow-k-anonymized"
+N_OPEN = 3
+"""Parts of the window after the last."""
+
+
+class RecordCluster:
+    """Workers on a Kafka, what bridges send to them, and what they publish."""
+
+    def __init__(self, kafka: Kafka, prefix: str, folder: Path, running: Processes) -> None:
+        self._kafka, self._prefix, self._folder = kafka, prefix, folder
+        self.processes = running
+        self.port_of: dict[str, int] = {}
+        config = config_of(folder, kafka=kafka.address, prefix=prefix, port=0)
+        self.settings = load_settings(config)
+        ensure_topics(self.settings)
+        self._producer = Producer({**client_options(self.settings), "partitioner": PARTITIONER})
+
+    def start(self, command: str, *names: str, broker: str = "") -> None:
+        for name, port in zip(names, free_ports(len(names)), strict=True):
+            self.port_of[name] = port
+            config = config_of(
+                self._folder,
+                kafka=self._kafka.address,
+                prefix=self._prefix,
+                port=port,
+                broker=broker,
+            )
+            state = ["--state", str(self._folder / "state")] if command == "worker" else []
+            self.processes.start(
+                name, "anonymizer", command, "-c", str(config), "--name", name, *state
+            )
+
+    def feed(self, raws: Sequence[Raws]) -> None:
+        """Send what a bridge would send."""
+        topic = topics_of(self.settings).parts
+        refused: list[str] = []
+        for each in raws:
+            for joiner, value in enumerate(each.values):
+                self._producer.produce(
+                    topic.name,
+                    value,
+                    key_of("joiner", joiner, topic.n_partitions),
+                    timestamp=int(each.at_s * 1000),
+                    on_delivery=lambda error, _: refused.append(str(error)) if error else None,
+                )
+        assert self._producer.flush(DEADLINE_S) == 0
+        assert not refused
+
+    def accounts(self, *workers: str) -> dict[str, float]:
+        return metrics_of([self.port_of[name] for name in workers], token=TOKEN)
+
+    def check_accounts(self, *workers: str, n_parts: int = N_PARTS, n_open: int = N_OPEN) -> None:
+        """Wait until everything but the open windows is settled, and check that all adds up."""
+        wait_until(
+            lambda: (
+                (found := self.accounts(*workers)).get("anonymizer_record_parts_received_total")
+                == n_parts + n_open
+                and found["anonymizer_record_parts_held"] == n_open
+            ),
+            "accounts of all workers",
+        )
+        found = self.accounts(*workers)
+        assert found["anonymizer_record_parts_total"] == n_parts
+        assert found["anonymizer_record_parts_imbalance"] == 0
+
+
+@contextmanager
+def cluster(kafka: Kafka, prefix: str, folder: Path) -> Iterator[RecordCluster]:
+    with processes(folder) as running:
+        yield RecordCluster(kafka, prefix, folder, running)
+
+
+def published(out: Committed) -> list[Outgoing]:
+    return [
+        each for values in dict(out.values).values() for v in list(values) for each in decode_out(v)
+    ]
+
+
+def contents(messages: Sequence[Outgoing]) -> Counter[tuple[str, bytes]]:
+    return Counter((each.topic, each.payload) for each in messages)
+
+
+def in_one_process(settings: Settings, raws: Sequence[Raws]) -> list[Outgoing]:
+    alone = OneProcess(settings)
+    for each in raws:
+        alone.take(each)
+    ledgers = [(ledger, n) for stage in alone.joiners for _, ledger, n in stage.ledgers]
+    assert sum(ledger.n_received - ledger.n_settled - n for ledger, n in ledgers) == 0
+    assert sum(n for _, n in ledgers) == N_OPEN
+    return alone.published
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("workers", [("a",), ("a", "b")], ids=len)
+def test_workers_publish_what_one_process_publishes_also_if_one_is_killed(
+    workers: tuple[str, ...], kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    with cluster(kafka, prefix, tmp_path) as running:
+        raws = raws_of(sent(N_VEHICLES, N_WINDOWS), running.settings)
+        expected = contents(in_one_process(running.settings, raws))
+        out = topics_of(running.settings).out
+        assert len(expected) > 3 * N_WINDOWS
+        with Committed(kafka.address, out.name, out.n_partitions) as committed:
+            running.start("worker", *workers)
+            # The first window has closed, and the second is open.
+            running.feed(raws[:15])
+            wait_until(lambda: bool(published(committed)), "the first classes")
+            if len(workers) > 1:
+                running.processes.restart(workers[0])
+            running.feed(raws[15:])
+            wait_until(lambda: len(published(committed)) >= expected.total(), "all classes")
+            running.check_accounts(*workers)
+            assert contents(published(committed)) == expected
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+def test_forty_kills_of_workers_and_of_kafka_change_nothing(
+    own_kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(18)
+    n_kills, names = 40, ("a", "b", "c")
+    with cluster(own_kafka, prefix, tmp_path) as running:
+        raws = raws_of(sent(N_VEHICLES, n_kills // 2), running.settings)
+        expected = contents(in_one_process(running.settings, raws))
+        out = topics_of(running.settings).out
+        with Committed(own_kafka.address, out.name, out.n_partitions) as committed:
+            running.start("worker", *names)
+            for kill in range(n_kills):
+                running.feed(raws[5 * kill : 5 * (kill + 1)])  # half a window
+                sleep(rng.exponential(2.0))
+                if rng.random() < 0.15:
+                    own_kafka.kill()
+                    own_kafka.start()
+                else:
+                    running.processes.restart(str(rng.choice(names)))
+                running.processes.revive()
+            running.feed(raws[5 * n_kills :])
+
+            def all_there() -> bool:
+                running.processes.revive()
+                return len(published(committed)) >= expected.total()
+
+            wait_until(all_there, "all classes", deadline_s=1200)
+            n_parts = 3 * N_VEHICLES * n_kills // 2
+            running.check_accounts(*names, n_parts=n_parts)
+            assert contents(published(committed)) == expected
+
+
+def queried(port: int, path: str) -> Any:  # noqa: ANN401  JSON
+    return json.loads(answer(port, path, token=TOKEN) or "null")
+
+
+def has_releases(port: int) -> bool:
+    found = queried(port, "/api/releases")
+    return found is not None and found["total"] == N_WINDOWS + 1
+
+
+def is_connected(running: Processes, name: str) -> bool:
+    return running.said(name).count('"connected": true') >= 2
+
+
+@pytest.mark.timeout(900)
+async def test_records_go_from_mqtt_to_classes_and_queries_see_the_releases_of_all_ranges(
+    kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    broker = mosquitto(tmp_path)
+    await broker.start()
+    classes: list[Delivery] = []
+    link = MqttLink(
+        BrokerSettings(url=broker.url),
+        client_id="vehicles",
+        deliver=classes.extend,
+        subscriptions=[("anonymized/#", 1)],
+    )
+    connected = asyncio.create_task(link.run())
+    await link.until_connected()
+    bridges = ("one", "two")
+    with cluster(kafka, prefix, tmp_path) as running:
+        running.start("bridge", *bridges, broker=broker.url)
+        running.start("worker", "a", broker=broker.url)
+        for name in bridges:
+            await asyncio.to_thread(
+                wait_until, partial(is_connected, running.processes, name), name
+            )
+        messages = [Outgoing(part.topic, part.payload) for part in sent(N_VEHICLES, N_WINDOWS)]
+        # Two bridges are not ordered among themselves, so a window is over before the next begins.
+        for window in range(N_WINDOWS + 1):
+            some = messages[window * 3 * N_VEHICLES : (window + 1) * 3 * N_VEHICLES]
+            assert all(await link.publish(some, qos=1, timeout_s=DEADLINE_S))
+        tolls = toll_exits(N_TOLLS)
+        for some in (tolls[:-1], tolls[-1:]):
+            assert all(await link.publish(some, qos=1, timeout_s=DEADLINE_S))
+        n_parts, n_open = N_PARTS + N_TOLLS, N_OPEN + 1
+        await asyncio.to_thread(running.check_accounts, "a", n_parts=n_parts, n_open=n_open)
+        answers = []
+        for name in bridges:
+            port = running.port_of[name]
+            await asyncio.to_thread(wait_until, partial(has_releases, port), "releases")
+            answers.append([queried(port, path) for path in ("/api/releases", TOLL_PATH)])
+    assert answers[0] == answers[1]
+    releases, toll = answers[0][0]["data"], answers[0][1]
+    # Each class once, to analysts as well as to those who ask, and all records are accounted for.
+    assert len({each.payload for each in classes}) == len(classes)
+    said: dict[str, list[dict[str, Any]]] = {"fleet": [], "toll": []}
+    for each in classes:
+        content = json.loads(each.payload)
+        said[content["stream"]].append(content)
+    for stream, n_records in (("fleet", N_VEHICLES * N_WINDOWS), ("toll", N_TOLLS)):
+        of_stream = [each for each in releases if each["stream"] == stream]
+        assert sum(each["classes"] for each in of_stream) == len(said[stream])
+        n_published = sum(each.get("count", each["k"]) for each in said[stream])
+        n_suppressed = sum(each["suppressed_records"] for each in of_stream)
+        assert n_published + n_suppressed == n_records
+        assert sum(each["total_records"] for each in of_stream) == n_records
+    assert min(each["k"] for each in said["fleet"]) >= 4
+    assert sum(row["truck_count"] for row in toll["data"]) == sum(c["k"] for c in said["toll"])
+    assert min(row["truck_count"] for row in toll["data"]) >= 5
+    await link.close()
+    await connected
+    await broker.stop()
