@@ -166,6 +166,28 @@ def test_twenty_random_zones_in_a_city_are_found_no_better_than_places_that_are_
     assert all(np.mean(shares) <= 0.15 for shares in close.values())
 
 
+@pytest.mark.soak
+def test_protected_trip_ends_hide_the_zones_in_which_devices_vanish(tmp_path: Path) -> None:
+    """Also from an adversary who can name every pseudonym."""
+    network = load_network("city:10000")
+    trace = driving(network, n_devices=1000, n_steps=720)
+    found = {}
+    for seed in (2, 5, 6, 7):
+        zones = zones_in(trace, seed)
+        attacks = attacked(
+            trace,
+            network,
+            cloaked=Settings.model_validate({"zones": zones, "trips": {"enabled": True}}),
+            stated=Settings.model_validate({"zones": zones}),
+            folder=tmp_path,
+        )
+        found[seed] = attacks["zone ends"].figures
+    assert all(
+        float(each["centre_error_radii_median"] or 0) >= LEAST_RADII for each in found.values()
+    )
+    assert np.mean([float(each["share_within_1_radius"] or 0) for each in found.values()]) <= 0.05
+
+
 def zones_in(trace: Trace, seed: int) -> list[dict[str, dict[str, float]]]:
     """Return twenty zones around positions of devices."""
     rng = np.random.default_rng(seed)
