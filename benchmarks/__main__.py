@@ -16,14 +16,18 @@ from rich.console import Console
 
 from benchmarks import ratios
 from benchmarks.adka import adka
+from benchmarks.cluster import Climb as ClusterClimb
+from benchmarks.cluster import cluster
 from benchmarks.costs import costs
 from benchmarks.decode import decode
 from benchmarks.density import density
 from benchmarks.durable import Backlog, durable
 from benchmarks.end_to_end import GATEWAY, Climb, end_to_end
+from benchmarks.gaps import Blows, gaps
 from benchmarks.kaca import kaca
 from benchmarks.memory import memory
 from benchmarks.pipeline import pipeline
+from benchmarks.plan import plan
 from benchmarks.records import best, records
 from benchmarks.regions import districts, regions
 from benchmarks.relays import RELAYS
@@ -47,6 +51,7 @@ _CASES = [(network, n) for network in ("city:10000", "city:100000") for n in _SI
 _GROWTH = [*_CASES, ("grid:1000x1000", 100_000), ("grid:1000x1000", 1_000_000)]
 _QUICK_CASES = [("city:400", 200), ("city:400", 1_000)]
 _RATES = (5_000, 10_000, 20_000, 30_000, 40_000, 55_000, 70_000, 85_000, 100_000)
+_STAGES = ((4, 8), (8, 1), (1, 1))
 
 BENCHMARKS = {
     "decode": Benchmark(decode, _SIZES, (100, 200)),
@@ -92,6 +97,21 @@ BENCHMARKS = {
     "durable": Benchmark(
         durable, [Backlog(200_000), Backlog(200_000, window_s=60.0)], [Backlog(2_000)]
     ),
+    "cluster": Benchmark(
+        cluster,
+        [
+            # Kafka compiles its code in the first four; `plan` leaves their CPU time out.
+            *(ClusterClimb(n, 1, (10_000,)) for n in (1, 1, 2, 4)),
+            *(ClusterClimb(n, 1, (30_000,)) for n in (1, 2, 4)),
+            # What stages cost that have nothing to do.
+            *(ClusterClimb(1, 1, (1_000,), n_sources=s, n_districts=d) for s, d in _STAGES),
+            *(ClusterClimb(n, 1, (40_000, 50_000, 60_000)) for n in (1, 2, 4)),
+            *(ClusterClimb(n, 100, (50_000, 100_000, 150_000, 200_000)) for n in (1, 2, 4)),
+        ],
+        [ClusterClimb(2, 1, (300,), n_districts=2, settle_s=1.0, seconds=5.0, network="city:400")],
+    ),
+    "gaps": Benchmark(gaps, [Blows(20, 7)], [Blows(1, 1, n_devices=200, network="city:400")]),
+    "plan": Benchmark(plan, (100_000, 1_000_000, 10_000_000), (100_000,)),
     "end_to_end": Benchmark(
         end_to_end,
         [Climb(name, qos, _RATES) for qos in (0, 1) for name in (GATEWAY, *RELAYS)],

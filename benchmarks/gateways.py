@@ -74,6 +74,10 @@ class RunningGateway:
         """Return whether it is connected to its broker."""
         return (await self._http.get("/readyz")).is_success
 
+    async def why_not_ready(self) -> str:
+        """Return what it says about being ready."""
+        return (await self._http.get("/readyz")).text
+
     async def scrape(self) -> Scrape:
         """Return its metrics."""
         text = (await self._http.get("/metrics")).raise_for_status().text
@@ -107,25 +111,52 @@ async def running_gateway(toml: str) -> AsyncIterator[RunningGateway]:
     with TemporaryDirectory(prefix="anonymizer-") as folder:
         config = Path(folder, "gateway.toml")
         config.write_text(toml, encoding="utf-8")  # noqa: ASYNC240  nothing else runs yet
-        command = (sys.executable, "-m", "anonymizer", "serve", "--config", str(config))
-        # Exact counts are for the bearer of the token alone.
-        token = secrets.token_urlsafe()
+        async with running_program("serve", "--config", str(config)) as gateway:
+            if not await until(gateway.ready, within_s=_UP_S):
+                raise TransportError("the gateway did not find the broker")
+            yield gateway
+
+
+@asynccontextmanager
+async def running_program(
+    *arguments: str, python: str = sys.executable
+) -> AsyncIterator[RunningGateway]:
+    """Run a command of `anonymizer` that has an HTTP interface; it may not be ready yet.
+
+    Parameters
+    ----------
+    arguments
+        With a settings file as in `running_gateway`.
+    python
+        Of the environment in which it runs.
+
+    Raises
+    ------
+    TransportError
+        If it does not start.
+    """
+    # Exact counts are for the bearer of the token alone.
+    token = secrets.token_urlsafe()
+    process = await asyncio.create_subprocess_exec(
+        *(python, "-m", "anonymizer", *arguments),
+        stderr=asyncio.subprocess.PIPE,
+        env=os.environ | {"ANONYMIZER__HTTP__TOKEN": token},
+    )
+    log = process.stderr or asyncio.StreamReader()
+    reading = None
+    try:
+        async with asyncio.timeout(_UP_S):
+            url = await _address(log)
+        reading = asyncio.create_task(_read_on(log), name="log")
         headers = {"Authorization": f"Bearer {token}"}
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stderr=asyncio.subprocess.PIPE,
-            env=os.environ | {"ANONYMIZER__HTTP__TOKEN": token},
-        )
-        try:
-            async with asyncio.timeout(_UP_S):
-                url = await _address(process)
-            async with httpx.AsyncClient(base_url=url, timeout=_UP_S, headers=headers) as http:
-                gateway = RunningGateway(http, process.pid)
-                if not await until(gateway.ready, within_s=_UP_S):
-                    raise TransportError("the gateway did not find the broker")
-                yield gateway
-        finally:
-            await _end(process)
+        async with httpx.AsyncClient(base_url=url, timeout=_UP_S, headers=headers) as http:
+            yield RunningGateway(http, process.pid)
+    finally:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        if reading is not None:
+            await reading
+        await process.communicate()
 
 
 class RunningRelay:
@@ -204,14 +235,21 @@ async def until(condition: Callable[[], Awaitable[bool]], *, within_s: float) ->
     return False
 
 
-async def _address(process: asyncio.subprocess.Process) -> str:
-    log = process.stderr or asyncio.StreamReader()
+async def _address(log: asyncio.StreamReader) -> str:
+    said = b""
     async for line in log:
+        said = line
         with suppress(json.JSONDecodeError):
             event = json.loads(line)
             if event["event"] == "listening":
                 return str(event["url"])
-    raise TransportError("the gateway did not start")
+    raise TransportError(f"the program did not start: {said.decode(errors='replace').strip()}")
+
+
+async def _read_on(log: asyncio.StreamReader) -> None:
+    """Read a log to its end: a full pipe would stop who writes."""
+    while await log.read(1 << 16):
+        pass
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -34,6 +34,23 @@ def cpu_s_of_main_thread(pid: int) -> float:
     return _cpu_s(fields) if fields else float("nan")
 
 
+def memory_bytes_of(pid: int) -> int:
+    """Return the resident memory of a process; 0 if it has ended."""
+    with suppress(OSError):
+        pages = Path("/proc", str(pid), "statm").read_text(encoding="utf-8").split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def machine_cpu_s() -> float:
+    """Return the CPU seconds that all programs on the machine have used."""
+    with suppress(OSError):
+        first = Path("/proc/stat").read_text(encoding="utf-8").partition("\n")[0].split()
+        user, nice, system, _idle, _iowait, irq, softirq = map(int, first[1:8])
+        return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+    return float("nan")
+
+
 def _cpu_s(fields: Sequence[str]) -> float:
     return (int(fields[_UTIME]) + int(fields[_STIME])) / os.sysconf("SC_CLK_TCK")
 

@@ -30,6 +30,7 @@ with extra("cluster"):
     from quixstreams import Application, message_context
     from quixstreams.exceptions import QuixException
     from quixstreams.models.serializers import Serializer
+    from quixstreams.state.rocksdb import RocksDBOptions
 
 SESSION_S = 6
 """Time after which a worker that is silent is replaced: the least that Kafka's defaults admit."""
@@ -42,6 +43,8 @@ _LARGEST_BYTES = MESSAGE_BYTES - (64 << 10)
 """Of the content of a message; Kafka also counts its key and headers."""
 _SEGMENT_MS = 60_000
 """Age at which a part of the state's topic may be compacted, so that there is little to read."""
+_BUFFER_BYTES = 8 << 20
+"""Memory in which RocksDB collects what is written before it writes a file."""
 
 
 class Runner:
@@ -137,6 +140,12 @@ class Runner:
             commit_interval=commit_s,
             consumer_poll_timeout=commit_s / 2,  # an idle poll must not keep a transaction open
             state_dir=state_dir / name,
+            # Of each partition. States are written, and read again only after a restart.
+            rocksdb_options=RocksDBOptions(
+                write_buffer_size=_BUFFER_BYTES,
+                target_file_size_base=_BUFFER_BYTES,
+                block_cache_size=_BUFFER_BYTES,
+            ),
             auto_create_topics=False,
             loglevel=None,
             consumer_extra_config={

@@ -1,6 +1,7 @@
 """Worker: runs the stages that the consumer group gives it, monitored over HTTP."""
 
 import asyncio
+import fcntl
 import gc
 import os
 import threading
@@ -8,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TextIO
 
 import structlog
 from prometheus_client import CollectorRegistry
@@ -53,7 +55,8 @@ def run_worker(settings: Settings, *, name: str, state_dir: Path) -> None:
     settings
         The same for all workers and bridges of a cluster.
     name
-        Unique among the workers, and the same after a restart.
+        Unique among the workers, and the same after a restart. A second process of this name and
+        this folder stands by, and takes over when the first has ended.
     state_dir
         Folder for the state, which is made if it is missing; it holds raw data. What is lost in it
         is read from Kafka.
@@ -74,6 +77,7 @@ def run_worker(settings: Settings, *, name: str, state_dir: Path) -> None:
     startup = Startup(settings.http) if settings.http.enabled else None
     if startup is not None:
         _serve_in_thread(startup.server)
+        structlog.get_logger().info("listening", url=startup.server.url)
         startup.doing = "reads the network"
     network, streams = check_files(settings)
     compile_kernels()
@@ -140,12 +144,27 @@ class Worker:
             each_second=self._account,
         )
         self._log = structlog.get_logger().bind(worker=name)
+        self._turn = state_dir / f"{name}.lock"
+        self._stands_by = False
 
     def run(self) -> None:
-        """Run until SIGTERM; see `Runner.run`."""
-        self._log.info("worker started")
-        self._runner.run()
-        self._log.info("worker stopped")
+        """Run until SIGTERM; see `Runner.run`. While another process is this worker, stand by."""
+        with self._turn.open("w") as turn:
+            self._await(turn)
+            self._log.info("worker started")
+            self._runner.observed.polled_at = time.monotonic()
+            self._runner.run()
+            self._log.info("worker stopped")
+
+    def _await(self, turn: TextIO) -> None:
+        """Wait until no other process holds the file: the system frees what a dead one held."""
+        try:
+            fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._stands_by = True
+            self._log.info("stands by: another process is this worker")
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            self._stands_by = False
 
     def registry(self, *, exact: bool) -> CollectorRegistry:
         """Return the metrics, with the accounts or without."""
@@ -155,11 +174,15 @@ class Worker:
 
     def why_dead(self) -> list[str]:
         """Return why the worker should be restarted, if it should."""
+        if self._stands_by:
+            return []
         silent_s = time.monotonic() - self._runner.observed.polled_at
         return [f"stages: nothing for {silent_s:.0f} s"] if silent_s > _STUCK_S else []
 
     def why_not_ready(self) -> list[str]:
         """Return why the worker does not work yet, if it does not."""
+        if self._stands_by:
+            return ["stands by: another process is this worker"]
         waits = self._runner.observed.n_assigned == 0
         return ["Kafka: no partitions assigned yet"] * waits + self.why_dead()
 

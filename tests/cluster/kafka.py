@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
@@ -17,7 +17,8 @@ from uuid import uuid4
 JARS = Path(sys.prefix) / "kafka"
 _START_S = 120.0
 """Two cores may be shared by many; on idle ones it takes four seconds."""
-_JAVA = ("java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{JARS}/*")
+_QUICK = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""Options of Java for a Kafka that starts quickly."""
 
 
 class Kafka:
@@ -27,12 +28,19 @@ class Kafka:
     ----------
     folder
         For its configuration and data.
+    jars
+        Where Kafka's jars are.
+    java
+        Options of Java.
     settings
         Further ones of Kafka's server.
     """
 
-    def __init__(self, folder: Path, **settings: str) -> None:
+    def __init__(
+        self, folder: Path, *, jars: Path = JARS, java: Sequence[str] = _QUICK, **settings: str
+    ) -> None:
         self._folder = folder
+        self._command = ("java", *java, "-cp", f"{jars}/*")
         broker, controller = free_ports(2)
         self.address = f"127.0.0.1:{broker}"
         """For `bootstrap.servers`."""
@@ -89,7 +97,7 @@ class Kafka:
     def _java(self, *command: str) -> subprocess.Popen[bytes]:
         with (self._folder / "log").open("ab") as log:
             return subprocess.Popen(
-                [*_JAVA, *command, str(self._config)], stdout=log, stderr=subprocess.STDOUT
+                [*self._command, *command, str(self._config)], stdout=log, stderr=subprocess.STDOUT
             )
 
     def _answers(self) -> bool:
@@ -100,9 +108,11 @@ class Kafka:
 
 
 @contextmanager
-def running_kafka(folder: Path, **settings: str) -> Iterator[Kafka]:
-    """Run a Kafka in a folder while the block runs."""
-    kafka = Kafka(folder, **settings)
+def running_kafka(
+    folder: Path, *, jars: Path = JARS, java: Sequence[str] = _QUICK, **settings: str
+) -> Iterator[Kafka]:
+    """Run a Kafka in a folder while the block runs; see `Kafka`."""
+    kafka = Kafka(folder, jars=jars, java=java, **settings)
     try:
         kafka.start()
         yield kafka

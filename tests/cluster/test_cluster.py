@@ -185,6 +185,28 @@ def test_two_workers_of_which_one_is_killed_publish_everything_once(
 
 
 @pytest.mark.timeout(900)
+def test_a_worker_that_stands_by_takes_over_from_a_dead_one_at_once(
+    kafka: Kafka, prefix: str, tmp_path: Path, alone: OneProcess
+) -> None:
+    with cluster(kafka, prefix, tmp_path) as running, processes(tmp_path) as second:
+        running.start("a")
+        running.feed(recorded()[:20])
+        wait_until(
+            lambda: running.has_published(dict.fromkeys(EVERY_LANE, 1)), "messages of each lane"
+        )
+        config = config_of(tmp_path, kafka=kafka.address, prefix=prefix, port=free_ports(1)[0])
+        command = ("worker", "-c", str(config), "--name", "a", "--state", str(tmp_path / "state"))
+        second.start("a", "anonymizer", *command)
+        wait_until(lambda: "stands by" in running.workers.said("a"), "the second process")
+        running.workers.kill()
+        running.feed(recorded()[20:])
+        expected = {lane: len(alone.published[lane]) for lane in EVERY_LANE}
+        wait_until(lambda: running.has_published(expected), "all messages")
+        for lane in EVERY_LANE:
+            assert running.published(lane) == alone.published[lane]
+
+
+@pytest.mark.timeout(900)
 def test_a_worker_without_any_state_publishes_again_after_a_cold_start(
     kafka: Kafka, prefix: str, tmp_path: Path
 ) -> None:
