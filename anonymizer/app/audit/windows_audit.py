@@ -17,6 +17,7 @@ from anonymizer.app.tuning.recording import Message, joined_windows, read_messag
 from anonymizer.domain.records import Schema
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.pipeline.records.declaration import Stream
+from anonymizer.pipeline.records.kaca_model import readers
 from anonymizer.settings import LimitSettings
 
 
@@ -47,8 +48,9 @@ def audit_windows(
     InputError
         If a file cannot be read, a class cannot be read, or nothing was published.
     SettingsError
-        If no quasi-identifier lasts, or what the stream publishes cannot be attacked: labels that
-        do not say what a class holds, and domains that every window has anew.
+        If no quasi-identifier lasts, or what the stream publishes cannot be attacked:
+        representatives, which do not say what a class holds, and domains that every window has
+        anew.
 
     Notes
     -----
@@ -58,14 +60,16 @@ def audit_windows(
     _check(stream)
     classes = _classes(published, stream)
     recorded = joined_windows(stream, read_messages(truth), limits=limits)
-    readers = {qi.name: ValueReader(qi) for qi in stream.schema.qis}
+    qis, of_kaca = stream.schema.qis, stream.settings.model == "kaca"
+    each = readers(stream) if of_kaca else [ValueReader(qi) for qi in qis]
+    reader_of = {qi.name: reader for qi, reader in zip(qis, each, strict=True)}
     attack = WindowIntersection(stream.schema, stream.lasting, d=stream.promise.d)
-    n_qis = len(stream.schema.qis)
+    n_qis = len(qis)
     n_windows = 0
     for number, joined in zip(recorded.number, recorded.windows, strict=True):
         if of_window := classes.get(number):
             n_windows += 1
-            labels = _labels(of_window, readers, stream.schema)
+            labels = _labels(of_window, reader_of, stream.schema)
             attack.window(labels, joined.vehicle, joined.cells[:, :n_qis])
     if not n_windows:
         raise InputError(f"{published}: no window of {stream.settings.name} is also in {truth}")
@@ -86,10 +90,8 @@ def _check(stream: Stream) -> None:
     lasting = [qi.name for qi in stream.schema.qis if qi.name in stream.lasting]
     if not lasting:
         raise SettingsError(f"{where}no quasi-identifier lasts, so windows reveal nothing together")
-    if settings.model == "kaca" or (
-        settings.model == "cells" and settings.labels == "representative"
-    ):
-        raise SettingsError(f"{where}the labels of {settings.model} do not say what a class holds")
+    if settings.model == "cells" and settings.labels == "representative":
+        raise SettingsError(f"{where}the labels of cells do not say what a class holds")
     if stream.open_columns:
         raise SettingsError(f'{where}domain = "any" has other codes in every window')
 

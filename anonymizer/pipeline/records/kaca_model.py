@@ -113,13 +113,8 @@ class Clustering(WindowModel):
         enough = set(there[n_own >= self.stream.promise.k].tolist())
         found = set(class_of[class_of != SUPPRESSED].tolist()) - enough
         texts = self._texts(self._values(records, classes_of(class_of)))
-        for j, (qi, style) in enumerate(zip(self.stream.schema.qis, self.styles, strict=True)):
-            reader = ValueReader(
-                qi,
-                areas_first=style.form is Form.PREFIX,
-                per_day=style.per_day,
-                midnight=style.midnight,
-            )
+        of_qis = zip(self.stream.schema.qis, readers(self.stream), strict=True)
+        for j, (qi, reader) in enumerate(of_qis):
             for column in ([each[qi.name] for each in values], texts[j]):
                 found.update(uncovered(records.qi[:, j], class_of, column, reader).tolist())
         return found
@@ -202,6 +197,19 @@ def label_styles(stream: Stream) -> list[LabelStyle]:
             periods=tuple(Period(p.from_h, p.to_h, p.zh, p.en) for p in attribute.periods) or DAY,
         )
         for attribute in _qis(stream)
+    ]
+
+
+def readers(stream: Stream) -> list[ValueReader]:
+    """Return a reader of the labels of each quasi-identifier, in JSON and as text."""
+    return [
+        ValueReader(
+            qi,
+            areas_first=style.form is Form.PREFIX,
+            per_day=style.per_day,
+            midnight=style.midnight,
+        )
+        for qi, style in zip(stream.schema.qis, label_styles(stream), strict=True)
     ]
 
 

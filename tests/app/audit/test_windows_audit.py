@@ -35,6 +35,11 @@ def recorded(cumulative: str, **changes: Any) -> tuple[str, ...]:  # noqa: ANN40
     return (*map(_received, parts), *(_line(TOPIC, payload) for payload in published))
 
 
+def recorded_kaca() -> tuple[str, ...]:
+    """Return a recording of a stream of `kaca`."""
+    return recorded.__wrapped__("report", model="kaca", method="auto", promise={"k": 4})
+
+
 def _received(part: Sent) -> str:
     return _line(part.topic, part.payload)
 
@@ -77,6 +82,14 @@ def test_windows_that_are_only_reported_are_read(tmp_path: Path) -> None:
     claimed = audit(path, "enforce")
     assert not claimed.holds
     assert claimed.failures
+
+
+def test_windows_of_kaca_are_read_by_their_labels(tmp_path: Path) -> None:
+    kaca: dict[str, Any] = {"model": "kaca", "method": "auto", "promise": {"k": 4}}
+    report = audit(write(tmp_path / "all.jsonl", recorded_kaca()), "report", **kaca)
+    assert report.holds  # nothing was promised
+    assert all(f.figures["n_vehicles"] == 40 for f in report.findings)
+    assert sum(f.figures["n_read"] for f in report.findings) > 0
 
 
 def test_the_command_fails_where_windows_reveal_a_vehicle(tmp_path: Path) -> None:
