@@ -14,6 +14,7 @@ from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.records.anonymize_window import complete
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.join import Joined, OpenRecords, numbered
+from anonymizer.pipeline.records.kaca_model import own_records
 from anonymizer.pipeline.records.multisource_model import seed_of
 from anonymizer.pipeline.records.part_intake import PartIntake
 from anonymizer.pipeline.records.store_port import PartRow
@@ -186,7 +187,7 @@ class JoinedStream:
         closing.n_held = int(joined.n_parts.sum())
         self._settle(closing, np.flatnonzero(outcome == Outcome.SUPPRESSED__INCOMPLETE), outcome)
         places = Places.of(self.stream.in_window(joined.values_of))
-        place, _ = self._places(places, closing, joined.cells[chosen])
+        place, _ = places.of_rows(joined.cells[chosen], closing.key, self._stored(closing))
         sample = places.sample(place, records_per_range=self._records_per_range)
         return Survey(
             self._number,
@@ -209,9 +210,9 @@ class JoinedStream:
         closing.range_of = np.zeros(len(cells), np.int32)
         if plan.n_asked:
             division = places.division(plan.sample, plan.n_asked)
-            place, turn = self._places(places, closing, cells)
+            place, turn = places.of_rows(cells, closing.key, self._stored(closing))
             closing.range_of, closing.n_ranges = division.ranges_of(place, turn), division.n_ranges
-        key, memories = closing.key, self._stored(closing)
+        key, memories, own = closing.key, self._stored(closing), self._own(closing)
         for range_ in range(closing.n_ranges):
             pieces = closing.pieces(range_)
             for number, rows in enumerate(pieces):
@@ -227,6 +228,7 @@ class JoinedStream:
                     plan.values_of,
                     list(np.ascontiguousarray(cells[rows].T)),
                     key[rows],
+                    own[rows] if len(own) else own,
                     [memories[i] for i in rows.tolist()] if memories else [],
                 )
 
@@ -271,12 +273,13 @@ class JoinedStream:
             cells[:, column] = recoded(cells[:, column], own, values_of[column])
         return cells
 
-    def _places(
-        self, places: Places, closing: _Closing, cells: Int32Array
-    ) -> tuple[Int32Array, IntArray]:
-        person = numbered([closing.joined.vehicle[i][:KEY_BYTES] for i in closing.chosen.tolist()])
-        seed = seed_of(self._secret, self.stream.settings.name, closing.window)
-        return places.of_rows(cells, person, closing.key, self._stored(closing), seed=seed)
+    def _own(self, closing: _Closing) -> BoolArray:
+        """Return which chosen records are own records; nothing where a range draws them itself."""
+        settings = self.stream.settings
+        if settings.model != "kaca" or settings.per != "record" or closing.n_ranges < 2:
+            return np.zeros(0, bool)
+        seed = seed_of(self._secret, settings.name, closing.window)
+        return own_records(closing.joined.person[closing.chosen], seed)
 
     def _stored(self, closing: _Closing) -> Memories:
         if not self.stream.lasting:

@@ -51,9 +51,16 @@ class Clustering(WindowModel):
     counted as own twice, and several classes together hold at least as many distinct vehicles as
     they have own records: a larger k can be answered by joining classes, from the messages
     alone.
+
+    Attributes
+    ----------
+    own
+        Which of the records are own records; None: they are drawn. Where a window is anonymized in
+        ranges, they are drawn before, so that nobody has one in two ranges.
     """
 
     stream: Stream
+    own: BoolArray | None = None
 
     def classes(
         self,
@@ -64,7 +71,7 @@ class Clustering(WindowModel):
         seed: int,
     ) -> Int32Array:
         """Return the class of each record; see `WindowModel`."""
-        own = own_records(records.person, seed)
+        own = self._own(records, seed)
         first = records.only(own)
         one_each = Records(first.qi, first.sensitive, np.arange(first.n, dtype=np.int32))
         class_of = np.full(records.n, SUPPRESSED, np.int32)
@@ -108,7 +115,7 @@ class Clustering(WindowModel):
 
         Both are read back: the value in JSON, and the label in the stream's language.
         """
-        own = own_records(records.person, seed) & (class_of != SUPPRESSED)
+        own = self._own(records, seed) & (class_of != SUPPRESSED)
         there, n_own = np.unique(class_of[own], return_counts=True)
         enough = set(there[n_own >= self.stream.promise.k].tolist())
         found = set(class_of[class_of != SUPPRESSED].tolist()) - enough
@@ -130,7 +137,7 @@ class Clustering(WindowModel):
         """Return the flat fields of the message of each class, as in the source of KACA."""
         settings, shown = self.stream.settings, self.stream.shown_as
         texts = self._texts(self._values(records, classes))
-        is_own = own_records(records.person, seed)
+        is_own = self._own(records, seed)
         each: list[Mapping[str, Any]] = []
         for c in range(len(classes)):
             member = classes[c]
@@ -168,6 +175,9 @@ class Clustering(WindowModel):
             [text(value, language, style.periods) for value in column]
             for column, style in zip(columns, self.styles, strict=True)
         ]
+
+    def _own(self, records: Records, seed: int) -> BoolArray:
+        return own_records(records.person, seed) if self.own is None else self.own
 
     @property
     def _features(self) -> list[Feature]:

@@ -131,7 +131,6 @@ class RangeStage:
         if not of.add(rows, value) or not of.is_complete(self._n_joiners):
             return []
         found = self._find(key, of)
-        columns, handles, stored = found.rows.only(found.meets)
         self._counts["ranges"] += 1
         self._counts["records"] += len(found.meets)
         self._counts["unverified_classes"] += found.classes.n_refused
@@ -145,9 +144,7 @@ class RangeStage:
             found.classes.n_classes,
             figures(found.rows, found.classes),
             found.classes.n_refused,
-            columns,
-            handles,
-            stored,
+            *found.rows.only(found.meets),
             found.kept.class_of[found.meets],
             found.kept.left_out[found.meets],
         )

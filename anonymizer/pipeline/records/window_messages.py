@@ -108,6 +108,8 @@ class Rows(NamedTuple):
         Codes of each column of `Joined.cells`.
     key
         Of the vehicle of each row.
+    own
+        Which rows are own records, see `Clustering`; empty: not drawn yet.
     memories
         Of the vehicles.
     """
@@ -123,6 +125,7 @@ class Rows(NamedTuple):
     values_of: Values
     columns: Sequence[Int32Array]
     key: IntArray
+    own: BoolArray
     memories: Memories
 
 
@@ -139,7 +142,7 @@ class Formed(NamedTuple):
         Their sizes and measures.
     n_refused
         Classes that verification refused.
-    columns, key, memories
+    columns, key, own, memories
         The rows that meet others, as in `Rows`.
     class_of, left_out
         Class of each in the range, or `SUPPRESSED`, and whether earlier windows are the reason.
@@ -156,6 +159,7 @@ class Formed(NamedTuple):
     n_refused: int
     columns: Sequence[Int32Array]
     key: IntArray
+    own: BoolArray
     memories: Memories
     class_of: Int32Array
     left_out: BoolArray

@@ -3,8 +3,7 @@
 Without lasting attributes a record belongs where its quasi-identifiers are. Vehicles that are
 published in cohorts belong where their cohort was founded: it has a *home*, the lasting
 quasi-identifiers of one of its founders, which is stored with the memory of each member. Equal
-homes and equal numbers of cohorts go to one range, so that no cohort is ever split. All records of
-one vehicle go to one range, too.
+homes and equal numbers of cohorts go to one range, so that no cohort is ever split.
 """
 
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ from anonymizer.domain.records import Schema
 from anonymizer.errors import SettingsError
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.history import Kept
-from anonymizer.pipeline.records.kaca_model import features_of, own_records
+from anonymizer.pipeline.records.kaca_model import features_of
 from anonymizer.pipeline.records.window_classes import Portion
 from anonymizer.pipeline.records.window_messages import Memories
 from anonymizer.settings import StreamSettings
@@ -34,8 +33,7 @@ SAMPLED = 1024
 _CODE_BYTES = 4
 _COMPANY_BYTES = 8
 _MEETING = frozenset({"kd", "kld"})
-"""Models whose classes at the borders meet what found no class. Under `kaca` a vehicle has one own
-record, which must not be drawn in two places."""
+"""Models whose classes at the borders meet what found no class."""
 
 
 def check_streams(streams: Sequence[StreamSettings]) -> None:
@@ -106,19 +104,11 @@ class Places:
         return lasting_only(self.stream.schema, self.columns)
 
     def of_rows(
-        self, cells: Int32Array, person: Int32Array, key: IntArray, memories: Memories, *, seed: int
+        self, cells: Int32Array, key: IntArray, memories: Memories
     ) -> tuple[Int32Array, IntArray]:
-        """Return the place of each row, shape (n, columns), and its turn, see `Division`.
-
-        Rows of one vehicle have the place of one of them, drawn by the seed.
-        """
+        """Return the place of each row, shape (n, columns), and its turn, see `Division`."""
         place = np.ascontiguousarray(cells[:, list(self.columns)])
         turn = key & np.int64(2**62 - 1)
-        if self.stream.settings.per == "record" and len(person):
-            own = np.flatnonzero(own_records(person, seed))
-            of_person = np.zeros(int(person.max()) + 1, np.int64)
-            of_person[person[own]] = own
-            return place[of_person[person]], turn
         if self.in_cohorts:
             company = companies_of(memories, self.n_home_bytes)
             home = self.homes_of(memories)
