@@ -50,7 +50,9 @@ _SIZES = (1_000, 10_000, 100_000)
 _CASES = [(network, n) for network in ("city:10000", "city:100000") for n in _SIZES]
 _GROWTH = [*_CASES, ("grid:1000x1000", 100_000), ("grid:1000x1000", 1_000_000)]
 _QUICK_CASES = [("city:400", 200), ("city:400", 1_000)]
-_RATES = (5_000, 10_000, 20_000, 30_000, 40_000, 55_000, 70_000, 85_000, 100_000)
+_LIVE_RATES = {0: (20_000, 55_000, 70_000, 85_000, 100_000), 1: (20_000, 30_000, 40_000, 55_000)}
+"""By QoS; positions a second, each in a message."""
+_BATCH_RATES = (100_000, 200_000, 350_000, 500_000)
 _STAGES = ((4, 8), (8, 1), (1, 1))
 
 BENCHMARKS = {
@@ -114,7 +116,13 @@ BENCHMARKS = {
     "plan": Benchmark(plan, (100_000, 1_000_000, 10_000_000), (100_000,)),
     "end_to_end": Benchmark(
         end_to_end,
-        [Climb(name, qos, _RATES) for qos in (0, 1) for name in (GATEWAY, *RELAYS)],
+        [
+            *(Climb(GATEWAY, qos, rates) for qos, rates in _LIVE_RATES.items()),
+            *(Climb("bare", qos, rates) for qos, rates in _LIVE_RATES.items()),
+            *(Climb("reads", qos, rates[1:2]) for qos, rates in _LIVE_RATES.items()),
+            *(Climb("paho", qos, (5_000, 10_000)) for qos in _LIVE_RATES),
+            *(Climb(n, 0, _BATCH_RATES, batch=100) for n in (GATEWAY, "bare")),
+        ],
         [
             Climb(name, 1, [200], seconds=2.0, settle_s=1.0, network="city:400", n_lanes=2)
             for name in (GATEWAY, *RELAYS)

@@ -2,8 +2,9 @@
 
 They receive what the gateway receives, publish each message under another topic, and hide nobody.
 On SIGUSR1 they print how many messages they have received. `bare` does nothing else, so it shows
-what the broker and the machine can carry. `paho` is what a user would write without a gateway: it
-replaces the ids of devices by keyed hashes.
+what the broker and the machine can carry. `reads` drops all but the probes: the least that any
+receiver costs. `paho` is what a user would write without a gateway: it replaces the ids of devices
+by keyed hashes.
 """
 
 import asyncio
@@ -24,6 +25,8 @@ from anonymizer.algorithms.kernels import inner_kernel, kernel
 
 PREFIX = "r/"
 """What relays publish under: this, and the topic with or without the id of the device."""
+BATCHES = "positions/batch"
+"""Topic on which the simulator sends messages with many positions."""
 SUBSCRIBED = ("positions/+", "probes/+")
 READY = "ready"
 
@@ -74,8 +77,13 @@ def _begin(out: Bytes, to: int, first: int, rest: int, n_topic: int) -> int:
 
 
 @kernel
-def relayed(
-    stream: Bytes, n_bytes: int, out: Bytes, mid: int, qos: int
+def relayed(  # noqa: PLR0917  numba knows no keyword-only parameters
+    stream: Bytes,
+    n_bytes: int,
+    out: Bytes,
+    mid: int,
+    qos: int,
+    probes_only: bool,  # noqa: FBT001  likewise
 ) -> tuple[int, int, int, int]:
     """Write PUBLISH packets anew with `PREFIX` before their topics, and acknowledge them.
 
@@ -89,6 +97,8 @@ def relayed(
         The last used packet identifier.
     qos
         Of all messages, 0 or 1.
+    probes_only
+        Whether only probes are written. All messages are counted and acknowledged.
 
     Returns
     -------
@@ -103,19 +113,20 @@ def relayed(
         if stream[at] >> 4 == _PUBLISH:
             topic = head + 2
             body = topic + (int(stream[head]) << 8 | int(stream[head + 1]))
-            to = _begin(out, to, _PUBLISH << 4 | qos << 1, length + 2, body - topic + 2)
-            to = _copy(stream, topic, body, out, to)
             n += 1
+            if not probes_only or stream[topic + 1] == 114:  # the r of probes
+                to = _begin(out, to, _PUBLISH << 4 | qos << 1, length + 2, body - topic + 2)
+                to = _copy(stream, topic, body, out, to)
+                if qos:
+                    mid = mid % _MOST_MIDS + 1
+                    out[to] = mid >> 8
+                    out[to + 1] = mid & 0xFF
+                    to += 2
+                to = _copy(stream, body + 2 * qos, head + length, out, to)
             if qos:
-                mid = mid % _MOST_MIDS + 1
-                out[to] = mid >> 8
-                out[to + 1] = mid & 0xFF
-                to = _copy(stream, body + 2, head + length, out, to + 2)
                 out[to] = 0x40  # PUBACK
                 out[to + 1] = 2
                 to = _copy(stream, body, body + 2, out, to + 2)
-            else:
-                to = _copy(stream, body, head + length, out, to)
         at = head + length
     return at, to, n, mid
 
@@ -123,8 +134,9 @@ def relayed(
 class _BareRelay(asyncio.Protocol):
     """The kernel on a socket."""
 
-    def __init__(self, qos: int) -> None:
+    def __init__(self, qos: int, *, probes_only: bool) -> None:
         self.n_messages = 0
+        self._probes_only = probes_only
         self._expected = [_SUBACK, _CONNACK]
         self._qos = qos
         self._mid = 0
@@ -153,7 +165,9 @@ class _BareRelay(asyncio.Protocol):
             print(READY, flush=True)
         stream = np.frombuffer(self._rest + data, np.uint8)
         out = np.empty(3 * len(stream) + 16, np.uint8)
-        read, n_out, n, self._mid = relayed(stream, len(stream), out, self._mid, self._qos)
+        read, n_out, n, self._mid = relayed(
+            stream, len(stream), out, self._mid, self._qos, self._probes_only
+        )
         self._rest = stream[read:].tobytes()
         self.n_messages += n
         if n_out:
@@ -167,10 +181,15 @@ def _packet(kind: int, body: bytes) -> bytes:
     return bytes([kind, len(body)]) + body  # shorter than 128 bytes
 
 
-async def bare(host: str, port: int, qos: int) -> None:
+async def reads(host: str, port: int, qos: int) -> None:
+    """Receive with a compiled loop until SIGTERM, and relay probes alone."""
+    await bare(host, port, qos, probes_only=True)
+
+
+async def bare(host: str, port: int, qos: int, *, probes_only: bool = False) -> None:
     """Relay with a compiled loop until SIGTERM."""
-    relayed(np.zeros(2, np.uint8), 0, np.zeros(2, np.uint8), 0, qos)  # compile
-    relay = _BareRelay(qos)
+    relayed(np.zeros(2, np.uint8), 0, np.zeros(2, np.uint8), 0, qos, probes_only)  # compile
+    relay = _BareRelay(qos, probes_only=probes_only)
     ended = _until_told(lambda: relay.n_messages)
     transport, _ = await asyncio.get_running_loop().create_connection(lambda: relay, host, port)
     await ended.wait()
@@ -212,7 +231,7 @@ def _until_told(n_messages: Callable[[], int]) -> asyncio.Event:
     return ended
 
 
-RELAYS = {"bare": bare, "paho": paho}
+RELAYS = {"bare": bare, "reads": reads, "paho": paho}
 
 
 def main(name: str, url: str, qos: str) -> None:
