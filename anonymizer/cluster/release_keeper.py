@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 
 from anonymizer.cluster.clients import Problems, lag_of
-from anonymizer.cluster.kafka import MESSAGE_BYTES
+from anonymizer.cluster.kafka import MESSAGE_BYTES, reason_of
 from anonymizer.cluster.topics import Topic
 from anonymizer.errors import StoreError
 from anonymizer.extras import extra
@@ -16,13 +16,13 @@ from anonymizer.pipeline.records.release_messages import decode_release
 from anonymizer.store import ReleaseFile
 
 with extra("cluster"):
-    from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
 
 _POLL_S = 0.5
 _AT_ONCE = 256
 """Most messages in one transaction."""
 _RETRY_S = 2.0
-"""Time before the file is tried again."""
+"""Time before the file, or Kafka, is tried again."""
 
 
 class ReleaseKeeper:
@@ -57,7 +57,7 @@ class ReleaseKeeper:
     ) -> None:
         self.lag = 0
         self._topic, self._file, self._malformed = topic, file, malformed
-        problems = Problems()
+        self._problems = problems = Problems()
         self._consumer = Consumer(
             {
                 **options,
@@ -91,9 +91,13 @@ class ReleaseKeeper:
             ]
         )
         while not self._stopping.is_set():
-            messages = self._consumer.consume(_AT_ONCE, _POLL_S)
-            self._keep([message for message in messages if message.error() is None])
-            self.lag = lag_of(self._consumer)
+            try:
+                messages = self._consumer.consume(_AT_ONCE, _POLL_S)
+                self._keep([message for message in messages if message.error() is None])
+                self.lag = lag_of(self._consumer)
+            except KafkaException as error:
+                self._problems.note(reason_of(error))
+                self._stopping.wait(_RETRY_S)
 
     def _offsets(self) -> Mapping[int, int]:
         while not self._stopping.is_set():

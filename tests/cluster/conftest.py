@@ -1,11 +1,12 @@
 """One Kafka for all tests that do not kill it; each names its topics by a prefix of its own."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
+from anonymizer.transport.local_brokers import LocalBroker, mosquitto
 from tests.cluster.kafka import Kafka, running_kafka
 
 
@@ -19,6 +20,14 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
 def prefix() -> str:
     """For topics and groups that no other test has."""
     return f"t{uuid4().hex[:12]}"
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[LocalBroker]:
+    running = mosquitto(tmp_path)
+    await running.start()
+    yield running
+    await running.stop()
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from http.client import HTTPException
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic, sleep
 from typing import Any, Self
-from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 from confluent_kafka import Consumer, TopicPartition
@@ -121,7 +121,7 @@ def answer(port: int, path: str, *, token: str) -> str | None:
     try:
         with urlopen(request, timeout=10) as answered:  # noqa: S310  of this test
             return str(answered.read().decode())
-    except URLError:
+    except (OSError, HTTPException):  # it may also end a connection while it starts
         return None
 
 

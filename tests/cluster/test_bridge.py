@@ -30,14 +30,6 @@ TICK_S = 0.05
 
 
 @pytest.fixture
-async def broker(tmp_path: Path) -> AsyncIterator[LocalBroker]:
-    running = mosquitto(tmp_path)
-    await running.start()
-    yield running
-    await running.stop()
-
-
-@pytest.fixture
 def bridges(tmp_path: Path) -> Iterator[Processes]:
     with processes(tmp_path) as running:
         yield running
