@@ -127,18 +127,25 @@ def gaps(sizes: Sequence[Blows]) -> list[Table]:
         rows = []
         for kind, each in found.gaps.items():
             silent, late = np.array(each).T
-            quantiles = (np.quantile(silent, q) for q in (0.5, 0.99))
-            rows.append((kind, len(each), *quantiles, late.max()))
+            quantiles = [np.quantile(of, q) for of in (silent, late) for q in (0.5, 0.99)]
+            rows.append((kind, len(each), *quantiles))
         tables.append(
             Table(
                 f"Gaps of a cluster, {blows.n_devices:,} devices, two bridges, "
                 f"{blows.n_workers} workers",
-                ("blow", "times", "p50, s", "p99, s", "latest, s"),
+                (
+                    "blow",
+                    "times",
+                    "silent, p50, s",
+                    "silent, p99, s",
+                    "late, p50, s",
+                    "late, p99, s",
+                ),
                 rows,
                 (
-                    "p50, p99: longest time in which an analyst hears nothing, of each blow.",
+                    "silent: longest time in which an analyst hears nothing.",
                     f"without a blow, a message comes at every tick, {TICK_S:.0f} s.",
-                    "latest: from the end of a tick to a message about it.",
+                    "late: longest time from the end of a tick to a message about it.",
                     f"acknowledged {found.n_sent:,} positions, received {found.n_received:,}.",
                     f"imbalance {found.imbalance:.0f}, shared devices {found.n_shared:.0f}.",
                 ),

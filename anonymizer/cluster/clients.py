@@ -29,6 +29,8 @@ _AT_ONCE = 256
 """Most messages of `out` that are passed on together."""
 _REVOKED_S = 10.0
 """Longest time for which another bridge waits until what this one passes on has been committed."""
+_SESSION_MS = 6_000
+"""Time after which others read what a dead bridge read: the least that Kafka's defaults admit."""
 _QUEUE_KIB = 2_097_151
 """Of the producer: the most there is. The bridge bounds what waits, and stops reading."""
 
@@ -169,6 +171,8 @@ class Receiver:
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
                 "partition.assignment.strategy": "cooperative-sticky",
+                "session.timeout.ms": _SESSION_MS,
+                "heartbeat.interval.ms": _SESSION_MS // 4,
                 "fetch.message.max.bytes": MESSAGE_BYTES,
                 "queued.max.messages.kbytes": 65_536,
                 "error_cb": lambda error: self._problems.note(error.str()),
