@@ -1,4 +1,4 @@
-"""Benchmark of the stages of a cluster in memory: CPU time and bytes of each, for each position."""
+"""Benchmark of the stages of a cluster in memory: CPU time and bytes of each."""
 
 import time
 from collections import Counter, defaultdict
@@ -18,6 +18,7 @@ from anonymizer.pipeline.positions.source_stage import SourceStage, source_stage
 from anonymizer.pipeline.positions.stage_messages import BATCH, BROADCAST, REPORT
 from anonymizer.settings import Settings
 from benchmarks.crowds import Crowd, network_named
+from benchmarks.record_stages import Windows, record_stages
 from benchmarks.tables import Table
 
 _START = 1_800_000_000
@@ -37,8 +38,14 @@ class Case(NamedTuple):
     n_sources: int
 
 
-def stages(cases: Sequence[Case]) -> list[Table]:
+def stages(cases: Sequence[Case | Windows]) -> list[Table]:
     """Run all stages of each cluster in this process, and time what each takes."""
+    of_positions = [case for case in cases if isinstance(case, Case)]
+    of_records = [case for case in cases if isinstance(case, Windows)]
+    return _position_stages(of_positions) + record_stages(of_records)
+
+
+def _position_stages(cases: Sequence[Case]) -> list[Table]:
     measured = [_Run(case) for case in cases]
     head = ("network", "devices", "districts", "sources")
     return [
