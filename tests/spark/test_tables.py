@@ -1,6 +1,7 @@
 """Tables on Spark: the promise, the accounting and the loss are those of a table in memory."""
 
 from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,34 @@ def test_labels_counts_and_means_are_published_and_no_two_classes_have_the_same_
     assert count.min() >= 10
     mean_pay = float((labels["mean_pay"].to_numpy() * count).sum() / N)
     assert mean_pay == pytest.approx(people["pay"].to_numpy().mean(), abs=0.01)
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_dates_are_ranges_that_hold_every_member(
+    spark: Session, tmp_path: Path, *, written: bool
+) -> None:
+    rng, n = np.random.default_rng(3), 400
+    days = rng.integers(0, 9_000, n).tolist()
+    born = pl.Series([date(1990, 1, 1) + timedelta(days=day) for day in days])
+    people = pl.DataFrame(
+        {
+            "born": born.dt.to_string("%Y-%m-%d") if written else born,
+            "seen": [f"{day % 24:02}:{day % 60:02}" for day in days],
+            "row": [f"r{i}" for i in range(n)],
+        }
+    )
+    people.write_parquet(tmp_path / "people.parquet")
+    frame = spark.read.parquet(str(tmp_path / "people.parquet"))
+    options: dict[str, Any] = {"qi": ["born", "seen"], "k": 5, "d": 2, "keep": "row"}
+    with anonymize(frame, rows_per_range=150, **options) as release:
+        rows = rows_of(release).join(people, on="row", suffix="_true")
+    assert len(rows) == n
+    assert min(class_counts(rows)) >= 5
+    for name in ("born", "seen"):
+        label = rows[name].str.extract_groups(r"^\[(.+)\.\.(.+)\]$").struct.unnest()
+        true = rows[f"{name}_true"].cast(pl.String)
+        assert not label["1"].has_nulls()
+        assert ((label["1"] <= true) & (true <= label["2"])).all()
 
 
 def test_nothing_in_a_release_tells_the_range_of_a_class(table: Frame) -> None:
