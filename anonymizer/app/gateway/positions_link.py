@@ -13,7 +13,7 @@ PositionsLink: TypeAlias = MqttLink | ReceivingLink
 
 GOODBYE_S = 2.0
 """Deadline of a clean disconnection."""
-_REST_S = 0.025
+_REST_S = 0.01
 """Pause after a read of positions. Each tick ends it, so it delays no position beyond its tick."""
 
 
