@@ -151,7 +151,6 @@ class Bridge:
             announce=True,
             close_timeout_s=_GOODBYE_S,
         )
-        self._sender: Sender | None = None
         self._receiver: Receiver | None = None
         self._keeper: ReleaseKeeper | None = None
 
@@ -189,7 +188,7 @@ class Bridge:
     async def run(self, stop: asyncio.Event) -> None:
         """Pass messages on until `stop` is set; then what has arrived, within `tick.drain_s`."""
         options = client_options(self._settings)
-        self._sender = sender = Sender(options)
+        sender = Sender(options)
         self._receiver = receiver = Receiver(
             options,
             self._topics.out,
