@@ -37,7 +37,7 @@ _PIECE_ROWS = 8192
 _TOP_BIT = np.uint64(1 << 63)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Closing:
     """A window that is closed and not yet settled.
 
@@ -75,6 +75,14 @@ class _Closing:
             return []
         mine = np.flatnonzero(self.range_of == range_)
         return np.split(mine, range(_PIECE_ROWS, len(mine), _PIECE_ROWS))
+
+    @property
+    def n_pieces(self) -> int:
+        """Number of pieces for all ranges; 0 if they are not known yet."""
+        if self.range_of is None:
+            return 0
+        n_rows = np.bincount(self.range_of, minlength=self.n_ranges)
+        return int(np.maximum(-(-n_rows // _PIECE_ROWS), 1).sum())
 
 
 class JoinedStream:
@@ -249,10 +257,7 @@ class JoinedStream:
     def next_survey(self) -> Survey | None:
         """Return the survey of the next window if all of this one is settled."""
         closing = self._closing
-        if closing is None or closing.range_of is None:
-            return None
-        n_pieces = sum(len(closing.pieces(range_)) for range_ in range(closing.n_ranges))
-        if len(closing.answered) < n_pieces:
+        if closing is None or closing.range_of is None or len(closing.answered) < closing.n_pieces:
             return None
         before = closing.window - self.stream.settings.forget_after
         self._memories = {v: m for v, m in self._memories.items() if m[0] >= before}

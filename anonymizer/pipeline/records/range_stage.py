@@ -48,7 +48,7 @@ class _Found:
     classes: Verified
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Range:
     """A range of a window of which not all is known yet: its rows, as they came, and its classes.
 

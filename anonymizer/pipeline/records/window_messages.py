@@ -69,6 +69,10 @@ class Survey(NamedTuple):
     sample: Int32Array
     values_of: Values
 
+    def __repr__(self) -> str:
+        """Reveal no record."""
+        return f"Survey({self.joiner}, {self.window})"
+
 
 class Plan(NamedTuple):
     """How a window is divided into ranges.
@@ -91,6 +95,10 @@ class Plan(NamedTuple):
     silent: Sequence[int]
     sample: Int32Array
     values_of: Values
+
+    def __repr__(self) -> str:
+        """Reveal no record."""
+        return f"Plan({self.window}, {self.n_asked})"
 
 
 class Rows(NamedTuple):
@@ -128,6 +136,10 @@ class Rows(NamedTuple):
     own: BoolArray
     memories: Memories
 
+    def __repr__(self) -> str:
+        """Reveal no record."""
+        return f"Rows({self.joiner}, {self.window}, {self.range_}, {self.piece})"
+
 
 class Formed(NamedTuple):
     """The number of classes of a range, and what of it is to meet others.
@@ -164,6 +176,10 @@ class Formed(NamedTuple):
     class_of: Int32Array
     left_out: BoolArray
 
+    def __repr__(self) -> str:
+        """Reveal no record."""
+        return f"Formed({self.window}, {self.range_})"
+
 
 class Settled(NamedTuple):
     """The numbers of the classes of a range, and what became of the rows that met others.
@@ -187,6 +203,10 @@ class Settled(NamedTuple):
     outcome: UInt8Array
     memories: Memories
 
+    def __repr__(self) -> str:
+        """Reveal no record."""
+        return f"Settled({self.window}, {self.range_})"
+
 
 class Answer(NamedTuple):
     """What became of a piece of the rows of a joiner, and what to remember of their vehicles."""
@@ -197,6 +217,10 @@ class Answer(NamedTuple):
     piece: int
     outcome: UInt8Array
     memories: Memories
+
+    def __repr__(self) -> str:
+        """Reveal no record."""
+        return f"Answer({self.window}, {self.range_}, {self.piece})"
 
 
 _BYTE_OF: dict[type, bytes] = {
