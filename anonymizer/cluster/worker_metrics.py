@@ -174,11 +174,15 @@ class WorkerCollector(Collector):
         yield lag
         at = GaugeMetricFamily(
             "anonymizer_worker_input_timestamp_seconds",
-            "When the last input that a stage took was written, unix time.",
+            "When the last input that stages took was written, unix time.",
             labels=of_partition,
         )
-        for (topic, partition, _), resident in sorted(dict(seen.residents).items()):
-            at.add_metric([topic, str(partition)], resident.at_s)
+        newest: dict[tuple[str, int], float] = {}
+        for (topic, partition, _), resident in dict(seen.residents).items():
+            place = topic, partition
+            newest[place] = max(newest.get(place, 0.0), resident.at_s)
+        for (topic, partition), at_s in sorted(newest.items()):
+            at.add_metric([topic, str(partition)], at_s)
         yield at
 
 

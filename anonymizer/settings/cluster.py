@@ -52,8 +52,9 @@ class ClusterSettings(Group):
     """Number of ranges: parts of a closed window that are anonymized at the same time. It must not
     change while there is anything in the topics."""
     records_per_range: Annotated[int, Field(ge=100)] = 50_000
-    """Most records that one range takes of a window at once. A larger window is divided along the
-    Hilbert order into several ranges; classes do not cross their borders."""
+    """About how many records of a window one range takes. A larger window is divided by a sample
+    into several ranges, which form classes apart; only what finds no class, and classes at the
+    borders, meet once more."""
     wait_s: Positive = 5.0
     """How long a tick waits for a bridge, a source or a district that has fallen silent, in
     seconds."""

@@ -26,25 +26,34 @@ ACCOUNTS = Accounts(
 
 
 def observed() -> Observed:
-    resident = Resident(Sums, lambda *_: iter(()), Counts())
-    resident.take(Input(4, b"a", 1234.5), Cells())
+    def resident(at_s: float) -> Resident:
+        made = Resident(Sums, lambda *_: iter(()), Counts())
+        made.take(Input(4, b"a", at_s), Cells())
+        return made
+
     return Observed(
         n_taken={"x.sources": 7},
         n_sent={"lane": 9},
         owned=frozenset({("x.sources", 0), ("x.sources", 2)}),
-        residents={("x.sources", 2, b"source-2-0"): resident},
+        residents={
+            ("x.sources", 2, b"source-2-0"): resident(1234.5),
+            ("x.plans", 0, b"planner-1-0"): resident(7.5),
+            ("x.plans", 0, b"planner-0-0"): resident(6.5),
+        },
         lag={("x.sources", 2): 11},
     )
 
 
 def samples(*, exact: bool) -> dict[str, float]:
     registry = new_registry(WorkerCollector(observed(), lambda: ACCOUNTS, exact=exact))
-    return {
-        f"{sample.name}{sorted(sample.labels.values(), reverse=True)}": sample.value
+    found = [
+        (f"{sample.name}{sorted(sample.labels.values(), reverse=True)}", sample.value)
         for metric in registry.collect()
         for sample in metric.samples
         if sample.name.startswith("anonymizer_")
-    }
+    ]
+    assert len(dict(found)) == len(found), "no series comes twice"
+    return dict(found)
 
 
 def test_the_operator_sees_the_accounts_and_others_the_imbalance() -> None:
@@ -74,5 +83,7 @@ def test_what_a_worker_does_is_seen_by_topic_and_partition() -> None:
     assert seen["anonymizer_worker_partitions['x.sources']"] == 2
     assert seen["anonymizer_worker_lag['x.sources', '2']"] == 11
     assert seen["anonymizer_worker_input_timestamp_seconds['x.sources', '2']"] == 1234.5
+    # Planners share a partition.
+    assert seen["anonymizer_worker_input_timestamp_seconds['x.plans', '0']"] == 7.5
     assert seen["anonymizer_worker_inputs_total['x.sources']"] == 7
     assert seen["anonymizer_worker_sent_total['lane']"] == 9

@@ -77,6 +77,7 @@ CASES = [
     Case("ClusterRestores", {"anonymizer_worker_restoring_seconds_total": "0+12x80"}, True),
     Case("ClusterRestores", {"anonymizer_worker_restoring_seconds_total": "0+3x80"}, False),
     Case("ClusterStateLost", {"anonymizer_worker_begun_anew_total": "0+0x55 1+0x20"}, True),
+    Case("ClusterStateLost", {"anonymizer_worker_begun_anew_total": "_x55 1+0x20"}, True),
     Case("ClusterStateLost", {"anonymizer_worker_begun_anew_total": "1+0x80"}, False),
     Case("ClusterOutputRefused", {_REFUSED: "0+0x55 1+0x20"}, True, labels={"reason": "too_large"}),
     Case("ClusterOutputRefused", {_REFUSED: "1+0x80"}, False),
