@@ -34,7 +34,7 @@ from anonymizer.pipeline.positions.source_stage import SourceStage, source_stage
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.joiner_stage import JoinerStage, joiner_stages
 from anonymizer.pipeline.records.planner_stage import PlannerStage, planner_stages
-from anonymizer.pipeline.records.range_stage import RangeStage, range_stages
+from anonymizer.pipeline.records.range_stage import RangeStage, range_stages, warm_up_stages
 from anonymizer.pipeline.stage import Send, Stage
 from anonymizer.settings import Settings, zones_of
 from anonymizer.web import HttpServer, create_application
@@ -80,7 +80,10 @@ def run_worker(settings: Settings, *, name: str, state_dir: Path) -> None:
         structlog.get_logger().info("listening", url=startup.server.url)
         startup.doing = "reads the network"
     network, streams = check_files(settings)
+    if startup is not None:
+        startup.doing = "compiles kernels"
     compile_kernels()
+    warm_up_stages(streams)
     if startup is not None:
         startup.doing = "connects to Kafka"
     ensure_topics(settings)

@@ -12,9 +12,10 @@ import numpy as np
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.domain.arrays import BoolArray
 from anonymizer.pipeline.packed_state import pack_state, unpack_state
+from anonymizer.pipeline.records.anonymize_window import warm_up
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.history import Kept
-from anonymizer.pipeline.records.multisource_model import seed_of
+from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS, seed_of
 from anonymizer.pipeline.records.range_rows import Gathered, figures, numbers_of, published
 from anonymizer.pipeline.records.window_classes import Verified, verified
 from anonymizer.pipeline.records.window_messages import (
@@ -238,3 +239,13 @@ def range_stages(
     check_streams([stream.settings for stream in streams])
     staged = [without_search(stream) for stream in streams]
     return lambda number: RangeStage(settings, staged, number=number, secret=secret)
+
+
+def warm_up_stages(streams: Sequence[Stream]) -> None:
+    """Compile what the first window of each stream needs, on a synthetic one.
+
+    Kafka ends a transaction in which a stage compiles.
+    """
+    for stream in map(without_search, streams):
+        some = stream.in_window(dict.fromkeys(stream.open_columns, "0123456789"))
+        warm_up(some, WINDOW_MODELS[some.settings.model](some))
