@@ -9,10 +9,13 @@ all classes of a person, intersected, leave the cover, which has at least d valu
 
 - The classes of a window are formed of whoever is present, of one cohort or of several. The label
   of a class holds the covers of all its members' cohorts.
-- A newcomer joins a cohort whose label holds the newcomer's values already: the label says nothing
-  about who joined. Newcomers whom none fits found cohorts. Their cover has the values of at least k
-  vehicles that are present, newcomers or not, and is a class of them all by itself; the others keep
-  their own cohorts.
+- Newcomers found cohorts. Their cover has the values of at least k vehicles that are present,
+  newcomers or not, and is a class of them all by itself; the others keep their own cohorts. Which
+  labels earlier cohorts have plays no part in it: a newcomer that joined one, or did not, would say
+  which values it has not.
+- A cover that holds a value because of one newcomer alone would say whose it is, so other founders
+  must be able to have the value. Where none is, more classes found the cohort, and if all
+  together do not suffice the newcomer waits.
 - Departures take nothing away from those who stay: the cover remains.
 
 References
@@ -22,7 +25,7 @@ References
    here the lasting quasi-identifiers do.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -79,7 +82,7 @@ def assigned(
     promise: Promise,
     cost: Cost = Cost.RANGE,
 ) -> Cohorts:
-    """Return the cohort of each record: its old one, one that it fits, or a new one.
+    """Return the cohort of each record: its old one, or a new one.
 
     Parameters
     ----------
@@ -88,7 +91,7 @@ def assigned(
         quasi-identifiers are the cover.
     found
         Returns a class of every record: of each with newcomers, whose indices it gets, the values
-        are the cover of a new cohort, which the newcomers in it belong to.
+        are the cover of a new cohort, or part of it.
     promise
         A cohort has at least k vehicles and d values in each column of its cover.
 
@@ -108,9 +111,9 @@ def assigned(
     attributes = [schema.qis[j] for j in lasting.qis]
     cover = []
     covers = _covers_of(memory, lasting, at, dense)
-    for members, codes in zip(_members(of, len(company)), covers, strict=True):
+    for those, codes in zip(_members(of, len(company)), covers, strict=True):
         for a in np.flatnonzero([not len(of_column) for of_column in codes]).tolist():
-            has = members[cells[members, a] != attributes[a].missing]
+            has = those[cells[those, a] != attributes[a].missing]
             found_now = np.unique(cells[has, a]).astype(np.int32)
             if len(has) >= promise.k and len(found_now) >= promise.d:
                 codes[a] = found_now
@@ -122,19 +125,19 @@ def assigned(
     if len(company):
         fits = labels.admits(cells[at], dense)
         of[at[~fits]] = WAITING
-        new = np.flatnonzero(of == WAITING)
-        of[new] = _joined(
-            labels, cells[new], np.bincount(of[of >= 0], minlength=len(cover)), promise.k
-        )
     new = np.flatnonzero(of == WAITING)
     class_of = found(new) if len(new) else np.full(records.n, SUPPRESSED, np.int32)
-    founded = np.setdiff1d(class_of[new], [SUPPRESSED])
-    for c, number in enumerate(founded.tolist(), start=len(cover)):
-        founders = class_of == number
-        of[new[founders[new]]] = c
-        columns = zip(attributes, cells[founders].T, strict=True)
-        cover.append(tuple(_real(attribute, np.unique(column)) for attribute, column in columns))
-    numbers = np.concatenate([company, np.full(len(founded), NO_COMPANY, np.int64)])
+    members = _members(class_of, int(class_of.max(initial=SUPPRESSED)) + 1)
+    classes = Labels.of(attributes, [_codes(attributes, cells[each]) for each in members], cost)
+    before = of.copy()
+    for c in np.setdiff1d(class_of[new], [SUPPRESSED]).tolist():
+        for founders, joining in _founded(
+            labels, classes, members, c, cells, before, cost=cost, d=promise.d
+        ):
+            of[joining] = len(cover)
+            cover.append(_codes(attributes, cells[founders]))
+    n_new = len(cover) - len(company)
+    numbers = np.concatenate([company, np.full(n_new, NO_COMPANY, np.int64)])
     return Cohorts(of, tuple(cover), numbers, withheld)
 
 
@@ -325,13 +328,26 @@ class Labels:
     def admits(self, cells: Int32Array, of: IntArray) -> BoolArray:
         """Return whether label `of[i]` holds the values `cells[i]`; missing ones fit always."""
         fits = np.ones(len(cells), bool)
-        for a, attribute in enumerate(self.attributes):
-            code, mask = cells[:, a], self.held[a]
-            inside = (self.lo[of, a] <= code) & (code <= self.hi[of, a])
-            if mask is not None:
-                inside &= mask[of, code]
-            fits &= inside | (code == attribute.missing)
+        for a in range(len(self.attributes)):
+            fits &= self.holds(a, cells[:, a], of)
         return fits
+
+    def holds(self, a: int, code: Int32Array, of: IntArray) -> BoolArray:
+        """Return whether label `of[i]` holds the value `code[i]` of column a, or it is missing."""
+        inside = (self.lo[of, a] <= code) & (code <= self.hi[of, a])
+        mask = self.held[a]
+        if mask is not None:
+            inside &= mask[of, code]
+        held: BoolArray = inside | (code == self.attributes[a].missing)
+        return held
+
+    def nearest(self, c: int) -> IntArray:
+        """Return all labels, first c, then by what a label loses that holds c as well."""
+        lo, hi = np.minimum(self.lo, self.lo[c]), np.maximum(self.hi, self.hi[c])
+        held = tuple(None if mask is None else mask | mask[c] for mask in self.held)
+        loss = replace(self, lo=lo, hi=hi, held=held).loss()
+        loss[c] = -1.0
+        return np.argsort(loss, kind="stable")
 
     def loss(self) -> FloatArray:
         """Return the loss of each label, summed over the columns, shape (cohorts,)."""
@@ -369,21 +385,83 @@ def founding_promise(promise: Promise, schema: Schema) -> Promise:
     return replace(promise, l=1, entropy_l=1.0, t=np.inf, min_spread=spread)
 
 
-def _joined(labels: Labels, cells: Int32Array, sizes: IntArray, k: int) -> Int32Array:
-    """Return the cohort that each newcomer joins, `WAITING` where none fits.
+def _founded(
+    labels: Labels,
+    classes: Labels,
+    members: Sequence[IntArray],
+    c: int,
+    cells: Int32Array,
+    of: Int32Array,
+    *,
+    cost: Cost,
+    d: int,
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield the founders of each cohort for the newcomers of class c, and those whom it takes."""
+    waiting = members[c][of[members[c]] == WAITING]
+    for founders in _growing(classes, members, c):
+        new = np.isin(founders, waiting)
+        hidden = _hidden(labels, cells[founders], of[founders], new, cost=cost, d=d)
+        if not hidden[new].all():
+            nobody = np.zeros_like(new)
+            hidden = _hidden(labels, cells[founders], of[founders], nobody, cost=cost, d=d)
+        if hidden[new].any():
+            yield founders, founders[new & hidden]
+        waiting = founders[new & ~hidden]
+        if not len(waiting):
+            return
 
-    Cohorts with fewer than k members present come first, then those of least loss.
+
+def _growing(classes: Labels, members: Sequence[IntArray], c: int) -> Iterator[IntArray]:
+    """Yield the members of class c, then those of the 2, 4, ... nearest classes and of all."""
+    yield members[c]
+    if len(members) > 1:
+        near, n = classes.nearest(c), 1
+        while n < len(near):
+            n *= 2
+            yield np.concatenate([members[each] for each in near[:n].tolist()])
+
+
+def _hidden(
+    labels: Labels,
+    cells: Int32Array,
+    of: Int32Array,
+    same_cover: BoolArray,
+    *,
+    cost: Cost,
+    d: int,
+) -> BoolArray:
+    """Return which newcomers can have the values of all founders as their cover, shape (n,).
+
+    Parameters
+    ----------
+    labels
+        Those of the earlier cohorts.
+    cells, of
+        The lasting values of the founders, and their cohorts; `WAITING`: a newcomer.
+    same_cover
+        The newcomers that get this cover for certain.
+
+    Notes
+    -----
+    If the label of the cover holds a value because of one newcomer alone, and no other vehicle can
+    have it, then an adversary who knows who is present reads it. So founders with d - 1 other
+    values must be able to have it: those whose labels hold it, or that get the same cover.
     """
-    every, loss, sizes = np.arange(len(sizes)), labels.loss(), sizes.copy()
-    found = np.full(len(cells), WAITING, np.int32)
-    for i, row in enumerate(cells):
-        fits = labels.admits(np.broadcast_to(row, (len(every), len(row))), every)
-        if fits.any():
-            in_need = fits & (sizes < k)
-            among = np.flatnonzero(in_need if in_need.any() else fits)
-            found[i] = among[int(np.argmin(loss[among]))]
-            sizes[found[i]] += 1
-    return found
+    hidden, old = np.ones(len(of), bool), np.flatnonzero(of != WAITING)
+    for a, attribute in enumerate(labels.attributes):
+        codes = cells[:, a]
+        real, n = np.unique(codes[codes != attribute.missing], return_counts=True)
+        if same_cover.all():
+            hidden &= (len(real) >= d) | (codes == attribute.missing)
+            continue
+        for code in np.intersect1d(real[n == 1], codes[of == WAITING]):
+            label = Labels.of([attribute], [[real[real != code]]], cost)
+            if not label.holds(0, np.array([code]), np.zeros(1, np.int64))[0]:
+                can = same_cover.copy()
+                can[old] = labels.holds(a, np.full(len(old), code), of[old].astype(np.int64))
+                others = np.setdiff1d(codes[can], [code, attribute.missing])
+                hidden[codes == code] &= len(others) >= d - 1
+    return hidden
 
 
 def _covers_of(
@@ -421,6 +499,12 @@ def _members(of: Int32Array, n: int) -> list[IntArray]:
     order = np.argsort(of, kind="stable")
     first = np.searchsorted(of[order], np.arange(n + 1))
     return [order[first[c] : first[c + 1]] for c in range(n)]
+
+
+def _codes(attributes: Sequence[Attribute], cells: Int32Array) -> tuple[Int32Array, ...]:
+    """Return the values in each column, rising."""
+    columns = zip(attributes, cells.T, strict=True)
+    return tuple(_real(attribute, np.unique(column)) for attribute, column in columns)
 
 
 def _real(attribute: Attribute, codes: Int32Array) -> Int32Array:

@@ -189,16 +189,38 @@ def window(*rows: tuple[int, int]) -> Int32Array:
 TIGHT = [(0, 0), (1, 1), (0, 1), (2, 4), (3, 5), (2, 5)]
 
 
-def test_a_newcomer_joins_a_cohort_whose_label_does_not_change_by_it() -> None:
+def test_a_newcomer_with_a_value_that_nobody_else_can_have_waits() -> None:
     gateway = Gateway()
-    gateway.close([*range(6)], window(*TIGHT))
-    before = gateway.labels[0][-1]
-    class_of = gateway.close([*range(7)], window(*TIGHT, (1, 0)))
-    assert class_of[6] == class_of[0]
-    assert gateway.labels[0][-1] == before == gateway.labels[6][-1]
+    gateway.close([*range(6)], window(*TIGHT[:4], (2, 3), TIGHT[5]))
+    class_of = gateway.close([*range(7)], window(*TIGHT[:4], (2, 3), TIGHT[5], (3, 2)))
+    assert class_of[6] == SUPPRESSED
+    assert (class_of[:6] != SUPPRESSED).all()
 
 
-def test_a_newcomer_that_no_label_holds_founds_a_cohort_of_which_others_give_the_values() -> None:
+@given(histories(), COSTS, st.sampled_from([PROMISE, Promise(k=4, d=3)]))
+def test_who_knows_all_covers_and_who_was_present_reads_no_value_of_a_newcomer(
+    windows: list[tuple[list[int], Int32Array]], cost: Cost, promise: Promise
+) -> None:
+    gateway, founded = Gateway(promise, cost), dict[int, int]()
+    for w, (vehicles, cells) in enumerate(windows):
+        gateway.close(vehicles, cells)
+        founded |= dict.fromkeys(gateway.stored.keys() - founded.keys(), w)
+    for a, attribute in enumerate(FLEET.qis[:2]):
+        every = unpack([gateway.stored[v] for v in founded], LASTING)
+        rows = [every.code[slice(*every.first_of[2 * i + a :][:2])] for i in range(len(founded))]
+        cover = dict(zip(founded, rows, strict=True))
+        can_have = {v: held(attribute, codes, cost) for v, codes in cover.items()}
+        for v, w in founded.items():
+            vehicles, cells = windows[w]
+            own = dict(zip(vehicles, cells[:, a].tolist(), strict=True))
+            without = np.setdiff1d(cover[v], own[v])
+            if own[v] not in held(attribute, without, cost):
+                can = [u for u in vehicles if founded.get(u, w + 1) > w or own[v] in can_have[u]]
+                values = [own[u] for u in can if u != v]
+                assert own[v] in values or len(set(values)) >= promise.d - 1
+
+
+def test_a_newcomer_founds_a_cohort_of_which_others_give_the_values() -> None:
     gateway = Gateway()
     gateway.close([*range(6)], window(*TIGHT))
     before = gateway.labels[0][-1]
@@ -246,7 +268,8 @@ def test_a_value_that_changed_makes_a_newcomer() -> None:
     moved = [(3, 5), *TIGHT[1:]]
     gateway.close([*range(6)], window(*moved))
     company = unpack([gateway.stored[v] for v in (0, 1, 3)], LASTING).company
-    assert company[0] == company[2] != company[1]
+    assert company[0] not in company[1:]
+    assert company[1] != company[2]
 
 
 @pytest.mark.parametrize("n", [0, 2])
