@@ -1,4 +1,4 @@
-"""Cohorts: vehicles that are published in the same company from their first window on [1]_.
+"""Cohorts: vehicles whose classes hold the values of their first company in every window [1]_.
 
 A person who is published in many windows is in many classes, and an adversary who finds the person
 in each of them can intersect what they say about lasting attributes. Here the intersection is
