@@ -19,6 +19,7 @@ _DUP, _QOS_1 = 0x08, 0x02
 _MALFORMED = b"\x00\x00"
 """A packet of the reserved type 0."""
 _READ_BYTES = 65_536
+_LOSES_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,9 @@ class Fault:
     kind
         `cut`: it breaks, also within a packet. `freeze`: nothing passes for a while; it breaks
         after as many bytes again. `dribble`: a few bytes at a time. `repeat`: each message at
-        QoS 1 comes twice. `lose`: acknowledgements are lost, in both directions. `babble`: what
-        is no packet comes between two packets. In the end it breaks.
+        QoS 1 comes twice. `lose`: acknowledgements are lost, in both directions, for `_LOSES_S` at
+        most: then both ends may wait for each other, and few bytes pass. `babble`: what is no
+        packet comes between two packets. In the end it breaks.
     n_bytes
         Bytes in one direction after which it happens, or until which it goes on.
     to_client
@@ -139,7 +141,8 @@ class FaultyBroker:
         down = asyncio.create_task(_pass_on(from_broker, to_client, fault, to_client=True))
         up = asyncio.create_task(_pass_on(from_client, to_broker, fault, to_client=False))
         try:
-            await asyncio.wait([down, up], return_when=asyncio.FIRST_COMPLETED)
+            longest_s = _LOSES_S if fault is not None and fault.kind == "lose" else None
+            await asyncio.wait([down, up], timeout=longest_s, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for pump in (down, up):
                 pump.cancel()

@@ -1,16 +1,20 @@
 """Homes of commuters are found where devices vanish, unless the ends of trips are left out."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from anonymizer.app.audit import AuditReport, audit_release
+from anonymizer.app.audit.days_attack import days, homes
 from anonymizer.files.release_lines import read_auditor_map, read_release
 from anonymizer.networks import load_network
 from anonymizer.pipeline.positions.factory import public_levels
 from anonymizer.settings import Settings
+from experiments.tracking_experiment import attacked
 from tests.app.commuters import DAY_S, commuting
 
 TICK_S = 5.0
@@ -103,3 +107,29 @@ def test_who_drives_alone_is_known_by_yesterday(tmp_path: Path) -> None:
 def test_nothing_recurs_on_one_day(tmp_path: Path) -> None:
     mounted = {finding.attack for finding in audited(tmp_path, n_days=1).findings}
     assert not mounted & {"homes", "days"}
+
+
+SMALLEST: dict[str, Any] = {
+    "region": {"place_devices": 1, "area_devices": 1},
+    "session": {"beat_s": 0},
+}
+PROTECTED: dict[str, Any] = {"trips": {"enabled": True}}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("tables", "hidden"),
+    [({}, True), (PROTECTED, True), (SMALLEST, False), (SMALLEST | PROTECTED, True)],
+)
+def test_homes_of_commuters_are_hidden_by_places_and_a_beat_or_by_protected_trip_ends(
+    tables: dict[str, Any], record_property: Callable[[str, object], None], *, hidden: bool
+) -> None:
+    network = load_network("city:10000")
+    trace = commuting(network, n_devices=600, n_days=5, rush_s=1800.0, every_s=TICK_S, seed=1).trace
+    case = attacked(trace, network, Settings.model_validate(tables), tick_s=TICK_S)
+    [home], [day] = homes(case), days(case)
+    for finding in (home, day):
+        for name, value in finding.figures.items():
+            record_property(f"{finding.attack} {name}", value)
+    assert home.holds is hidden
+    assert day.holds

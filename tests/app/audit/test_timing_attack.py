@@ -1,15 +1,22 @@
 """The timing attack finds devices whose groups publish when they report, and not on a beat."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from anonymizer.app.audit import Finding, audit_release
+from anonymizer.app.audit.timing_attack import MOST_TIMES_CHANCE, timing
+from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import read_auditor_map, read_release
 from anonymizer.networks import load_network
 from anonymizer.pipeline.positions.factory import public_levels
 from anonymizer.settings import Settings
+from experiments.tracking_experiment import attacked
+from simulator.fleet import FleetSource
+from simulator.traffic import Traffic
 from tests.app.worlds import SIDE, Paper, World
 
 EVERY = 8
@@ -105,3 +112,53 @@ def test_phases_of_devices_that_report_in_every_tick_are_not_known(tmp_path: Pat
     world = strolling(n_devices=10, seed=1)
     always = World(world.network, world.node, np.ones_like(world.reports))
     assert found_in(always, published(always, on_a_beat=False), tmp_path) is None
+
+
+def reporting_every_ten_seconds(seed: int) -> Trace:
+    """Return 200 devices of a city, each with a phase of its own."""
+    traffic = Traffic(load_network("city:10000"), 200, seed=seed)
+    source = FleetSource(traffic, rate_hz=0.1, duration_s=700, seed=seed)
+    reports = source.take(700, limit=source.n_total or 0)
+    return Trace(
+        device_id=source.device_id,
+        device_of=reports.device.astype(np.int64),
+        ts=reports.due_s,
+        lat=reports.lat,
+        lon=reports.lon,
+    )
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("tables", "fleets"),
+    [
+        ({}, (1, 2, 3)),
+        ({"region": {"place_devices": 1, "area_devices": 1}, "session": {"beat_s": 0}}, (1,)),
+    ],
+)
+def test_known_phases_give_no_place_away_unless_places_are_small_and_there_is_no_beat(
+    tables: dict[str, Any],
+    fleets: tuple[int, ...],
+    record_property: Callable[[str, object], None],
+) -> None:
+    settings, network = Settings.model_validate(tables), load_network("city:10000")
+    found = [
+        finding.figures
+        for seed in fleets
+        for finding in timing(attacked(reporting_every_ten_seconds(seed), network, settings))
+    ]
+    assert len(found) == len(fleets)
+    shares = {
+        name: np.mean([float(figures[name] or 0.0) for figures in found])
+        for name in found[0]
+        if name.endswith("min")
+    }
+    for name, share in shares.items():
+        record_property(name, round(float(share), 3))
+    for minute in (5, 10):
+        without = max(shares[f"place_{who}_{minute}min"] for who in ("none", "chance"))
+        strongest = max(
+            shares[f"place_{who}_{minute}min"]
+            for who in ("pieces", "pieces_with_phase", "followed", "followed_with_phase")
+        )
+        assert bool(strongest <= MOST_TIMES_CHANCE * without) == (not tables)
