@@ -113,10 +113,7 @@ def rows(
         )
         yield (
             case.name,
-            case.gcp,
-            float(np.mean(gcp)),
-            min(gcp),
-            max(gcp),
+            *(f"{loss:.4f}" for loss in (case.gcp, float(np.mean(gcp)), min(gcp), max(gcp))),
             case.dm or "",
             float(np.mean(dm)),
             "yes" if reached else "no",
