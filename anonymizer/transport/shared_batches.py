@@ -5,7 +5,6 @@ The memory has no name, so nothing is left of it when both processes are gone, h
 
 import mmap
 import os
-import tempfile
 
 import msgspec
 import numpy as np
@@ -30,12 +29,8 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def open_memory(n_bytes: int) -> int:
-    """Return the file descriptor of new memory. A child process can inherit it."""
-    if hasattr(os, "memfd_create"):
-        file = os.memfd_create("anonymizer batches")
-    else:  # not Linux
-        with tempfile.TemporaryFile() as temporary:
-            file = os.dup(temporary.fileno())
+    """Return the file descriptor of new memory, on Linux. A child process can inherit it."""
+    file = os.memfd_create("anonymizer batches")
     os.ftruncate(file, n_bytes)
     return file
 

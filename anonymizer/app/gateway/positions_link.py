@@ -1,8 +1,10 @@
 """The link of positions and of the output: one connection, or two and a receiving process."""
 
+import os
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from anonymizer.errors import SettingsError
 from anonymizer.pipeline.ports import Deliver, LinkCounts
 from anonymizer.settings import Settings
 from anonymizer.transport import MqttLink
@@ -41,10 +43,18 @@ def positions_link(
     on_state, on_input
         Called when a connection changes: whether everything is connected and why not, and before
         that whether the input is.
+
+    Raises
+    ------
+    SettingsError
+        If there is to be a receiving process and the system has no memory without a name: raw
+        positions must not be shared in a file.
     """
     broker = settings.broker
     client_id = client_id_of(broker, key=key)
     if broker.receiving_process and subscriptions:
+        if not hasattr(os, "memfd_create"):
+            raise SettingsError("broker.receiving_process: only Linux can run such a process")
         return ReceivingLink(
             broker,
             client_id=client_id,

@@ -7,9 +7,11 @@ import signal
 from typing import Any
 
 import httpx
+import pytest
 
 from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.errors import SettingsError
 from anonymizer.settings import Settings
 from anonymizer.transport.local_brokers import LocalBroker
 from anonymizer.transport.receiving import ReceivingLink
@@ -99,3 +101,10 @@ async def ready(tested: Gateway) -> bool:
     async with httpx.AsyncClient(base_url=tested.http.url) as http:
         await asyncio.sleep(0)
         return (await http.get("/readyz")).is_success
+
+
+def test_raw_positions_are_shared_in_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "memfd_create")
+    tables: dict[str, Any] = {"inputs": INPUTS, "broker": {"receiving_process": True}}
+    with pytest.raises(SettingsError, match=r"broker\.receiving_process: only Linux"):
+        Gateway(Settings.model_validate(quick("mqtt://127.0.0.1:1", **tables)), NETWORK)
