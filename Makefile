@@ -13,7 +13,7 @@ PARALLEL := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 CORE     := tests/algorithms tests/codecs tests/domain
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test coverage test-data test-cluster test-judge check audit docs bench soak screenshot lock clean
+.PHONY: help install demo test search coverage test-data test-cluster test-judge check audit docs bench soak screenshot lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,6 +38,10 @@ test: $(STAMP)  ## all tests that need no data but their own (Mosquitto, Chromiu
 	@$(BIN)/python -m tests.chromium
 	@$(BIN)/python -m tests.deploy.programs
 	$(BIN)/python -m pytest -m "not data and not soak" $(PARALLEL) $(ARGS)
+
+# `make test` tries the same examples every time, so that no run fails by chance.
+search: $(STAMP)  ## the property tests, with new random examples
+	$(BIN)/python -m pytest -m "hypothesis and not data and not soak" --hypothesis-profile=search $(PARALLEL) $(ARGS)
 
 coverage: $(STAMP)  ## branches of the pure core that no test takes; kernels run as plain Python, so minutes
 	@rm -f .coverage .coverage.*

@@ -18,6 +18,7 @@ from benchmarks import ratios
 from benchmarks.adka import adka
 from benchmarks.cluster import Climb as ClusterClimb
 from benchmarks.cluster import cluster
+from benchmarks.costs import Case as CostsCase
 from benchmarks.costs import costs
 from benchmarks.decode import decode
 from benchmarks.density import density
@@ -34,6 +35,7 @@ from benchmarks.regions import districts, regions
 from benchmarks.relays import RELAYS
 from benchmarks.snap import snap
 from benchmarks.stages import Case, stages
+from benchmarks.streams import streams
 from benchmarks.tables import Table, as_json, as_rich, document, machine
 from benchmarks.verification import verification
 
@@ -75,6 +77,7 @@ BENCHMARKS = {
         [(table, n, 5.0) for table in ("adult", "census") for n in _SIZES],
         [("adult", 300, 0.05), ("census", 500, 0.05)],
     ),
+    "streams": Benchmark(streams, [("hilbert", 500, 40), ("best", 500, 40)], [("hilbert", 30, 2)]),
     "kaca": Benchmark(
         kaca,
         [(table, n) for n in (*_SIZES, 1_000_000) for table in ("toll", "weighed")],
@@ -84,8 +87,11 @@ BENCHMARKS = {
     "pipeline": Benchmark(pipeline, _CASES, _QUICK_CASES),
     "costs": Benchmark(
         costs,
-        [("city:100000", n, 40) for n in (10_000, 100_000)],
-        [("city:400", 1_000, 4)],
+        [
+            *(CostsCase("city:100000", n, 40) for n in (10_000, 100_000)),
+            CostsCase("city:100000", 100_000, 12, hz=5, batch=100),
+        ],
+        [CostsCase("city:400", 1_000, 2), CostsCase("city:400", 1_000, 2, hz=5, batch=100)],
     ),
     "memory": Benchmark(
         memory,
@@ -130,15 +136,28 @@ BENCHMARKS = {
         end_to_end,
         [
             *(Climb(GATEWAY, qos, rates) for qos, rates in _LIVE_RATES.items()),
-            *(Climb("bare", qos, rates) for qos, rates in _LIVE_RATES.items()),
-            *(Climb("reads", qos, rates[1:2]) for qos, rates in _LIVE_RATES.items()),
-            *(Climb("paho", qos, (5_000, 10_000)) for qos in _LIVE_RATES),
-            *(Climb(n, 0, _BATCH_RATES, batch=100) for n in (GATEWAY, "bare")),
+            *(Climb("bare", qos, rates, settle_s=3.0) for qos, rates in _LIVE_RATES.items()),
+            *(Climb("reads", qos, rates[1:2], settle_s=3.0) for qos, rates in _LIVE_RATES.items()),
+            *(Climb("paho", qos, (5_000, 10_000), settle_s=3.0) for qos in _LIVE_RATES),
+            Climb(GATEWAY, 0, _BATCH_RATES, batch=100),
+            Climb("bare", 0, _BATCH_RATES, batch=100, settle_s=3.0),
         ],
         [
             Climb(name, 1, [200], seconds=2.0, settle_s=1.0, network="city:400", n_lanes=2)
             for name in (GATEWAY, *RELAYS)
         ],
+    ),
+    "sustained": Benchmark(
+        end_to_end,
+        [
+            Climb(GATEWAY, 0, (80_000,), seconds=120.0),
+            *(Climb(name, 0, (80_000,), settle_s=3.0) for name in ("bare", "reads")),
+            Climb(GATEWAY, 1, (55_000,), seconds=120.0),
+            Climb("bare", 1, (30_000, 40_000), settle_s=3.0),
+            Climb("reads", 1, (40_000,), settle_s=3.0),
+            Climb(GATEWAY, 0, (500_000,), batch=100, seconds=60.0),
+        ],
+        [Climb(GATEWAY, 0, (200,), seconds=2.0, settle_s=1.0, network="city:400", n_lanes=2)],
     ),
 }
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
@@ -91,11 +91,42 @@ class Stopwatch:
         return timed
 
 
-def costs(cases: Sequence[tuple[str, int, int]]) -> list[Table]:
-    """Time ticks of the flow for networks, numbers of devices and seconds of traffic."""
+class Case(NamedTuple):
+    """A case to be timed.
+
+    Attributes
+    ----------
+    network, n_devices, seconds
+        Name of the network, number of devices, and seconds of traffic.
+    hz
+        Reports of each device in a second, a divisor of the ticks in a second.
+    batch
+        Positions in a message.
+    """
+
+    network: str
+    n_devices: int
+    seconds: int
+    hz: int = 1
+    batch: int = 1
+
+    @property
+    def settings(self) -> Settings:
+        """Default settings that take these messages."""
+        if self.batch == 1:
+            return Settings()
+        feed = {"topic": "feed", "device_from": "payload"}
+        limits = {"max_ids_per_topic": self.n_devices}
+        return Settings.model_validate({"inputs": [feed], "limits": limits})
+
+
+def costs(cases: Sequence[Case]) -> list[Table]:
+    """Time ticks of the flow."""
     columns = (
         "network",
         "devices",
+        "positions/s",
+        "in a message",
         "flow",
         *(f"of it {part}" for part in _PARTS),
         "of it rest",
@@ -105,33 +136,36 @@ def costs(cases: Sequence[tuple[str, int, int]]) -> list[Table]:
         "worst tick, ms",
     )
     notes = (
-        "mode `session`, default settings: each device reports once a second, ten ticks a second.",
+        "mode `session`, default settings, ten ticks a second.",
         "a device moves to a neighbouring node every ten seconds; groups form every 7.5 s.",
         "core: all but decode, from columns to encoded regions and settled accounts.",
         "encode includes pseudonyms, cloak includes forming groups and their regions.",
     )
-    rows = [_row(*case) for case in cases]
-    largest = dict(zip(columns, rows[-1], strict=True))
+    rows = [_row(case) for case in cases]
+    unit_us = json_us()
     ratios = {
-        f"{part} of {largest['devices']:,} devices at 1 Hz / json.loads": float(largest[part])
-        / json_us()
+        f"{part} of {case.n_devices:,} devices at {case.hz} Hz"
+        + (f", {case.batch} in a message" if case.batch > 1 else "")
+        + " / json.loads": float(dict(zip(columns, row, strict=True))[part]) / unit_us
+        for case, row in zip(cases, rows, strict=True)
+        if case.n_devices == max(each.n_devices for each in cases)
         for part in ("flow", "core")
     }
-    title = "The flow at 1 Hz in memory: CPU time, µs a position"
+    title = "The flow in memory: CPU time, µs a position"
     return [Table(title, columns, rows, notes, ratios)]
 
 
-def _row(source: str, n: int, seconds: int) -> tuple[str | int | float, ...]:
-    """Return the row of a case, with CPU time in all columns."""
-    network = network_named(source)
+def _row(case: Case) -> tuple[str | int | float, ...]:
+    """Return the row of a case, with CPU time in all columns behind what it is."""
+    network, seconds = network_named(case.network), case.seconds
     tested = PositionFlow(
-        Settings(),
+        case.settings,
         with_zones(network, Zones()),
         Ledger(),
         secret=b"of a benchmark",
         monotonic=time.perf_counter,
     )
-    ticks = traffic(network, n)
+    ticks = traffic(network, case.n_devices, hz=case.hz, batch=case.batch)
     n_settling = _TICKS_PER_S * max(1, seconds // 4)
     watch, n_positions = Stopwatch(), 0
     laps: list[float] = []
@@ -142,12 +176,13 @@ def _row(source: str, n: int, seconds: int) -> tuple[str | int | float, ...]:
                 laps, n_positions = [], 0
                 gc.collect()
             laps.append(lap(tested, now, deliveries))
-            n_positions += len(deliveries)
+            n_positions += len(deliveries) * case.batch
     parts = [s / n_positions * 1e6 for s in watch.seconds.values()]
     whole = sum(laps) / n_positions * 1e6
     door = sum(watch.seconds[part] for part in _DOOR) / n_positions * 1e6
     percentiles = (np.percentile(laps, (50, 99, 100)) * 1e3).tolist()
-    return source, n, whole, *parts, whole - sum(parts), whole - door, *percentiles
+    stated = (case.network, case.n_devices, case.n_devices * case.hz, case.batch)
+    return *stated, whole, *parts, whole - sum(parts), whole - door, *percentiles
 
 
 def lap(tested: PositionFlow, now: float, deliveries: Sequence[Delivery]) -> float:
@@ -160,16 +195,19 @@ def lap(tested: PositionFlow, now: float, deliveries: Sequence[Delivery]) -> flo
     return time.thread_time() - began
 
 
-def traffic(network: RoadNetwork, n: int) -> Iterator[tuple[float, Sequence[Delivery]]]:
-    """Yield the time and the messages of each tick; every device reports once a second."""
+def traffic(
+    network: RoadNetwork, n: int, *, hz: int = 1, batch: int = 1
+) -> Iterator[tuple[float, Sequence[Delivery]]]:
+    """Yield the time and the messages of each tick, see `Case`; of batches, only full ones."""
     rng = np.random.default_rng(n)
     topic = [f"positions/device-{s}" for s in range(n)]
     node: Int32Array = rng.integers(network.n_nodes, size=n).astype(np.int32)
-    number = 0
+    number, every = 0, _TICKS_PER_S // hz
     while True:
-        slot = np.arange(number % _TICKS_PER_S, n, _TICKS_PER_S)
+        slot = np.arange(number % every, n, every)
         turn = number // _TICKS_PER_S % _MOVE_EVERY_S
-        moving = slot[slot // _TICKS_PER_S % _MOVE_EVERY_S == turn]
+        begins = slot % _TICKS_PER_S == number % _TICKS_PER_S
+        moving = slot[begins & (slot // _TICKS_PER_S % _MOVE_EVERY_S == turn)]
         first = network.first_arc_of[node[moving]]
         degree = network.first_arc_of[node[moving] + 1] - first
         arc = first + (rng.random(len(moving)) * degree).astype(np.int64)
@@ -178,8 +216,22 @@ def traffic(network: RoadNetwork, n: int) -> Iterator[tuple[float, Sequence[Deli
         now = _NOW + number / _TICKS_PER_S
         aside = rng.normal(scale=_SPREAD_DEG, size=(2, len(slot)))
         lat, lon = network.lat[node[slot]] + aside[0], network.lon[node[slot]] + aside[1]
-        deliveries = [
-            Delivery(topic[s], b'{"ts":%.3f,"lat":%.7f,"lon":%.7f}' % (now, y, x), 0)
-            for s, y, x in zip(slot.tolist(), lat.tolist(), lon.tolist(), strict=True)
+        texts = [
+            b'"ts":%.3f,"lat":%.7f,"lon":%.7f}' % (now, y, x)
+            for y, x in zip(lat.tolist(), lon.tolist(), strict=True)
         ]
+        if batch == 1:
+            deliveries = [
+                Delivery(topic[s], b"{" + text, 0)
+                for s, text in zip(slot.tolist(), texts, strict=True)
+            ]
+        else:
+            named = [
+                b'{"device":"device-%d",' % s + text
+                for s, text in zip(slot.tolist(), texts, strict=True)
+            ]
+            deliveries = [
+                Delivery("feed", b"[%b]" % b",".join(named[i : i + batch]), 0)
+                for i in range(0, len(named) - batch + 1, batch)
+            ]
         yield now, PackedDeliveries.of(deliveries)

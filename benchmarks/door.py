@@ -13,7 +13,8 @@ from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.packed import Packed, PackedDeliveries
 from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.pipeline.positions.decoding import Decoded, Decoder
+from anonymizer.pipeline.positions.decoded import Decoded
+from anonymizer.pipeline.positions.decoding import Decoder
 from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.topics import TopicRouter
 from anonymizer.settings import InputSettings, LimitSettings

@@ -137,7 +137,7 @@ def known_tables(
 
 def _searched(case: Case, seed: int, budget_s: float) -> tuple[float, float]:
     """Return the information loss and the discernibility of what is found."""
-    records, schema = _table(case.table)
+    records, schema = table_of(case.table)
     problem = make_problem(records, schema, case.promise, cost=case.cost)
     warm_up(schema, case.promise)
     time_left = TimeBudget(budget_s, time.process_time)
@@ -156,7 +156,8 @@ def _searched(case: Case, seed: int, budget_s: float) -> tuple[float, float]:
 
 
 @cache
-def _table(name: str) -> tuple[Records, Schema]:
+def table_of(name: str) -> tuple[Records, Schema]:
+    """Return the table `arx` or `adult`."""
     if name == "adult":
         return adult(markers_are_values=True, sensitive=None)
     folder = Path(os.environ["ANONYMIZER_DATA"], "adult")

@@ -43,6 +43,9 @@ _KIND_OF = {
     b"M": "met",
     b"S": "numbers",
     b"A": "answers",
+    b"P": "shuffled",
+    b"Q": "questions",
+    b"H": "questions",
 }
 
 

@@ -1,7 +1,6 @@
 """The publishing loop: publishes due reports in batches, at the pace of a clock passed in."""
 
 import asyncio
-import json
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -12,7 +11,7 @@ import numpy as np
 
 from anonymizer.domain.arrays import BoolArray, FloatArray
 from anonymizer.pipeline.ports import Link, Outgoing
-from simulator.reports import Due, Playable, Reports
+from simulator.reports import Due, Playable
 
 D = TypeVar("D", bound=Due)
 
@@ -24,7 +23,6 @@ MAX_BATCH = 5_000
 """Most reports in a batch; further ones are not made before these are published."""
 TIMEOUT_S = 5.0
 """Time for the broker to accept a batch."""
-_ESCAPED = {ord(c): f"%{ord(c):02X}" for c in "%/+#" + "".join(map(chr, range(32))) + "\x7f"}
 
 
 class Clock(Protocol):
@@ -112,8 +110,7 @@ async def publish(
         The QoS of all messages, the event that ends playing, the clock, and the progress, which
         is updated in place.
     per_message
-        Most items in a message. If there may be several, consecutive ones that are due at once
-        are joined to a JSON array.
+        Items that `encode` puts into each message; the last one may have fewer.
     """
     began_s, epoch_s = clock.monotonic(), clock.now()
     paused_s = 0.0
@@ -124,8 +121,7 @@ async def publish(
             continue
         reports = source.take(clock.monotonic() - began_s - paused_s, limit=MAX_BATCH)
         ts = epoch_s + paused_s + reports.due_s if reports.ts is None else reports.ts
-        messages = encode(reports, ts)
-        taken = await _send(reports, messages, links, qos=qos, per_message=per_message)
+        taken = await _send(reports, ts, links, encode=encode, qos=qos, per_message=per_message)
         tally.n_sent += int(np.count_nonzero(taken))
         tally.n_refused += int(np.count_nonzero(~taken))
         tally.was_heard[reports.device[taken]] = True
@@ -135,69 +131,6 @@ async def publish(
         # Even when behind schedule, batches shorter than a tick cost more than they gain.
         if len(reports) < MAX_BATCH and not math.isinf(ahead_s):
             await clock.sleep(min(max(ahead_s, TICK_S), MAX_NAP_S))
-
-
-def positions_to(
-    topic: str, device_id: Sequence[str]
-) -> Callable[[Reports, FloatArray], list[Outgoing]]:
-    """Return an encoder of reports as messages in the gateway's native JSON.
-
-    Parameters
-    ----------
-    topic
-        Topic with the placeholder `{device}`.
-    device_id
-        Id of each device.
-    """
-    topics = [topic.replace("{device}", topic_level(device)) for device in device_id]
-
-    def encode(reports: Reports, ts: FloatArray) -> list[Outgoing]:
-        columns = (reports.device, ts, reports.lat, reports.lon)
-        messages = [
-            Outgoing(topics[device], b'{"ts":%.6f,"lat":%.7f,"lon":%.7f}' % (t, lat, lon))
-            for device, t, lat, lon in zip(*(c.tolist() for c in columns), strict=True)
-        ]
-        if reports.speed_mps is None:
-            return messages
-        return [
-            message if math.isnan(speed) else _with_speed(message, speed)
-            for message, speed in zip(messages, reports.speed_mps.tolist(), strict=True)
-        ]
-
-    return encode
-
-
-def named_positions_to(
-    topic: str, device_id: Sequence[str]
-) -> Callable[[Reports, FloatArray], list[Outgoing]]:
-    """Return an encoder as `positions_to` does, of payloads that state the device.
-
-    They can be joined to one message. `{device}` in the topic becomes `batch`.
-    """
-    ids = [json.dumps(device).encode() for device in device_id]
-    to = topic.replace("{device}", "batch")
-
-    def encode(reports: Reports, ts: FloatArray) -> list[Outgoing]:
-        columns = (reports.device, ts, reports.lat, reports.lon)
-        return [
-            Outgoing(
-                to,
-                b'{"device":%s,"ts":%.6f,"lat":%.7f,"lon":%.7f}' % (ids[device], t, lat, lon),
-            )
-            for device, t, lat, lon in zip(*(c.tolist() for c in columns), strict=True)
-        ]
-
-    return encode
-
-
-def _with_speed(message: Outgoing, speed_mps: float) -> Outgoing:
-    readings = b',"readings":{"speed_mps":%.2f}}' % speed_mps
-    return Outgoing(message.topic, message.payload[:-1] + readings)
-
-
-def topic_level(device_id: str) -> str:
-    """Return a device id as one topic level; characters with a meaning there are %-escaped."""
-    return device_id.translate(_ESCAPED)
 
 
 async def _pause(
@@ -213,31 +146,23 @@ async def _pause(
     return clock.monotonic() - began_s
 
 
-def _joined(messages: Sequence[Outgoing]) -> Outgoing:
-    """Return a message whose payload is the array of all payloads, on the topic of the first."""
-    body = b",".join([message.payload for message in messages])
-    return messages[0]._replace(payload=b"[%s]" % body)
-
-
 async def _send(
-    reports: Due,
-    messages: Sequence[Outgoing],
+    items: D,
+    ts: FloatArray,
     links: Sequence[Link],
     *,
+    encode: Callable[[D, FloatArray], list[Outgoing]],
     qos: int,
     per_message: int,
 ) -> BoolArray:
-    """Publish reports over the links; return which of them the broker accepted."""
-    taken = np.zeros(len(messages), np.bool_)
+    """Publish items over the links; return which of them the broker accepted."""
+    taken = np.zeros(len(items), np.bool_)
 
     async def send(number: int, link: Link) -> None:
-        rows = np.flatnonzero(reports.device % len(links) == number)
-        batch = [messages[row] for row in rows.tolist()]
-        if per_message > 1:
-            starts = range(0, len(batch), per_message)
-            batch = [_joined(batch[start : start + per_message]) for start in starts]
-        if batch:
-            accepted = await link.publish(batch, qos=qos, timeout_s=TIMEOUT_S)
+        rows = np.flatnonzero(items.device % len(links) == number)
+        if len(rows):
+            messages = encode(items if len(rows) == len(items) else items.only(rows), ts[rows])
+            accepted = await link.publish(messages, qos=qos, timeout_s=TIMEOUT_S)
             taken[rows] = np.repeat([bool(each) for each in accepted], per_message)[: len(rows)]
 
     await asyncio.gather(*(send(number, link) for number, link in enumerate(links)))

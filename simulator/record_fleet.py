@@ -9,7 +9,7 @@ import numpy as np
 
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.pipeline.ports import Outgoing
-from simulator.publishing import topic_level
+from simulator.encoding import topic_level
 from simulator.reports import Rounds, Turns, uniform_draws
 
 SOURCES = ("registration", "profile", "telemetry")

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -45,6 +45,13 @@ class Reports:
         """Reveal neither device nor place."""
         return f"Reports({len(self)})"
 
+    def only(self, rows: IntArray) -> Self:
+        """Return some of the reports."""
+        ts = None if self.ts is None else self.ts[rows]
+        speed = None if self.speed_mps is None else self.speed_mps[rows]
+        lat, lon = self.lat[rows], self.lon[rows]
+        return type(self)(self.device[rows], self.due_s[rows], lat, lon, ts, speed)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Turns:
@@ -74,6 +81,10 @@ class Turns:
     def __repr__(self) -> str:
         """Reveal no device."""
         return f"Turns({len(self)})"
+
+    def only(self, rows: IntArray) -> Self:
+        """Return some of the turns."""
+        return type(self)(self.device[rows], self.due_s[rows], self.number[rows])
 
 
 class Rounds:
@@ -150,6 +161,9 @@ class Due(Protocol):
 
     def __len__(self) -> int:
         """Return the number of items."""
+
+    def only(self, rows: IntArray) -> Self:
+        """Return some of the items."""
 
 
 D_co = TypeVar("D_co", bound=Due, covariant=True)

@@ -15,7 +15,7 @@ from anonymizer.domain.arrays import FloatArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.pipeline.ports import Outgoing
-from simulator.publishing import topic_level
+from simulator.encoding import topic_level
 from simulator.reports import Rounds, Turns, uniform_draws
 
 READINGS = {"no2_ugm3": (0.0, 400.0), "temperature_c": (-40.0, 60.0)}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -21,7 +21,7 @@ import numpy as np
 from anonymizer.domain.arrays import FloatArray, IntArray
 from anonymizer.errors import InputError
 from anonymizer.pipeline.ports import Outgoing
-from simulator.publishing import topic_level
+from simulator.encoding import topic_level
 
 COLUMNS = (
     *("truck_id", "exit_transaction_id", "vehicle_class", "axle_count"),
@@ -127,6 +127,11 @@ class Exits:
     def __len__(self) -> int:
         """Return the number of exits."""
         return len(self.device)
+
+    def only(self, rows: IntArray) -> Self:
+        """Return some of the exits."""
+        fields = [self.rows[row] for row in rows.tolist()]
+        return type(self)(self.device[rows], self.due_s[rows], fields)
 
 
 class TollSource:

@@ -16,6 +16,8 @@ import aiomqtt
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.preloaded import Forked, forked
+
 T = TypeVar("T")
 
 DEADLINE_S = 120.0
@@ -96,7 +98,7 @@ def read_accounts(exposition: str) -> Accounts:
 class Program:
     """A program that runs, and the lines it has written to standard error."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process | Forked) -> None:
         self.process = process
         self.lines: list[str] = []
         self._changed = asyncio.Event()
@@ -125,6 +127,8 @@ class Program:
         async with asyncio.timeout(within_s):
             code = await self.process.wait()
             await self._reader
+            if isinstance(self.process, Forked):
+                await self.process.closed()
         return code
 
     async def _read(self) -> None:
@@ -139,15 +143,25 @@ class Program:
 async def running(
     *command: str | Path, environment: Mapping[str, str] | None = None
 ) -> AsyncIterator[Program]:
-    """Run a program in a session of its own; it is killed if it still runs at the end."""
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-        env=os.environ | (environment or {}),
-        start_new_session=True,
-    )
+    """Run a program in a session of its own; it is killed if it still runs at the end.
+
+    The console script of the gateway is forked from a process that has loaded it, unless the
+    environment says how Python or numba are to start.
+    """
+    process: asyncio.subprocess.Process | Forked
+    if command[0] == ANONYMIZER and not any(
+        name.startswith(("NUMBA", "PYTHON")) for name in environment or {}
+    ):
+        process = await forked(*command, environment=os.environ | (environment or {}))
+    else:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            env=os.environ | (environment or {}),
+            start_new_session=True,
+        )
     program = Program(process)
     try:
         yield program

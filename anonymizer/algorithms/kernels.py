@@ -1,7 +1,12 @@
 """Decorators that compile a function with numba: the only place where kernels are declared."""
 
+import re
+import sys
 from collections import defaultdict
 from collections.abc import Callable
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from numba import config, njit
@@ -12,6 +17,7 @@ from anonymizer.domain.arrays import Int32Array, IntArray
 _SHORT = 64
 _KERNELS_OF: dict[str, list[Any]] = defaultdict(list)
 """By the name of their module."""
+_IMPORT = re.compile(r"^from (anonymizer[.\w]*) import (?:\(([^)]*)\)|(.*))", re.MULTILINE)
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -43,6 +49,15 @@ def inner_kernel(function: Callable[P, R]) -> Callable[P, R]:
     return _compiled(function, counts_references=False)
 
 
+def inlined_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile an `inner_kernel` into each kernel that calls it: for what runs for every byte.
+
+    A call passes seven numbers for each array, which takes longer than a few lines of work. Each
+    place that calls it gets a copy, which takes time to compile.
+    """
+    return _compiled(function, counts_references=False, is_inlined=True)
+
+
 def is_compiled(module: str) -> bool:
     """Return whether the cache on disk has machine code of this machine for a module's kernels.
 
@@ -59,15 +74,45 @@ def is_compiled(module: str) -> bool:
     )
 
 
-def _compiled(function: Callable[P, R], *, counts_references: bool) -> Callable[P, R]:
+def _compiled(
+    function: Callable[P, R], *, counts_references: bool, is_inlined: bool = False
+) -> Callable[P, R]:
     # `_nrt` is a switch of numba that its documentation and types leave out. It is set for every
     # kernel, because a kernel without it inherits it from the first kernel that calls it.
     options: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": counts_references}
+    options["forceinline"] = is_inlined
     compiled: Callable[P, R] = njit(**options)(function)
     if hasattr(compiled, "_cache"):  # not where NUMBA_DISABLE_JIT is set
         _tolerate_renamed_types(compiled)
+        # numba has no public way to say what a kernel was compiled from.
+        compiled._cache._cache_file._source_stamp = _sources(function.__module__)  # noqa: SLF001
     _KERNELS_OF[function.__module__].append(compiled)
     return compiled
+
+
+@cache
+def _sources(module: str) -> str:
+    """Return a digest of the source of a module and of all that it imports of this project.
+
+    The code of other kernels, and constants, become part of a kernel. numba looks at the time of
+    its file alone, and would go on with what the others were.
+    """
+    names, left = set(), [module]
+    while left:
+        name = left.pop()
+        if name in sys.modules and name not in names:
+            names.add(name)
+            for package, several, few in _IMPORT.findall(_source(name)):
+                members = re.findall(r"\w+", several or few)
+                left += [package, *(f"{package}.{member}" for member in members)]
+    return blake2b("".join(map(_source, sorted(names))).encode(), digest_size=16).hexdigest()
+
+
+@cache
+def _source(module: str) -> str:
+    """Return the source of an imported module, empty if it has no file."""
+    path = getattr(sys.modules[module], "__file__", None)
+    return Path(path).read_text(encoding="utf-8") if path else ""
 
 
 def _tolerate_renamed_types(compiled: Any) -> None:  # noqa: ANN401  numba has no types

@@ -143,7 +143,7 @@ class _TraceColumns:
         node = named_nodes(trace, network)
         zoned = with_zones(network, zones_of(settings.zones))
         locate = None if node is None else row_locator(zoned, node)
-        self.core = FlowCore(settings, zoned, ledger, locate=locate, rng=rng)
+        self.core = FlowCore(settings, zoned, ledger, locate=locate, secret=rng.bytes(32))
         names = self.core.readings.names
         if missing := [name for name in names if name not in trace.readings]:
             raise InputError(f"the trace was read without the declared reading {missing[0]}")

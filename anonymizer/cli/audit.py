@@ -366,7 +366,8 @@ def windows(
 
     The adversary knows, of every window, what all sources but one reported about a vehicle, and
     learns what the lasting attributes of the other one can be. Where the stream enforces its
-    promise over windows, d values must be left of each attribute of each vehicle.
+    promise over windows, d values must be left of each attribute of each vehicle. A second
+    adversary knows what is left of all vehicles and who was present in each window.
 
     [bold]Example[/bold]
 

@@ -116,8 +116,8 @@ def _where(scene: Scene) -> str:
 def _releases(scene: Scene) -> str:
     """Return why far less is published than received."""
     return (
-        f"releases every {scene.beat_s:g} s from each group: the newest position of each device; "
-        "the others are superseded"
+        f"releases every {scene.beat_s:g} s from each group, less often where devices are few: the "
+        "newest position of each device; the others are superseded"
     )
 
 

@@ -6,11 +6,11 @@ more. Several bridges share the topics of both sides.
 """
 
 import asyncio
+import gc
 import secrets
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
-from math import inf
 
 import structlog
 from fastapi import FastAPI
@@ -25,6 +25,7 @@ from anonymizer.cluster.clients import Receiver, Sender
 from anonymizer.cluster.inflow import Inflow
 from anonymizer.cluster.kafka import client_options, ensure_topics
 from anonymizer.cluster.limits import check_cluster
+from anonymizer.cluster.outflow import Outflow
 from anonymizer.cluster.release_keeper import ReleaseKeeper
 from anonymizer.cluster.topics import Kind, topics_of
 from anonymizer.observe.link_metrics import LinkCollector
@@ -33,8 +34,9 @@ from anonymizer.observe.metrics import new_registry
 from anonymizer.pipeline.clock import SteadyClock
 from anonymizer.pipeline.ports import Deliver
 from anonymizer.pipeline.positions.bridge_queue import BridgeQueue
-from anonymizer.pipeline.positions.raw_batches import decode_out
+from anonymizer.pipeline.positions.raw_batches import RAW, STATEMENTS
 from anonymizer.pipeline.positions.topics import subscription
+from anonymizer.pipeline.positions.zone_statements import ZoneRouting
 from anonymizer.pipeline.records.topics import topic_filter
 from anonymizer.pipeline.records.vehicle_routing import VehicleRouting
 from anonymizer.settings import Settings
@@ -48,13 +50,6 @@ _MOST_BYTES = 64 << 20
 """With so many bytes that Kafka does not have yet, nothing more is read from MQTT."""
 _STUCK_S = 10.0
 """Time for which messages may wait for Kafka before the bridge is not ready."""
-_PUBLISH_S = 10.0
-_RETRY_S = 1.0
-"""Time before what the MQTT broker has refused is offered again."""
-_REFUSED_S = 10.0
-"""Time for which the MQTT broker may refuse messages before they are given up."""
-_IMPATIENT_S = 60.0
-"""Time after that in which what is refused is given up at once."""
 _GOODBYE_S = 2.0
 
 
@@ -91,6 +86,9 @@ async def run_bridge(settings: Settings, *, name: str) -> None:
             if startup is not None:
                 startup.server.show(bridge.application(stack))
                 structlog.get_logger().info("listening", url=startup.server.url)
+            # What is loaded by now is no garbage: a quarter of the bridge's time went into it.
+            gc.collect()
+            gc.freeze()
             await bridge.run(stop_at_signal())
     except BaseExceptionGroup as group:
         raise_known(group)
@@ -119,13 +117,24 @@ class Bridge:
             ),
         )
         self._now_s = 0.0
-        self._impatient_until_s = -inf
         self.passed = Passed()
         self._stored = asyncio.Event()
         self._key = secrets.token_bytes(32)
         limits = settings.limits
         self._routing = VehicleRouting(settings.streams, max_id_chars=limits.max_device_id_chars)
         self._inflows: dict[str, Inflow] = {}
+        zones = settings.device_zones
+        mobile = [each for each in settings.inputs if each.kind == "mobile"]
+        if mobile and zones.enabled:
+            queue = BridgeQueue(
+                settings.cluster.n_sources,
+                max_payload_bytes=zones.max_payload_bytes,
+                parts_of=ZoneRouting(zones, mobile[0]).parts_of,
+            )
+            # Before the positions: a tick is stated after the zones that hold from it on.
+            self._inflows["zones"] = self._inflow(
+                "zones", "source", queue, [(subscription(zones.topic), 1)], of=STATEMENTS
+            )
         if settings.inputs:
             queue = BridgeQueue(
                 settings.cluster.n_sources, max_payload_bytes=limits.max_payload_bytes
@@ -155,9 +164,22 @@ class Bridge:
         self._keeper: ReleaseKeeper | None = None
 
     def _inflow(
-        self, role: str, kind: Kind, queue: BridgeQueue, filters: Sequence[tuple[str, int]]
+        self,
+        role: str,
+        kind: Kind,
+        queue: BridgeQueue,
+        filters: Sequence[tuple[str, int]],
+        *,
+        of: bytes = RAW,
     ) -> Inflow:
-        broker, group = self._settings.broker, self._settings.cluster.prefix
+        broker = self._settings.broker
+        if of == RAW:
+            # Shared, so that each message comes to one of the bridges.
+            shared = f"$share/{self._settings.cluster.prefix}"
+            filters = [(f"{shared}/{topic}", qos) for topic, qos in filters]
+        else:
+            # Who shares a subscription gets nothing that is retained.
+            broker = broker.model_copy(update={"session_expiry_s": 0})
 
         def link(deliver: Deliver) -> MqttLink:
             # It publishes nothing: an answer to that would lie behind the input, and have to be
@@ -165,8 +187,7 @@ class Bridge:
             return MqttLink(
                 broker,
                 client_id=client_id_of(broker, key=self._key, role=f"{role}-{self._name}"),
-                # Shared, so that each message comes to one of the bridges.
-                subscriptions=[(f"$share/{group}/{topic}", qos) for topic, qos in filters],
+                subscriptions=filters,
                 deliver=deliver,
                 on_state=lambda up, why: self._log.info(f"mqtt {role}", connected=up, reason=why),
                 close_timeout_s=_GOODBYE_S,
@@ -183,6 +204,7 @@ class Bridge:
             interval_s=self._settings.tick.interval_s,
             passed=self.passed,
             changed=self._note_change,
+            of=of,
         )
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -193,15 +215,17 @@ class Bridge:
             options,
             self._topics.out,
             group=f"{self._settings.cluster.prefix}.bridges",
-            pass_on=self._publish,
+            pass_on=Outflow(self._out, self.passed).publish,
         )
         for inflow in self._inflows.values():
             inflow.sender = sender
         self._log.info("bridge started", takes=list(self._inflows))
         try:
             async with asyncio.TaskGroup() as group:
+                heard = group.create_task(self._until_zones_are_heard(), name="zones")
                 for name, inflow in self._inflows.items():
-                    group.create_task(inflow.link.run(), name=f"mqtt {name}")
+                    after = None if name == "zones" else heard
+                    group.create_task(_run(inflow.link, after), name=f"mqtt {name}")
                 group.create_task(self._out.run(), name="mqtt out")
                 ends = [
                     group.create_task(_failing(each.failed), name="kafka")
@@ -210,6 +234,7 @@ class Bridge:
                 ticking = group.create_task(self._state_ticks(), name="ticks")
                 await stop.wait()
                 ticking.cancel()
+                heard.cancel()
                 await self._drain(receiver)
                 for inflow in self._inflows.values():
                     await inflow.link.close()
@@ -219,6 +244,11 @@ class Bridge:
         finally:
             sender.close()
         self._log.info("bridge stopped")
+
+    async def _until_zones_are_heard(self) -> None:
+        """Wait until statements of zones can arrive, if there are any, before positions do."""
+        if "zones" in self._inflows:
+            await self._inflows["zones"].link.until_connected()
 
     async def _drain(self, receiver: Receiver) -> None:
         """Send what has arrived, and say that nothing more will come."""
@@ -261,52 +291,6 @@ class Bridge:
             self.passed.is_paused = False
         for inflow in inflows:
             inflow.link.read(on=not self.passed.is_paused)
-
-    # Kafka to MQTT.
-
-    async def _publish(self, values: Sequence[bytes]) -> None:
-        """Publish some values of `out`; return when the broker has all that it takes."""
-        pending = []
-        for value in values:
-            try:
-                pending += decode_out(value)
-            except ValueError as error:
-                self.passed.n_refused["malformed"] += 1
-                self._log.error("a message in Kafka cannot be read", problem=str(error))
-        began_s = time.monotonic()
-        while pending:
-            await self._out.until_connected()
-            results = await self._out.publish(pending, qos=1, timeout_s=_PUBLISH_S)
-            n_taken = sum(result is True for result in results)
-            self.passed.n_published += n_taken
-            left = [
-                each for each, result in zip(pending, results, strict=True) if result is not True
-            ]
-            pending = [each for each in left if self._out.takes(each)]
-            self.passed.n_refused["too_large"] += len(left) - len(pending)
-            if not pending or not self._out.connected:
-                began_s = time.monotonic()
-                continue
-            if n_taken or any(result is None for result in results):
-                began_s = time.monotonic()
-            elif self._gives_up(began_s):
-                self.passed.n_refused["not_taken"] += len(pending)
-                self._log.error("the broker refuses messages", messages=len(pending))
-                return
-            await asyncio.sleep(_RETRY_S)
-
-    def _gives_up(self, began_s: float) -> bool:
-        """Return whether to give up messages that the broker has refused since a time.
-
-        Others must not wait behind them. Where it has just refused some for long, it is not asked
-        again and again for the next ones.
-        """
-        now_s = time.monotonic()
-        if now_s - began_s < _REFUSED_S and now_s > self._impatient_until_s:
-            return False
-        if now_s > self._impatient_until_s:
-            self._impatient_until_s = now_s + _IMPATIENT_S
-        return True
 
     # What is known about it.
 
@@ -378,6 +362,13 @@ class Bridge:
             "kafka: too much waits for it": self.passed.is_paused,
         }
         return [problem for problem, there_is in problems.items() if there_is]
+
+
+async def _run(link: MqttLink, after: asyncio.Task[None] | None) -> None:
+    """Keep a connection until it is closed; with `after`, when that has ended."""
+    if after is not None:
+        await after
+    await link.run()
 
 
 async def _failing(failed: asyncio.Future[None]) -> None:

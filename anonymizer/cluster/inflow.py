@@ -8,7 +8,7 @@ from anonymizer.cluster.clients import Sender
 from anonymizer.cluster.topics import Kind, Topic, key_of
 from anonymizer.pipeline.ports import Deliver, Delivery
 from anonymizer.pipeline.positions.bridge_queue import BridgeQueue, Load
-from anonymizer.pipeline.positions.raw_batches import Raw, encode_raw
+from anonymizer.pipeline.positions.raw_batches import RAW, Raw, encode_raw
 from anonymizer.transport import MqttLink
 
 _PIECE_BYTES = 1 << 19
@@ -40,6 +40,8 @@ class Inflow:
         Counts of the bridge.
     changed
         Called when there is more or less that waits.
+    of
+        What the messages are, see `encode_raw`. Ticks are stated with those of `RAW` alone.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Inflow:
         interval_s: float,
         passed: Passed,
         changed: Callable[[], None],
+        of: bytes = RAW,
     ) -> None:
         self.link = make_link(self._deliver)
         self.sender: Sender | None = None
@@ -66,6 +69,7 @@ class Inflow:
         self._now, self._interval_s = now, interval_s
         self._passed = passed
         self._changed = changed
+        self._of = of
         self._unstored = [0] * topic.n_partitions
         self._since_s: dict[int, float] = {}
 
@@ -88,7 +92,8 @@ class Inflow:
         """Send what has arrived, and that the tick before the present one is over."""
         tick = self._tick() - 1
         for part in range(self._topic.n_partitions):
-            if self._queue.n_messages[part] or self._unstored[part] < _MOST_STATEMENTS:
+            is_stated = self._of == RAW and self._unstored[part] < _MOST_STATEMENTS
+            if self._queue.n_messages[part] or is_stated:
                 self._send(part, tick=tick)
 
     def state_last(self) -> None:
@@ -123,7 +128,7 @@ class Inflow:
         self.sender.send(
             self._topic.name,
             key_of(self._kind, part, self._topic.n_partitions),
-            encode_raw(Raw(self._bridge, tick, last, load.arrivals)),
+            encode_raw(Raw(self._bridge, tick, last, load.arrivals), of=self._of),
             at_s=self._now(),
             stored=lambda: self._note_stored(part, rest),
         )

@@ -1,28 +1,41 @@
 """Access to Kafka: options of the clients, and the topics that must be there."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from anonymizer.cluster.topics import topic_by_kind
+import structlog
+
+from anonymizer.cluster.topics import Kind, Topic, topic_by_kind
 from anonymizer.errors import SettingsError, TransportError
 from anonymizer.extras import extra
 from anonymizer.settings import Settings
 
 with extra("cluster"):
     from confluent_kafka import KafkaError, KafkaException
-    from confluent_kafka.admin import AdminClient, NewTopic
+    from confluent_kafka.admin import (
+        AdminClient,
+        AlterConfigOpType,
+        ConfigEntry,
+        ConfigResource,
+        NewTopic,
+        ResourceType,
+    )
 
 MESSAGE_BYTES = 16 << 20
 """Largest message in the topics of a cluster; Kafka's default is a sixteenth."""
-_TOPIC_CONFIG = {
-    "max.message.bytes": str(MESSAGE_BYTES),
-    # Far longer than a snapshot of a stage is old, and no longer: these are raw positions.
-    "retention.ms": "3600000",
-    "segment.ms": "600000",  # only whole segments are erased
+_LARGE = {"max.message.bytes": str(MESSAGE_BYTES)}
+_INPUT_CONFIG = {
+    # Workers delete what they do not need any more. The rest is needed, however old it is.
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "segment.ms": "60000",  # only whole segments are erased, and these are raw positions
 }
-_LEAST_MS = int(_TOPIC_CONFIG["retention.ms"])
+_OUTPUTS: tuple[Kind, ...] = ("out", "release")
+_LEAST_MS = 3_600_000
+"""Time for which outputs are kept."""
 _ANSWER_S = 30.0
 _MOMENT_S = 0.05
 _SECRET_BYTES = 32
@@ -38,6 +51,8 @@ def client_options(settings: Settings) -> dict[str, str]:
 def ensure_topics(settings: Settings) -> None:
     """Create the topics that are missing, with as many copies as Kafka's own default says.
 
+    Inputs of stages are kept without a limit, in topics that are there already, too.
+
     Raises
     ------
     SettingsError
@@ -52,16 +67,17 @@ def ensure_topics(settings: Settings) -> None:
     kept_ms = max(_LEAST_MS, int(1000 * settings.store.keep_published_s))
     # A bridge whose clock is ahead would close ticks for which others still have messages.
     ahead = {"message.timestamp.after.max.ms": str(int(1000 * settings.cluster.wait_s))}
-    config_of = {
-        "source": _TOPIC_CONFIG | ahead,
-        "joiner": _TOPIC_CONFIG | ahead,
-        "release": _TOPIC_CONFIG | {"retention.ms": str(kept_ms)},
+    config_of: dict[Kind, dict[str, str]] = {
+        "source": _INPUT_CONFIG | ahead,
+        "joiner": _INPUT_CONFIG | ahead,
+        "out": {"retention.ms": str(_LEAST_MS), "segment.ms": "600000"},
+        "release": {"retention.ms": str(kept_ms), "segment.ms": "600000"},
     }
     try:
         admin = AdminClient(client_options(settings))
         made = admin.create_topics(
             [
-                NewTopic(*topic, config=config_of.get(kind, _TOPIC_CONFIG))
+                NewTopic(*topic, config=_LARGE | config_of.get(kind, _INPUT_CONFIG))
                 for kind, topic in by_kind.items()
             ],
             request_timeout=_ANSWER_S,
@@ -78,6 +94,42 @@ def ensure_topics(settings: Settings) -> None:
                 f"cluster: the topic {topic.name} has {n} partitions, and these settings need"
                 f" {topic.n_partitions}; choose another prefix, or the numbers of before"
             )
+    _keep_inputs(admin, [topic for kind, topic in by_kind.items() if kind not in _OUTPUTS])
+
+
+def _keep_inputs(admin: Any, topics: Sequence[Topic]) -> None:  # noqa: ANN401  of the library
+    """Let Kafka keep the inputs of stages in topics of before; warn if it refuses to."""
+    for topic in topics:
+        try:
+            if _is_limited(admin, topic.name):
+                wanted = [
+                    ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+                    for name, value in _INPUT_CONFIG.items()
+                ]
+                resource = ConfigResource(
+                    ResourceType.TOPIC, topic.name, incremental_configs=wanted
+                )
+                _answer(admin.incremental_alter_configs([resource], request_timeout=_ANSWER_S))
+                _LOG.info("Kafka keeps inputs without a limit now", topic=topic.name)
+        except KafkaException as error:
+            _LOG.warning(
+                "Kafka does not let this user change how long it keeps inputs: set retention.ms"
+                " and retention.bytes of the topic to -1",
+                topic=topic.name,
+                reason=reason_of(error),
+            )
+
+
+def _is_limited(admin: Any, name: str) -> bool:  # noqa: ANN401  of the library
+    """Return whether a topic has another configuration than inputs of stages have."""
+    resource = ConfigResource(ResourceType.TOPIC, name)
+    there = _answer(admin.describe_configs([resource], request_timeout=_ANSWER_S))
+    return any(there[key].value != value for key, value in _INPUT_CONFIG.items())
+
+
+def _answer(asked: Mapping[Any, Any]) -> Any:  # noqa: ANN401  of the library
+    [future] = asked.values()
+    return future.result()
 
 
 def _listed(admin: AdminClient, names: set[str]) -> Mapping[str, Any]:
@@ -91,7 +143,7 @@ def _listed(admin: AdminClient, names: set[str]) -> Mapping[str, Any]:
 
 
 def secret_of(path: Path) -> bytes:
-    """Return the content of `cluster.secret_file`.
+    """Return the key that is in `cluster.secret_file`, 64 bytes at most.
 
     Raises
     ------
@@ -106,7 +158,7 @@ def secret_of(path: Path) -> bytes:
         raise SettingsError("cluster.secret_file cannot be read") from None
     if len(secret) < _SECRET_BYTES:
         raise SettingsError(f"cluster.secret_file: needs at least {_SECRET_BYTES} random bytes")
-    return secret
+    return secret if len(secret) <= blake2b.MAX_KEY_SIZE else blake2b(secret).digest()
 
 
 def reason_of(error: KafkaException) -> str:
@@ -121,3 +173,6 @@ def _unless_there(result: Callable[[], object]) -> None:
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise
+
+
+_LOG: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)

@@ -13,30 +13,34 @@ def check_cluster(settings: Settings) -> None:
     SettingsError
         If it cannot; the message names the first key.
     """
-    asked = {
-        "readings": bool(settings.readings),
-        "counts.enabled": settings.counts.enabled,
-        "forms.cloudevents": settings.forms.cloudevents,
-        "forms.ngsi_ld_topic": settings.forms.ngsi_ld_topic is not None,
-        "home_assistant.enabled": settings.home_assistant.enabled,
-        "current.every_s": settings.current.every_s > 0,
-        "trips.enabled": settings.trips.enabled,
-        "zones": bool(settings.zones),
-        "device_zones.enabled": settings.device_zones.enabled,
-        'inputs: kind = "fixed"': any(each.kind == "fixed" for each in settings.inputs),
+    mobile = [each for each in settings.inputs if each.kind == "mobile"]
+    alone = "use `anonymizer serve`"
+    beside = "run `anonymizer serve` with these inputs alone beside the cluster"
+    refused = {
+        'counts.privacy = "dp"': (
+            settings.counts.enabled and settings.counts.privacy == "dp",
+            'use counts.privacy = "k", or `anonymizer serve`',
+        ),
+        "forms.cloudevents": (settings.forms.cloudevents, alone),
+        "forms.ngsi_ld_topic": (settings.forms.ngsi_ld_topic is not None, alone),
+        "home_assistant.enabled": (settings.home_assistant.enabled, alone),
+        "current.every_s": (settings.current.every_s > 0, alone),
+        'inputs: kind = "fixed", unless publish = "public"': (
+            any(each.kind == "fixed" and each.publish == "cloaked" for each in settings.inputs),
+            beside,
+        ),
     }
-    for key, is_asked in asked.items():
+    for key, (is_asked, instead) in refused.items():
         if is_asked:
-            raise SettingsError(f"{key}: is not possible in a cluster; use `anonymizer serve`")
+            raise SettingsError(f"{key}: is not possible in a cluster; {instead}")
     check_streams(settings.streams)
-    if not settings.inputs:
-        return
-    if len(settings.inputs) != 1:
+    if len(mobile) > 1:
         raise SettingsError(
-            "inputs: a cluster has exactly one, so that all positions of a device have one topic"
+            "inputs: a cluster has at most one of mobile devices, so that all positions of a device"
+            " have one topic"
         )
     # The topic of a message decides which source locates its device.
-    if {"+", "#"} & set(settings.inputs[0].topic.split("/")):
+    if any({"+", "#"} & set(each.topic.split("/")) for each in settings.inputs):
         raise SettingsError(
             "inputs.topic: in a cluster + and # could give a device several topics; name the level,"
             " {device} or another name in braces"

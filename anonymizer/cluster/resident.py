@@ -4,7 +4,8 @@ What a stage has taken lies in Kafka, in one partition, in one order: the topic 
 state therefore is a snapshot of the stage and the offset of the last input before it. From there,
 the stage takes the inputs again that lie between, and what it sends meanwhile is dropped: it was
 sent before. State, outputs and offsets are committed together, so an input that has not come yet is
-one whose outputs nobody has seen.
+one whose outputs nobody has seen. Inputs that a committed snapshot contains are not needed any
+more.
 
 A state that is older than the outputs is no harm: then more inputs are taken again.
 """
@@ -16,6 +17,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from anonymizer.errors import TransportError
 from anonymizer.pipeline.stage import Send, Stage
 
 PIECE_BYTES = 512 << 10
@@ -23,8 +25,8 @@ PIECE_BYTES = 512 << 10
 _LEAST_BYTES = 1 << 20
 """Inputs of fewer bytes are rather taken again than followed by a snapshot."""
 _MOST_AGE_S = 300.0
-"""Age at which a snapshot is replaced however small the inputs were. Kafka must keep them for
-longer, many times, so that an outage does not make them lost."""
+"""Age at which a snapshot is replaced however small the inputs were. Until then Kafka keeps raw
+data."""
 _INPUT_BYTES = 64
 """Added to the size of each input for the work that it takes."""
 _HEAD = "head"
@@ -45,7 +47,7 @@ class Input(NamedTuple):
         return f"Input({self.offset}, {len(self.value)} bytes)"
 
 
-class LostInputsError(Exception):
+class LostInputsError(TransportError):
     """Kafka does not have the inputs any more that would have to be taken again."""
 
 
@@ -85,7 +87,7 @@ class Counts:
     n_again
         Inputs taken again.
     n_anew
-        How often a stage began anew because its inputs were lost.
+        How often a stage lost its state because its inputs were lost.
     """
 
     n_snapshots: int = 0
@@ -106,6 +108,9 @@ class Resident:
         raises LostInputsError if they are not there any more.
     counts
         Counted on.
+    heals
+        Whether a new stage learns from others what it has to know. If not, one that has lost
+        inputs raises LostInputsError: what it has forgotten could break a promise.
 
     Attributes
     ----------
@@ -113,6 +118,9 @@ class Resident:
         None before the first input.
     offset, at_s
         Of the last input taken; -1 and 0 before.
+    covered
+        Offset of the last input that the stored snapshot contains; -1 while that is not known.
+        Earlier inputs are not needed when the transaction that stored it is committed.
     """
 
     def __init__(
@@ -120,21 +128,31 @@ class Resident:
         make: Callable[[], Stage],
         between: Callable[[int, int], Iterator[Input]],
         counts: Counts,
+        *,
+        heals: bool = False,
     ) -> None:
         self._make, self._between, self._counts = make, between, counts
+        self._heals = heals
         self.stage: Stage | None = None
         self.offset, self.at_s = -1, 0.0
+        self.covered = -1
         self._doubtful = True
         self._n_bytes = 0
         self._n_snapshot_bytes = 0
         self._snapshot_at_s = 0.0
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether the stage stands where the last input left it: nothing is to be taken again."""
+        return self.stage is not None and not self._doubtful
+
     def doubt(self) -> None:
         """Expect that others have taken inputs meanwhile, or that what was taken is to come again.
 
-        Call it whenever the partition was assigned.
+        Call it whenever the partition was assigned, or was taken away.
         """
         self._doubtful = True
+        self.covered = -1
 
     def take(self, given: Input, state: State) -> list[Send]:
         """Let the stage take an input, and return what it sends.
@@ -145,8 +163,15 @@ class Resident:
             The next input whose outputs were not committed.
         state
             That of the stage, in the transaction that commits the outputs.
+
+        Raises
+        ------
+        LostInputsError
+            If inputs are missing before this one.
         """
         stage = self._standing_before(given.offset, state)
+        if given.offset <= self.covered:
+            return []  # Kafka has forgotten that it was taken, and the snapshot has not
         sends = stage.take(given.value, at_s=given.at_s)
         self._passed(given)
         if (
@@ -157,20 +182,26 @@ class Resident:
         return sends
 
     def _standing_before(self, offset: int, state: State) -> Stage:
-        if self.stage is not None and not self._doubtful and self.offset < offset:
-            return self.stage
         stage = self.stage
-        if stage is None or self.offset >= offset:
-            stage = self._restored(state)
+        if stage is not None and not self._doubtful and self.offset < offset:
+            return stage
+        stored = state.get_bytes(_HEAD)
+        head = None if stored is None else _DECODE(stored)
+        self.covered = -1 if head is None else head.offset
+        # Inputs before the snapshot may be gone.
+        if stage is None or self.offset >= offset or self.offset < self.covered:
+            stage = self._restored(head, state)
         try:
             for each in self._between(self.offset, offset):
                 stage.take(each.value, at_s=each.at_s)
                 self._passed(each)
                 self._counts.n_again += 1
         except LostInputsError:
+            self._counts.n_anew += 1
+            if not self._heals:
+                raise
             stage = self._new()
             self.offset = offset - 1
-            self._counts.n_anew += 1
         self.stage, self._doubtful = stage, False
         return stage
 
@@ -183,12 +214,10 @@ class Resident:
         self._snapshot_at_s = -math.inf  # a snapshot at once
         return self._make()
 
-    def _restored(self, state: State) -> Stage:
+    def _restored(self, head: _Head | None, state: State) -> Stage:
         stage = self._new()
-        stored = state.get_bytes(_HEAD)
-        if stored is None:
+        if head is None:
             return stage  # it has not taken anything, or has to take everything again
-        head = _DECODE(stored)
         pieces = [state.get_bytes(str(piece)) for piece in range(head.n_pieces)]
         snapshot = b"".join(piece for piece in pieces if piece is not None)
         stage.restore(snapshot)
@@ -210,6 +239,7 @@ class Resident:
         state.set_bytes(_HEAD, msgspec.msgpack.encode(head))
         self._n_bytes, self._n_snapshot_bytes = 0, len(snapshot)
         self._snapshot_at_s = self.at_s
+        self.covered = self.offset
         self._counts.n_snapshots += 1
 
 

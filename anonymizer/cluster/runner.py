@@ -10,15 +10,18 @@ the partitions.
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 
+from anonymizer.cluster.erasing import Eraser
 from anonymizer.cluster.kafka import MESSAGE_BYTES, reason_of
+from anonymizer.cluster.recovery import hasten_recovery
 from anonymizer.cluster.resident import Input, LostInputsError, Resident, State
-from anonymizer.cluster.topics import PARTITIONER, Topic
+from anonymizer.cluster.topics import PARTITIONER, Topic, partition_of
 from anonymizer.cluster.worker_metrics import Observed
 from anonymizer.errors import TransportError
 from anonymizer.extras import extra
@@ -37,6 +40,8 @@ SESSION_S = 6
 _TRANSACTION_S = 10
 """Longest transaction. Until then, what a dead worker left open holds up all who read; a worker
 that comes back under its name ends it at once."""
+_LONG_S = 10.0
+"""Time for one input beyond which it is logged."""
 _SILENT_S = 60.0
 """Time without an answer from Kafka after which reading again is given up."""
 _LARGEST_BYTES = MESSAGE_BYTES - (64 << 10)
@@ -47,8 +52,32 @@ _BUFFER_BYTES = 8 << 20
 """Memory in which RocksDB collects what is written before it writes a file."""
 
 
+class Stages(NamedTuple):
+    """All stages that read a topic, whoever runs them.
+
+    Attributes
+    ----------
+    make
+        Returns a new stage for a key.
+    keys
+        Of all of them.
+    heals
+        See `Resident`.
+    takes_long
+        Whether a stage may work on an input for seconds.
+    """
+
+    make: Callable[[bytes], Stage]
+    keys: Sequence[bytes]
+    heals: bool = False
+    takes_long: Callable[[bytes], bool] = lambda _: False
+
+
 class Runner:
     """Runs the stages whose partitions the group assigns to this worker.
+
+    When a snapshot is committed, the inputs that it contains are deleted in Kafka: they are raw
+    data, and kept without a time limit for stages that may be restarted after days.
 
     Parameters
     ----------
@@ -61,7 +90,7 @@ class Runner:
     state_dir
         Where states are kept; if it is empty, they are read from Kafka.
     inputs
-        For each input topic, what makes a new stage for a key.
+        For each input topic, its stages.
     outputs
         All topics that stages send to.
     address
@@ -79,7 +108,7 @@ class Runner:
         group: str,
         name: str,
         state_dir: Path,
-        inputs: Mapping[Topic, Callable[[bytes], Stage]],
+        inputs: Mapping[Topic, Stages],
         outputs: tuple[Topic, ...],
         address: Callable[[Send], tuple[str, bytes]],
         commit_s: float,
@@ -89,8 +118,16 @@ class Runner:
         self._each_second = each_second
         self._kafka, self._group = dict(kafka), group
         self._earlier = _EarlierInputs({**kafka, "group.id": f"{group}.again"})
+        self._eraser = Eraser(kafka, self.observed.deletions)
+        self._keys: defaultdict[tuple[str, int], list[bytes]] = defaultdict(list)
+        for topic, stages in inputs.items():
+            for key in stages.keys:
+                self._keys[topic.name, partition_of(key, topic.n_partitions)].append(key)
         self._application = self._new_application(name, state_dir, commit_s)
+        hasten_recovery(self._application)
         self._watch_assignments()
+        self._watch_commits()
+        self._watch_inputs({topic.name: stages.takes_long for topic, stages in inputs.items()})
         self._make_changelogs(tuple(inputs))
         topics = {
             topic.name: self._application.topic(
@@ -102,10 +139,10 @@ class Runner:
             )
             for topic in {*inputs, *outputs}
         }
-        for topic, make in inputs.items():
+        for topic, stages in inputs.items():
             frame = self._application.dataframe(topics[topic.name])
             frame = frame.apply(
-                self._taker(topic.name, make), expand=True, stateful=True, metadata=True
+                self._taker(topic.name, stages), expand=True, stateful=True, metadata=True
             )
             frame.to_topic(
                 lambda send, *_: topics[address(send)[0]], key=lambda send: address(send)[1]
@@ -118,6 +155,8 @@ class Runner:
 
         Raises
         ------
+        LostInputsError
+            If a stage cannot go on, because inputs that it needs were deleted.
         TransportError
             If Kafka is away for too long, or has given this worker's partitions to another one.
         """
@@ -147,6 +186,11 @@ class Runner:
                 block_cache_size=_BUFFER_BYTES,
             ),
             auto_create_topics=False,
+            # Where inputs that were not taken are gone, the library forgets the state on the disk,
+            # reads it again from its topic, and goes on. The stage then finds the gap itself: it
+            # stands still (`LostInputsError`), or heals. Without this the worker would just end.
+            auto_recover_from_source_offset_out_of_range=True,
+            state_recovery_offset_reset="earliest",
             loglevel=None,
             consumer_extra_config={
                 **rest,
@@ -170,11 +214,11 @@ class Runner:
         )
 
     def _watch_assignments(self) -> None:
-        # Quix Streams has no public call for this.
-        assign = self._application._on_assign  # noqa: SLF001
+        # Quix Streams has no public calls for this.
+        application, seen = self._application, self.observed
+        assign = application._on_assign  # noqa: SLF001
 
         def watch(consumer: Any, partitions: list[Any]) -> None:  # noqa: ANN401
-            seen = self.observed
             seen.n_assigned += 1
             seen.owned = frozenset(
                 (each.topic, each.partition)
@@ -187,11 +231,75 @@ class Runner:
                 for place, resident in seen.residents.items()
                 if place[:2] in seen.owned
             }
-            for resident in seen.residents.values():
-                resident.doubt()
+            self._doubt()
             _LOG.info("partitions assigned", partitions=sorted(map(list, seen.owned)))
 
-        self._application._on_assign = watch  # noqa: SLF001
+        application._on_assign = watch  # noqa: SLF001
+        for name in ("_on_revoke", "_on_lost"):
+            setattr(application, name, self._then_doubt(getattr(application, name)))
+
+    def _then_doubt(self, taken_away: Callable[..., None]) -> Callable[..., None]:
+        def wrapped(*arguments: object) -> None:
+            taken_away(*arguments)
+            self._doubt()  # it may not have been committed
+
+        return wrapped
+
+    def _doubt(self) -> None:
+        for resident in self.observed.residents.values():
+            resident.doubt()
+
+    def _watch_commits(self) -> None:
+        """Let inputs be deleted after each transaction.
+
+        Those that were covered when the one before ended: its end is then in all partitions, so
+        that whoever restores a state finds no older one.
+        """
+        context = self._application._processing_context  # noqa: SLF001  there is no public call
+        commit = context.commit_checkpoint
+        covered: dict[tuple[str, int], int] = {}
+
+        def commit_and_erase(*, force: bool = False, revoking: bool = False) -> None:
+            nonlocal covered
+            before, is_empty = context.checkpoint, context.checkpoint.empty()
+            commit(force=force, revoking=revoking)
+            # While partitions are taken away it may not have been committed.
+            if context.checkpoint is not before and not is_empty and not revoking:
+                self._eraser.erase(covered)
+                covered = self._covered()
+
+        context.commit_checkpoint = commit_and_erase
+
+    def _watch_inputs(self, takes_long: Mapping[str, Callable[[bytes], bool]]) -> None:
+        """Commit before an input on which a stage may work for long.
+
+        Kafka ends a transaction after `_TRANSACTION_S`, counted from its first output, and with it
+        the worker. The next one would come to the same input, and end in the same way.
+        """
+        consumer, seen = self._application._consumer, self.observed  # noqa: SLF001
+        poll = consumer.poll_row
+
+        def poll_and_commit(**options: Any) -> Any:  # noqa: ANN401  of the library
+            row = poll(**options)
+            if row is None:
+                return row
+            resident = seen.residents.get((row.topic, row.partition, row.key))
+            if resident is None or not resident.is_sure or takes_long[row.topic](row.value):
+                context = self._application._processing_context  # noqa: SLF001
+                context.commit_checkpoint(force=True)
+            return row
+
+        consumer.poll_row = poll_and_commit
+
+    def _covered(self) -> dict[tuple[str, int], int]:
+        """Return the first offset of each partition that snapshots do not contain, where known."""
+        residents, found = self.observed.residents, {}
+        for place in self.observed.owned:
+            of_place = [residents.get((*place, key)) for key in self._keys[place]]
+            covered = [-1 if each is None else each.covered for each in of_place]
+            if min(covered, default=-1) >= 0:
+                found[place] = min(covered) + 1
+        return found
 
     def _make_changelogs(self, inputs: tuple[Topic, ...]) -> None:
         """Create the topics of the state; Quix Streams would let them grow to a gigabyte each."""
@@ -220,7 +328,7 @@ class Runner:
                     raise TransportError(f"Kafka: {reason_of(error)}") from error
 
     def _taker(
-        self, topic: str, make: Callable[[bytes], Stage]
+        self, topic: str, stages: Stages
     ) -> Callable[[bytes, bytes, int, Any, State], list[Send]]:
         seen = self.observed
         seen.n_taken[topic] = 0
@@ -231,13 +339,22 @@ class Runner:
             resident = seen.residents.get((topic, partition, key))
             if resident is None:
                 resident = seen.residents[topic, partition, key] = Resident(
-                    lambda: make(key),
+                    lambda: stages.make(key),
                     lambda after, before: self._timed(
                         self._earlier.between(topic, partition, key, after, before)
                     ),
                     seen.counts,
+                    heals=stages.heals,
                 )
+            began = seen.taking_since = time.monotonic()
             sends = resident.take(Input(context.offset, value, at_ms / 1000), state)
+            seen.taking_since = None
+            if (took_s := time.monotonic() - began) > _LONG_S:
+                _LOG.warning(
+                    "a stage took long, and others of this worker waited for it",
+                    stage=key.decode(),
+                    seconds=round(took_s, 1),
+                )
             check_sizes(sends, by=key)
             seen.n_taken[topic] += 1
             for send in sends:
@@ -256,13 +373,23 @@ class Runner:
     def _count_lag(self, text: str) -> None:
         seen = self.observed
         seen.polled_at = time.monotonic()
-        seen.lag = {
-            (topic, int(number)): partition["consumer_lag"]
-            for topic, each in json.loads(text)["topics"].items()
-            for number, partition in each["partitions"].items()
-            if (topic, int(number)) in seen.owned and partition["consumer_lag"] >= 0
-        }
+        seen.lag = {place: lag for place, lag in lags_of(text).items() if place in seen.owned}
         self._each_second()
+
+
+def lags_of(statistics: str) -> dict[tuple[str, int], int]:
+    """Return how far Kafka's client is behind in each partition, as far as it knows.
+
+    Its own `consumer_lag` grows for ever: it does not see what transactions commit. So what counts
+    is what it has passed on. The marks of transactions count as messages.
+    """
+    found = {}
+    for topic, each in json.loads(statistics)["topics"].items():
+        for number, partition in each["partitions"].items():
+            taken = max(partition["app_offset"], partition["committed_offset"])
+            if taken >= 0 and partition["ls_offset"] >= 0:
+                found[topic, int(number)] = max(0, partition["ls_offset"] - taken)
+    return found
 
 
 def check_sizes(sends: Iterable[Send], *, by: bytes) -> None:
@@ -318,12 +445,19 @@ class _EarlierInputs:
                     "enable.auto.commit": False,
                     "auto.offset.reset": "error",
                     "fetch.message.max.bytes": MESSAGE_BYTES,
+                    # What is asked for is there. The default, 500 ms, was spent for each stage: a
+                    # question about one partition has to be over before one about the next.
+                    "fetch.wait.max.ms": 10,
                 }
             )
         where = TopicPartition(topic, partition, after + 1)
         first, _ = self._consumer.get_watermark_offsets(where, timeout=_SILENT_S)
         if first > after + 1:
-            raise LostInputsError
+            raise LostInputsError(
+                f"cluster: {key.decode()} cannot go on: in the topic {topic}, partition"
+                f" {partition}, somebody else deleted what it needs from offset {after + 1} on, up"
+                f" to {first}. See docs/scaling.md, ClusterStateLost"
+            )
         self._consumer.assign([where])
         try:
             yield from self._until(before, key)

@@ -90,6 +90,11 @@ def topic_by_kind(settings: Settings) -> Mapping[Kind, Topic]:
     return found
 
 
+def partition_of(key: bytes, n_partitions: int) -> int:
+    """Return the partition of the messages with a key."""
+    return crc32(key) % n_partitions
+
+
 @cache
 def key_of(kind: Kind, number: int, n_partitions: int) -> bytes:
     """Return the key of the messages for a stage, or of what a stage of this number sends.
@@ -99,7 +104,7 @@ def key_of(kind: Kind, number: int, n_partitions: int) -> bytes:
     return next(
         key
         for key in (b"%s-%d-%d" % (kind.encode(), number, suffix) for suffix in count())
-        if crc32(key) % n_partitions == number % n_partitions
+        if partition_of(key, n_partitions) == number % n_partitions
     )
 
 

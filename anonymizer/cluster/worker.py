@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import gc
 import os
+import signal
 import threading
 import time
 from collections import Counter
@@ -16,11 +17,12 @@ from prometheus_client import CollectorRegistry
 
 from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.app.compilation import compile_kernels
-from anonymizer.app.gateway.preflight import check_files, read_secrets
+from anonymizer.app.gateway.preflight import check_files, read_registries, read_secrets
 from anonymizer.app.gateway.starting import Startup
 from anonymizer.cluster.kafka import client_options, ensure_topics, secret_of
 from anonymizer.cluster.limits import check_cluster
-from anonymizer.cluster.runner import Runner
+from anonymizer.cluster.resident import LostInputsError
+from anonymizer.cluster.runner import Runner, Stages
 from anonymizer.cluster.topics import Kind, Topic, key_of, stage_of, topic_by_kind
 from anonymizer.cluster.worker_metrics import Accounts, WorkerCollector
 from anonymizer.domain.outcomes import Outcome
@@ -35,6 +37,7 @@ from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.joiner_stage import JoinerStage, joiner_stages
 from anonymizer.pipeline.records.planner_stage import PlannerStage, planner_stages
 from anonymizer.pipeline.records.range_stage import RangeStage, range_stages, warm_up_stages
+from anonymizer.pipeline.records.window_messages import takes_long
 from anonymizer.pipeline.stage import Send, Stage
 from anonymizer.settings import Settings, zones_of
 from anonymizer.web import HttpServer, create_application
@@ -45,6 +48,8 @@ _COMMITS_PER_TICK = 5
 _OUTPUTS: tuple[Kind, ...] = ("out", "release")
 _STUCK_S = 60.0
 """Time without a sign from the thread of the stages after which the worker is to be restarted."""
+_LONGEST_TAKE_S = 240.0
+"""The same while a stage works on one input. Kafka gives its partition away after 300 s."""
 
 
 def run_worker(settings: Settings, *, name: str, state_dir: Path) -> None:
@@ -138,7 +143,7 @@ class Worker:
             name=name,
             state_dir=state_dir,
             inputs={
-                topics[kind]: _by_key(kind, make)
+                topics[kind]: _all_stages(kind, topics[kind], make, len(streams))
                 for kind, make in _factories(settings, zoned, streams, secret).items()
             },
             outputs=tuple(topics[kind] for kind in _OUTPUTS if kind in topics),
@@ -156,8 +161,21 @@ class Worker:
             self._await(turn)
             self._log.info("worker started")
             self._runner.observed.polled_at = time.monotonic()
-            self._runner.run()
+            try:
+                self._runner.run()
+            except LostInputsError as error:
+                self._stand_still(str(error))
+                raise
             self._log.info("worker stopped")
+
+    def _stand_still(self, why: str) -> None:
+        """Wait for SIGTERM: a restart would change nothing, and metrics say what is the matter."""
+        self._runner.observed.stands_still = why
+        self._log.error("stands still", reason=why)
+        stopped = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stopped.set())
+        stopped.wait()
 
     def _await(self, turn: TextIO) -> None:
         """Wait until no other process holds the file: the system frees what a dead one held."""
@@ -177,15 +195,19 @@ class Worker:
 
     def why_dead(self) -> list[str]:
         """Return why the worker should be restarted, if it should."""
-        if self._stands_by:
+        if self._stands_by or self._runner.observed.stands_still:
             return []
-        silent_s = time.monotonic() - self._runner.observed.polled_at
-        return [f"stages: nothing for {silent_s:.0f} s"] if silent_s > _STUCK_S else []
+        seen = self._runner.observed
+        silent_s = time.monotonic() - seen.polled_at
+        most_s = _STUCK_S if seen.taking_since is None else _LONGEST_TAKE_S
+        return [f"stages: nothing for {silent_s:.0f} s"] if silent_s > most_s else []
 
     def why_not_ready(self) -> list[str]:
         """Return why the worker does not work yet, if it does not."""
         if self._stands_by:
             return ["stands by: another process is this worker"]
+        if self._runner.observed.stands_still:
+            return [self._runner.observed.stands_still]
         waits = self._runner.observed.n_assigned == 0
         return ["Kafka: no partitions assigned yet"] * waits + self.why_dead()
 
@@ -221,7 +243,11 @@ def _factories(
     if settings.inputs:
         payload_secrets = read_secrets(settings)
         found["source"] = source_stages(
-            settings, zoned, secret=secret, payload_secrets=payload_secrets
+            settings,
+            zoned,
+            secret=secret,
+            registries=read_registries(settings),
+            payload_secrets=payload_secrets,
         )
         found["lane"] = lane_stages(settings, zoned, secret=secret)
     if streams:
@@ -234,6 +260,13 @@ def _factories(
 def _counters(stage: Stage) -> Mapping[str, int]:
     known = SourceStage | LaneStage | JoinerStage | PlannerStage | RangeStage
     return stage.counters if isinstance(stage, known) else {}
+
+
+def _all_stages(kind: Kind, topic: Topic, make: Callable[[int], Stage], n_streams: int) -> Stages:
+    n = n_streams if kind == "planner" else topic.n_partitions
+    keys = [key_of(kind, number, topic.n_partitions) for number in range(n)]
+    # A planner learns what it has to know from the joiners and the ranges.
+    return Stages(_by_key(kind, make), keys, heals=kind == "planner", takes_long=takes_long)
 
 
 def _by_key(kind: str, make: Callable[[int], Stage]) -> Callable[[bytes], Stage]:

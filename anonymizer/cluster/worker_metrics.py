@@ -19,6 +19,14 @@ from anonymizer.pipeline.accounting import Ledger
 
 
 @dataclass
+class Deletions:
+    """How often inputs of a partition were deleted, and how often Kafka refused to."""
+
+    n_done: int = 0
+    n_refused: int = 0
+
+
+@dataclass
 class Observed:
     """What a worker has done, for its metrics.
 
@@ -34,10 +42,16 @@ class Observed:
         The stages in memory, by topic, number of the partition, and key.
     counts
         What happened to the stages.
+    deletions
+        Of inputs that are not needed any more.
+    stands_still
+        Why the stages do not go on until the operator acts; empty: they do.
     restoring_s
         Time spent on restoring stages and taking inputs again.
     lag
         Messages that wait, by topic and number of the partition.
+    taking_since
+        When the stage at work got its input, seconds of the monotonic clock; None: none works.
     polled_at
         When Kafka's client last ran in the main thread, seconds of the monotonic clock.
     """
@@ -48,8 +62,11 @@ class Observed:
     owned: frozenset[tuple[str, int]] = frozenset()
     residents: dict[tuple[str, int, bytes], Resident] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)
+    deletions: Deletions = field(default_factory=Deletions)
+    stands_still: str = ""
     restoring_s: float = 0.0
     lag: dict[tuple[str, int], int] = field(default_factory=dict)
+    taking_since: float | None = None
     polled_at: float = field(default_factory=time.monotonic)
 
 
@@ -148,7 +165,14 @@ class WorkerCollector(Collector):
             counter = CounterMetricFamily(f"anonymizer_worker_{name}", text)
             counter.add_metric([], n)
             yield counter
+        deletions = {"done": seen.deletions.n_done, "refused": seen.deletions.n_refused}
         for name, label, text, n_of in (
+            (
+                "deletions",
+                "result",
+                "How often inputs that snapshots contain were deleted in a partition.",
+                deletions,
+            ),
             ("inputs", "topic", "Inputs that stages took.", seen.n_taken),
             ("sent", "to", "Messages that stages sent.", seen.n_sent),
         ):
@@ -165,6 +189,11 @@ class WorkerCollector(Collector):
         for topic in sorted(seen.n_taken):
             owned.add_metric([topic], sum(name == topic for name, _ in seen.owned))
         yield owned
+        yield GaugeMetricFamily(
+            "anonymizer_worker_stands_still",
+            "1 if a stage cannot go on until the operator acts: inputs that it needs were deleted.",
+            value=int(bool(seen.stands_still)),
+        )
         of_partition = ["topic", "partition"]
         lag = GaugeMetricFamily(
             "anonymizer_worker_lag", "Messages that wait in Kafka.", labels=of_partition

@@ -5,8 +5,9 @@ import gzip
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import BinaryIO, TextIO, cast
 
+import numpy as np
 import polars as pl
 import polars.selectors as cs
 
@@ -14,6 +15,10 @@ from anonymizer.errors import InputError
 from anonymizer.unfolding import UnfoldingError, check_frame, check_unfolding
 
 KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
+_NOT_UTF_8 = "is not UTF-8 text: save it in this encoding"
+_CHUNK_BYTES = 2**24
+_MOST_HEADER_BYTES = 2**24
+_LF, _CR = 10, 13
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,6 +119,8 @@ def _parquet(path: Path, wanted: list[str] | None) -> pl.DataFrame:
 
 def _csv(path: Path, wanted: list[str] | None) -> pl.DataFrame:
     separator = _separator(path)
+    if wanted is not None and _is_uneven(path, separator) and (fault := _fault(path)) is not None:
+        raise InputError(f"{path}: {fault}")  # polars looks at the wanted columns alone
     header = pl.read_csv(path, n_rows=0, infer_schema=False, separator=separator).columns
     name_of = {column: column.strip() for column in header}
     _require(path, wanted, list(name_of.values()))
@@ -127,10 +134,32 @@ def _csv(path: Path, wanted: list[str] | None) -> pl.DataFrame:
 
 
 def _separator(path: Path) -> str:
-    opened = gzip.open if ending(path) == ".csv.gz" else open
-    with opened(path, "rb") as file:
-        header = file.readline()
+    with _opened_bytes(path) as file:
+        header = file.readline(_MOST_HEADER_BYTES)
+    if b"\0" in header:
+        raise InputError(f"{path}: {_NOT_UTF_8}")  # UTF-16, or no text at all
+    if b"\r" in header.rstrip(b"\r\n"):
+        raise InputError(f"{path}: ends its lines with CR alone: save it with LF")
     return max((",", ";", "\t"), key=lambda mark: header.count(mark.encode()))
+
+
+def _is_uneven(path: Path, separator: str) -> bool:
+    """Return whether two lines differ in their number of separators, as ragged rows do."""
+    expected, rest, mark = -1, b"", ord(separator)
+    with _opened_bytes(path) as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            chunk, _, rest = (rest + chunk).rpartition(b"\n")
+            byte = np.frombuffer(chunk + b"\n" if chunk else b"", np.uint8)
+            ends = np.flatnonzero(byte == _LF)
+            lengths = np.diff(ends, prepend=-1) - 1
+            bare = (lengths == 0) | ((lengths == 1) & (byte[ends - 1] == _CR))
+            before = np.searchsorted(np.flatnonzero(byte == mark), ends)
+            n = np.diff(before, prepend=0)[~bare]
+            if len(n):
+                expected = int(n[0]) if expected < 0 else expected
+                if (n != expected).any():
+                    return True
+    return bool(rest.strip()) and expected >= 0 and rest.count(separator.encode()) != expected
 
 
 def _fault(path: Path) -> str | None:
@@ -145,7 +174,7 @@ def _fault(path: Path) -> str | None:
                 if row and len(row) != n_columns:
                     return f"row {number}: has {len(row)} cells, and the header {n_columns}"
     except UnicodeDecodeError:
-        return "is not UTF-8 text: save it in this encoding"
+        return _NOT_UTF_8
     except (csv.Error, OSError, EOFError):
         return None
     return None
@@ -155,6 +184,10 @@ def _opened(path: Path) -> TextIO:
     if ending(path) == ".csv.gz":
         return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
     return path.open(encoding="utf-8-sig", newline="")
+
+
+def _opened_bytes(path: Path) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(path, "rb")) if ending(path) == ".csv.gz" else path.open("rb")
 
 
 def _require(path: Path, wanted: list[str] | None, there: list[str]) -> None:

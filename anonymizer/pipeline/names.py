@@ -10,7 +10,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymizer.algorithms.kernels import inner_kernel, kernel
+from anonymizer.algorithms.kernels import inlined_kernel, kernel
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -181,7 +181,7 @@ def _hash_all(stream: Bytes, spans: Int32Array, base: int, other_base: int) -> I
     return hashes
 
 
-@inner_kernel
+@inlined_kernel
 def _hash(stream: Bytes, start: int, end: int, base: int, other_base: int) -> int:
     """Return two polynomial hashes of a name, in one number.
 
@@ -259,7 +259,7 @@ def _add(
     return numbers, n
 
 
-@inner_kernel
+@inlined_kernel
 def _place_of(
     sought: Bytes,
     kind: int,

@@ -59,7 +59,7 @@ class Loss(Enum):
     UNACKNOWLEDGED = "unacknowledged"
     """The broker left a message without acknowledgement."""
     PROCESS = "process"
-    """The receiving process has ended."""
+    """The receiving process has ended, or was killed because it hung."""
     OTHER = "other"
 
 

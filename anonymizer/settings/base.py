@@ -57,6 +57,16 @@ def is_field(level: str) -> bool:
     return _FIELD.fullmatch(level) is not None
 
 
+def id_levels(topic: str) -> list[int]:
+    """Return which levels of a topic, counted from 0, together are an id."""
+    return [i for i, level in enumerate(topic.split("/")) if is_field(level)]
+
+
+def id_names(topic: str) -> list[str]:
+    """Return the names of these levels, in their order."""
+    return [level for level in topic.split("/") if is_field(level)]
+
+
 def check_filter(topic: str, field: str) -> None:
     """Check the topic filter of an input; `field` is the usual name of a level of the id.
 

@@ -51,10 +51,11 @@ class ClusterSettings(Group):
     n_ranges: Annotated[int, Field(ge=1, le=1024)] = 4
     """Number of ranges: parts of a closed window that are anonymized at the same time. It must not
     change while there is anything in the topics."""
-    records_per_range: Annotated[int, Field(ge=100)] = 50_000
+    records_per_range: Annotated[int, Field(ge=100, le=1_000_000)] = 50_000
     """About how many records of a window one range takes. A larger window is divided by a sample
     into several ranges, which form classes apart; only what finds no class, and classes at the
-    borders, meet once more."""
+    borders, meet once more. A worker forms the classes of a range in one go, which must take less
+    than 240 s; its other stages wait meanwhile."""
     wait_s: Positive = 5.0
     """How long a tick waits for a bridge, a source or a district that has fallen silent, in
     seconds."""

@@ -14,7 +14,7 @@ from anonymizer.settings.base import (
     Positive,
     Qos,
     check_filter,
-    is_field,
+    id_levels,
 )
 from anonymizer.settings.payloads import PayloadSettings
 
@@ -65,8 +65,7 @@ class InputSettings(Group):
         if not self.topic:
             raise ValueError("topic: must not be empty")
         check_filter(self.topic, "device")
-        names_device = any(map(is_field, self.topic.split("/")))
-        if (self.device_from == "topic") != names_device:
+        if (self.device_from == "topic") != bool(id_levels(self.topic)):
             raise ValueError('topic: {device} is needed, unless device_from = "payload"')
         return self
 

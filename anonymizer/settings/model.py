@@ -22,6 +22,7 @@ from anonymizer.settings.base import (
     OutputTopic,
     Positive,
     Qos,
+    id_names,
     is_loopback,
 )
 from anonymizer.settings.broker import BrokerSettings
@@ -62,7 +63,7 @@ class OutputSettings(Group):
     rejected_every_s: Positive = 10.0
     silence_s: Positive = 60.0
     """If positions arrive and none is published for longer than this, in addition to the delays of
-    the settings (`trips.delay_s`, `session.settle_s`, `beat_s`), the gateway is not ready."""
+    the settings (`trips.delay_s`, `session.settle_s`, twice `beat_s`), the gateway is not ready."""
     qos: Qos = 0
     form: Literal["group", "device"] = "group"
     """`group`: one message for all devices that share a region; `device`: one for each. `device`
@@ -78,8 +79,9 @@ class TickSettings(Group):
 
     interval_s: Positive = 0.1
     queue_limit: AtLeastOne = 100_000
-    """Most messages that wait for a tick. Beyond that, or when a tick is late, only the newest of
-    each device is kept; the others are counted as overload."""
+    """Most messages that wait for a tick, apart from those that are decoded before it ends. Beyond
+    that, or when a tick is late, only the newest of each device is kept; the others are counted as
+    overload."""
     drain_s: Positive = 10.0
     """Deadline for finishing the current work when the gateway is stopped."""
 
@@ -210,6 +212,20 @@ class Settings(Group):
             raise ValueError(
                 "fixed: topic and public_topic must differ from each other and from output.topic"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _zones_name_devices_as_positions_do(self) -> Self:
+        # The statement of a device under another id would be in vain, and nobody would notice.
+        stated = id_names(self.device_zones.topic)
+        for each in self.inputs if self.device_zones.enabled else ():
+            named = id_names(each.topic)
+            of_topic = each.kind == "mobile" and each.device_from == "topic"
+            if of_topic and named != stated and max(len(named), len(stated)) > 1:
+                raise ValueError(
+                    "device_zones: topic must name the levels of a device's id as the topics of"
+                    " mobile inputs do, in the same order"
+                )
         return self
 
     @model_validator(mode="after")

@@ -14,6 +14,8 @@ from anonymizer.settings.base import (
     NotNegative,
     OutputTopic,
     Positive,
+    check_filter,
+    id_levels,
 )
 
 
@@ -62,17 +64,20 @@ class DeviceZoneSettings(Group):
     """Privacy zones that devices state themselves: each its own, in a retained message.
 
     Positions of a device inside a zone of its own are not published. Nothing about such zones is
-    ever published or stored, except by the broker, which must let nobody but the gateway read them.
+    ever published. The broker stores them, and must let nobody but the gateway read them; in a
+    cluster Kafka does, too.
     """
 
     enabled: bool = False
     topic: OutputTopic = "zones/{device}"
-    """`{device}` stands for the id of the device, one whole level. An empty retained message
-    withdraws the zones of a device. While its message is not valid or exceeds a limit, nothing is
-    published about the device."""
+    """`{device}` stands for the id of the device. Where several levels of an input's topic are the
+    id, the same levels are named here: `zones/{user}/{device}`. An empty retained message withdraws
+    the zones of a device. While its message is not valid or exceeds a limit, nothing is published
+    about the device."""
     max_devices: AtLeastOne = 10_000
-    """Most devices with zones of their own. Once there are more, nothing is published about any
-    device without zones until the gateway restarts: it may be one of those left out."""
+    """Most devices with zones of their own, in a cluster for each source. Once there are more,
+    nothing is published about any device without zones until the gateway restarts, or the cluster
+    begins anew: it may be one of those left out."""
     max_zones: AtLeastOne = 20
     """Most zones of one device."""
     max_payload_bytes: AtLeastOne = 8192
@@ -81,8 +86,9 @@ class DeviceZoneSettings(Group):
     @field_validator("topic")
     @classmethod
     def _the_topic_names_the_device(cls, topic: str) -> str:
-        if topic.split("/").count("{device}") != 1:
-            raise ValueError("one whole level of the topic must be {device}")
+        check_filter(topic, "device")
+        if not id_levels(topic):
+            raise ValueError("topic: {device} is needed")
         return topic
 
 
@@ -120,6 +126,11 @@ class TripSettings(Group):
     def _ends_can_be_seen(self) -> Self:
         _ = self.rule
         return self
+
+    @property
+    def latency_s(self) -> float:
+        """Seconds by which everything is published later."""
+        return self.delay_s if self.enabled else 0.0
 
     @property
     def rule(self) -> TripRule:

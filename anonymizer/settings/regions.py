@@ -80,8 +80,10 @@ class SessionSettings(Group):
     """How long to wait after the first position before forming the first groups."""
     beat_s: NotNegative = 30.0
     """How often a group publishes, whether its members report or not; positions wait until then,
-    and of several of one device the newest is published. A shorter beat tells more about where
-    devices drive. 0: a group publishes whenever a member reports, which also tells when."""
+    and of several of one device the newest is published. Where devices are few, so that places
+    are four times as large as `region.min_nodes` or larger, a group publishes half as often: with
+    the defaults, once in its life, and other groups at most twice. A shorter beat tells more about
+    where devices drive. 0: a group publishes whenever a member reports, which also tells when."""
 
 
 class PseudonymSettings(Group):

@@ -12,6 +12,8 @@ import msgspec
 from anonymizer.pipeline.ports import LinkCounts
 from anonymizer.transport.shared_batches import Place
 
+BEAT_S = 1.0
+"""How often the process says that it runs."""
 _LENGTH_BYTES = 4
 
 
@@ -63,6 +65,10 @@ class Arrived(_Message, frozen=True):
     place: Place
 
 
+class Alive(_Message, frozen=True):
+    """From the process, every `BEAT_S`: it runs."""
+
+
 class State(_Message, frozen=True):
     """From the process: whether it is connected, why not, and the counts of its connections."""
 
@@ -75,7 +81,7 @@ class Stopped(_Message, frozen=True):
     """From the process: no batch follows."""
 
 
-Message: TypeAlias = Begin | Acknowledge | Taken | Stop | Close | Arrived | State | Stopped
+Message: TypeAlias = Begin | Acknowledge | Taken | Stop | Close | Alive | Arrived | State | Stopped
 
 
 class Channel(asyncio.Protocol):
@@ -90,6 +96,8 @@ class Channel(asyncio.Protocol):
     ----------
     ended
         Set when the other end is gone.
+    n_heard
+        Messages that the other end has sent.
     failure
         The error of `on_message`, if that closed this end.
     """
@@ -100,6 +108,7 @@ class Channel(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
         self.ended = asyncio.Event()
+        self.n_heard = 0
         self.failure: Exception | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -121,6 +130,7 @@ class Channel(asyncio.Protocol):
             end = body + int.from_bytes(stream[start:body])
             if end > len(stream) or body > len(stream):
                 break
+            self.n_heard += 1
             try:
                 self._on_message(self._decoder.decode(stream[body:end]))
             except Exception as error:  # noqa: BLE001  the loop would only log it; `run` raises it

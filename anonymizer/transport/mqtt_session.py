@@ -229,6 +229,7 @@ class Session:
                         await asyncio.sleep(0)
                     await self._send(batch, messages, begin, qos=qos)
                 if batch.n_open:
+                    self.wire.end_rest()  # the answers of the broker must not wait for it
                     batch.answered.clear()
                     await batch.answered.wait()
         return list(batch.results)

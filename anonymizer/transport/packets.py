@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymizer.algorithms.kernels import inner_kernel, kernel
+from anonymizer.algorithms.kernels import inlined_kernel, kernel
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.pipeline.ports import Headers, Outgoing
 
@@ -249,7 +249,7 @@ def _scan_publishes(
     return rows[:n].copy(), start
 
 
-@inner_kernel
+@inlined_kernel
 def _length_at(stream: NDArray[np.uint8], at: int) -> tuple[int, int]:
     """Return the end of an encoded length and the length; the end is -1 if it is not complete."""
     length = np.int64(0)

@@ -19,7 +19,9 @@ from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery, LinkCounts
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport.channel import (
+    BEAT_S,
     Acknowledge,
+    Alive,
     Arrived,
     Begin,
     Channel,
@@ -61,9 +63,15 @@ class Receiver:
         async with asyncio.TaskGroup() as group:
             receiving = group.create_task(self._receive(), name="receive")
             ended = group.create_task(self.channel.ended.wait(), name="end of the gateway")
+            beating = group.create_task(self._beat(), name="beat")
             await asyncio.wait([receiving, ended], return_when=asyncio.FIRST_COMPLETED)
-            receiving.cancel()
-            ended.cancel()
+            for task in (receiving, ended, beating):
+                task.cancel()
+
+    async def _beat(self) -> None:
+        while True:
+            self.channel.send(Alive())
+            await asyncio.sleep(BEAT_S)
 
     async def _receive(self) -> None:
         await self._begun.wait()

@@ -18,6 +18,7 @@ import numpy as np
 from anonymizer.pipeline.ports import Deliver, LinkCounts, Loss, Outgoing
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport.channel import (
+    BEAT_S,
     Acknowledge,
     Arrived,
     Begin,
@@ -37,13 +38,17 @@ _MEMORY_BYTES = 64 << 20
 """Room for batches on their way: several times the largest packet. A batch stays there for less
 than a tick, so that most of it is never touched."""
 _RECEIPTS_OF_A_PROCESS = 1 << 40
+_PATIENCE_S = 10 * BEAT_S
+_START_S = 60.0
+"""Until a new process says something: it loads its modules first."""
 
 
 class ReceivingLink:
     """A link that publishes on one connection, and receives on another in a process of its own.
 
-    Implements `anonymizer.pipeline.ports.Link`. A process that ends is started again: its loss is
-    the loss of a connection, after which the broker delivers again what was not acknowledged.
+    Implements `anonymizer.pipeline.ports.Link`. A process that ends is started again, and one that
+    hangs is killed first: its loss is the loss of a connection, after which the broker delivers
+    again what was not acknowledged.
 
     Parameters
     ----------
@@ -57,6 +62,8 @@ class ReceivingLink:
         Called with whether the input is connected, at every change.
     memory_bytes
         Size of the shared memory.
+    patience_s
+        A process that says nothing for so long hangs; it has a beat of `BEAT_S`.
     """
 
     def __init__(
@@ -72,6 +79,7 @@ class ReceivingLink:
         on_input: Callable[[bool], None] = lambda _: None,
         close_timeout_s: float = 5.0,
         memory_bytes: int = _MEMORY_BYTES,
+        patience_s: float = _PATIENCE_S,
     ) -> None:
         self._settings = settings
         self._client_id = client_id
@@ -90,6 +98,8 @@ class ReceivingLink:
             on_state=self._on_output,
             close_timeout_s=close_timeout_s,
         )
+        self.patience_s = patience_s
+        """A process that says nothing for so long hangs; it has a beat of `BEAT_S`."""
         self.counts = LinkCounts()
         """What happened to the connections of the input since the start."""
         self.pid: int | None = None
@@ -178,7 +188,8 @@ class ReceivingLink:
             n_before, attempt = self.counts.n_connections, attempt + 1
             try:
                 async with self._process(first_receipt) as channel:
-                    await channel.ended.wait()
+                    if not await self._until_ended(channel):
+                        self._on_gone("the receiving process hangs")
             except OSError as error:
                 self._set_input(False, f"no receiving process: {reason_of(error)}")
             else:
@@ -192,6 +203,21 @@ class ReceivingLink:
             pause_s = backoff_s(self._settings, attempt=attempt, rng=rng)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), pause_s)
+
+    async def _until_ended(self, channel: Channel) -> bool:
+        """Return whether a process has ended, when it has or when it hangs.
+
+        Rounds without a message are counted, not seconds: a gateway that was frozen itself wakes
+        up to one round, in which it finds what the process has said meanwhile.
+        """
+        n_heard, n_silent = 0, 0
+        while n_silent * BEAT_S <= (self.patience_s if n_heard else _START_S):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(channel.ended.wait(), BEAT_S)
+                return True
+            n_silent = 0 if channel.n_heard > n_heard else n_silent + 1
+            n_heard = channel.n_heard
+        return False
 
     @contextlib.asynccontextmanager
     async def _process(self, first_receipt: int) -> AsyncIterator[Channel]:
@@ -254,11 +280,11 @@ class ReceivingLink:
         self.counts.n_sessions_lost = counts.n_sessions_lost
         self.counts.lost.update(counts.lost)
 
-    def _on_gone(self) -> None:
+    def _on_gone(self, reason: str = "the receiving process has ended") -> None:
         self._stopped.set()  # nothing can follow
         if self._input_is_up:
             self.counts.lost[Loss.PROCESS] += not self._closing.is_set()
-            self._set_input(False, "the receiving process has ended")
+            self._set_input(False, reason)
 
     def _set_input(self, up: bool, reason: str) -> None:  # noqa: FBT001  as of the callback
         self._input_is_up = up

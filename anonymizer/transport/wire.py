@@ -8,6 +8,8 @@ READ_BYTES = 1 << 18
 """Most bytes that the event loop reads at once."""
 _TURNS_TO_READ = 2
 """Of the event loop, until it has read what is there: it asks the system, then calls back."""
+_MOST_READS = 16
+"""Of `Wire.collect`: 4 MiB, several times what arrives in a rest."""
 _FLUSH_BYTES = 1 << 16
 _HIGH_WATER_BYTES = 1 << 18
 
@@ -33,6 +35,8 @@ class Wire(asyncio.Protocol):
         self._n_outgoing = 0
         self._writable = asyncio.Event()
         self._resting: asyncio.TimerHandle | None = None
+        self._more = False
+        """Whether the last read was a full one, so that more is there."""
         self.reading = True
         """Whether arriving bytes are read, apart from rests."""
 
@@ -50,6 +54,7 @@ class Wire(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Pass the bytes to `on_bytes`."""
+        self._more = len(data) >= READ_BYTES
         self._on_bytes(data)
 
     def pause_writing(self) -> None:
@@ -89,15 +94,27 @@ class Wire(asyncio.Protocol):
         Many small reads become a few large ones: the cost of a read is the wake-up, not the bytes.
         """
         if self._resting is None:
-            self._resting = asyncio.get_running_loop().call_later(duration_s, self._end_rest)
+            self._resting = asyncio.get_running_loop().call_later(duration_s, self.end_rest)
+            self._pause_or_resume()
+
+    def end_rest(self) -> None:
+        """Continue to read at once if reading rests."""
+        if self._resting is not None:
+            self._resting.cancel()
+            self._resting = None
             self._pause_or_resume()
 
     async def collect(self) -> None:
-        """End a rest, and pass on what has arrived meanwhile."""
-        if self._resting is not None:
-            self._end_rest()
-            for _ in range(_TURNS_TO_READ):
-                await asyncio.sleep(0)
+        """End a rest, and pass on all that has arrived meanwhile."""
+        if self._resting is None:
+            return
+        self.end_rest()
+        self._more = True
+        for _ in range(_MOST_READS):
+            if self._more:
+                self._more = False
+                for _ in range(_TURNS_TO_READ):
+                    await asyncio.sleep(0)
 
     def read(self, *, on: bool) -> None:
         """Read arriving bytes, or leave them with the operating system and so with the peer."""
@@ -121,12 +138,6 @@ class Wire(asyncio.Protocol):
         outgoing, self._outgoing, self._n_outgoing = self._outgoing, [], 0
         if outgoing and self._transport is not None:
             self._transport.write(b"".join(outgoing))
-
-    def _end_rest(self) -> None:
-        if self._resting is not None:
-            self._resting.cancel()
-            self._resting = None
-            self._pause_or_resume()
 
     def _pause_or_resume(self) -> None:
         if self._transport is None or self._transport.is_closing():

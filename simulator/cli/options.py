@@ -121,12 +121,15 @@ def play_reports(source: "Source", outlet: "Outlet", *, quiet: bool) -> None:
     import numpy as np
 
     from simulator.displays import summary
+    from simulator.encoding import named_positions_to, positions_to
     from simulator.playing import play
-    from simulator.publishing import Tally, named_positions_to, positions_to
+    from simulator.publishing import Tally
 
     tally = Tally(was_heard=np.zeros(len(source.device_id), np.bool_))
-    encoder = positions_to if outlet.per_message == 1 else named_positions_to
-    encode = encoder(outlet.topic, source.device_id)
+    if outlet.per_message == 1:
+        encode = positions_to(outlet.topic, source.device_id)
+    else:
+        encode = named_positions_to(outlet.topic, source.device_id, per_message=outlet.per_message)
     asyncio.run(play(source, outlet, tally, encode=encode, quiet=quiet))
     typer.echo(summary(tally, requested_per_s=source.rate_per_s))
 

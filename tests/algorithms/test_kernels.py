@@ -1,5 +1,6 @@
 """Kernels without reference counting: they cannot allocate, and they release what they borrow."""
 
+import importlib
 import signal
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from numba import config, njit
 from numba.core.errors import NumbaError
 
+import anonymizer
+from anonymizer.algorithms import kernels
 from anonymizer.algorithms.kernels import copy_items, inner_kernel, kernel, sort_in_place
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 
@@ -115,6 +118,46 @@ def test_a_cache_of_a_type_that_has_been_renamed_is_written_anew(
         njit(**options)(ratio)(pair)
     assert kernel(ratio)(pair) == 0.5
     assert b"_Gone" not in index.read_bytes()
+
+
+_INNER = """
+from anonymizer.algorithms.kernels import inner_kernel
+FACTOR = 2.0
+@inner_kernel
+def scaled(x: float) -> float:
+    return 2.0 * x
+"""
+_CALLER = """
+from anonymizer.scaling_of_a_test import (
+    FACTOR,
+    scaled,
+)
+from anonymizer.algorithms.kernels import kernel
+@kernel
+def twice_scaled(x: float) -> float:
+    return scaled(x) * FACTOR
+"""
+
+
+@pytest.mark.compiled
+def test_a_kernel_is_compiled_anew_when_what_it_imports_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(anonymizer, "__path__", [*anonymizer.__path__, str(tmp_path)])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    (tmp_path / "calling_of_a_test.py").write_text(_CALLER)
+    found = []
+    for text in (_INNER, _INNER.replace("2.0 * x", "3.0 * x"), _INNER.replace("= 2.0", "= 5.0")):
+        (tmp_path / "scaling_of_a_test.py").write_text(text)
+        importlib.invalidate_caches()
+        kernels._source.cache_clear()
+        kernels._sources.cache_clear()
+        for name in ("scaling_of_a_test", "calling_of_a_test"):
+            monkeypatch.delitem(sys.modules, f"anonymizer.{name}", raising=False)
+        module = importlib.import_module("anonymizer.calling_of_a_test")
+        found.append(module.twice_scaled(1.0))
+        assert kernels.is_compiled(module.__name__)
+    assert found == [4.0, 6.0, 10.0]
 
 
 @given(st.lists(st.integers(-9, 9), max_size=300), st.sampled_from([np.int32, np.int64]))

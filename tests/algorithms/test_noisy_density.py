@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from anonymizer.algorithms import noisy_density
@@ -15,18 +15,25 @@ Y_M = np.array([0.0, 0.0, 0.0, 1000.0])
 places = st.lists(st.tuples(st.floats(-500, 2500), st.floats(-500, 1500)), min_size=1, max_size=8)
 
 
-def naive_density(seen: list[tuple[float, float]], scale_m: float) -> list[float]:
+def naive_round(
+    seen: list[tuple[float, float]], density: list[float], scale_m: float
+) -> list[float]:
     nodes = list(zip(X_M.tolist(), Y_M.tolist(), strict=True))
-    density = [1 / len(nodes)] * len(nodes)
+    found = [0.0] * len(nodes)
+    for x, y in seen:
+        weight = [
+            share * np.exp(-np.hypot(x - u, y - v) / scale_m)
+            for (u, v), share in zip(nodes, density, strict=True)
+        ]
+        for node, each in enumerate(weight):
+            found[node] += each / sum(weight) / len(seen)
+    return found
+
+
+def naive_density(seen: list[tuple[float, float]], scale_m: float) -> list[float]:
+    density = [1 / len(X_M)] * len(X_M)
     for _ in range(MOST_ROUNDS):
-        found = [0.0] * len(nodes)
-        for x, y in seen:
-            weight = [
-                share * np.exp(-np.hypot(x - u, y - v) / scale_m)
-                for (u, v), share in zip(nodes, density, strict=True)
-            ]
-            for node, each in enumerate(weight):
-                found[node] += each / sum(weight) / len(seen)
+        found = naive_round(seen, density, scale_m)
         moved = sum(abs(a - b) for a, b in zip(found, density, strict=True)) / 2
         density = found
         if moved < CLOSE:
@@ -36,13 +43,15 @@ def naive_density(seen: list[tuple[float, float]], scale_m: float) -> list[float
 
 @settings(max_examples=20, deadline=None)
 @given(places)
+@example([(0.0, 487.0)])  # between two nodes: not final after `MOST_ROUNDS`
 def test_the_density_is_that_of_the_naive_twin(seen: list[tuple[float, float]]) -> None:
     x_m, y_m = np.array(seen).T
     found = NoisyDensity(X_M, Y_M, x_m, y_m, scale_m=400.0)
     expected = found.expected(np.arange(len(seen)))
     assert expected.sum() == pytest.approx(len(seen))
-    # One more round, which the twin has not made, moves less than `CLOSE`.
-    assert expected / len(seen) == pytest.approx(naive_density(seen, 400.0), abs=2 * CLOSE)
+    naive = naive_round(seen, naive_density(seen, 400.0), 400.0)
+    # Rounding may end one of the two a round later, which moves less than `CLOSE`.
+    assert expected / len(seen) == pytest.approx(naive, abs=CLOSE)
 
 
 def test_noise_is_undone() -> None:

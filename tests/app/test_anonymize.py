@@ -253,7 +253,14 @@ def test_the_report_says_what_was_asked_reached_lost_and_leaked() -> None:
     assert report.n_learned(sensitive=False) == 0
     assert any("age, city" in warning for warning in report.warnings)
     assert any("illness" in warning for warning in report.warnings)
-    assert set(report.seconds) == {"code", "partition", "verify", "generalize", "measure"}
+    assert set(report.seconds) == {
+        "code",
+        "compile",
+        "partition",
+        "verify",
+        "generalize",
+        "measure",
+    }
     plain = anonymize(table, replace(DECLARED, markers_are_values=False, id=None), PLAN)
     assert any("k counts rows" in warning for warning in plain.report.warnings)
 

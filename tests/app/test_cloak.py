@@ -22,11 +22,13 @@ from anonymizer.files.traces import read_trace
 from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.settings import Settings
+from simulator.traffic import Traffic
 from tests import naive
 from tests.graphs import two_islands
 from tests.pipeline.positions.support import Rig
 
 GRID = load_network("grid:5x5")
+CITY = load_network("city:1000")
 START = 1_800_000_000.0
 TWO = Settings.model_validate(
     {
@@ -247,6 +249,27 @@ def test_devices_fall_silent_and_hide_nobody_after_their_time_to_live(tmp_path: 
     rows = [at("a", 0, 12), at("b", 0, 12), at("a", 120, 12), at("a", 241, 12)]
     run = Run(trace_of(rows), tmp_path)
     assert run.outcomes() == {"PUBLISHED": 3, "SUPPRESSED__TOO_FEW_DEVICES": 1}
+
+
+def test_a_small_slow_fleet_is_published_as_if_the_network_had_one_cell(tmp_path: Path) -> None:
+    n_devices, n_rounds, every_s = 20, 6, 30.0
+    lat, lon = Traffic(CITY, n_devices, seed=2).advance(0.0)
+    phase_s = np.random.default_rng(0).uniform(0, every_s, n_devices)
+    trace = Trace(
+        device_id=tuple(f"car-{i}" for i in range(n_devices)),
+        device_of=np.tile(np.arange(n_devices), n_rounds),
+        ts=START + (every_s * np.arange(n_rounds)[:, None] + phase_s).ravel(),
+        lat=np.tile(lat, n_rounds),
+        lon=np.tile(lon, n_rounds),
+    )
+    by_default, with_one_cell = (
+        cloak_trace(trace, CITY, settings, tick_s=5.0, seed=1, out=tmp_path / "PUB.jsonl").ledger.n(
+            Outcome.PUBLISHED
+        )
+        for settings in (Settings(), Settings.model_validate({"session": {"cells": 1}}))
+    )
+    assert with_one_cell > trace.n_rows / 3
+    assert by_default >= 0.95 * with_one_cell
 
 
 def test_pseudonyms_rotate_with_the_time_of_the_trace(tmp_path: Path) -> None:

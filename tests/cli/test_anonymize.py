@@ -70,13 +70,15 @@ def test_dates_are_published_as_nodes_of_a_calendar_and_read_so_by_the_audit(
     options = ("--qi", "born", "--hierarchy", "born=year-month", "-k", "4", "--missing", "none")
     done = anonymizer(
         *("anonymize", path, *options, "--cost", "taxonomy", "--method", "hilbert"),
-        *("--out", out, "--auditor-map", tmp_path / "map.csv", "--report", tmp_path / "r.json"),
+        *("--out", out, "--auditor-map", tmp_path / "map.parquet", "--report", tmp_path / "r.json"),
     )
     assert done.returncode == 0, done.stderr
     assert {row["born"] for row in read(out)} <= {"1990-01", "1990-02", "1990-03", "1990"}
     told = json.loads((tmp_path / "r.json").read_text())
     assert (told["qis"][0]["read_as"], told["qis"][0]["domain"]) == ("dates", "hierarchy")
-    done = anonymizer("audit", "table", path, out, *options, "--auditor-map", tmp_path / "map.csv")
+    done = anonymizer(
+        "audit", "table", path, out, *options, "--auditor-map", tmp_path / "map.parquet"
+    )
     assert done.returncode == 0, done.stderr
 
 

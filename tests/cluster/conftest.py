@@ -12,7 +12,14 @@ from tests.cluster.kafka import Kafka, running_kafka
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
-    with running_kafka(tmp_path_factory.mktemp("kafka")) as running:
+    # Everybody may do everything, but for what a test denies.
+    with running_kafka(
+        tmp_path_factory.mktemp("kafka"),
+        authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        allow_everyone_if_no_acl_found="true",
+        # As docs/scaling.md says.
+        transaction_abort_timed_out_transaction_cleanup_interval_ms="1000",
+    ) as running:
         yield running
 
 

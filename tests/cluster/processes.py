@@ -119,7 +119,7 @@ def answer(port: int, path: str, *, token: str) -> str | None:
         f"http://127.0.0.1:{port}{path}", headers={"Authorization": f"Bearer {token}"}
     )
     try:
-        with urlopen(request, timeout=10) as answered:  # noqa: S310  of this test
+        with urlopen(request, timeout=60) as answered:  # noqa: S310  of this test
             return str(answered.read().decode())
     except (OSError, HTTPException):  # it may also end a connection while it starts
         return None

@@ -49,6 +49,21 @@ follow_intervals = false
 [adka]
 density_steps = []
 k_values = [2]
+[trips]
+enabled = true
+start_m = 0
+start_s = 0
+end_m = 0
+end_s = 0
+delay_s = 3
+gap_s = 5
+[[zones]]
+circle = {{lat = {lat}, lon = {lon}, radius_m = 120}}
+[counts]
+enabled = true
+every_s = 5
+k = 3
+cells = 16
 [tick]
 interval_s = 1
 [http]
@@ -81,6 +96,8 @@ def config_of(folder: Path, *, kafka: str, prefix: str, port: int = 0) -> Path:
     config.write_text(
         _SETTINGS.format(
             n_lanes=N_LANES,
+            lat=NETWORK.lat[44],
+            lon=NETWORK.lon[44],
             n_sources=N_SOURCES,
             wait_s=WAIT_S,
             token=TOKEN,

@@ -50,7 +50,7 @@ def config_of(folder: Path, *, kafka: str, prefix: str, port: int, broker: str =
     streams = [FLEET | {"idle_s": 3600, "lateness_s": 1}, TOLL | {"idle_s": 3600}]
     config.write_text(f"""
         inputs = []
-        streams = [{", ".join(map(_toml, streams))}]
+        streams = [{", ".join(map(toml, streams))}]
         [broker]
         url = "{broker or "mqtt://127.0.0.1:1"}"
         reconnect_min_s = 0.05
@@ -81,7 +81,7 @@ def config_of(folder: Path, *, kafka: str, prefix: str, port: int, broker: str =
     return config
 
 
-def _toml(value: Any) -> str:  # noqa: ANN401  anything of JSON
+def toml(value: Any) -> str:  # noqa: ANN401  anything of JSON
     """Return a value as TOML, in one line. No text in it has a colon."""
     return json.dumps(value).replace('": ', '" = ')
 

@@ -1,23 +1,48 @@
-"""Runs a worker of `Sums`: address of Kafka, prefix, name of the worker, folder of its state."""
+"""Runs a worker of `Sums`: address of Kafka, prefix, name of the worker, folder of its state.
+
+A fifth argument is the longest transaction in seconds; a stage works for three times as long on an
+input that begins with `LONG`.
+"""
 
 import sys
+import time
 from pathlib import Path
 
-from anonymizer.cluster.runner import Runner
+from anonymizer.cluster import runner
+from anonymizer.cluster.runner import Runner, Stages
 from anonymizer.cluster.topics import Topic, key_of, stage_of
+from anonymizer.pipeline.stage import Send
 from tests.cluster.stages import Sums
 
 N_STAGES = 4
+LONG = b"\xff"
+
+
+class Slow(Sums):
+    """It needs its time for some inputs."""
+
+    def take(self, value: bytes, *, at_s: float) -> list[Send]:
+        if value.startswith(LONG):
+            time.sleep(3 * runner._TRANSACTION_S)
+        return super().take(value, at_s=at_s)
+
 
 if __name__ == "__main__":
-    address, prefix, name, folder = sys.argv[1:]
+    address, prefix, name, folder, *longest = sys.argv[1:]
+    if longest:
+        runner._TRANSACTION_S = int(longest[0])
     inputs, outputs = Topic(f"{prefix}.in", N_STAGES), Topic(f"{prefix}.out", N_STAGES)
+    keys = [key_of("source", number, N_STAGES) for number in range(N_STAGES)]
     Runner(
         {"bootstrap.servers": address},
         group=f"{prefix}.workers",
         name=name,
         state_dir=Path(folder),
-        inputs={inputs: lambda key: Sums(stage_of(key)[1])},
+        inputs={
+            inputs: Stages(
+                lambda key: Slow(stage_of(key)[1]), keys, takes_long=lambda v: v.startswith(LONG)
+            )
+        },
         outputs=(outputs,),
         address=lambda send: (outputs.name, key_of("source", send.number, N_STAGES)),
         commit_s=0.2,

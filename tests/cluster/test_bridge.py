@@ -8,17 +8,19 @@ from collections.abc import AsyncIterator, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from confluent_kafka import Producer
 
 from anonymizer.cluster import bridge as bridge_module
+from anonymizer.cluster import outflow
 from anonymizer.cluster.bridge import Bridge
 from anonymizer.cluster.kafka import client_options, ensure_topics
 from anonymizer.cluster.topics import PARTITIONER, key_of, topics_of
 from anonymizer.errors import SettingsError, TransportError
 from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.pipeline.positions.raw_batches import Raw, decode_raw, encode_out
+from anonymizer.pipeline.positions.raw_batches import STATEMENTS, Raw, decode_raw, encode_out
 from anonymizer.settings import BrokerSettings, Settings, load_settings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
@@ -35,7 +37,9 @@ def bridges(tmp_path: Path) -> Iterator[Processes]:
         yield running
 
 
-def settings_file(folder: Path, broker: LocalBroker, kafka: Kafka, prefix: str) -> Path:
+def settings_file(
+    folder: Path, broker: LocalBroker, kafka: Kafka, prefix: str, more: str = ""
+) -> Path:
     file = folder / f"{prefix}.toml"
     # Sessions outlive a bridge, so that the broker keeps what a dead one has not acknowledged.
     file.write_text(f"""
@@ -56,6 +60,7 @@ def settings_file(folder: Path, broker: LocalBroker, kafka: Kafka, prefix: str) 
         drain_s = 5
         [http]
         enabled = false
+        {more}
     """)
     return file
 
@@ -152,6 +157,57 @@ async def test_messages_of_a_topic_come_to_one_source_and_ticks_are_stated_to_al
             assert ticks == sorted(ticks)
 
 
+async def test_each_bridge_passes_zones_of_devices_on_to_the_source_of_their_positions(
+    broker: LocalBroker, kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    file = settings_file(tmp_path, broker, kafka, prefix, "[device_zones]\nenabled = true")
+    settings = load_settings(file)
+    ensure_topics(settings)
+    topic = topics_of(settings).sources
+    stop = asyncio.Event()
+    bridges = [Bridge(settings, name=name) for name in ("one", "two")]
+    devices = range(20)
+    with Committed(kafka.address, topic.name, topic.n_partitions) as stored:
+
+        def said(source: int) -> list[tuple[str, Delivery]]:
+            found = [
+                decode_raw(value, of=STATEMENTS)
+                for value in list(stored.values[source])
+                if value[:1] == STATEMENTS
+            ]
+            return [
+                (raw.bridge, each)
+                for raw in found
+                for batch in raw.arrivals
+                for each in batch.deliveries
+            ]
+
+        def n_said() -> int:
+            return sum(len(said(source)) for source in range(N_SOURCES))
+
+        async with device(broker) as link:
+            first = [Outgoing(f"zones/{i}", b"[]", retain=True) for i in devices]
+            await link.publish(first, qos=1, timeout_s=DEADLINE_S)
+            running = [asyncio.create_task(bridge.run(stop)) for bridge in bridges]
+            await until(lambda: n_said() == 2 * len(devices), "what was retained")
+            withdrawn = Outgoing("zones/0", b"", retain=True)
+            await link.publish([withdrawn], qos=1, timeout_s=DEADLINE_S)
+            await until(lambda: n_said() == 2 * len(devices) + 2, "the withdrawal")
+        stop.set()
+        await asyncio.gather(*running)
+    of_bridge: Counter[tuple[str, str, bytes]] = Counter()
+    for source in range(N_SOURCES):
+        for bridge, each in said(source):
+            of_bridge[bridge, each.topic, each.payload] += 1
+            position = each.topic.replace("zones", "in").encode()
+            assert crc32(position) % N_SOURCES == source
+    assert of_bridge == Counter(
+        (bridge, each.topic, each.payload)
+        for bridge in ("one", "two")
+        for each in [*first, withdrawn]
+    )
+
+
 async def test_what_lanes_send_is_published_and_committed(
     broker: LocalBroker, kafka: Kafka, bridges: Processes, prefix: str, tmp_path: Path
 ) -> None:
@@ -187,8 +243,8 @@ async def test_what_lanes_send_is_published_and_committed(
 async def test_messages_that_the_broker_refuses_do_not_keep_others_waiting(
     kafka: Kafka, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bridge_module, "_REFUSED_S", 0.5)
-    monkeypatch.setattr(bridge_module, "_RETRY_S", 0.1)
+    monkeypatch.setattr(outflow, "_REFUSED_S", 0.5)
+    monkeypatch.setattr(outflow, "_RETRY_S", 0.1)
     rules = tmp_path / "acl"
     rules.write_text("topic readwrite out/allowed\ntopic write anonymizer/#\ntopic read in/#\n")
     broker = mosquitto(tmp_path, "allow_anonymous true", f"acl_file {rules}")
@@ -312,6 +368,6 @@ async def test_a_bridge_whose_clock_is_far_ahead_closes_no_ticks_and_ends(
 
 
 def test_settings_that_a_cluster_cannot_do_are_refused() -> None:
-    settings = Settings.model_validate({"trips": {"enabled": True}})
-    with pytest.raises(SettingsError, match=r"trips\.enabled"):
+    settings = Settings.model_validate({"counts": {"enabled": True}})
+    with pytest.raises(SettingsError, match=r"counts\.enabled"):
         asyncio.run(bridge_module.run_bridge(settings, name="one"))

@@ -26,12 +26,16 @@ class Cells(dict[str, bytes]):
 
 
 class Partition:
-    """A log, what of it is committed, and workers that take turns."""
+    """A log, what of it is committed, and workers that take turns.
+
+    What a committed snapshot contains is deleted from the log, as soon as `commit` says so.
+    """
 
     def __init__(self, log: list[Input]) -> None:
         self.log = log
         self.states = [Cells()]  # as committed, the last one newest
         self.committed = 0
+        self.first = 0  # offset of the first input that is kept
         self.sent: list[Send] = []
         self.workers: dict[int, Resident] = {}
         self.owner = 0
@@ -42,6 +46,8 @@ class Partition:
         self.open: list[Send] = []
 
     def between(self, after: int, before: int) -> Iterator[Input]:
+        if before - after > 1 and self.first > after + 1:
+            raise LostInputsError
         return (each for each in self.log if after < each.offset < before)
 
     def worker(self) -> Resident:
@@ -54,11 +60,17 @@ class Partition:
             self.open += self.worker().take(each, self.state)
             self.at += 1
 
-    def commit(self) -> None:
+    def commit(self, *, erases: bool = False) -> None:
         self.sent += self.open
         self.committed = self.at
         self.states.append(self.state)
+        if erases:
+            self.first = max(self.first, self.worker().covered + 1)
+            self.states = self.states[-1:]  # none of before can be gone back to
         self.begin()
+
+    def erase(self) -> None:
+        self.commit(erases=True)
 
     def roll_back(self) -> None:
         self.worker().doubt()
@@ -84,6 +96,7 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("take"), st.integers(1, 7)),
         st.tuples(st.just("commit")),
+        st.tuples(st.just("erase")),
         st.tuples(st.just("roll_back")),
         st.tuples(st.just("crash")),
         st.tuples(st.just("move"), st.integers(0, 2)),
@@ -141,16 +154,59 @@ def test_a_snapshot_in_fewer_pieces_leaves_none_of_the_larger_one() -> None:
     assert set(state) == {"head", "0"}
 
 
-def test_a_stage_whose_inputs_are_lost_begins_anew_and_says_so() -> None:
-    def gone(_after: int, _before: int) -> Iterator[Input]:
-        raise LostInputsError
+def gone(_after: int, _before: int) -> Iterator[Input]:
+    raise LostInputsError
 
+
+@pytest.mark.parametrize("heals", [True, False])
+def test_a_stage_whose_inputs_are_lost_goes_on_only_if_it_heals(*, heals: bool) -> None:
     state, counts = Cells(), Counts()
     Resident(Sums, lambda *_: iter(()), Counts()).take(Input(0, b"a", 0.0), state)
-    resident = Resident(Sums, gone, counts)
-    resident.take(Input(7, b"b", 0.0), state)
-    assert counts == Counts(n_snapshots=1, n_restored=1, n_again=0, n_anew=1)
-    assert resident.offset == 7
+    resident = Resident(Sums, gone, counts, heals=heals)
+    if heals:
+        resident.take(Input(7, b"b", 0.0), state)
+        assert (resident.offset, resident.covered) == (7, 7)
+        assert counts.n_snapshots == 1
+    else:
+        for _ in range(2):
+            with pytest.raises(LostInputsError):
+                resident.take(Input(7, b"b", 0.0), state)
+    assert counts.n_anew == (1 if heals else 2)
+
+
+def test_inputs_before_the_snapshot_of_another_worker_are_not_asked_for() -> None:
+    state, inputs = Cells(), [Input(n, b"abc"[n % 3 :], 400.0 * n) for n in range(5)]
+    mine = Resident(Sums, lambda *_: iter(()), Counts())
+    mine.take(inputs[0], state)
+    other = Resident(Sums, lambda *_: iter(()), Counts())
+    for each in inputs[1:4]:
+        other.take(each, state)  # and stores a snapshot
+    mine.doubt()
+
+    def after(first: int, before: int) -> Iterator[Input]:
+        assert (first, before) == (3, 4)
+        return iter(())
+
+    mine._between = after  # what Kafka has now
+    alone = Sums()
+    expected = [alone.take(each.value, at_s=each.at_s) for each in inputs][-1]
+    assert mine.take(inputs[4], state) == expected
+
+
+def test_what_the_snapshot_contains_is_not_taken_twice_when_kafka_forgot_the_offset() -> None:
+    state = Cells()
+    Resident(Sums, lambda *_: iter(()), Counts()).take(Input(0, b"a" * 9, 60.0), state)
+    resident = Resident(Sums, lambda *_: iter(()), Counts())
+    assert resident.take(Input(0, b"a" * 9, 60.0), state) == []
+    assert resident.stage is not None
+    assert resident.stage.snapshot() == _after(Input(0, b"a" * 9, 60.0))
+    assert resident.take(Input(1, b"b", 120.0), state) != []
+
+
+def _after(given: Input) -> bytes:
+    stage = Sums()
+    stage.take(given.value, at_s=given.at_s)
+    return stage.snapshot()
 
 
 def test_an_input_shows_nothing_of_its_content() -> None:

@@ -1,22 +1,23 @@
 """Stages as an application on a real Kafka: each output once, whoever is killed meanwhile."""
 
+import json
 from pathlib import Path
 from threading import Event, Thread
 from time import time
 
 import numpy as np
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from anonymizer.cluster.kafka import MESSAGE_BYTES
-from anonymizer.cluster.runner import check_sizes
+from anonymizer.cluster.runner import check_sizes, lags_of
 from anonymizer.cluster.topics import PARTITIONER, key_of
 from anonymizer.errors import TransportError
 from anonymizer.pipeline.stage import Send
 from tests.cluster.kafka import Kafka
 from tests.cluster.processes import Committed, Processes, processes, wait_until
-from tests.cluster.run_sums import N_STAGES
+from tests.cluster.run_sums import LONG, N_STAGES
 from tests.cluster.stages import Sums
 
 
@@ -104,6 +105,44 @@ def test_under_kills_what_is_sent_equals_an_uninterrupted_run(
         )
         assert [workers.stop(name) for name in ("a", "c")] == [0, 0]
     assert dict(out.values) == expected
+    # What snapshots contain is deleted; the first one follows the first input.
+    assert all(first > 0 for first, _ in kept(kafka, prefix))
+
+
+def kept(kafka: Kafka, prefix: str) -> list[tuple[int, int]]:
+    """Return the first offset of the inputs that Kafka has, and the next one, by partition."""
+    reader = Consumer({"bootstrap.servers": kafka.address, "group.id": f"{prefix}.ends"})
+    try:
+        where = [TopicPartition(f"{prefix}.in", number) for number in range(N_STAGES)]
+        return [reader.get_watermark_offsets(each) for each in where]
+    finally:
+        reader.close()
+
+
+@pytest.mark.timeout(900)
+def test_a_stage_may_work_for_longer_than_a_transaction_may_take(
+    kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    make_topics(kafka.address, prefix)
+    producer = Producer({"bootstrap.servers": kafka.address, "partitioner": PARTITIONER})
+    # The tenth input begins a transaction; the next one takes three times as long as that may last.
+    inputs = [b"a"] * 10 + [LONG] + [b"a"] * 9
+    for value in inputs:
+        producer.produce(f"{prefix}.in", value, key_of("source", 0, N_STAGES), timestamp=1000)
+    producer.flush()
+    alone = Sums()
+    expected = [send.value for value in inputs for send in alone.take(value, at_s=1.0)]
+    with (
+        processes(tmp_path) as workers,
+        Committed(kafka.address, f"{prefix}.out", N_STAGES) as out,
+    ):
+        folder = str(tmp_path)
+        workers.start("a", "tests.cluster.run_sums", kafka.address, prefix, "a", folder, "2")
+        wait_until(
+            lambda: len(out.values[0]) >= len(expected) or workers.revive() > 0, "all outputs"
+        )
+        assert out.values[0] == expected
+        assert workers.stop("a") == 0
 
 
 def test_a_message_that_kafka_would_refuse_is_named() -> None:
@@ -111,3 +150,22 @@ def test_a_message_that_kafka_would_refuse_is_named() -> None:
     check_sizes([Send("lane", 3, bytes(most))], by=b"source-1-0")
     with pytest.raises(TransportError, match=r"source-1-0 sends .* to lane 3, and 1\d+ is"):
         check_sizes([Send("lane", 3, bytes(most + 1))], by=b"source-1-0")
+
+
+def test_lag_is_what_was_not_passed_on_whatever_transactions_have_committed() -> None:
+    def partition(*, app: int, committed: int, end: int) -> dict[str, int]:
+        return {
+            "app_offset": app,
+            "committed_offset": committed,
+            "ls_offset": end,
+            "consumer_lag": end - committed,
+        }
+
+    partitions = {
+        "0": partition(app=990, committed=10, end=1000),
+        "1": partition(app=-1001, committed=10, end=1000),
+        "2": partition(app=-1001, committed=-1001, end=1000),
+        "3": partition(app=5, committed=5, end=-1001),
+    }
+    statistics = {"topics": {"t": {"partitions": partitions}}}
+    assert lags_of(json.dumps(statistics)) == {("t", 0): 10, ("t", 1): 990}

@@ -1,7 +1,7 @@
 """Metrics of a worker: its part of the accounts, for the operator alone."""
 
 from anonymizer.cluster.resident import Counts, Input, Resident
-from anonymizer.cluster.worker_metrics import Accounts, Observed, WorkerCollector
+from anonymizer.cluster.worker_metrics import Accounts, Deletions, Observed, WorkerCollector
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.observe.metrics import new_registry
 from anonymizer.pipeline.accounting import Ledger
@@ -41,6 +41,8 @@ def observed() -> Observed:
             ("x.plans", 0, b"planner-0-0"): resident(6.5),
         },
         lag={("x.sources", 2): 11},
+        deletions=Deletions(5, 1),
+        stands_still="inputs were deleted",
     )
 
 
@@ -87,3 +89,6 @@ def test_what_a_worker_does_is_seen_by_topic_and_partition() -> None:
     assert seen["anonymizer_worker_input_timestamp_seconds['x.plans', '0']"] == 7.5
     assert seen["anonymizer_worker_inputs_total['x.sources']"] == 7
     assert seen["anonymizer_worker_sent_total['lane']"] == 9
+    assert seen["anonymizer_worker_deletions_total['done']"] == 5
+    assert seen["anonymizer_worker_deletions_total['refused']"] == 1
+    assert seen["anonymizer_worker_stands_still[]"] == 1

@@ -51,6 +51,8 @@ _INPUT_AT = 'anonymizer_worker_input_timestamp_seconds{topic="x.lanes", partitio
 _REFUSED = 'anonymizer_bridge_refused_total{reason="too_large"}'
 REJECTED = {"stage": "range", "event": "unverified_classes"}
 _REJECTED = 'anonymizer_worker_events_total{stage="range", event="unverified_classes"}'
+NOT_DELETED = {"result": "refused"}
+_DELETIONS = 'anonymizer_worker_deletions_total{result="refused"}'
 CASES = [
     Case("ClusterMemberDown", {"up": "1+0x55 0+0x20"}, True, job="anonymizer-cluster"),
     Case("ClusterMemberDown", {"up": "1+0x80"}, False, job="anonymizer-cluster"),
@@ -79,6 +81,10 @@ CASES = [
     Case("ClusterStateLost", {"anonymizer_worker_begun_anew_total": "0+0x55 1+0x20"}, True),
     Case("ClusterStateLost", {"anonymizer_worker_begun_anew_total": "_x55 1+0x20"}, True),
     Case("ClusterStateLost", {"anonymizer_worker_begun_anew_total": "1+0x80"}, False),
+    Case("ClusterStateLost", {"anonymizer_worker_stands_still": "0+0x55 1+0x20"}, True),
+    Case("ClusterStateLost", {"anonymizer_worker_stands_still": "0+0x80"}, False),
+    Case("ClusterInputsKept", {_DELETIONS: "0+1x80"}, True, labels=NOT_DELETED),
+    Case("ClusterInputsKept", {_DELETIONS: "0+0x20 3+0x60"}, False),
     Case("ClusterOutputRefused", {_REFUSED: "0+0x55 1+0x20"}, True, labels={"reason": "too_large"}),
     Case("ClusterOutputRefused", {_REFUSED: "1+0x80"}, False),
     Case("ClusterPromiseBroken", {_REJECTED: "0+0x55 1+0x20"}, True, labels=REJECTED),

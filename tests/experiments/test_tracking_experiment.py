@@ -24,8 +24,8 @@ def points() -> list[Point]:
 def test_larger_places_say_less_about_where_somebody_is(points: list[Point]) -> None:
     small, large, snapshot = points
     assert small.nodes < large.nodes
-    assert small.strongest > large.strongest
-    assert small.belief["none"] == large.belief["none"]
+    # They publish at different moments, from which the targets are known.
+    assert small.strongest / small.belief["none"] > large.strongest / large.belief["none"]
     assert [each.choice for each in points] == list(CHOICES)
     assert snapshot.n_devices == 60
     assert set(small.belief) == {"none", "raw", "regions", "pieces", "followed"}

@@ -1,5 +1,6 @@
 """Tables from and to csv and parquet."""
 
+import contextlib
 import gzip
 import io
 from pathlib import Path
@@ -31,6 +32,27 @@ def test_what_is_written_is_read_back_and_equal_tables_are_equal_bytes(
     assert "30" not in repr(table)
 
 
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"age,work,zip\n1,a,2\n1,234,a,2\n", "row 2: has 4 cells, and the header 3"),
+        (b"age,work,zip\n1,a,2\n\n1,a", "row 3: has 2 cells, and the header 3"),
+        (b"age,work,zip\n" + b"1,a,2\n" * 999 + b"1,a\n", "row 1000: has 2 cells"),
+        (b'age,work,zip\r\n1,"a,b",2\r\n\r\n1,"a\nb",2\r\n3,c,4', None),
+        (b"age,work,zip\n1,a,2", None),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_ragged_rows_are_refused_whichever_columns_are_read(
+    content: bytes, fault: str | None, *, packed: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / ("t.csv.gz" if packed else "t.csv")
+    path.write_bytes(gzip.compress(content) if packed else content)
+    refused = pytest.raises(InputError, match=fault) if fault else contextlib.nullcontext()
+    with refused:
+        assert set(read_table(path, ["age"]).frame["age"]) <= {"1", "3", None}
+
+
 def test_cells_are_separated_by_semicolons_where_the_header_is(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text(" age; work \n 30 ;a,b\n;\n")
@@ -52,6 +74,8 @@ def test_cells_are_separated_by_semicolons_where_the_header_is(tmp_path: Path) -
         ("t.csv", b"age,age\n1,2\n", "column age occurs twice"),
         ("t.csv", b"age\n1,2,3\n", "row 1: has 3 cells, and the header 1"),
         ("t.csv", b"work,age\na,1\nb\n", "row 2: has 1 cells, and the header 2"),
+        ("t.csv", "work,age\nx,1\n".encode("utf-16"), "is not UTF-8 text"),
+        ("t.csv", b"work,age\rx,1\r", "ends its lines with CR alone"),
         ("t.csv", "work,age\nM\xfcller,1\n".encode("latin-1"), "is not UTF-8 text"),
         ("t.csv.gz", b"age\n1\n", "cannot be read"),
         ("t.parquet", b"age\n1\n", "is not well-formed parquet"),

@@ -25,6 +25,7 @@ STEP_M = float(GRID.length_m.mean())
 """The zone is a node and its four neighbours."""
 ZONED = with_zones(GRID, Zones([Circle(float(GRID.lat[AT]), float(GRID.lon[AT]), 1.2 * STEP_M)]))
 INSIDE = np.flatnonzero(ZONED.closed)
+SECRET = b"of this test"
 MODES = ["bfs", "snapshot", "session"]
 
 
@@ -39,7 +40,7 @@ def settings(mode: str, min_nodes: int) -> Settings:
 
 def releases(mode: str, min_nodes: int, nodes: list[Int32Array]) -> list[Release]:
     """Return what is released about devices at these nodes, tick by tick."""
-    core = FlowCore(settings(mode, min_nodes), ZONED, Ledger(), rng=np.random.default_rng(0))
+    core = FlowCore(settings(mode, min_nodes), ZONED, Ledger(), secret=SECRET)
     slot = np.arange(len(nodes[0]), dtype=np.int32)
     released = []
     for now, node in enumerate(nodes):
@@ -125,25 +126,28 @@ def test_a_member_inside_a_zone_is_covered_in_the_zone_but_not_where_it_is() -> 
 
 
 def test_a_stand_in_is_any_node_of_the_zone_and_stays_until_the_device_leaves() -> None:
-    stand_ins = StandIns(ZONED.zone_of, np.random.default_rng(1))
-    slot, inside, outside = (
-        np.arange(200, dtype=np.int32),
-        np.zeros(200, np.int32),
-        np.full(200, -1),
-    )
-    first = stand_ins.at(slot, inside)
+    stand_ins = StandIns(ZONED.zone_of, SECRET)
+    slot, inside = np.arange(200, dtype=np.int32), np.zeros(200, np.int32)
+    key = slot.astype(np.uint64)
+
+    def at(zone: Int32Array, ts: float) -> Int32Array:
+        return stand_ins.at(slot, zone, key=key, ts=np.full(200, ts))
+
+    first = at(inside, 1.0)
     assert set(first.tolist()) == set(INSIDE.tolist())
-    assert (stand_ins.at(slot, inside) == first).all()
-    assert (stand_ins.at(slot, outside.astype(np.int32)) < 0).all()
-    again = stand_ins.at(slot, inside)
+    assert (at(inside, 2.0) == first).all()
+    assert (at(inside - 1, 3.0) < 0).all()
+    again = at(inside, 4.0)
     assert (again != first).any()
     stand_ins.forget(np.arange(1000, dtype=np.int32))
-    assert (stand_ins.at(slot, inside) != again).any(), "another device, another stand-in"
+    key += np.uint64(1000)
+    assert (at(inside, 4.0) != again).any(), "another device, another stand-in"
 
 
 def test_zones_that_do_not_touch_have_stand_ins_of_their_own() -> None:
     apart = with_zones(GRID, Zones([Circle(float(GRID.lat[v]), float(GRID.lon[v]), 9.0)
                                     for v in (0, 1, 35)]))  # fmt: skip
     assert apart.zone_of[[0, 1, 35, 7]].tolist() == [0, 0, 1, -1]
-    stand_ins = StandIns(apart.zone_of, np.random.default_rng(1))
-    assert stand_ins.at(np.array([0], np.int32), np.array([1], np.int32)).tolist() == [35]
+    stand_ins = StandIns(apart.zone_of, SECRET)
+    slot, zone = np.array([[0], [1]], np.int32)
+    assert stand_ins.at(slot, zone, key=slot.astype(np.uint64), ts=np.zeros(1)).tolist() == [35]

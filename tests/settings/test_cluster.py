@@ -83,30 +83,13 @@ def test_options_of_promises_are_refused_and_secrets_are_not_shown() -> None:
 @pytest.mark.parametrize(
     ("key", "tables"),
     [
-        ("readings", {"readings": [{"name": "load", "lo": 0.0, "hi": 1.0}]}),
-        ("counts.enabled", {"counts": {"enabled": True}}),
-        ("zones", {"zones": [{"circle": {"lat": 1.0, "lon": 2.0, "radius_m": 30.0}}]}),
+        ("counts.privacy", {"counts": {"enabled": True, "privacy": "dp"}}),
         ("current.every_s", {"current": {"every_s": 1}}),
         ("forms.cloudevents", {"forms": {"cloudevents": True}}),
         ("forms.ngsi_ld_topic", {"forms": {"ngsi_ld_topic": "entities"}}),
         ("home_assistant", {"home_assistant": {"enabled": True}}),
-        ("trips.enabled", {"trips": {"enabled": True}}),
-        ("device_zones.enabled", {"device_zones": {"enabled": True}}),
         ("fixed", {"inputs": [{"kind": "fixed"}]}),
-        (
-            "trucks: sources: vehicle",
-            {
-                "streams": [
-                    STREAM
-                    | {
-                        "sources": [
-                            {"name": "gps", "topic": "g", "vehicle": "id", "tells": ["speed"]}
-                        ]
-                    }
-                ]
-            },
-        ),
-        ("exactly one", {"inputs": [{"topic": "a/{device}"}, {"topic": "b/{device}"}]}),
+        ("at most one", {"inputs": [{"topic": "a/{device}"}, {"topic": "b/{device}"}]}),
         ("several topics", {"inputs": [{"topic": "+/{device}"}]}),
         ("several topics", {"inputs": [{"topic": "a/{device}/#"}]}),
         ("several topics", {"inputs": [{"topic": "a/+", "device_from": "payload"}]}),
@@ -123,3 +106,10 @@ def test_what_a_cluster_cannot_do_is_refused(key: str, tables: dict[str, Any]) -
 )
 def test_a_device_with_one_topic_is_accepted(input_: dict[str, Any]) -> None:
     check_cluster(Settings.model_validate({"inputs": [input_]}))
+
+
+@pytest.mark.parametrize("mobile", [[], [{}]])
+def test_public_devices_and_readings_are_accepted(mobile: list[dict[str, Any]]) -> None:
+    public = {"topic": "sensors/{device}", "kind": "fixed", "publish": "public"}
+    readings = [{"name": "no2", "lo": 0.0, "hi": 100.0}]
+    check_cluster(Settings.model_validate({"inputs": [*mobile, public], "readings": readings}))

@@ -106,6 +106,26 @@ def test_a_message_for_each_device_is_published_with_acknowledgements(mode: str)
 
 
 @pytest.mark.parametrize(
+    ("inputs", "zones"),
+    [
+        (["own/{user}/{device}"], "zones/{device}"),
+        (["own/{user}/{device}"], "zones/{device}/{user}"),
+        (["positions/{device}"], "zones/{user}/{device}"),
+        (["positions/{device}", "own/{user}/{device}"], "zones/{device}"),
+    ],
+)
+def test_zones_that_could_be_those_of_no_device_are_refused(inputs: list[str], zones: str) -> None:
+    tables: dict[str, Any] = {
+        "inputs": [{"topic": topic} for topic in inputs],
+        "device_zones": {"topic": zones},
+    }
+    Settings.model_validate(tables)
+    tables["device_zones"]["enabled"] = True
+    with pytest.raises(ValidationError, match="device_zones: topic must name the levels"):
+        Settings.model_validate(tables)
+
+
+@pytest.mark.parametrize(
     "fixed", [{"topic": "cloaked/positions"}, {"public_topic": "cloaked/fixed"}]
 )
 def test_fixed_and_mobile_devices_are_not_published_on_one_topic(fixed: dict[str, str]) -> None:
@@ -127,6 +147,18 @@ def test_fixed_and_mobile_devices_are_not_published_on_one_topic(fixed: dict[str
         {"broker": {"url": "mqtts://[::1]:8883", "cert_file": "c.pem", "key_file": "k.pem"}},
         {"inputs": [{"topic": "/hfp/v2/+/{device}/{device}/#", "codec": "hfp"}]},
         {"inputs": [{"topic": "feed/#", "device_from": "payload"}]},
+        {
+            "inputs": [
+                {"topic": "own/{user}/{device}", "codec": "owntracks"},
+                {"topic": "sensors/{device}", "kind": "fixed"},
+                {"topic": "feed", "device_from": "payload"},
+            ],
+            "device_zones": {"enabled": True, "topic": "zones/{user}/{device}"},
+        },
+        {
+            "inputs": [{"topic": "positions/{car}"}],
+            "device_zones": {"enabled": True},
+        },
     ],
 )
 def test_settings_that_fit_are_taken(tables: dict[str, Any]) -> None:

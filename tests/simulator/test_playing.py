@@ -18,9 +18,10 @@ import numpy as np
 from anonymizer.networks import load_network
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport.local_brokers import LocalBroker
+from simulator.encoding import positions_to
 from simulator.fleet import FleetSource
 from simulator.playing import Outlet, play
-from simulator.publishing import Tally, positions_to
+from simulator.publishing import Tally
 from simulator.traffic import Traffic
 from tests.brokers import PASSWORD, USER
 
@@ -42,7 +43,7 @@ async def subscriber(
 
 async def receive(client: aiomqtt.Client, n: int) -> list[aiomqtt.Message]:
     messages = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         async for message in client.messages:
             messages.append(message)
             if len(messages) == n:
@@ -61,7 +62,7 @@ async def simulator(*arguments: object, **environment: str) -> asyncio.subproces
 
 
 async def ended(process: asyncio.subprocess.Process) -> tuple[int | None, str, str]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         out, err = await process.communicate()
     return process.returncode, out.decode(), err.decode()
 
@@ -135,7 +136,7 @@ async def test_traffic_continues_after_a_restart_of_the_broker(broker: LocalBrok
     playing = asyncio.create_task(
         play(source, Outlet(broker=settings), tally, encode=encode, quiet=True)
     )
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         async with subscriber(broker.url, "positions/+") as client:
             await receive(client, 30)
         await broker.kill()

@@ -16,16 +16,14 @@ from anonymizer.domain.trace import Trace
 from anonymizer.files.traces import read_trace
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.transport import MemoryBroker, MemoryLink
+from simulator.encoding import named_positions_to, positions_to, topic_level
 from simulator.publishing import (
     MAX_BATCH,
     MAX_NAP_S,
     TICK_S,
     SystemClock,
     Tally,
-    named_positions_to,
-    positions_to,
     publish,
-    topic_level,
 )
 from simulator.reports import Reports, Source
 from simulator.trace_replay import ReplaySource
@@ -118,7 +116,7 @@ async def test_positions_that_share_a_message_state_their_devices(n_links: int) 
         await publish(
             source,
             links,
-            encode=named_positions_to(TOPIC, source.device_id),
+            encode=named_positions_to(TOPIC, source.device_id, per_message=3),
             qos=0,
             stop=asyncio.Event(),
             clock=VirtualClock(start_s=1_000.0),

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import time
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +13,8 @@ from anonymizer.domain.fixes import Fix
 from anonymizer.errors import SettingsError
 from anonymizer.networks import load_network
 from anonymizer.transport.local_brokers import mosquitto
+from simulator.encoding import positions_to
 from simulator.fleet import FleetSource, Speeds
-from simulator.publishing import positions_to
 from simulator.reports import Turns
 from simulator.traffic import Traffic
 from simulator.waiting import until_ready
@@ -103,9 +102,9 @@ def test_speeds_are_distance_over_time_since_the_previous_report() -> None:
     rng = np.random.default_rng(3)
     speeds = Speeds(4)
     before: dict[int, tuple[float, float, float]] = {}
-    for _ in range(20):
+    for second in range(20):
         n = int(rng.integers(0, 9))
-        device, due = rng.integers(0, 4, n), np.sort(rng.uniform(0, 1, n)) + time.monotonic()
+        device, due = rng.integers(0, 4, n), np.sort(rng.uniform(0, 1, n)) + second / 2
         lat, lon = rng.uniform(0, 0.01, n), rng.uniform(0, 0.01, n)
         found = speeds.since(Turns(device, due, np.arange(n)), lat, lon)
         for i, each in enumerate(device.tolist()):

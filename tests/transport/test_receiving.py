@@ -33,6 +33,7 @@ def receiving(broker: LocalBroker, inbox: Inbox, **changes: object) -> Receiving
         subscriptions=FILTERS,
         on_state=inbox.on_state,
         memory_bytes=ROOM,
+        patience_s=DEADLINE_S,
     )
 
 
@@ -86,8 +87,15 @@ async def test_what_a_process_receives_is_what_arrives_without_one(broker: Local
     assert link.counts.n_connections == link.output_counts.n_connections == 1
 
 
-async def test_what_a_killed_process_had_not_acknowledged_comes_again(
-    broker: LocalBroker,
+@pytest.mark.parametrize(
+    ("blow", "reason"),
+    [
+        (signal.SIGKILL, "the receiving process has ended"),
+        (signal.SIGSTOP, "the receiving process hangs"),
+    ],
+)
+async def test_what_a_lost_process_had_not_acknowledged_comes_again(
+    broker: LocalBroker, blow: signal.Signals, reason: str
 ) -> None:
     inbox = Inbox()
     link = receiving(broker, inbox, session_expiry_s=600)
@@ -99,10 +107,14 @@ async def test_what_a_killed_process_had_not_acknowledged_comes_again(
         await inbox.receives(200)
         first = inbox.deliveries
         assert link.pid is not None
-        os.kill(link.pid, signal.SIGKILL)
-        await inbox.loses("the receiving process has ended")
+        os.kill(link.pid, blow)
+        if blow is signal.SIGSTOP:
+            link.patience_s = 0.0  # not before: a process may be slow
+        await inbox.loses(reason)
+        link.patience_s = DEADLINE_S
         await sender.publish(messages[200:], qos=1, timeout_s=DEADLINE_S)
         await inbox.receives(200 + 300)
+        await link.until_connected()  # which is reported after the first messages
         again = inbox.deliveries[200:]
         link.acknowledge(each.receipt for each in first)  # of the process that is gone
         link.acknowledge(each.receipt for each in again)

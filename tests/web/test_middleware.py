@@ -23,7 +23,7 @@ async def url() -> AsyncIterator[str]:
         return len(await request.body())
 
     server = HttpServer(application, HttpSettings(port=0))
-    async with asyncio.timeout(20), server.serving():
+    async with asyncio.timeout(60), server.serving():
         yield server.url
 
 

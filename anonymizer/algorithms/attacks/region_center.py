@@ -27,11 +27,62 @@ def guess_success(
     region, node
         The region, and the true node, shape (n,). The probability is 0 if the node is outside.
     """
-    n_suspects = np.add.reduceat(suspect, observed.first_node_of[:-1], dtype=np.int64)[region]
+    n_suspects = suspected_nodes(observed, suspect)[region]
     slot = slot_in_region(observed, node, region=region)
     right = (slot != OUTSIDE) & (suspect[slot] | (n_suspects == 0))
     chance: FloatArray = right / np.where(n_suspects > 0, n_suspects, observed.region_size[region])
     return chance
+
+
+def suspected_nodes(observed: Observed, suspect: BoolArray) -> IntArray:
+    """Return how many nodes of each region are suspected, shape (regions,)."""
+    n: IntArray = np.add.reduceat(suspect, observed.first_node_of[:-1], dtype=np.int64)
+    return n
+
+
+def success_by_traffic(
+    observed: Observed,
+    suspect: BoolArray,
+    place: Int32Array,
+    *,
+    region: IntArray,
+    device: IntArray,
+) -> FloatArray:
+    """Return how likely a guess among the suspects is right about where others are, shape (n,).
+
+    The nodes in the middle of a region are often the busy ones of the network. A guess finds those
+    more often than blindly, though the region says nothing about the device.
+
+    Parameters
+    ----------
+    suspect
+        As in `guess_success`.
+    place
+        Node of each device at each tick, negative if absent, shape (ticks, devices).
+    region, device
+        The region, and the device that is left out, shape (n,). If no other device was ever in the
+        region, all its nodes are equally likely.
+
+    Notes
+    -----
+    O(devices * (ticks + nodes) + nodes of the n regions).
+    """
+    n_visits = _visits(place, n_nodes=max(int(place.max()), int(observed.node.max())) + 1)
+    chance, n_suspects = np.empty(len(region)), suspected_nodes(observed, suspect)
+    first, order = observed.first_node_of, np.argsort(device, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(device[order])) + 1):
+        n_others = n_visits - _visits(place[:, device[rows[:1]]], n_nodes=len(n_visits))
+        for i in rows.tolist():
+            slots = slice(first[region[i]], first[region[i] + 1])
+            n_inside, n = n_others[observed.node[slots]], n_suspects[region[i]]
+            n_all = n_inside.sum()
+            known = n > 0 and n_all > 0
+            chance[i] = n_inside[suspect[slots]].sum() / n_all / n if known else 1 / len(n_inside)
+    return chance
+
+
+def _visits(place: Int32Array, *, n_nodes: int) -> IntArray:
+    return np.bincount(place[place >= 0], minlength=n_nodes)
 
 
 def centres(observed: Observed, network: RoadNetwork, *, regions: IntArray) -> BoolArray:

@@ -3,6 +3,9 @@
 A device that stands still is covered at the same nodes for the whole life of its group. The
 adversary knows that the target moves, and subtracts from each region of a pseudonym the nodes
 that all its regions contain, or most of them. If the company stands still, the target remains.
+
+Where groups publish only once in their lives, nothing can be subtracted within a pseudonym. Who
+keeps the whole release subtracts the nodes that some group covers at all times.
 """
 
 from dataclasses import dataclass
@@ -10,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from anonymizer.algorithms.attacks.observed import Observed
+from anonymizer.algorithms.attacks.presence import OUTSIDE, slot_in_region
 from anonymizer.algorithms.attacks.truth import Truth
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
@@ -88,6 +92,62 @@ def subtract_unchanged(
             n_nodes,
         )
     )
+
+
+def covered_throughout(observed: Observed, n_nodes: int, *, every_s: float) -> BoolArray:
+    """Return the nodes that some region contains in every stretch of a release, shape (nodes,).
+
+    Parameters
+    ----------
+    every_s
+        Length of a stretch. The first one does not count, because devices have yet to appear, nor
+        does the last one if it is not whole. With fewer than two others there is no such node.
+
+    Notes
+    -----
+    O(records + stretches * nodes of all regions).
+    """
+    stretch_of = ((observed.time - observed.time[0]) // every_s).astype(np.int64)[observed.tick_of]
+    n_whole = int((observed.time[-1] - observed.time[0]) // every_s)
+    region_of_entry = np.repeat(np.arange(observed.n_regions), observed.region_size)
+    always = np.full(n_nodes, n_whole > 2)
+    for stretch in range(1, n_whole):
+        published = np.zeros(observed.n_regions, bool)
+        published[observed.region_of[stretch_of == stretch]] = True
+        covered = np.zeros(n_nodes, bool)
+        covered[observed.node[published[region_of_entry]]] = True
+        always &= covered
+    return always
+
+
+def subtract_nodes(
+    observed: Observed, *, subtracted: BoolArray, true_node: Int32Array
+) -> tuple[IntArray, BoolArray]:
+    """Subtract the same nodes from the region of each record.
+
+    Parameters
+    ----------
+    subtracted
+        Which nodes, shape (nodes,).
+    true_node
+        Node of the device of each record, negative if it is absent, shape (records,).
+
+    Returns
+    -------
+    n_nodes, holds_device
+        As in `Remainder`.
+    """
+    region_of_entry = np.repeat(np.arange(observed.n_regions), observed.region_size)
+    n_left_of = np.bincount(
+        region_of_entry[~subtracted[observed.node]], minlength=observed.n_regions
+    )
+    nothing_left = n_left_of == 0
+    n_left = np.where(nothing_left, observed.region_size, n_left_of)[observed.region_of]
+    inside = slot_in_region(observed, true_node, region=observed.region_of) != OUTSIDE
+    holds_device: BoolArray = inside & (
+        nothing_left[observed.region_of] | ~subtracted[np.maximum(true_node, 0)]
+    )
+    return n_left, holds_device
 
 
 @kernel

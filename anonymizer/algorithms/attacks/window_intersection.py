@@ -102,7 +102,7 @@ class WindowIntersection:
         return Read(self._schema.qis[j].name, len(self._left[j]), n_left.count(1), n_short)
 
     def _take(self, labels: Sequence[Labels], vehicles: Sequence[bytes], qi: Int32Array) -> None:
-        covers = [_covers(labels[j], qi[:, j]) for j in range(len(self._schema.qis))]
+        covers = [covers_of(labels[j], qi[:, j]) for j in range(len(self._schema.qis))]
         published = np.flatnonzero(np.logical_and.reduce(covers).any(axis=1))
         vehicles, qi = [vehicles[i] for i in published.tolist()], qi[published]
         covers = [of_column[published] for of_column in covers]
@@ -127,7 +127,7 @@ class WindowIntersection:
     ) -> None:
         attribute = self._schema.qis[j]
         n_real = attribute.size if attribute.missing < 0 else attribute.missing
-        allowed = _covers(labels, np.arange(n_real, dtype=np.int32)).T  # (classes, codes)
+        allowed = covers_of(labels, np.arange(n_real, dtype=np.int32)).T  # (classes, codes)
         possible = candidates.astype(np.float32) @ allowed.astype(np.float32) > 0
         for i, vehicle in enumerate(vehicles):
             if truth[i] == attribute.missing:
@@ -139,7 +139,7 @@ class WindowIntersection:
                 self._left[j][vehicle] = self._left[j][vehicle] & possible[i]
 
 
-def _covers(labels: Labels, code: Int32Array) -> BoolArray:
+def covers_of(labels: Labels, code: Int32Array) -> BoolArray:
     """Return whether each label allows each code, shape (codes, classes)."""
     n_classes = len(labels.first_of) - 1
     of: IntArray = np.repeat(np.arange(n_classes), np.diff(labels.first_of))

@@ -23,6 +23,10 @@ AREA_LEVEL = 3
 """Level whose atoms are areas: three times the smallest places, about 300 m in a city."""
 
 
+LARGE_LEVEL = 4
+"""Level from which on atoms are large: four times the smallest places, about 350 m in a city."""
+
+
 class Atoms(NamedTuple):
     """Small connected pieces of the network: the smallest area to which a device is localized.
 

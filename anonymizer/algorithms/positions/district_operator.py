@@ -141,6 +141,14 @@ class DistrictOperator:
             part.operator.set_rule(rule, k_extra=k_extra)
 
     @property
+    def holds_s(self) -> float:
+        """Seconds for which holds what a device says: a reading, or that it enters a zone.
+
+        The longest time to live: no part of a cluster knows how often all devices report.
+        """
+        return self.pace.longest_ttl_s
+
+    @property
     def n_waiting(self) -> int:
         """Number of devices on the graph that wait to be grouped."""
         return sum(part.operator.n_waiting for part in self.parts)

@@ -156,12 +156,7 @@ class Router:
             np.concatenate([rows.node[on_graph], before_at[before_at >= 0]]),
             leader_of,
         )
-        earlier_row, earlier = self._earlier(slot)
-        stays = ~on_graph & (before != NOWHERE)
-        # Who may have the device in a group: its leaders, now and lately.
-        now_there = row[on_graph] * n + leader[on_graph]
-        was_there = row[stays] * n + before[stays]
-        leads = _distinct(np.concatenate([now_there, was_there, earlier_row * n + earlier]))
+        leads = self._leads(slot)
         pairs = _distinct(np.concatenate([near_row * n + near, leads]))
         source, district = pairs // n, pairs % n
         others = np.bincount(leads // n, minlength=len(slot))[source] - _among(pairs, leads)
@@ -176,6 +171,26 @@ class Router:
             [source[part] for part in parts],
             leader,
         )
+
+    def followers(self, slot: Int32Array) -> tuple[IntArray, IntArray]:
+        """Return which districts may have these devices in a group: its leaders, now and lately.
+
+        Parameters
+        ----------
+        slot
+            Distinct devices, shape (n,).
+
+        Returns
+        -------
+        row, district
+            Index of a device in `slot`, rising, and number of a district, shape (pairs,).
+        """
+        self._make_room(int(slot.max(initial=-1)) + 1)
+        return np.divmod(self._leads(slot), self._districts.n)
+
+    def has_leaders(self, leader_of: IntArray) -> bool:
+        """Return whether these were the leaders of all districts when it routed last."""
+        return np.array_equal(leader_of, self._led_by)
 
     def remembers(self, n_slots: int) -> BoolArray:
         """Return which slots must not be given to other devices yet, shape (n_slots,)."""
@@ -214,6 +229,14 @@ class Router:
         starts = np.cumsum(n_each) - n_each
         at = np.repeat(first[node] - starts, n_each) + np.arange(n_each.sum())
         return np.repeat(row, n_each), leader_of[self._districts.near[at]]
+
+    def _leads(self, slot: Int32Array) -> IntArray:
+        """Return row * districts + district for each follower of each device, rising."""
+        n, row = self._districts.n, np.arange(len(slot))
+        leader = self._leader_of[slot]
+        led = leader != NOWHERE
+        earlier_row, earlier = self._earlier(slot)
+        return _distinct(np.concatenate([row[led] * n + leader[led], earlier_row * n + earlier]))
 
     def _earlier(self, slot: Int32Array) -> tuple[IntArray, IntArray]:
         """Return the earlier leaders of the devices, and the row of each."""

@@ -11,7 +11,7 @@ from anonymizer.algorithms.positions.road_grid import (
     entries_of,
     road_grid,
 )
-from anonymizer.domain.arrays import FloatArray, Int8Array, Int32Array
+from anonymizer.domain.arrays import FloatArray, Int8Array, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 
 OFF_GRAPH = -1
@@ -89,16 +89,26 @@ class NodeLocator:
 
         Notes
         -----
-        O(n) for positions near roads, whatever the size of the network. Of several roads that are
-        equally likely, always the same one is taken.
+        O(n log n) for positions near roads, whatever the size of the network. Of several roads that
+        are equally likely, always the same one is taken. Positions are searched cell by cell, as
+        the roads are stored: in order of arrival the search waits for memory most of the time.
         """
         place = unit_vectors(lat, lon) @ self._axes
+        order = np.argsort(self._cell(place))
         toward = np.zeros((0, 3))
         if heading is not None:
-            toward = _directions(lat, lon, heading) @ self._axes
-        node = np.empty(len(place), np.int32)
-        _locate(place, toward, self._grid, self._entries, self._side, self._bound, node)
+            toward = (_directions(lat, lon, heading) @ self._axes)[order]
+        found = np.empty(len(place), np.int32)
+        _locate(place[order], toward, self._grid, self._entries, self._side, self._bound, found)
+        node = np.empty_like(found)
+        node[order] = found
         return node
+
+    def _cell(self, place: FloatArray) -> IntArray:
+        """Return a number for the cell of each place, rising as in `Entries`, shape (n,)."""
+        column, row = np.floor(place[:, :2].T / self._side).astype(np.int64)
+        number: IntArray = (row << 32) + column
+        return number
 
 
 def _directions(lat: FloatArray, lon: FloatArray, heading: FloatArray) -> FloatArray:

@@ -155,6 +155,11 @@ class CloakingOperator:
         self._cloak.retire(member)
 
     @property
+    def holds_s(self) -> float:
+        """Seconds for which holds what a device says: a reading, or that it enters a zone."""
+        return self.pace.ttl_s
+
+    @property
     def n_waiting(self) -> int:
         """Number of devices on the graph that wait to be grouped."""
         return self._cloak.n_waiting(self.density)

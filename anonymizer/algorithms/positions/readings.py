@@ -28,11 +28,12 @@ is no longer published also reveals which member fell silent.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, isnan, log10
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from anonymizer.algorithms.kernels import kernel
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
 SAFE_STATISTICS = ("count", "mean", "p25", "p50", "p75")
 _SIGNIFICANT_DIGITS = 12
@@ -69,6 +70,27 @@ class ReadingAttribute:
     def decimals(self) -> int:
         """Decimal places that keep twelve digits of the range; the rest is rounding noise."""
         return max(0, _SIGNIFICANT_DIGITS - ceil(log10(max(abs(self.lo), abs(self.hi)))))
+
+
+class Known(NamedTuple):
+    """The values of some devices, in their order.
+
+    Attributes
+    ----------
+    n_of
+        Number of values of each device, shape (devices,).
+    attribute, value, heard_at
+        Index of the attribute, value and unix seconds of each, shape (values,).
+    """
+
+    n_of: IntArray
+    attribute: IntArray
+    value: FloatArray
+    heard_at: FloatArray
+
+    def __repr__(self) -> str:
+        """Reveal no value."""
+        return f"Known({len(self.value)})"
 
 
 class ReadingsState:
@@ -109,13 +131,48 @@ class ReadingsState:
     def current(self, member: Int32Array, *, since: float) -> FloatArray:
         """Return the values of members (slots), shape (members, attributes).
 
-        NaN if there is none, or if it is older than `since` (unix seconds).
+        NaN if there is none, or if it is older than `since` (unix seconds), or if the slot is
+        negative.
         """
         return _current(self._value_of, self._heard_at, member, since)
+
+    def since(self, slot: Int32Array, since: float) -> Known:
+        """Return the values of distinct slots (>= 0) that are not older than unix seconds."""
+        heard_at = self._heard_at[slot]
+        row, attribute = np.nonzero(heard_at >= since)
+        return Known(
+            np.bincount(row, minlength=len(slot)),
+            attribute,
+            self._value_of[slot[row], attribute],
+            heard_at[row, attribute],
+        )
+
+    def put(self, slot: Int32Array, known: Known) -> None:
+        """Let these be all values of distinct slots (>= 0)."""
+        self._make_room(int(slot.max(initial=-1)) + 1)
+        self.forget(slot)
+        of = np.repeat(slot, known.n_of)
+        self._value_of[of, known.attribute] = known.value
+        self._heard_at[of, known.attribute] = known.heard_at
+
+    def are_older(self, slot: Int32Array, than: float) -> BoolArray:
+        """Return which slots have no value, or none but older ones than unix seconds."""
+        older: BoolArray = np.logical_and.reduce(self._heard_at[slot] < than, axis=1)
+        return older
 
     def forget(self, slot: Int32Array) -> None:
         """Clear freed slots, so that the next device in a slot inherits nothing."""
         self._heard_at[slot[slot < len(self._heard_at)]] = -np.inf
+
+    def state(self) -> dict[str, Any]:
+        """Return what changes with each batch."""
+        return {"value_of": self._value_of.ravel(), "heard_at": self._heard_at.ravel()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state of the same attributes."""
+        shape = (-1, len(self.attributes))
+        self._value_of = state["value_of"].reshape(shape)
+        self._heard_at = state["heard_at"].reshape(shape)
 
     def _make_room(self, n_slots: int) -> None:
         have, width = self._heard_at.shape
@@ -176,7 +233,7 @@ def _current(
     for i in range(len(member)):
         s = member[i]
         for a in range(n_attributes):
-            if s < n_slots and heard_at[s, a] >= since:
+            if 0 <= s < n_slots and heard_at[s, a] >= since:
                 current[i, a] = value_of[s, a]
     return current
 

@@ -11,6 +11,7 @@ References
    American Statistical Association 75, 1980 (why cells are merged and not left out one by one).
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,38 @@ import numpy as np
 from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 
 NO_CELL = -1
+_STEP = 1e-4
+"""Of speeds and dwells in a tally; published means are rounded to more."""
+
+
+class Tally(NamedTuple):
+    """How many devices were seen in each cell of an interval, without any protection.
+
+    Its sums are of integers: those of parts of the devices add up to the sums of all.
+
+    Attributes
+    ----------
+    n_in
+        Devices in each cell, shape (cells,), a power of two.
+    pair, n_of_pair
+        Cell * cells + cell at the end of the interval before, rising, and how many devices that
+        were seen in both intervals are in this pair of cells, shape (pairs,).
+    n_speed, speed, n_dwell, dwell
+        Devices in each cell that have a speed or a dwell, and the sums of these in steps of
+        0.0001 m/s and s, shape (cells,).
+    """
+
+    n_in: IntArray
+    pair: IntArray
+    n_of_pair: IntArray
+    n_speed: IntArray
+    speed: IntArray
+    n_dwell: IntArray
+    dwell: IntArray
+
+    def __repr__(self) -> str:
+        """Reveal no place."""
+        return f"Tally({int(self.n_in.sum())})"
 
 
 class Figures(NamedTuple):
@@ -90,16 +123,15 @@ def runs_of(n_in: IntArray, k: int) -> IntArray:
     return np.array([*starts, *divide(0, len(n_in)), len(n_in)])
 
 
-def count(
+def tally(
     cell: IntArray,
     before: IntArray,
     *,
     n_cells: int,
-    k: int,
     speed_mps: FloatArray,
     dwell_s: FloatArray,
-) -> Figures:
-    """Return the figures of one interval.
+) -> Tally:
+    """Return the tally of some devices in one interval.
 
     Parameters
     ----------
@@ -109,22 +141,50 @@ def count(
     speed_mps, dwell_s
         A value of each device, NaN for none, shape (devices,).
     """
-    first = runs_of(np.bincount(cell, minlength=n_cells), k)
+    known = before != NO_CELL
+    pair, n = np.unique(cell[known] * n_cells + before[known], return_counts=True)
+    return Tally(
+        np.bincount(cell, minlength=n_cells),
+        pair,
+        n,
+        *_sums(cell, speed_mps, n_cells),
+        *_sums(cell, dwell_s, n_cells),
+    )
+
+
+def together(tallies: Sequence[Tally]) -> Tally:
+    """Return the tally of all devices of some tallies of one interval, at least one."""
+    pair, of = np.unique(np.concatenate([each.pair for each in tallies]), return_inverse=True)
+    n = np.zeros(len(pair), np.int64)
+    np.add.at(n, of, np.concatenate([each.n_of_pair for each in tallies]))
+    sums = {
+        name: np.sum([getattr(each, name) for each in tallies], axis=0)
+        for name in Tally._fields
+        if name not in {"pair", "n_of_pair"}
+    }
+    return Tally(pair=pair, n_of_pair=n, **sums)
+
+
+def figures(counted: Tally, k: int) -> Figures:
+    """Return what is published about the devices of a tally."""
+    n_cells = len(counted.n_in)
+    first = runs_of(counted.n_in, k)
     n_runs = len(first) - 1
     if not n_runs:
         nothing = np.zeros(0, np.int64)
         return Figures(first, nothing, np.zeros(0), np.zeros(0), nothing, nothing, nothing)
-    run = np.searchsorted(first, cell, side="right") - 1
-    known = before != NO_CELL
-    origin = np.searchsorted(first, before[known], side="right") - 1
-    size = np.bincount(run, minlength=n_runs)
-    pair, n_pair = np.unique(run[known] * n_runs + origin, return_counts=True)
+    run_of = np.repeat(np.arange(n_runs), np.diff(first))
+    cell, before = np.divmod(counted.pair, n_cells)
+    size = np.add.reduceat(counted.n_in, first[:-1])
+    pair, of = np.unique(run_of[cell] * n_runs + run_of[before], return_inverse=True)
+    n_pair = np.zeros(len(pair), np.int64)
+    np.add.at(n_pair, of, counted.n_of_pair)
     listed = _listed(pair // n_runs, n_pair, size, k)
     return Figures(
         first_cell_of=first,
         n_devices=size - size % k,
-        speed_mps=_means(run, speed_mps, n_runs, k),
-        dwell_s=_means(run, dwell_s, n_runs, k),
+        speed_mps=_means(first, counted.n_speed, counted.speed, k),
+        dwell_s=_means(first, counted.n_dwell, counted.dwell, k),
         flow_from=pair[listed] % n_runs,
         flow_to=pair[listed] // n_runs,
         n_flow=(n_pair - n_pair % k)[listed],
@@ -151,8 +211,15 @@ def _listed(run: IntArray, n: IntArray, size: IntArray, k: int) -> BoolArray:
     return listed
 
 
-def _means(run: IntArray, value: FloatArray, n_runs: int, k: int) -> FloatArray:
+def _sums(cell: IntArray, value: FloatArray, n_cells: int) -> tuple[IntArray, IntArray]:
+    """Return how many devices of each cell have a value, and the sum in steps of `_STEP`."""
     there = ~np.isnan(value)
-    n = np.bincount(run[there], minlength=n_runs)
-    total = np.bincount(run[there], value[there], n_runs)
+    total = np.zeros(n_cells, np.int64)
+    np.add.at(total, cell[there], np.rint(value[there] / _STEP).astype(np.int64))
+    return np.bincount(cell[there], minlength=n_cells), total
+
+
+def _means(first: IntArray, n_of_cell: IntArray, total_of_cell: IntArray, k: int) -> FloatArray:
+    n = np.add.reduceat(n_of_cell, first[:-1])
+    total = np.add.reduceat(total_of_cell, first[:-1]) * _STEP
     return np.where(n >= k, total / np.maximum(n, 1), np.nan)

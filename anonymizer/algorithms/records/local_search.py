@@ -17,12 +17,8 @@ import numpy as np
 from anonymizer.algorithms.records.agglomeration import agglomerate
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.draws import draw
-from anonymizer.algorithms.records.moves import (
-    Scratch,
-    admit,
-    blank_scratch,
-    make_moves,
-)
+from anonymizer.algorithms.records.leaving import Scratch, blank_scratch
+from anonymizer.algorithms.records.moves import admit, make_moves
 from anonymizer.algorithms.records.neighbors import Neighbors, neighbors_of
 from anonymizer.algorithms.records.optimal_cuts import split
 from anonymizer.algorithms.records.partition import (
@@ -98,7 +94,7 @@ def search_from(
     O(n columns log n); 8 bytes for each record and column, plus 60 bytes for each record.
     """
     cells, rule, head = tally.problem.cells, tally.problem.rule, tally.head
-    partition = partition_of(class_of, tally)
+    partition = partition_of(class_of, tally, covering=True)
     distinguished = np.flatnonzero((np.arange(len(rule)) < head["n_qis"]) | (rule["distinct"] > 1))
     order = np.empty((len(distinguished) + 1, len(cells)), np.int32)
     order[0] = np.arange(len(cells))
@@ -108,7 +104,7 @@ def search_from(
     for there, back in zip(order, rank, strict=True):
         back[there] = order[0]
     scratch, orders = (
-        blank_scratch(partition, _MOST_AT_ONCE),
+        blank_scratch(tally, partition, _MOST_AT_ONCE),
         Orders(order, rank, neighbors),
     )
     left_out, n = class_of == SUPPRESSED, len(class_of)
@@ -242,7 +238,7 @@ def best(
     Notes
     -----
     What a step costs does not depend on how many classes there are. O(n columns) memory: at six
-    columns about 600 bytes a record.
+    columns about 700 bytes a record.
     """
     first = sweep(problem, order)[order]
     if (first == SUPPRESSED).all():

@@ -172,11 +172,29 @@ def searches(method: str) -> bool:
 
 
 def warm_up(method: str, schema: "Schema", promise: "Promise") -> None:
-    """Compile the kernels of a search before its time is counted; of other methods nothing."""
+    """Compile and load the kernels of a method of `kd` before its time is counted."""
     if searches(method):
         from anonymizer.algorithms.records import local_search  # noqa: PLC0415  see the top
 
         local_search.warm_up(schema, promise)
+    elif method in _CLASSES:
+        _CLASSES[method](_synthetic(schema, promise))
+
+
+def _synthetic(schema: "Schema", promise: "Promise") -> Task:
+    import numpy as np  # noqa: PLC0415
+
+    from anonymizer.algorithms.records.problem import make_problem  # noqa: PLC0415
+    from anonymizer.domain.records import Records  # noqa: PLC0415
+
+    number = np.arange(2 * promise.k, dtype=np.int32)
+    codes = [
+        np.array([number % each.size for each in columns], np.int32).reshape(-1, len(number)).T
+        for columns in (schema.qis, schema.sensitive)
+    ]
+    some = Records(np.ascontiguousarray(codes[0]), np.ascontiguousarray(codes[1]), number)
+    problem = make_problem(some, schema, promise)
+    return Task(records=some, schema=schema, promise=promise, problem=problem)
 
 
 def _best(task: Task) -> "Int32Array":

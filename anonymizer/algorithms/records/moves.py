@@ -1,23 +1,27 @@
 """Moves of the local search: each changes a few classes and lowers the cost.
 
-In most moves some members of a class leave it (they are written to `journal`, the others to
-`stay`), and each joins the class where it costs least. They join provisionally: the journal holds
-what is needed to undo it. A move is accepted if it changes the cost by less than a goal, which is
-zero, or now and then a little above zero while the search is hot (simulated annealing [1]_).
+In most moves some members of a class leave it (see `leaving`), and each joins the class where it
+costs least. They join provisionally: the journal holds what is needed to undo it. A move is
+accepted if it changes the cost by less than a goal, which is zero, or now and then a little above
+zero while the search is hot (simulated annealing [1]_).
 
 References
 ----------
 .. [1] S. Kirkpatrick, C. D. Gelatt and M. P. Vecchi, "Optimization by simulated annealing", 1983.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.algorithms.records.draws import BITS, below, n_left, near, neighbor, unit
+from anonymizer.algorithms.records.leaving import (
+    Scratch,
+    all_leave,
+    costly_leave,
+    one_leaves,
+    outer_leave,
+)
 from anonymizer.algorithms.records.partition import (
-    OUTLINE,
     Orders,
     Partition,
     best_of_all,
@@ -27,11 +31,12 @@ from anonymizer.algorithms.records.partition import (
     link,
     redraw,
     redraw_class,
+    show,
     unlink,
     widen,
 )
-from anonymizer.algorithms.records.problem import Codes, Cost
 from anonymizer.algorithms.records.recut import NO_CLASS, PLAIN, POLES, recut
+from anonymizer.algorithms.records.refill import choose, gained, gives_before
 from anonymizer.algorithms.records.tally import (
     Tally,
     add,
@@ -42,53 +47,6 @@ from anonymizer.algorithms.records.tally import (
     tally_members,
 )
 from anonymizer.domain.arrays import IntArray, RecordArray
-
-JOURNAL = np.dtype(
-    [
-        ("record", np.int64),
-        ("target", np.int64),
-        ("size", np.int64),
-        ("loss", np.float64),
-    ],
-    align=True,
-)
-"""A record that leaves: its target, and the size and loss of the target before."""
-
-
-class Scratch(NamedTuple):
-    """Working memory of the moves.
-
-    Attributes
-    ----------
-    stay
-        The records that stay in their class, shape (n,).
-    journal
-        The records that leave, of `JOURNAL`, shape (most that leave at once,).
-    outline_before
-        The `OUTLINE` that each target class had before, shape (most that leave at once, columns).
-    asked
-        The look in which each class was last asked, shape (most classes,).
-    """
-
-    stay: IntArray
-    journal: RecordArray
-    outline_before: RecordArray
-    asked: IntArray
-
-
-def blank_scratch(partition: Partition, most: int) -> Scratch:
-    """Return working memory for moves of up to `most` records at once."""
-    of_record, of_class, outline = (
-        partition.of_record,
-        partition.of_class,
-        partition.outline,
-    )
-    return Scratch(
-        np.zeros(len(of_record), np.int64),
-        np.zeros(most, JOURNAL),
-        np.zeros((most, outline.shape[1]), OUTLINE),
-        np.zeros(len(of_class), np.int64),
-    )
 
 
 @inner_kernel
@@ -117,7 +75,12 @@ def take_back(x: int, tally: Tally, partition: Partition, scratch: Scratch) -> N
         if column[c]["bit"] >= 0 and outline[b, c]["present"] > outline_before[x, c]["present"]:
             bit = column[c]["bit"] + cells[journal[x]["record"], c]
             bits[b, bit >> 6] ^= np.uint64(1) << np.uint64(bit & 63)
-        outline[b, c] = outline_before[x, c]
+        line, before = outline[b, c], outline_before[x, c]
+        wider = line["lo"] < before["lo"] or line["hi"] > before["hi"]
+        wider = wider or line["present"] > before["present"]
+        outline[b, c] = before
+        if wider:
+            show(b, c, tally, partition)
 
 
 @inner_kernel
@@ -186,23 +149,13 @@ def evict(
     If no record stays, `a` is removed, and the last class gets its number.
     """
     head = tally.head
-    stay, journal, asked = scratch.stay, scratch.journal, scratch.asked
+    stay = scratch.stay
     tally_members(stay[:n_stay], tally)
     if n_stay > 0 and not tally_keeps(tally):
         return np.inf
     room = cost_of(a, tally, partition) - tally_cost(tally) - share_penalty(tally) + goal
-    n_placed = 0
-    while n_placed < n_go:
-        i = journal[n_placed]["record"]
-        b, cost = best_target(i, a, room, orders, tally, partition, asked)
-        if b < 0:
-            break
-        join(n_placed, b, tally, partition, scratch)
-        room -= cost
-        n_placed += 1
-    if n_placed < n_go or not targets_keep(n_go, tally, partition, scratch):
-        for x in range(n_placed - 1, -1, -1):
-            take_back(x, tally, partition, scratch)
+    room = _placed(n_go, 0, a, room, orders, tally, partition, scratch)
+    if room < 0:
         return np.inf
     _settle(n_go, tally, partition, scratch)
     if n_stay > 0:
@@ -213,6 +166,82 @@ def evict(
     else:
         drop(a, tally, partition)
     return goal - room
+
+
+@inner_kernel
+def refill(
+    i: int,
+    n_go: int,
+    n_stay: int,
+    goal: float,
+    orders: Orders,
+    tally: Tally,
+    partition: Partition,
+    scratch: Scratch,
+) -> float:
+    """Move the leaving records elsewhere, and take others within the label of those that stay.
+
+    As `evict`, for the class of record `i`. Records are taken until there are k.
+    """
+    head, of_record = tally.head, partition.of_record
+    stay, taken = scratch.stay, scratch.reach.taken
+    a, n = int(of_record[i]["number"]), head[0]["k"] - n_stay
+    if n <= 0:
+        return evict(a, n_go, n_stay, goal, orders, tally, partition, scratch)
+    tally_members(stay[:n_stay], tally)
+    if n > len(taken) or choose(i, a, n, tally, partition, scratch.reach) < n:
+        return np.inf
+    for x in range(n):
+        add(taken[x]["record"], tally)
+    room = goal + cost_of(a, tally, partition) - tally_cost(tally) - share_penalty(tally)
+    gain = gained(n, tally, partition, scratch.reach) if tally_keeps(tally) else -1.0
+    if gain < 0:
+        return np.inf
+    room = _placed(n_go, n, a, room + gain, orders, tally, partition, scratch)
+    if room < 0:
+        return np.inf
+    _settle(n_go, tally, partition, scratch)
+    for x in range(n):
+        unlink(taken[x]["record"], partition)
+        link(taken[x]["record"], a, partition)
+    for x in range(n):
+        if not gives_before(taken[x]["donor"], x, taken):
+            redraw_class(taken[x]["donor"], tally, partition)
+    redraw_class(a, tally, partition)
+    return goal - room
+
+
+@inner_kernel
+def _placed(
+    n_go: int,
+    n_taken: int,
+    a: int,
+    room: float,
+    orders: Orders,
+    tally: Tally,
+    partition: Partition,
+    scratch: Scratch,
+) -> float:
+    """Let the leaving records join the classes where they cost least; return the room that is left.
+
+    Negative, and nothing changed, if they cost more than the room, or a class would break the
+    promise. None joins `a`, which they leave, or a class that gives records.
+    """
+    journal, asked, taken = scratch.journal, scratch.asked, scratch.reach.taken
+    n_placed = 0
+    while n_placed < n_go:
+        i = journal[n_placed]["record"]
+        b, cost = best_target(i, a, room, orders, tally, partition, asked)
+        if b < 0 or gives_before(b, n_taken, taken):
+            break
+        join(n_placed, b, tally, partition, scratch)
+        room -= cost
+        n_placed += 1
+    if n_placed == n_go and targets_keep(n_go, tally, partition, scratch):
+        return room
+    for x in range(n_placed - 1, -1, -1):
+        take_back(x, tally, partition, scratch)
+    return -1.0
 
 
 @inner_kernel
@@ -260,104 +289,6 @@ def admit(begin: int, orders: Orders, tally: Tally, partition: Partition, scratc
     return len(of_record)
 
 
-_TAXONOMY = int(Cost.TAXONOMY)
-
-
-@inner_kernel
-def all_leave(a: int, partition: Partition, scratch: Scratch) -> tuple[int, int]:
-    """Let all members leave; return how many leave and stay, (0, 0) if they are too many."""
-    of_record, of_class = partition.of_record, partition.of_class
-    journal = scratch.journal
-    n_go = 0
-    i = of_class[a]["first"]
-    while i >= 0:
-        if n_go == len(journal):
-            return 0, 0
-        journal[n_go]["record"] = i
-        n_go += 1
-        i = of_record[i]["next"]
-    return n_go, 0
-
-
-@inner_kernel
-def one_leaves(i: int, partition: Partition, scratch: Scratch) -> tuple[int, int]:
-    """Let record `i` leave; return how many leave and stay."""
-    of_record, of_class = partition.of_record, partition.of_class
-    stay, journal = scratch.stay, scratch.journal
-    journal[0]["record"] = i
-    n_stay = 0
-    j = of_class[of_record[i]["number"]]["first"]
-    while j >= 0:
-        if j != i:
-            stay[n_stay] = j
-            n_stay += 1
-        j = of_record[j]["next"]
-    return 1, n_stay
-
-
-@inner_kernel
-def costly_leave(
-    i: int, draws: IntArray, tally: Tally, partition: Partition, scratch: Scratch
-) -> tuple[int, int]:
-    """Let the members leave that make a column expensive; return how many leave and stay.
-
-    With sets as the cost, the members of the class of record `i` that have its code; with ranges,
-    those at one end, or from that code on; with a hierarchy also those outside a node above the
-    code. (0, 0) if more would leave than stay. Uses five random numbers. O(members).
-    """
-    cells = tally.problem.cells
-    rule = tally.problem.rule
-    codes = tally.problem.codes
-    head = tally.head
-    column = tally.column
-    of_record, of_class, outline = (
-        partition.of_record,
-        partition.of_class,
-        partition.outline,
-    )
-    stay, journal = scratch.stay, scratch.journal
-    a, c = int(of_record[i]["number"]), below(draws, head[0]["n_qis"])
-    wanted, line, code = rule[c], outline[a, c], int(cells[i, c])
-    up, at_the_end, by_node = below(draws, 2), below(draws, 2), below(draws, 2)
-    level = below(draws, max(1, wanted["height"] - 1))
-    lo, hi, inside = (code, wanted["size"], True) if up == 1 else (0, code, True)
-    if column[c]["bit"] >= 0:
-        lo, hi = code, code
-    elif wanted["form"] == _TAXONOMY and by_node == 1:
-        lo, hi = _codes_below(code, level, wanted, codes)
-        inside = False
-    elif at_the_end == 1:
-        lo, hi = (line["hi"], wanted["size"]) if up == 1 else (0, line["lo"])
-    most = min(len(journal), of_class[a]["size"] // 2)
-    n_go, n_stay = 0, 0
-    j = of_class[a]["first"]
-    while j >= 0:
-        if (lo <= cells[j, c] <= hi) == inside:
-            if n_go == most:
-                return 0, 0
-            journal[n_go]["record"] = j
-            n_go += 1
-        else:
-            stay[n_stay] = j
-            n_stay += 1
-        j = of_record[j]["next"]
-    return n_go, n_stay
-
-
-@inner_kernel
-def _codes_below(code: int, level: int, wanted: np.void, codes: Codes) -> tuple[int, int]:
-    """Return the first and the last code below the node above `code` at a level."""
-    ancestor = codes.ancestor
-    first, height = wanted["first_ancestor"] + level, wanted["height"]
-    node = ancestor[first + code * height]
-    lo, hi = code, code
-    while lo > 0 and ancestor[first + (lo - 1) * height] == node:
-        lo -= 1
-    while hi + 1 < wanted["size"] and ancestor[first + (hi + 1) * height] == node:
-        hi += 1
-    return lo, hi
-
-
 _NOTHING = -1e-9
 """Less than this is a gain, and no rounding."""
 _MOST_DRAWS = 20
@@ -369,7 +300,7 @@ _MOST_SORTED = 600_000
 """Records of all tries to cut anew, so that a move takes less than a second."""
 
 # So many moves of a thousand are of each kind, all others narrow a class; measured on Adult.
-_CUT, _RECUT, _DISSOLVE, _SEND_ONE = 70, 110, 10, 50
+_CUT, _RECUT, _REFILL, _DISSOLVE, _SEND_ONE = 70, 110, 100, 10, 50
 
 
 @kernel
@@ -404,6 +335,13 @@ def make_moves(
         if kind < 0:
             b = NO_CLASS if kind < -_RECUT else _near_class(i, a, draws, orders, partition)
             work -= _recut(a, b, draws, orders, tally, partition)
+            continue
+        kind -= _REFILL
+        if kind < 0:
+            n_go, n_stay = outer_leave(i, draws, tally, partition, scratch)
+            work -= 10 * n_stay + 60 * n_go
+            if n_go > 0:
+                refill(i, n_go, n_stay, goal, orders, tally, partition, scratch)
             continue
         kind -= _DISSOLVE
         if kind < 0:

@@ -6,19 +6,26 @@ O(columns); when records leave, the outline is recomputed from a tally of those 
 outlines follows what one more record would cost each class. Memory is linear in the records.
 """
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.criteria import ROUNDING, column_loss
+from anonymizer.algorithms.records.cover import (
+    BITS,
+    Cover,
+    UInt64Array,
+    blank_cover,
+    look_up,
+    lowest,
+    no_cover,
+    paint,
+)
+from anonymizer.algorithms.records.criteria import ROUNDING
 from anonymizer.algorithms.records.neighbors import Neighbors
-from anonymizer.algorithms.records.tally import Tally, add, clear, is_above
+from anonymizer.algorithms.records.tally import Tally, add, clear, is_above, loss_of
 from anonymizer.domain.arrays import Int32Array, IntArray, RecordArray
-
-UInt64Array: TypeAlias = NDArray[np.uint64]
 
 OF_RECORD = np.dtype([("number", np.int32), ("next", np.int32), ("last", np.int32)])
 """Class of a record (`SUPPRESSED`: none), and its neighbours in the list of members (-1: none)."""
@@ -58,12 +65,15 @@ class Partition(NamedTuple):
         Of `OUTLINE`, shape (most classes, columns).
     bits
         The codes of each class where sets are the cost, shape (most classes, words).
+    cover
+        Which classes cover which codes; `no_cover` where nobody looks for them.
     """
 
     of_record: RecordArray
     of_class: RecordArray
     outline: RecordArray
     bits: UInt64Array
+    cover: Cover
 
 
 def partition_cost(partition: Partition, tally: Tally) -> float:
@@ -137,11 +147,20 @@ def drop(a: int, tally: Tally, partition: Partition) -> None:
         outline[a, c] = outline[last, c]
     for word in range(bits.shape[1]):
         bits[a, word] = bits[last, word]
+    for c in range(head[0]["n_qis"]):
+        show(a, c, tally, partition)
     of_class[last]["first"] = -1
     i = of_class[a]["first"]
     while i >= 0:
         of_record[i]["number"] = a
         i = of_record[i]["next"]
+
+
+@inner_kernel
+def show(a: int, c: int, tally: Tally, partition: Partition) -> None:
+    """Bring the cover of a class up to date with its outline in a quasi-identifier."""
+    first_bit = tally.column[c]["bit"]
+    paint(a, c, partition.outline, partition.bits, first_bit, tally.problem, partition.cover)
 
 
 @inner_kernel
@@ -209,7 +228,6 @@ def join_cost(i: int, b: int, bound: float, tally: Tally, partition: Partition) 
     """
     cells = tally.problem.cells
     rule = tally.problem.rule
-    codes = tally.problem.codes
     head = tally.head
     column = tally.column
     of_class, outline, bits = partition.of_class, partition.outline, partition.bits
@@ -225,7 +243,7 @@ def join_cost(i: int, b: int, bound: float, tally: Tally, partition: Partition) 
         if line["lo"] <= code <= line["hi"] and not lacks(b, bit, bits):
             continue
         lo, hi = min(int(line["lo"]), code), max(int(line["hi"]), code)
-        loss = column_loss(rule[c], line["present"] + 1, lo, hi, codes)
+        loss = loss_of(c, line["present"] + 1, lo, hi, tally)
         cost += (loss - line["loss"]) * (size + 1)
         if cost >= bound:
             return np.inf
@@ -252,13 +270,16 @@ def best_target(
     """Return the class near record `i` in which it costs least, and that cost.
 
     -1 if it is not below `bound` in any. `avoid` is excluded. `asked` holds the look in which each
-    class was last asked, shape (most classes,). O(near columns), however many classes there are.
+    class was last asked, shape (most classes,). First the classes are asked that cover the record,
+    then those that cover it in all columns but one, then those of near records. O(columns (near +
+    classes / 64)), with at most 16,384 classes.
     """
     head, of_record = tally.head, partition.of_record
     tuple_of, first, near = orders.neighbors
     head[0]["looks"] += 1
     look = head[0]["looks"]
-    own, target = tuple_of[i], -1
+    own = tuple_of[i]
+    target, bound = _best_covering(i, avoid, bound, tally, partition, asked)
     for x in range(-1, near.shape[1]):
         t = own if x < 0 else near[own, x]
         if t < 0:
@@ -276,6 +297,29 @@ def best_target(
 
 
 @inner_kernel
+def _best_covering(
+    i: int, avoid: int, bound: float, tally: Tally, partition: Partition, asked: IntArray
+) -> tuple[int, float]:
+    """Return the cheapest of the classes that cover record `i` in all columns, or all but one."""
+    head, of_class = tally.head, partition.of_class
+    look, n_classes, target = head[0]["looks"], head[0]["n_classes"], -1
+    begin, end = look_up(i, look, n_classes, tally.problem, partition.cover)
+    for n_missed in range(2):
+        for w in range(begin, end):
+            left = partition.cover.misses[n_missed, w]
+            while left != 0:
+                b = w * BITS + lowest(left)
+                left &= left - np.uint64(1)
+                if b >= n_classes or b == avoid or of_class[b]["loss"] >= bound:
+                    continue
+                asked[b] = look
+                cost = join_cost(i, b, bound, tally, partition)
+                if cost < bound:
+                    target, bound = b, cost
+    return target, bound
+
+
+@inner_kernel
 def best_of_all(i: int, tally: Tally, partition: Partition) -> int:
     """Return the class in which record `i` costs least; -1: none. O(classes columns)."""
     target, bound = -1, np.inf
@@ -286,24 +330,24 @@ def best_of_all(i: int, tally: Tally, partition: Partition) -> int:
     return target
 
 
-_WORD = 64
-
-
-def partition_of(class_of: Int32Array, tally: Tally) -> Partition:
+def partition_of(class_of: Int32Array, tally: Tally, *, covering: bool = False) -> Partition:
     """Return the partition of the given classes, dense from 0 or `SUPPRESSED`.
 
-    It has room for as many classes as the records can form, or for more that are given. O(n
-    columns), and with sets as the cost a bit for each class and code.
+    It has room for as many classes as the records can form, or for more that are given. `covering`:
+    it is known which classes cover which codes. O(n columns), and with sets as the cost a bit for
+    each class and code.
     """
     rule, head, column = tally.problem.rule, tally.head, tally.column
     n = len(class_of)
     room = max(n // max(int(head[0]["k"]), 1), int(class_of.max(initial=SUPPRESSED))) + 1
+    n_qis = int(head[0]["n_qis"])
     n_bits = int(rule["size"][column["bit"] >= 0].sum())
     partition = Partition(
         np.zeros(n, OF_RECORD),
         np.zeros(room, OF_CLASS),
         np.zeros((room, len(rule)), OUTLINE),
-        np.zeros((room, -(-n_bits // _WORD)), np.uint64),
+        np.zeros((room, -(-n_bits // BITS)), np.uint64),
+        blank_cover(tally.problem, n_qis, room) if covering else no_cover(),
     )
     of_record, of_class = partition.of_record, partition.of_class
     of_record["number"] = SUPPRESSED
@@ -369,6 +413,8 @@ def redraw(a: int, tally: Tally, partition: Partition) -> None:
                     bit = column[c]["bit"] + cells[i, c]
                     bits[a, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
             i = of_record[i]["next"]
+    for c in range(head[0]["n_qis"]):
+        show(a, c, tally, partition)
 
 
 @inner_kernel
@@ -376,7 +422,6 @@ def widen(i: int, b: int, tally: Tally, partition: Partition) -> None:
     """Extend the outline of a class by record `i`. O(columns)."""
     cells = tally.problem.cells
     rule = tally.problem.rule
-    codes = tally.problem.codes
     head = tally.head
     column = tally.column
     of_class, outline, bits = partition.of_class, partition.outline, partition.bits
@@ -395,6 +440,7 @@ def widen(i: int, b: int, tally: Tally, partition: Partition) -> None:
         if c < head[0]["n_qis"] and (fresh or code < line["lo"] or code > line["hi"]):
             line["lo"] = min(int(line["lo"]), code)
             line["hi"] = max(int(line["hi"]), code)
-            loss = column_loss(rule[c], line["present"], line["lo"], line["hi"], codes)
+            loss = loss_of(c, line["present"], line["lo"], line["hi"], tally)
             of_class[b]["loss"] += loss - line["loss"]
             line["loss"] = loss
+            show(b, c, tally, partition)

@@ -6,7 +6,7 @@ It is the move that gains most: every cut of several orders of the pool is tried
 import numpy as np
 
 from anonymizer.algorithms.kernels import inner_kernel, kernel
-from anonymizer.algorithms.records.neighbors import apart
+from anonymizer.algorithms.records.criteria import ROUNDING
 from anonymizer.algorithms.records.partition import (
     Orders,
     Partition,
@@ -20,6 +20,7 @@ from anonymizer.algorithms.records.tally import (
     Tally,
     add,
     clear,
+    loss_of,
     share_penalty,
     tally_cost,
     tally_keeps,
@@ -78,6 +79,8 @@ def recut(
     best, cut, bound = pool, -1, old + goal
     for t in range(len(spread_by)):
         tried = _ordered(pool, first + t, spread_by[t], rank, tally)
+        if not may_be_cut(codes_of(tried, tally), bound, tally):
+            continue
         at, cost = cheapest_cut(tried, bound, before, tally)
         if at >= 0:
             best, cut, bound = tried, at, cost
@@ -133,18 +136,15 @@ def _between_poles(pool: IntArray, first: int, tally: Tally) -> IntArray:
     One is farthest from a third, which `first` chooses, and the other farthest from that one.
     O(m columns).
     """
-    problem, n_qis = tally.problem, tally.head[0]["n_qis"]
-    m = len(pool)
-    pole = pool[first % m]
-    away = np.empty(m)
+    n_qis, m = tally.head[0]["n_qis"], len(pool)
+    code = codes_of(pool, tally)
+    away, off = np.empty(m), np.empty(m)
+    pole = int(first % m)
     for side in range(3):
-        farthest, most = pole, -1.0
+        distances(pole, code, off, tally)
         for x in range(m):
-            off = apart(pole, pool[x], np.inf, problem, n_qis)
-            away[x] = off if side < 2 else away[x] - off
-            if off > most:
-                farthest, most = pool[x], off
-        pole = farthest
+            away[x] = off[x] if side < 2 else away[x] - off[x]
+        pole = int(np.argmax(off))
     return _by_key(pool, ((away / n_qis + 1) * _FINE).astype(np.int64))
 
 
@@ -179,6 +179,93 @@ def _spread_out(pool: IntArray, c: int, tally: Tally) -> IntArray:
     for x in range(len(pool)):
         out[x] = pool[key[x] & 0xFFFFFFFF]
     return out
+
+
+@kernel
+def codes_of(pool: IntArray, tally: Tally) -> Int32Array:
+    """Return the codes of records, in a row for each quasi-identifier."""
+    cells, n_qis = tally.problem.cells, tally.head[0]["n_qis"]
+    code = np.empty((n_qis, len(pool)), np.int32)
+    for x in range(len(pool)):
+        for c in range(n_qis):
+            code[c, x] = cells[pool[x], c]
+    return code
+
+
+@inner_kernel
+def distances(pole: int, code: Int32Array, off: FloatArray, tally: Tally) -> None:
+    """Write to `off` the loss of a class of each record and that at `pole`. O(m columns)."""
+    rule, column, losses = tally.problem.rule, tally.column, tally.losses
+    for x in range(len(off)):
+        off[x] = 0.0
+    for c in range(len(code)):
+        own, table = int(code[c, pole]), column[c]["table"]
+        if table >= 0:
+            begin = table + own * rule[c]["size"]
+            for x in range(len(off)):
+                off[x] += losses[begin + code[c, x]]
+        else:
+            for x in range(len(off)):
+                other = int(code[c, x])
+                if other != own:
+                    off[x] += loss_of(c, 2, min(own, other), max(own, other), tally)
+
+
+@kernel
+def may_be_cut(code: Int32Array, bound: float, tally: Tally) -> bool:
+    """Return False only if no cut of records in two classes keeps the promise below `bound`.
+
+    It knows of k, d and the information loss alone. Where sets are the cost, codes that are 64
+    apart count as one. O(m columns).
+
+    Parameters
+    ----------
+    code
+        Of the records in their order, shape (columns, m).
+    """
+    head, rule, m = tally.head, tally.problem.rule, code.shape[1]
+    lost = np.zeros((2, m + 1))
+    alike = np.zeros(2, np.int64)
+    for c in range(len(code)):
+        for side in range(2):
+            n_alike = _lose(c, code[c], side, lost[side], tally)
+            if rule[c]["distinct"] > 1:
+                alike[side] = max(alike[side], n_alike)
+    least = np.maximum(alike + 1, head[0]["k"])
+    for i in range(least[0], m - least[1] + 1):
+        j = m - i
+        cost = i * lost[0, i] + j * lost[1, j] + head[0]["crowding"] * (i * i + j * j)
+        if cost < bound + ROUNDING:
+            return True
+    return False
+
+
+@inner_kernel
+def _lose(c: int, code: Int32Array, side: int, lost: FloatArray, tally: Tally) -> int:
+    """Add to `lost[i]` what the outermost `i` records lose at least; return how many are alike.
+
+    They are the first ones if `side` is 0, else the last ones.
+    """
+    is_set, size, m = tally.column[c]["bit"] >= 0, tally.problem.rule[c]["size"], len(code)
+    outermost = int(code[0 if side == 0 else m - 1])
+    lo, hi, present = outermost, outermost, np.uint64(1) << np.uint64(outermost & 63)
+    loss, n_present, n_alike = 0.0, 1, m
+    for x in range(1, m):
+        lost[x] += loss
+        now = int(code[x if side == 0 else m - 1 - x])
+        if now != outermost:
+            n_alike = min(n_alike, x)
+        if is_set:
+            mark = np.uint64(1) << np.uint64(now & 63)
+            if present & mark == 0:
+                present |= mark
+                n_present += 1
+                loss = (n_present - 1) / (size - 1)
+        elif now < lo or now > hi:
+            lo, hi = min(lo, now), max(hi, now)
+            loss = loss_of(c, 2, lo, hi, tally)
+    lost[m] += loss
+    return n_alike
 
 
 @inner_kernel

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import inner_kernel
+from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.algorithms.records.criteria import ROUNDING, column_loss, distance
 from anonymizer.algorithms.records.problem import Codes, Cost, Problem, ProblemArrays
-from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, RecordArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, RecordArray
 
 HEAD = np.dtype(
     [
@@ -57,6 +57,7 @@ COLUMN = np.dtype(
     [
         ("bit", np.int64),
         ("pairs", np.int64),
+        ("table", np.int64),
         ("preferred", np.float64),
         ("present", np.int64),
         ("distinct", np.int64),
@@ -81,6 +82,8 @@ bit
     Start of the codes of the column in a set of codes, -1: none. The same for all classes.
 pairs
     Column of the cells with its pairs of person and code, -1: none. The same for all classes.
+table
+    Start of the column in `Tally.losses`, -1: not there. The same for all classes.
 preferred
     Preferred largest share of a value in a class, 1: none. The same for all classes.
 present, distinct
@@ -119,12 +122,15 @@ class Tally(NamedTuple):
     seen
         Of `SEEN`, shape (codes of all columns,). Where persons repeat, followed by the codes again,
         not counting a person twice, then the persons, then the pairs of person and code.
+    losses
+        The loss of each column by its first and last code, see `loss_of`.
     """
 
     problem: ProblemArrays
     head: RecordArray
     column: RecordArray
     seen: RecordArray
+    losses: FloatArray
 
 
 def blank_tally(
@@ -176,7 +182,46 @@ def blank_tally(
         cells = np.ascontiguousarray(np.column_stack([cells, pair]))
         n_seen += n_seen + problem.n_persons + int(pair.max(initial=-1)) + 1
     problem_arrays = ProblemArrays(cells, rule, person, codes)
-    return Tally(problem_arrays, head, column, np.zeros(n_seen, SEEN))
+    losses = _tabulated(column, problem_arrays, problem.n_qis)
+    return Tally(problem_arrays, head, column, np.zeros(n_seen, SEEN), losses)
+
+
+_MOST_TABULATED = 128
+"""Codes of a column whose losses are tabulated."""
+
+
+def _tabulated(column: RecordArray, problem: ProblemArrays, n_qis: int) -> FloatArray:
+    """Return the losses by first and last code; note in `column` where those of each begin."""
+    size = problem.rule["size"][:n_qis]
+    small = (column["bit"][:n_qis] < 0) & (size <= _MOST_TABULATED)
+    n_losses = np.where(small, size**2, 0)
+    column["table"] = -1
+    column["table"][:n_qis] = np.where(small, np.cumsum(n_losses) - n_losses, -1)
+    losses = np.zeros(int(n_losses.sum()))
+    _tabulate(losses, column, problem, n_qis)
+    return losses
+
+
+@kernel
+def _tabulate(losses: FloatArray, column: RecordArray, problem: ProblemArrays, n_qis: int) -> None:
+    for c in range(n_qis):
+        first, size = column[c]["table"], problem.rule[c]["size"]
+        if first < 0:
+            continue
+        for lo in range(size):
+            for hi in range(lo, size):
+                loss = column_loss(problem.rule[c], 2, lo, hi, problem.codes)
+                losses[first + lo * size + hi] = loss
+                losses[first + hi * size + lo] = loss
+
+
+@inner_kernel
+def loss_of(c: int, n_codes: int, lo: int, hi: int, tally: Tally) -> float:
+    """Return the loss of a quasi-identifier, see `column_loss`. O(1) where the domain is small."""
+    rule, table = tally.problem.rule[c], tally.column[c]["table"]
+    if table >= 0:
+        return float(tally.losses[table + lo * rule["size"] + hi])
+    return column_loss(rule, n_codes, lo, hi, tally.problem.codes)
 
 
 def may_prefer(problem: Problem, share: float) -> BoolArray:
@@ -272,7 +317,7 @@ def add(record: int, tally: Tally) -> None:
             _meet(code, entry, wanted)
             if c < n_qis and not (inside and entry["bit"] < 0):
                 lo, hi = entry["lo"], entry["hi"]
-                now = column_loss(wanted, entry["present"], lo, hi, codes)
+                now = loss_of(c, entry["present"], int(lo), int(hi), tally)
                 head[0]["loss"] += now - entry["loss"]
                 entry["loss"] = now
         if wanted["share"] < 1 or entry["preferred"] < 1:

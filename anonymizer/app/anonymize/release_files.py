@@ -6,11 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from anonymizer.app.anonymize.publication import Publication
 from anonymizer.app.anonymize.table_anonymization import Anonymized
 from anonymizer.errors import InputError
 from anonymizer.files.atomic_write import Part, write_whole
-from anonymizer.files.tables import ending, write_table
+from anonymizer.files.tables import KNOWN_ENDINGS, ending, write_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +25,8 @@ class Places:
     report, page
         The report, as JSON and as a page.
     auditor_map
-        Which row became which; its owner alone may read it.
+        Which row became which, as csv unless its ending is another known one; its owner alone may
+        read it.
     """
 
     table: Path
@@ -56,7 +56,10 @@ def write_release(anonymized: Anonymized, places: Places) -> None:
     publication, report = anonymized.publication, anonymized.report
     parts: dict[Path, Part] = {}
     if places.auditor_map is not None:
-        parts[places.auditor_map] = Part(partial(_write_map, publication=publication), private=True)
+        name = places.auditor_map.name.lower()
+        form = next((known for known in KNOWN_ENDINGS if name.endswith(known)), ".csv")
+        row_map = partial(write_table, frame=publication.row_map(), form=form)
+        parts[places.auditor_map] = Part(row_map, private=True)
     if places.report is not None:
         parts[places.report] = Part(_text(lambda: report.model_dump_json(indent=2) + "\n"))
     if places.page is not None:
@@ -66,10 +69,6 @@ def write_release(anonymized: Anonymized, places: Places) -> None:
     form = ending(places.out)
     parts[places.out] = Part(partial(write_table, frame=publication.frame, form=form))
     write_whole(parts)
-
-
-def _write_map(file: BinaryIO, *, publication: Publication) -> None:
-    publication.row_map().write_csv(file)
 
 
 def _text(compose: Callable[[], str]) -> Callable[[BinaryIO], object]:

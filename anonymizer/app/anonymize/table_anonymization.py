@@ -89,9 +89,8 @@ def anonymize(
         plan = _with_method(plan, model, coded.records.n)
         labelling = labelling_of(coded.schema, declared, plan.labels, plan.language)
         measure = measured(table, declared, plan.measures)[coded.row]
-    if searches(plan.method):
-        with steps.timed("compile"):
-            warm_up(plan.method, coded.schema, plan.promise)
+    with steps.timed("compile"):
+        warm_up(plan.method, coded.schema, plan.promise)
     with steps.timed("partition"):
         class_of, in_time = _partition(
             table, coded, plan, model, steps, features=labelling.features

@@ -11,7 +11,7 @@ from anonymizer.algorithms.attacks.aggregates import (
     recovered_share,
 )
 from anonymizer.algorithms.attacks.observed import tangent_plane
-from anonymizer.algorithms.positions.safe_counts import count
+from anonymizer.algorithms.positions.safe_counts import figures, tally
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.app.audit.case import Reports
 from anonymizer.app.audit.findings import Figure, Finding
@@ -107,16 +107,16 @@ def _safe(cell: IntArray, settings: CountSettings) -> FloatArray:
     for t, now in enumerate(cell.T):
         seen = now[now >= 0]
         nothing = np.full(len(seen), np.nan)
-        figures = count(
+        counted = tally(
             seen,
             np.full(len(seen), -1),
             n_cells=settings.cells,
-            k=settings.k,
             speed_mps=nothing,
             dwell_s=nothing,
         )
-        n_cells = np.diff(figures.first_cell_of)
-        found[t, : n_cells.sum()] = np.repeat(figures.n_devices / np.maximum(n_cells, 1), n_cells)
+        safe = figures(counted, settings.k)
+        n_cells = np.diff(safe.first_cell_of)
+        found[t, : n_cells.sum()] = np.repeat(safe.n_devices / np.maximum(n_cells, 1), n_cells)
     return found
 
 

@@ -23,7 +23,7 @@ class Finding(_Part):
         `matching`, `re-identification`, `linking`, `velocity`, `tracking`, `timing`,
         `subtraction`, `density leak`, `zone holes`, `zone ends`, `homes`, `days`
         or `values`; of counts, `aggregate trajectories` and `aggregate membership`; of windows of
-        records, `windows together`.
+        records, `windows together` and `known company`.
     adversary
         `on_air` assumes that a publishing device is on the air, `off_air` does not; None if it
         makes no difference.

@@ -9,11 +9,15 @@ from anonymizer.algorithms.attacks.intersection import NEVER, Intersection, inte
 from anonymizer.algorithms.attacks.matching import match
 from anonymizer.algorithms.attacks.pseudonym_linking import chain_lengths, link
 from anonymizer.algorithms.attacks.reachability import surviving_share
-from anonymizer.algorithms.attacks.subtraction import subtract_unchanged
+from anonymizer.algorithms.attacks.subtraction import (
+    covered_throughout,
+    subtract_nodes,
+    subtract_unchanged,
+)
 from anonymizer.algorithms.attacks.value_linking import ValueLinks, link_values
 from anonymizer.app.audit.case import Case, Values, mean, of_any
 from anonymizer.app.audit.findings import Adversary, Figure, Finding
-from anonymizer.domain.arrays import BoolArray, FloatArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, IntArray
 
 EFFECTIVE_MIN = 0.95
 EFFECTIVE_P1 = 0.97
@@ -21,6 +25,9 @@ SIGMAS = 3.0
 SUBTRACTION_RATIO = 2.0
 SUBTRACTED_SHARES = (1.0, 0.5)
 """Nodes are subtracted that at least this share of a pseudonym's regions contains."""
+COVERED_EVERY_S = 60.0
+"""Length of a stretch, seconds. Nodes that some region covers in every stretch are subtracted from
+all regions. With the defaults every group publishes at least as often."""
 LINK_BEATS = 3.5
 """A successor is searched for within this many times the usual gap between two records. It is not
 a whole number, so that rounding cannot decide."""
@@ -103,13 +110,15 @@ def subtraction(case: Case) -> list[Finding]:
     """Find moving devices among parked ones: subtract from their regions what never changes.
 
     Only pseudonyms are attacked whose device moves during their life, because the adversary looks
-    for a device that does.
+    for a device that does. `throughout_*` are of an adversary who subtracts what is covered
+    throughout the release, from the regions of devices that move at any time; they have no bar.
     """
     observed = case.observed
     chosen = np.flatnonzero(_moves(case))
     bar = f"<= {SUBTRACTION_RATIO:g} x 1/nodes"
+    throughout = _throughout(case)
     if not len(chosen):
-        return [Finding(attack="subtraction", figures={"n_records": 0}, bar=bar)]
+        return [Finding(attack="subtraction", figures={"n_records": 0} | throughout, bar=bar)]
     life = observed.of_pseudonyms(chosen)
     size = life.region_size[life.region_of]
     left_of = {
@@ -138,7 +147,33 @@ def subtraction(case: Case) -> list[Finding]:
         "n_records": life.n_records,
     }
     holds = success <= SUBTRACTION_RATIO * one_in_n
-    return [Finding(attack="subtraction", figures=figures, bar=bar, holds=holds)]
+    return [Finding(attack="subtraction", figures=figures | throughout, bar=bar, holds=holds)]
+
+
+def _throughout(case: Case) -> dict[str, Figure]:
+    """Subtract what is covered throughout the release; None if that is nothing."""
+    observed, n_nodes = case.observed, case.network.n_nodes
+    subtracted = covered_throughout(observed, n_nodes, every_s=COVERED_EVERY_S)
+    n_left, holds_device = subtract_nodes(
+        observed, subtracted=subtracted, true_node=case.true_node_of(np.arange(observed.n_records))
+    )
+    chosen = _moving_devices(case)[case.device_of[observed.pseudonym_of]] & subtracted.any()
+    size = observed.region_size[observed.region_of]
+    return {
+        "throughout_success": of_any(np.mean, (holds_device / n_left)[chosen]),
+        "throughout_one_in_n": of_any(np.mean, (1 / size)[chosen]),
+        "throughout_n_records": int(chosen.sum()),
+    }
+
+
+def _moving_devices(case: Case) -> BoolArray:
+    """Return whether each device ever moves, as in `_moves`, shape (devices,)."""
+    place = case.truth.place
+    first = place[(place >= 0).argmax(axis=0), np.arange(place.shape[1])].astype(np.int64)
+    code = np.unique(np.arange(place.shape[1]) * (case.network.n_nodes + 1) + place + 1)
+    device, node = np.divmod(code, case.network.n_nodes + 1)
+    away = (node > 0) & _is_away(case, first[device], node - 1)
+    return np.bincount(device[away], minlength=place.shape[1]) > 0
 
 
 def _moves(case: Case) -> BoolArray:
@@ -147,14 +182,20 @@ def _moves(case: Case) -> BoolArray:
     It moves if it is ever neither at its first node nor at a neighbour: a receiver's noise alone
     puts a device that stands still at one or the other.
     """
-    observed, network = case.observed, case.network
+    observed = case.observed
     node = case.true_node_of(np.arange(observed.n_records)).astype(np.int64)
     starts = observed.first_record_of[:-1]
     first = np.repeat(node[starts], np.diff(observed.first_record_of))
+    return np.logical_or.reduceat(_is_away(case, first, node), starts)
+
+
+def _is_away(case: Case, first: IntArray, node: IntArray) -> BoolArray:
+    """Return whether nodes are neither the first ones nor their neighbours, same shape."""
+    network = case.network
     tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
     roads = tail * network.n_nodes + network.neighbour_of
-    away = (node != first) & ~np.isin(first * network.n_nodes + node, roads)
-    return np.logical_or.reduceat(away, starts)
+    away: BoolArray = (node != first) & ~np.isin(first * network.n_nodes + node, roads)
+    return away
 
 
 def _intersection(case: Case, found: Intersection) -> Finding:

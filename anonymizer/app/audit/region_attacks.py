@@ -14,6 +14,8 @@ from anonymizer.algorithms.attacks.region_center import (
     centres,
     guess_success,
     prefix_roots,
+    success_by_traffic,
+    suspected_nodes,
 )
 from anonymizer.app.audit.case import Case, mean
 from anonymizer.app.audit.findings import Figure, Finding
@@ -22,6 +24,7 @@ LEAST_K = 2
 CENTRE_SUCCESS = 0.15
 CENTRE_RATIO = 2.0
 PREFIX_RATIO = 1.25
+SIGMAS = 3.0
 
 
 def soundness(case: Case) -> list[Finding]:
@@ -62,34 +65,48 @@ def roots(case: Case) -> list[Finding]:
 
     A region and the node of a device in it count once, however often they are published: a car park
     with a thousand reports shows once whether the guess is right, not a thousand times.
+
+    By chance, the guess is right as often as blindly, or as often as it would be about the other
+    devices, which are at busy nodes, whichever is more often. A guess among n suspects that is
+    right with probability p has a variance of at most p / n. The guesses about a device that stays
+    at one node count as one, because the regions of successive moments have nearly the same
+    suspects.
     """
-    observed = case.observed
+    observed, truth = case.observed, case.truth
     records = np.flatnonzero(np.isin(observed.pseudonym_of, case.sampled))
     places = np.stack((observed.region_of[records], case.true_node_of(records)))
-    region, node = np.unique(places, axis=1)
+    (region, node), first = np.unique(places, axis=1, return_index=True)
+    device = case.device_of[observed.pseudonym_of[records[first]]]
+    stay_of = np.unique(np.stack((device, node)), axis=1, return_inverse=True)[1]
     distinct = np.unique(region)
-    one_in_n = mean(1 / observed.region_size[region])
+    blind = 1 / observed.region_size[region]
     attacks = (
-        (
-            "centre",
-            centres,
-            min(CENTRE_SUCCESS, CENTRE_RATIO * one_in_n),
-            f"<= {CENTRE_SUCCESS:.0%} and <= {CENTRE_RATIO:g} x 1/nodes",
-        ),
-        ("prefix", prefix_roots, PREFIX_RATIO * one_in_n, f"<= {PREFIX_RATIO:g} x 1/nodes"),
+        ("centre", centres, CENTRE_RATIO, CENTRE_SUCCESS, f"<= {CENTRE_SUCCESS:.0%} and "),
+        ("prefix", prefix_roots, PREFIX_RATIO, 1.0, ""),
     )
     findings = []
-    for attack, suspects_of, most, bar in attacks:
+    for attack, suspects_of, ratio, most, also in attacks:
         suspect = suspects_of(observed, case.network, regions=distinct)
-        chance = guess_success(observed, suspect, region=region, node=node)
-        success = mean(chance)
+        found = guess_success(observed, suspect, region=region, node=node)
+        by_traffic = success_by_traffic(
+            observed, suspect, truth.place, region=region, device=device
+        )
+        success, chance = mean(found), max(mean(blind), mean(by_traffic))
+        n = suspected_nodes(observed, suspect)[region]
+        most_of = np.where(n > 0, np.maximum(blind, by_traffic) / np.maximum(n, 1), 0.0)
+        deviation = np.bincount(stay_of, np.sqrt(most_of))
+        sigma = float(np.sqrt((deviation**2).sum())) / len(region)
         figures: dict[str, Figure] = {
             "success": success,
-            "one_in_n": one_in_n,
+            "one_in_n": mean(blind),
+            "by_traffic": mean(by_traffic),
+            "sigma": sigma,
             "n_records": len(records),
             "n_places": len(region),
         }
-        findings.append(Finding(attack=attack, figures=figures, bar=bar, holds=success <= most))
+        holds = success <= min(most, ratio * chance + SIGMAS * sigma)
+        bar = f"{also}<= {ratio:g} x chance + {SIGMAS:g} sigma"
+        findings.append(Finding(attack=attack, figures=figures, bar=bar, holds=holds))
     return findings
 
 

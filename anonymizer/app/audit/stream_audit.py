@@ -11,6 +11,7 @@ from anonymizer.algorithms.attacks.presence import covered_in_zones
 from anonymizer.algorithms.attacks.truth import follow_devices
 from anonymizer.algorithms.attacks.value_linking import last_sensed
 from anonymizer.algorithms.positions.map_matching import NodeLocator
+from anonymizer.algorithms.positions.protection import TripEnds
 from anonymizer.app.audit.case import Case, Reports, Values
 from anonymizer.app.audit.days_attack import days, homes
 from anonymizer.app.audit.findings import AuditReport, Finding, Mode, RegionStatistics
@@ -181,9 +182,12 @@ def case_of(
     """Return what the attacks need; the arguments are those of `audit_release`."""
     observed = released.observed
     reports = reports_of(trace, network, settings)
+    far = far_from_trip_ends(trace, network, settings, tick_s=tick_s)[is_valid(trace)]
     truth = follow_devices(
         observed,
-        **reports._asdict(),
+        device=reports.device[far],
+        ts=reports.ts[far],
+        node=reports.node[far],
         n_devices=trace.n_devices,
         ttl_s=settings.presence.ttl_s,
         device_of=device_of,
@@ -217,6 +221,31 @@ def reports_of(trace: Trace, network: RoadNetwork, settings: Settings) -> Report
         node = locator.locate(trace.lat, trace.lon, headings_in(trace))
     valid = is_valid(trace)
     return Reports(trace.device_of[valid], trace.ts[valid], node[valid])
+
+
+def far_from_trip_ends(
+    trace: Trace, network: RoadNetwork, settings: Settings, *, tick_s: float
+) -> BoolArray:
+    """Return which rows protected trip ends do not hold back, shape (rows,).
+
+    Whoever knows a trip knows which of its positions are held back, and that the device is covered
+    where it was before them. All rows are far if trip ends are not protected.
+    """
+    if not settings.trips.enabled:
+        return np.ones(trace.n_rows, bool)
+    node, valid = named_nodes(trace, network), np.flatnonzero(is_valid(trace))
+    lat, lon = (trace.lat, trace.lon) if node is None else (network.lat[node], network.lon[node])
+    ends, far = TripEnds(settings.trips.rule), np.zeros(trace.n_rows, bool)
+    number = np.ceil(trace.ts / tick_s)
+    rows = valid[np.argsort(number[valid], kind="stable")]
+    first = np.flatnonzero(np.diff(number[rows], prepend=-np.inf))
+    closes_at = [*(number[rows[first]] * tick_s).tolist(), np.inf]
+    for some, now in zip([*np.split(rows, first)[1:], rows[:0]], closes_at, strict=True):
+        slot = trace.device_of[some].astype(np.int32)
+        tag = some.astype(np.float64)
+        tick = ends.tick(slot, trace.ts[some], lat[some], lon[some], tag=tag, now=now)
+        far[tick.passed["tag"].astype(np.int64)] = True
+    return far
 
 
 def public_pieces(network: RoadNetwork, settings: Settings) -> IntArray | None:

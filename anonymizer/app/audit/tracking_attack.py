@@ -38,8 +38,9 @@ N_COUNTED_TICKS = 60
 MOST_TIMES_NONE = {"regions": 2.0, "pieces": 2.0, "followed": 2.5}
 """The bar of each adversary: how many times as much it may believe as without a release."""
 ADVERSARIES = ("none", "raw", "regions", "pieces", "followed")
-HINDSIGHT_S = 60.0
-"""Adversaries who look back know the release until so long after the last horizon."""
+HINDSIGHT_S = 120.0
+"""Adversaries who look back know the release until so long after the last horizon: two of the
+longest beats of the default settings."""
 
 
 def tracking(case: Case) -> list[Finding]:

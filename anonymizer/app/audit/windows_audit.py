@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from anonymizer.algorithms.attacks.known_company import KnownCompany
 from anonymizer.algorithms.attacks.released_classes import Labels
 from anonymizer.algorithms.attacks.window_intersection import Read, WindowIntersection
 from anonymizer.algorithms.records.published_values import ValueReader
@@ -55,7 +56,8 @@ def audit_windows(
     Notes
     -----
     A vehicle counts as published in a window if a class covers its record. `Finding.required` is
-    true where the stream enforces the promise over windows.
+    true where the stream enforces the promise over windows. Streams of cohorts are attacked by who
+    knows the company, too.
     """
     _check(stream)
     classes = _classes(published, stream)
@@ -64,6 +66,13 @@ def audit_windows(
     each = readers(stream) if of_kaca else [ValueReader(qi) for qi in qis]
     reader_of = {qi.name: reader for qi, reader in zip(qis, each, strict=True)}
     attack = WindowIntersection(stream.schema, stream.lasting, d=stream.promise.d)
+    by_company = KnownCompany(
+        stream.schema,
+        stream.lasting,
+        d=stream.promise.d,
+        by_hierarchy=stream.settings.cost == "taxonomy",
+    )
+    in_company = stream.in_cohorts and stream.settings.enforces
     n_qis = len(qis)
     n_windows = 0
     for number, joined in zip(recorded.number, recorded.windows, strict=True):
@@ -71,9 +80,13 @@ def audit_windows(
             n_windows += 1
             labels = _labels(of_window, reader_of, stream.schema)
             attack.window(labels, joined.vehicle, joined.cells[:, :n_qis])
+            if in_company:
+                by_company.window(labels, joined.vehicle, joined.cells[:, :n_qis])
     if not n_windows:
         raise InputError(f"{published}: no window of {stream.settings.name} is also in {truth}")
-    findings = tuple(_finding(read, stream) for read in attack.read())
+    findings = tuple(_finding("windows together", read, stream) for read in attack.read())
+    if in_company:
+        findings += tuple(_finding("known company", read, stream) for read in by_company.read())
     return WindowsAuditReport(
         stream=stream.settings.name,
         holds=not any(finding.fails for finding in findings),
@@ -126,10 +139,10 @@ def _labels(
         raise InputError("a published class does not fit the declared attributes") from None
 
 
-def _finding(read: Read, stream: Stream) -> Finding:
+def _finding(attack: str, read: Read, stream: Stream) -> Finding:
     required = stream.settings.enforces
     return Finding(
-        attack="windows together",
+        attack=attack,
         attribute=read.attribute,
         figures={
             "n_vehicles": read.n_victims,

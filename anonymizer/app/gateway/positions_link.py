@@ -15,8 +15,10 @@ PositionsLink: TypeAlias = MqttLink | ReceivingLink
 
 GOODBYE_S = 2.0
 """Deadline of a clean disconnection."""
-_REST_S = 0.01
+_REST_S = 0.025
 """Pause after a read of positions. Each tick ends it, so it delays no position beyond its tick."""
+_RESTS_IN_A_TICK = 4
+"""At least: the end of a tick then finds little to be read."""
 
 
 def positions_link(
@@ -79,7 +81,7 @@ def positions_link(
         on_state=on_connection,
         announce=True,
         close_timeout_s=GOODBYE_S,
-        rest_s=min(_REST_S, settings.tick.interval_s / 2),
+        rest_s=min(_REST_S, settings.tick.interval_s / _RESTS_IN_A_TICK),
     )
 
 

@@ -7,7 +7,8 @@ from anonymizer.domain.arrays import FloatArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
-from anonymizer.pipeline.positions.decoding import Decoded, date_the_undated
+from anonymizer.pipeline.positions.decoded import Decoded
+from anonymizer.pipeline.positions.decoding import date_the_undated
 from anonymizer.pipeline.positions.group_readings import GroupReadings
 from anonymizer.pipeline.positions.trip_guard import Positions
 from anonymizer.settings import PresenceSettings
@@ -72,4 +73,5 @@ def admit(
     ledger.settle_all(outcome[~kept])
     columns = (slot, ts, decoded.lat, decoded.lon, decoded.at_s)
     heading = None if decoded.heading is None else decoded.heading[kept]
-    return Positions(*(column[kept] for column in columns))._replace(heading=heading)
+    node = None if decoded.node is None else decoded.node[kept]
+    return Positions(*(column[kept] for column in columns))._replace(heading=heading, node=node)

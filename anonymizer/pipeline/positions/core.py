@@ -6,26 +6,22 @@ payload and no clock: its callers decode, name pseudonyms and write.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from secrets import token_bytes
 from typing import TypeAlias
 
 import numpy as np
 
 from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
 from anonymizer.algorithms.positions.map_matching import NodeLocator
-from anonymizer.algorithms.positions.protection import (
-    IN_ZONE,
-    NO_ZONE,
-    StandIns,
-    ZonedNetwork,
-)
+from anonymizer.algorithms.positions.protection import IN_ZONE, ZonedNetwork
 from anonymizer.domain.arrays import FloatArray, Int32Array, UInt8Array
-from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.positions.factory import cloaking_operator, density_rule
 from anonymizer.pipeline.positions.group_readings import GroupReadings, GroupValues
-from anonymizer.pipeline.positions.tick_accounts import NOT_THE_NEWEST, Accounts, Carried
+from anonymizer.pipeline.positions.tick_accounts import Accounts, Carried
 from anonymizer.pipeline.positions.trip_guard import Positions, TripGuard
+from anonymizer.pipeline.positions.zone_places import suppress_hidden, zone_places
 from anonymizer.settings import Settings
 
 Locate: TypeAlias = Callable[[Positions], Int32Array]
@@ -90,8 +86,8 @@ class FlowCore:
         Where positions are settled.
     locate
         Finds the nodes of positions. None: by their coordinates.
-    rng
-        Draws the stand-ins of devices in privacy zones. None: from the operating system.
+    secret
+        Key of the stand-ins of devices in privacy zones. None: from the operating system.
     keys
         Names the devices to districts; by default for callers whose devices keep their slots.
 
@@ -108,18 +104,17 @@ class FlowCore:
         ledger: Ledger,
         *,
         locate: Locate | None = None,
-        rng: np.random.Generator | None = None,
+        secret: bytes | None = None,
         keys: Keys = slots_as_keys,
     ) -> None:
         self.network = zoned.network
-        self.readings = GroupReadings(settings.readings)
+        self.readings = GroupReadings(settings.readings, keys)
         self.operator = cloaking_operator(settings, zoned.network, keys=keys)
         self._trips = TripGuard(settings.trips, ledger)
         self._accounts = Accounts(ledger)
         self._find = locate or coordinate_locator(zoned, snap_limit_m=settings.network.snap_limit_m)
-        self._zones = (
-            ZonePlaces(zoned, rng or np.random.default_rng()) if len(zoned.zones) else None
-        )
+        make_places = zone_places(zoned, secret=secret or token_bytes(32))
+        self._zones = make_places(keys) if make_places else None
         self._time_step_s = settings.output.time_step_s
         self._groups_last = settings.region.mode == "session"
 
@@ -142,6 +137,13 @@ class FlowCore:
         """Use the density rule of other settings for groups that are formed from now on."""
         self.operator.set_rule(density_rule(settings), k_extra=settings.region.k_extra)
 
+    def nodes_early(self, positions: Positions) -> Int32Array | None:
+        """Return the nodes of positions whose tick is not over; None if trips decide first.
+
+        `locate` takes them as `Positions.node`, so that less is left to do when the tick ends.
+        """
+        return None if self._trips.is_on else self._find(positions)
+
     def locate(self, positions: Positions, *, now: float) -> LocatedPositions:
         """Hold back positions near the ends of trips; locate those that may be cloaked.
 
@@ -153,7 +155,8 @@ class FlowCore:
             Unix seconds at which the tick closes.
         """
         positions = self._trips.pass_on(positions, now=now)
-        return LocatedPositions(positions, self._find(positions))
+        node = positions.node if positions.node is not None else self._find(positions)
+        return LocatedPositions(positions, node)
 
     def cloak(self, located: LocatedPositions, *, now: float) -> TickRelease:
         """Make the release of one tick."""
@@ -162,21 +165,18 @@ class FlowCore:
         event_s = now - self._trips.delay_s
         hidden, node = located.node == IN_ZONE, located.node
         if self._zones is not None:
-            node = self._zones.cover(located, passing_s=self.operator.pace.ttl_s)
+            node = self._zones.cover(positions, node, now=event_s, passing_s=self.operator.holds_s)
         result = self.operator.tick(slot, ts, node, now=event_s)
-        # Passers-by count and are covered like any device; what they say is suppressed.
-        result.outcome[hidden & ~np.isin(result.outcome, NOT_THE_NEWEST)] = (
-            Outcome.SUPPRESSED__PRIVACY_ZONE
-        )
+        suppress_hidden(result.outcome, hidden)
         self.readings.forget(slot[hidden])
-        since = now - self.operator.pace.ttl_s
+        since = now - self.operator.holds_s
         values = self.readings.summarize(result.release, since=since)
         carried = self._accounts.book(
             result.outcome, slot, positions.tag, grouped=result.release.member, lost=result.lost
         )
         present = self.operator.density.is_known
         freed = self._trips.freed(result.freed, now=now, present=present)
-        self.readings.forget(freed)
+        self.readings.free(freed)
         if self._zones is not None:
             self._zones.forget(freed)
         return TickRelease(
@@ -195,51 +195,6 @@ class FlowCore:
         """Settle the positions that are held; after the last tick."""
         self._trips.close()
         self._accounts.close()
-
-
-class ZonePlaces:
-    """The nodes at which devices inside privacy zones count and are covered.
-
-    A device that enters a zone counts at a node of it (see `StandIns`) for as long as a silent one
-    counts as present. So the traffic through a zone is published like that on any road: if those
-    who pass through were missing, the zone would be where the traffic is thin. A device that stays
-    for longer, or that was not seen outside before, leaves the map.
-    """
-
-    def __init__(self, zoned: ZonedNetwork, rng: np.random.Generator) -> None:
-        self._zone_of = zoned.beside
-        self._nodes = NodeLocator(zoned.network, limit_m=np.inf)
-        self._stand_ins = StandIns(zoned.zone_of, rng)
-        self._outside_at = np.full(0, -np.inf)
-
-    def cover(self, located: LocatedPositions, *, passing_s: float) -> Int32Array:
-        """Return the node at which each position counts, shape (n,).
-
-        It is a node of the zone for devices inside one that were outside within the last
-        `passing_s` seconds, `IN_ZONE` for others inside, and the position's own node outside.
-        """
-        positions, node = located.positions, located.node
-        slot, ts = positions.slot, positions.ts
-        more = int(slot.max(initial=-1)) + 1 - len(self._outside_at)
-        self._outside_at = np.append(self._outside_at, np.full(max(more, 0), -np.inf))
-        np.maximum.at(self._outside_at, slot[node >= 0], ts[node >= 0])
-        stand_in = self._stand_ins.at(slot, self._zones_at(located))
-        passing = (stand_in >= 0) & (ts - self._outside_at[slot] <= passing_s)
-        return np.where(passing, stand_in, node)
-
-    def forget(self, slot: Int32Array) -> None:
-        """Clear freed slots."""
-        self._stand_ins.forget(slot)
-        self._outside_at[slot[slot < len(self._outside_at)]] = -np.inf
-
-    def _zones_at(self, located: LocatedPositions) -> Int32Array:
-        """Return the zone of each position inside one, `NO_ZONE` for the others."""
-        positions = located.positions
-        inside = np.flatnonzero(located.node == IN_ZONE)
-        zone = np.full(len(located.node), NO_ZONE, np.int32)
-        nearest = self._nodes.locate(positions.lat[inside], positions.lon[inside])
-        zone[inside] = self._zone_of[nearest]
-        return zone
 
 
 def coordinate_locator(zoned: ZonedNetwork, *, snap_limit_m: float) -> Locate:

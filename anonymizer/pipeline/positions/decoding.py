@@ -18,86 +18,17 @@ from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
 from anonymizer.pipeline.id_shares import IdShares
 from anonymizer.pipeline.names import UNKNOWN
 from anonymizer.pipeline.packed import PackedDeliveries, in_groups, receipts_of
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.compiled_reader import NO_LAYOUT, READING, Found, Reader
+from anonymizer.pipeline.positions.decoded import Decoded, DecodedTick, device_of
 from anonymizer.pipeline.positions.headings import headings, with_motion
 from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.senders import NO_INPUT, OF_PAYLOAD, Senders
 from anonymizer.pipeline.positions.topics import Route, TopicRouter, Treatment
 from anonymizer.settings import LimitSettings
-
-
-@dataclass(slots=True, repr=False)
-class Decoded:
-    """Valid positions of a tick, in order of arrival.
-
-    Attributes
-    ----------
-    sender
-        Numbers in `senders` of what names the devices; below 0: -1 - the index in `names`.
-    ts
-        Unix seconds; NaN if the message states no time.
-    lat, lon
-        Degrees.
-    at_s
-        Monotonic arrival time of each position.
-    reading_row, reading_attribute, reading_value
-        Declared readings: row of the position that each came with, index of its attribute, and
-        its value.
-    names
-        Ids of devices that have no number.
-    heading
-        Degrees clockwise from north, NaN where a mobile device states none or is slow, shape (n,);
-        None: nowhere.
-    """
-
-    senders: Senders
-    sender: IntArray
-    ts: FloatArray
-    lat: FloatArray
-    lon: FloatArray
-    at_s: FloatArray
-    reading_row: IntArray
-    reading_attribute: IntArray
-    reading_value: FloatArray
-    names: Sequence[str]
-    heading: FloatArray | None = None
-
-    def device(self, row: int) -> str:
-        """Return the device id of a position."""
-        return _device(self.senders, int(self.sender[row]), self.names)
-
-    def slots(self, rows: IntArray, devices: DeviceTable) -> Int32Array:
-        """Return the slot of the device of each of these positions, shape (n,).
-
-        New devices get one; `NO_SLOT` if all are taken.
-        """
-        sender = self.sender[rows]
-        slots = self.senders.slots(sender, devices)
-        new = np.flatnonzero(slots == NO_SLOT)
-        if len(new):
-            slots[new] = [devices.slot(self.device(row)) for row in rows[new].tolist()]
-            self.senders.remember(sender[new], slots[new], devices)
-        return slots
-
-
-class DecodedTick(NamedTuple):
-    """The valid positions of a tick, by what becomes of their devices.
-
-    Attributes
-    ----------
-    of
-        Positions, indexed by `Treatment`.
-    receipts
-        Receipts of all messages, valid or not, to be acknowledged once all are settled.
-    """
-
-    of: Sequence[Decoded]
-    receipts: list[int]
 
 
 class _Rows(NamedTuple):
@@ -407,7 +338,7 @@ class Decoder:
             start, end = bounds[rows.message[row], :2].tolist()
             admitted[row] = self._shares.admits(
                 messages.stream[start:end],
-                _device(self.senders, int(ids[i]), names),
+                device_of(self.senders, int(ids[i]), names),
                 share=self._limits.max_ids_per_topic,
                 at_s=float(at_s[rows.message[row]]),
             )
@@ -417,10 +348,6 @@ class Decoder:
         kept = np.flatnonzero(admitted)
         self._ledger.settle(Outcome.SUPPRESSED__OVER_SHARE, len(admitted) - len(kept))
         return rows if len(kept) == len(admitted) else rows.taken(kept)
-
-
-def _device(senders: Senders, sender: int, names: Sequence[str]) -> str:
-    return senders.device(sender) if sender >= 0 else names[-1 - sender]
 
 
 def date_the_undated(

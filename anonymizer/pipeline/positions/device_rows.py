@@ -1,29 +1,93 @@
-"""Rows of devices that are counted: a device keeps its row when its slot is freed.
+"""Rows of devices: a device keeps its row when its slot is freed.
 
 When a slot is freed depends on other devices too: the members of a group keep theirs for as long as
-the group lives. What is counted of a device must not depend on others.
+the group lives. What is counted of a device, and how long its readings hold, must not depend on
+others.
 """
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import NDArray
 
 from anonymizer.algorithms.positions.district_operator import Keys
-from anonymizer.domain.arrays import Int32Array
+from anonymizer.algorithms.positions.district_routing import KeyArray
+from anonymizer.domain.arrays import BoolArray, Int32Array
 from anonymizer.pipeline.names import with_room
+
+NO_ROW = -1
+
+
+class KeyRows:
+    """Assigns a row, a small integer, to each device by its key.
+
+    Attributes
+    ----------
+    key, is_used
+        Of the device in each row, and whether the row has one, shape (rows or more,).
+    """
+
+    def __init__(self) -> None:
+        self.key: KeyArray = np.zeros(0, np.uint64)
+        self.is_used: BoolArray = np.zeros(0, bool)
+        self._row_of: dict[int, int] = {}
+        self._free: list[int] = []
+
+    def __len__(self) -> int:
+        """Return the number of devices that have a row."""
+        return len(self._row_of)
+
+    def of(self, keys: KeyArray) -> Int32Array:
+        """Return the row of each device, shape (n,); new devices get one."""
+        return np.array([self._row(key) for key in keys.tolist()], np.int32)
+
+    def find(self, keys: KeyArray) -> Int32Array:
+        """Return the row of each device, shape (n,); `NO_ROW` if it has none."""
+        return np.array([self._row_of.get(key, NO_ROW) for key in keys.tolist()], np.int32)
+
+    def used(self) -> Int32Array:
+        """Return the rows of all devices."""
+        return np.flatnonzero(self.is_used).astype(np.int32)
+
+    def drop(self, rows: Int32Array) -> None:
+        """Forget the devices in these rows, which may pass to others."""
+        for row, key in zip(rows.tolist(), self.key[rows].tolist(), strict=True):
+            del self._row_of[key]
+            self._free.append(row)
+        self.is_used[rows] = False
+
+    def _row(self, key: int) -> int:
+        row = self._row_of.get(key)
+        if row is None:
+            row = self._free.pop() if self._free else len(self._row_of)
+            self._row_of[key] = row
+            self.key = with_room(self.key, row + 1)
+            self.is_used = with_room(self.is_used, row + 1)
+            self.key[row], self.is_used[row] = key, True
+        return row
+
+    def state(self) -> dict[str, Any]:
+        """Return which devices have which rows."""
+        return {
+            "key": self.key,
+            "is_used": self.is_used,
+            "free": np.array(self._free, np.int32),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self.key, self.is_used = state["key"], state["is_used"]
+        self._free = state["free"].tolist()
+        rows = np.flatnonzero(self.is_used)
+        self._row_of = dict(zip(self.key[rows].tolist(), rows.tolist(), strict=True))
 
 
 class DeviceRows:
-    """Assigns a row, a small integer, to each device.
+    """Assigns a row to each device by its slot.
 
     Parameters
     ----------
     keys
         Returns a number for the device of each slot.
-
-    Attributes
-    ----------
-    key
-        Of the device in each row, shape (rows or more,).
 
     Notes
     -----
@@ -32,43 +96,65 @@ class DeviceRows:
     """
 
     def __init__(self, keys: Keys) -> None:
-        self.key: NDArray[np.uint64] = np.zeros(0, np.uint64)
+        self._rows = KeyRows()
         self._keys = keys
-        self._row_of: dict[int, int] = {}
         self._after_row_of_slot: Int32Array = np.zeros(0, np.int32)
-        """0: the device of the slot has not been looked up."""
-        self._free: list[int] = []
+        """0: the device of the slot has not been looked up; `NO_ROW`: it has none."""
 
     def __len__(self) -> int:
         """Return the number of devices that have a row."""
-        return len(self._row_of)
+        return len(self._rows)
+
+    @property
+    def key(self) -> KeyArray:
+        """Key of the device in each row, shape (rows or more,)."""
+        return self._rows.key
 
     def of(self, slot: Int32Array) -> Int32Array:
-        """Return the row of the device in each slot, shape (n,)."""
-        self._after_row_of_slot = with_room(self._after_row_of_slot, int(slot.max(initial=-1)) + 1)
-        unknown = np.unique(slot[self._after_row_of_slot[slot] == 0])
-        for each, key in zip(unknown.tolist(), self._keys(unknown).tolist(), strict=True):
-            self._after_row_of_slot[each] = self._row(key) + 1
+        """Return the row of the device in each slot, shape (n,); new devices get one."""
+        self._make_room(slot)
+        unknown = np.unique(slot[self._after_row_of_slot[slot] <= 0])
+        self._after_row_of_slot[unknown] = self._rows.of(self._keys(unknown)) + np.int32(1)
         rows: Int32Array = self._after_row_of_slot[slot] - np.int32(1)
         return rows
+
+    def find(self, slot: Int32Array) -> Int32Array:
+        """Return the row of the device in each slot, shape (n,); `NO_ROW` if it has none."""
+        self._make_room(slot)
+        unknown = np.unique(slot[self._after_row_of_slot[slot] == 0])
+        found = self._rows.find(self._keys(unknown))
+        self._after_row_of_slot[unknown] = np.where(found == NO_ROW, NO_ROW, found + 1)
+        after = self._after_row_of_slot[slot]
+        rows: Int32Array = np.where(after == NO_ROW, NO_ROW, after - 1).astype(np.int32)
+        return rows
+
+    def slots(self) -> Int32Array:
+        """Return the slots of devices that have a row, as far as they were looked up."""
+        return np.flatnonzero(self._after_row_of_slot > 0).astype(np.int32)
 
     def free(self, slots: Int32Array) -> None:
         """Take in that these slots may pass to other devices."""
         self._after_row_of_slot[slots[slots < len(self._after_row_of_slot)]] = 0
 
+    def used(self) -> Int32Array:
+        """Return the rows of all devices."""
+        return self._rows.used()
+
     def drop(self, rows: Int32Array) -> None:
         """Forget the devices in these rows, which may pass to others. O(slots) if there are any."""
         if not len(rows):
             return
-        for key in self.key[rows].tolist():
-            self._free.append(self._row_of.pop(key))
+        self._rows.drop(rows)
         self._after_row_of_slot[np.isin(self._after_row_of_slot, rows + np.int32(1))] = 0
 
-    def _row(self, key: int) -> int:
-        row = self._row_of.get(key)
-        if row is None:
-            row = self._free.pop() if self._free else len(self._row_of)
-            self._row_of[key] = row
-            self.key = with_room(self.key, row + 1)
-            self.key[row] = key
-        return row
+    def _make_room(self, slot: Int32Array) -> None:
+        self._after_row_of_slot = with_room(self._after_row_of_slot, int(slot.max(initial=-1)) + 1)
+
+    def state(self) -> dict[str, Any]:
+        """Return which devices and slots have which rows."""
+        return self._rows.state() | {"after": self._after_row_of_slot}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._rows.restore(state)
+        self._after_row_of_slot = state["after"]

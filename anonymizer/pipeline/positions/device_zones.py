@@ -1,8 +1,8 @@
 """Device-owned privacy zones in the flow: what devices state, held in memory alone."""
 
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Collection, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +12,9 @@ from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions.core import LocatedPositions
+from anonymizer.pipeline.positions.trip_guard import Positions
 from anonymizer.settings import DeviceZoneSettings
+from anonymizer.settings.base import id_levels
 
 _UNKNOWN = -2
 """Owner of a slot whose device has not been looked up."""
@@ -44,10 +45,13 @@ class DeviceZones:
 
     def __init__(self, settings: DeviceZoneSettings, devices: DeviceTable) -> None:
         self._settings = settings
-        self._level = settings.topic.split("/").index("{device}")
+        self._levels = id_levels(settings.topic)
         self._devices = devices
-        self._arrived: deque[tuple[str, bytes]] = deque()
-        self._zones_of: dict[int, Zones] = {}  # by the keys of devices
+        self._arrived: deque[tuple[str, bytes, str, Collection[str]]] = deque()
+        self._said_of: dict[int, dict[str, bytes]] = {}
+        """The last payload of each who passes statements on, by the keys of devices."""
+        self._zones_of: dict[int, Zones] = {}
+        """What follows from these."""
         self._overflowed = False
         self._owner_of: dict[int, int] = {}
         self._owned = self._recently_owned = OwnedZones()
@@ -61,19 +65,31 @@ class DeviceZones:
         """Return the number of devices alone."""
         return f"DeviceZones({len(self._zones_of)} devices)"
 
-    def put(self, deliveries: Iterable[Delivery]) -> None:
-        """Take in messages on the topic of the settings; the next tick applies them."""
-        for delivery in deliveries:
-            device = delivery.topic.split("/")[self._level]
-            too_large = len(delivery.payload) > self._settings.max_payload_bytes
-            self._arrived.append((device, b"?" if too_large else delivery.payload))
+    def put(
+        self, deliveries: Iterable[Delivery], *, by: str = "", beside: Collection[str] = ()
+    ) -> None:
+        """Take in messages on the topic of the settings; the next tick applies them.
 
-    def keep_out(self, located: LocatedPositions) -> LocatedPositions:
-        """Return the positions, those inside a zone of their device's own at no node."""
+        Parameters
+        ----------
+        by
+            Who passes them on.
+        beside
+            Who else does. What these have last passed on about the same device is also true: one of
+            them may be behind the others. What anybody else has passed on about it is forgotten.
+        """
+        for delivery in deliveries:
+            levels = delivery.topic.split("/")
+            device = "/".join(levels[i] for i in self._levels)
+            too_large = len(delivery.payload) > self._settings.max_payload_bytes
+            payload = b"?" if too_large else delivery.payload
+            self._arrived.append((device, payload, by, beside))
+
+    def keep_out(self, positions: Positions, node: Int32Array) -> Int32Array:
+        """Return the node of each position, `IN_ZONE` inside a zone of its device's own."""
         self._apply()
         if not self._zones_of and not self._overflowed:
-            return located
-        positions = located.positions
+            return node
         owner = self._owners(positions.slot)
         hidden = np.full(len(owner), self._overflowed)
         for zones, first, end in (
@@ -84,7 +100,7 @@ class DeviceZones:
             hidden[own] = zones.contains(
                 owner[own].astype(np.int64) - first, positions.lat[own], positions.lon[own]
             )
-        return replace(located, node=np.where(hidden, np.int32(IN_ZONE), located.node))
+        return np.where(hidden, np.int32(IN_ZONE), node)
 
     def forget(self, slots: Int32Array) -> None:
         """Forget which devices these slots belonged to: they may pass to others."""
@@ -95,20 +111,44 @@ class DeviceZones:
         if not self._arrived:
             return
         while self._arrived:
-            name, payload = self._arrived.popleft()
+            name, payload, by, beside = self._arrived.popleft()
             device = self._devices.key(name)
-            zones = self._stated(payload)
-            if zones is None:
-                self._zones_of.pop(device, None)
-            elif device in self._zones_of or len(self._zones_of) < self._settings.max_devices:
-                self._zones_of[device] = zones
-            else:
-                self._overflowed = True
-            self._recent.add(device)
+            before = self._said_of.get(device, {})
+            said = {each: before[each] for each in before if each == by or each in beside}
+            said[by] = payload
+            if said != before:
+                self._take(device, said)
+                self._recent.add(device)
         if len(self._recent) > _MOST_RECENT:
             self._compile_all()
         else:
             self._compile_recent()
+
+    def _take(self, device: int, said: dict[str, bytes]) -> None:
+        """Take what is said about a device in place of what was said before."""
+        stated = [self._stated(payload) for payload in dict.fromkeys(said.values())]
+        zones = [each for each in stated if each is not None]
+        if not zones:
+            self._zones_of.pop(device, None)
+            self._said_of.pop(device, None)
+        elif device in self._zones_of or len(self._zones_of) < self._settings.max_devices:
+            self._zones_of[device] = Zones.joined(zones)
+            self._said_of[device] = said
+        else:
+            self._overflowed = True
+
+    def state(self) -> dict[str, Any]:
+        """Return what was said. It says where devices want privacy: store it like raw positions."""
+        said = [[device, list(said.items())] for device, said in self._said_of.items()]
+        return {"said": said, "overflowed": self._overflowed}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state; between two ticks."""
+        self._said_of, self._zones_of = {}, {}
+        self._overflowed = state["overflowed"]
+        for device, said in state["said"]:  # of which the settings may by now allow fewer
+            self._take(device, dict(said))
+        self._compile_all()
 
     def _compile_all(self) -> None:
         self._owner_of = {device: owner for owner, device in enumerate(self._zones_of)}

@@ -37,7 +37,7 @@ class Closed(NamedTuple):
     Attributes
     ----------
     tick, at_s
-        Its number, and when it closes, unix seconds.
+        Its number, and the time at which its positions were current, unix seconds.
     result
         What came of it.
     complete
@@ -67,6 +67,8 @@ class DistrictLane:
     wait_s
         A tick waits for so long, from the first batch for it, before it closes without those that
         are silent.
+    latency_s
+        By how much the positions of a tick are older than the tick, seconds.
 
     Attributes
     ----------
@@ -86,8 +88,10 @@ class DistrictLane:
         n_sources: int,
         interval_s: float,
         wait_s: float,
+        latency_s: float = 0.0,
     ) -> None:
         self.district = district
+        self._latency_s = latency_s
         self._n_districts = n_districts
         self._interval_s, self._wait_s = interval_s, wait_s
         self.last: int | None = None
@@ -156,7 +160,7 @@ class DistrictLane:
             and all(each.complete for each in broadcasts.values())
         )
         messages = [broadcasts[sender].message for sender in sorted(broadcasts)]
-        at_s = closes_at(tick, self._interval_s)
+        at_s = closes_at(tick, self._interval_s) - self._latency_s
         result = self.district.tick(
             join_rows([batch.rows for batch in batches]),
             Received([each for each in messages if each], complete=informed and agreed),

@@ -23,7 +23,8 @@ from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.admission import admit, timeliness
 from anonymizer.pipeline.positions.core import FlowCore, round_time, round_up
-from anonymizer.pipeline.positions.decoding import Decoded, date_the_undated
+from anonymizer.pipeline.positions.decoded import Decoded
+from anonymizer.pipeline.positions.decoding import date_the_undated
 from anonymizer.pipeline.positions.encoding import Contract, ReleaseEncoder
 from anonymizer.pipeline.positions.region_shapes import shapes_of
 from anonymizer.pipeline.positions.tick_accounts import Carried
@@ -113,7 +114,7 @@ class FixedFlow:
             if any(i.kind == "fixed" and i.publish == "cloaked" for i in settings.inputs)
             else None  # its operator would cost memory
         )
-        self._public = _Public(settings, zoned, ledger)
+        self._public = PublicDevices(settings, zoned, ledger)
 
     @property
     def n_held(self) -> int:
@@ -197,8 +198,8 @@ class _Cloaked:
     def __init__(
         self, settings: Settings, zoned: ZonedNetwork, ledger: Ledger, *, secret: bytes
     ) -> None:
-        self.core = FlowCore(settings, zoned, ledger)
         self.devices = DeviceTable(secret=secret, max_devices=settings.presence.max_devices)
+        self.core = FlowCore(settings, zoned, ledger, keys=self.devices.keys)
         self._presence = settings.presence
         self._time_step_s = settings.output.time_step_s
         self._ledger = ledger
@@ -250,11 +251,20 @@ class PublicMessage(msgspec.Struct, frozen=True, gc=False):
     """Declared readings, within their ranges and on their steps."""
 
 
-class _Public:
+class PublicDevices:
     """Fixed devices that the operator publishes as public: a message for each one received.
 
     A privacy zone hides these as well. A repeated message is published again, and so is one that
-    is older than another: it states its time.
+    is older than another: it states its time. Nothing is remembered of them.
+
+    Parameters
+    ----------
+    settings
+        The whole settings.
+    zoned
+        A network with coordinates, and its privacy zones.
+    ledger
+        Where positions that are not published are settled.
     """
 
     def __init__(self, settings: Settings, zoned: ZonedNetwork, ledger: Ledger) -> None:
@@ -266,7 +276,10 @@ class _Public:
         self.n_clamped: IntArray = np.zeros(len(self._attributes), np.int64)
         self._encode = msgspec.json.Encoder().encode
 
-    def tick(self, decoded: Decoded, *, since: float, now: float, wall_ahead_s: float) -> TickPart:
+    def tick(
+        self, decoded: Decoded, *, since: float, now: float, wall_ahead_s: float = 0.0
+    ) -> TickPart:
+        """Return the messages of a tick, see `FixedFlow.tick`."""
         outcome = timeliness(decoded.ts, self.presence, now=now)
         ts = date_the_undated(decoded.ts, decoded.sender, since=since, now=now)
         timely = outcome == Outcome.HELD

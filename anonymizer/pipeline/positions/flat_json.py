@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import inner_kernel
+from anonymizer.algorithms.kernels import inlined_kernel, inner_kernel
 from anonymizer.codecs.layouts import Role
 from anonymizer.domain.arrays import IntArray, RecordArray
 from anonymizer.pipeline.names import Bytes
@@ -17,10 +17,11 @@ from anonymizer.pipeline.positions.json_values import (
     after_colon,
     device,
     number,
+    short_text,
     skipped,
     space_end,
     starts_number,
-    text,
+    text_end,
 )
 from anonymizer.pipeline.positions.layout_members import (
     has_kind,
@@ -36,7 +37,7 @@ _LAT, _LON, _TIME, _DEVICE, _DEVICE_OR_NUMBER, _KIND, _READINGS, _READING = (
 _NAN = float("nan")
 
 
-@inner_kernel
+@inlined_kernel
 def json_message(
     stream: Bytes,
     at: int,
@@ -79,7 +80,7 @@ def json_message(
     return space_end(stream, at, end), n, n_readings
 
 
-@inner_kernel
+@inlined_kernel
 def _object(
     stream: Bytes,
     at: int,
@@ -106,7 +107,7 @@ def _object(
     separator = COMMA if at < end and stream[at] == OPEN_OBJECT else SPACE
     seen = 0
     while separator == COMMA:
-        low, high, at = text(stream, space_end(stream, at + 1, end), end)
+        low, high, at = short_text(stream, space_end(stream, at + 1, end), end)
         at = after_colon(stream, at, end)
         which = member_index(members, low, high)
         if at < 0 or (which >= 0 and seen >> which & 1):
@@ -131,7 +132,7 @@ def _object(
     return at + 1 if is_valid and separator == CLOSE_OBJECT else -1, n_readings
 
 
-@inner_kernel
+@inlined_kernel
 def _value(
     stream: Bytes,
     at: int,
@@ -145,23 +146,26 @@ def _value(
 ) -> tuple[int, int]:
     """Read the value of a member, return as `_object` does."""
     role, char = member["role"], stream[at] if at < end else SPACE
-    if role == _LAT:
-        position["lat"], at = number(stream, at, end)
-    elif role == _LON:
-        position["lon"], at = number(stream, at, end)
-    elif role == _TIME and char != LOWER_N:
-        position["ts"], at = number(stream, at, end)
+    may_be_number = role == _TIME and char != LOWER_N
+    may_be_number |= role == _READING and starts_number(char)
+    if may_be_number or role in (_LAT, _LON):
+        value, at = number(stream, at, end)
+        if role == _LAT:
+            position["lat"] = value
+        elif role == _LON:
+            position["lon"] = value
+        elif role == _TIME:
+            position["ts"] = value
+        elif member["attribute"] >= 0:
+            value *= member["factor"]
+            if value >= 0:
+                n_readings = note(readings, n_readings, n, member["attribute"], value)
     elif role in (_DEVICE, _DEVICE_OR_NUMBER) and char != LOWER_N:
         at, position["start"], position["end"] = device(stream, at, end, role == _DEVICE_OR_NUMBER)
     elif role == _KIND:
-        low, high, at = text(stream, at, end)
+        low, high, at = short_text(stream, at, end)
         if low != layout["low"] or high != layout["high"]:
             at = -1
-    elif role == _READING and member["attribute"] >= 0 and starts_number(char):
-        value, at = number(stream, at, end)
-        value *= member["factor"]
-        if value >= 0:
-            n_readings = note(readings, n_readings, n, member["attribute"], value)
     else:
         at = skipped(stream, at, end)
     return at, n_readings
@@ -183,7 +187,7 @@ def _readings(
     separator = COMMA if at < end and stream[at] == OPEN_OBJECT else SPACE
     while separator == COMMA:
         start = space_end(stream, at + 1, end)
-        _, _, stop = text(stream, start, end)
+        stop = text_end(stream, start, end)
         at = after_colon(stream, stop, end)
         value, at = number(stream, at, end)
         found = name_index(stream[start + 1 : stop - 1], names, name_end)

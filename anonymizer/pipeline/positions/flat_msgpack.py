@@ -10,7 +10,7 @@ References
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import inner_kernel
+from anonymizer.algorithms.kernels import inlined_kernel, inner_kernel
 from anonymizer.codecs.layouts import Role
 from anonymizer.domain.arrays import IntArray, RecordArray
 from anonymizer.pipeline.names import Bytes
@@ -38,7 +38,7 @@ _FEWEST_EXPONENT = 64
 """Smaller floats, below 1e-288, and zero have other rules."""
 
 
-@inner_kernel
+@inlined_kernel
 def msgpack_message(
     stream: Bytes,
     at: int,
@@ -70,7 +70,7 @@ def msgpack_message(
     return at, n, n_readings
 
 
-@inner_kernel
+@inlined_kernel
 def _map(
     stream: Bytes,
     at: int,
@@ -147,7 +147,7 @@ def _readings(
     return at, n_readings
 
 
-@inner_kernel
+@inlined_kernel
 def _count(
     stream: Bytes, at: int, end: int, short: int, with16: int, with32: int
 ) -> tuple[int, int]:
@@ -163,7 +163,7 @@ def _count(
     return _integer(stream, at + 1, n_bytes), at + 1 + n_bytes
 
 
-@inner_kernel
+@inlined_kernel
 def _text(stream: Bytes, at: int, end: int) -> tuple[int, int, int]:
     """Return the code of the text at `at` and its end, -1 if it is to be left."""
     if at < 0 or at >= end:
@@ -187,7 +187,7 @@ def _text(stream: Bytes, at: int, end: int) -> tuple[int, int, int]:
     return low, high, at + n_bytes
 
 
-@inner_kernel
+@inlined_kernel
 def _number(stream: Bytes, at: int, end: int) -> tuple[float, int]:
     """Return the number at `at` and its end, -1 if it is none or is to be left."""
     head = int(np.int64(stream[at])) if 0 <= at < end else _NIL
@@ -205,7 +205,7 @@ def _number(stream: Bytes, at: int, end: int) -> tuple[float, int]:
     return number, after
 
 
-@inner_kernel
+@inlined_kernel
 def _whole(
     stream: Bytes,
     at: int,
@@ -221,7 +221,7 @@ def _whole(
     return float(number), at + n_bytes
 
 
-@inner_kernel
+@inlined_kernel
 def _float64(stream: Bytes, at: int) -> tuple[float, int]:
     first = _integer(stream, at, 2)
     exponent, mantissa = first >> 4 & 0x7FF, _integer(stream, at + 2, 6) | (first & 0x0F) << 48
@@ -231,7 +231,7 @@ def _float64(stream: Bytes, at: int) -> tuple[float, int]:
     return -absolute if first >> 15 else absolute, at + 8
 
 
-@inner_kernel
+@inlined_kernel
 def _float32(stream: Bytes, at: int) -> tuple[float, int]:
     bits = _integer(stream, at, 4)
     exponent, mantissa = bits >> 23 & 0xFF, bits & 0x7FFFFF
@@ -242,7 +242,7 @@ def _float32(stream: Bytes, at: int) -> tuple[float, int]:
     return -absolute if bits >> 31 else absolute, at + 4
 
 
-@inner_kernel
+@inlined_kernel
 def _integer(stream: Bytes, at: int, n_bytes: int) -> int:
     """Return an unsigned integer, its first byte the highest."""
     number = 0
@@ -251,7 +251,7 @@ def _integer(stream: Bytes, at: int, n_bytes: int) -> int:
     return number
 
 
-@inner_kernel
+@inlined_kernel
 def _skipped(stream: Bytes, at: int, end: int) -> int:
     """Return where a text, a number, a boolean or nil ends, -1 if it is to be left."""
     if at < 0 or at >= end:

@@ -30,7 +30,9 @@ from anonymizer.pipeline.positions.core import (
     round_up,
 )
 from anonymizer.pipeline.positions.counting import CountingFlow
-from anonymizer.pipeline.positions.decoding import DecodedTick, Decoder
+from anonymizer.pipeline.positions.decoded import DecodedTick
+from anonymizer.pipeline.positions.decoded import joined as joined_decoded
+from anonymizer.pipeline.positions.decoding import Decoder
 from anonymizer.pipeline.positions.device_zones import DeviceZones
 from anonymizer.pipeline.positions.encoding import ReleaseEncoder, contract_of
 from anonymizer.pipeline.positions.fixed import FixedFlow, TickPart, joined, part_of
@@ -146,10 +148,12 @@ class PositionFlow:
         self.ledger = ledger
         self._tally = Ledger()
         self._devices = DeviceTable(secret=secret, max_devices=settings.presence.max_devices)
-        self.core = FlowCore(settings, zoned, self._tally, keys=self._devices.keys)
+        self.core = FlowCore(settings, zoned, self._tally, secret=secret, keys=self._devices.keys)
         self._fixed = FixedFlow(settings, zoned, self._tally, secret=secret)
         self._n_in_tick = self._n_in_core = self._n_in_hand = 0
         self._ticking = self._view_is_old = False
+        self._prepared: list[DecodedTick] = []
+        """Parts of the next tick."""
         self._adopted: Settings | None = None
         self._presence = settings.presence
         self._interval_s = settings.tick.interval_s
@@ -258,11 +262,38 @@ class PositionFlow:
         return self.book(self.release(batches, now=now, wall_ahead_s=wall_ahead_s))
 
     def begin(self, batches: Sequence[Arrivals]) -> None:
-        """Count these messages as held until `book`."""
-        self._n_in_tick = sum(len(batch.deliveries) for batch in batches)
-        if self._n_in_tick:
-            self.silence.arrived(batches[-1].at_s)
+        """Begin a tick: `take`, and show the state before it until `book`."""
+        self.take(batches)
         self._ticking = True
+
+    def take(self, batches: Sequence[Arrivals]) -> None:
+        """Count these messages as held until `book`."""
+        self._n_in_tick += sum(len(batch.deliveries) for batch in batches)
+        if batches:
+            self.silence.arrived(batches[-1].at_s)
+
+    def prepare(self, batches: Sequence[Arrivals]) -> None:
+        """Decode and locate what `take` has got for the next tick, in any thread.
+
+        What is released does not depend on it: only less is left to do when the tick ends.
+        """
+        self._prepared.append(self._located_early(self._decoder.decode(batches)))
+
+    def _decoded(self, batches: Sequence[Arrivals]) -> DecodedTick:
+        """Return all positions of the tick: what is prepared, and what these batches hold."""
+        last = self._decoder.decode(batches)
+        if not self._prepared:
+            return last
+        parts, self._prepared = [*self._prepared, self._located_early(last)], []
+        return joined_decoded(parts)
+
+    def _located_early(self, decoded: DecodedTick) -> DecodedTick:
+        mobile = decoded.of[Treatment.MOBILE]
+        slot = np.zeros(len(mobile.ts), np.int32)  # which nobody asks for
+        mobile.node = self.core.nodes_early(
+            Positions(slot, mobile.ts, mobile.lat, mobile.lon, mobile.at_s, mobile.heading)
+        )
+        return decoded
 
     def book(self, output: TickOutput) -> TickOutput:
         """Take over the counts of the tick that has ended; return its output.
@@ -298,8 +329,7 @@ class PositionFlow:
         """
         self._adopt_now()
         times = [self._monotonic()]
-        self._decoder.forget(at_s=times[0], kept_s=self._presence.ttl_s)
-        decoded = self._decoder.decode(batches)
+        decoded = self._decoded(batches)
         if wall_ahead_s:
             for part in decoded.of:
                 part.ts = part.ts - wall_ahead_s
@@ -309,7 +339,8 @@ class PositionFlow:
         since = max(self._last_tick_s, now - self._interval_s)
         located = self.core.locate(self._accepted(decoded, since, now), now=now)
         if self.device_zones is not None:
-            located = self.device_zones.keep_out(located)
+            node = self.device_zones.keep_out(located.positions, located.node)
+            located = LocatedPositions(located.positions, node)
         times.append(self._monotonic())
         tick = self.core.cloak(located, now=now)
         fixed = self._fixed.tick(
@@ -335,6 +366,7 @@ class PositionFlow:
         self.stats.time(times)
         self._measure(tick.release, event_s=tick.event_s)
         self._last_tick_s = now
+        self._decoder.forget(at_s=self._monotonic(), kept_s=self._presence.ttl_s)
         mobile = part_of(messages, message_of_member, tick.release, tick.carried)
         return TickOutput(*joined([mobile, *fixed, *counts]), decoded.receipts)
 

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anonymizer.algorithms.positions.readings import ReadingsState, summarize
+from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
+from anonymizer.algorithms.positions.readings import ReadingAttribute, ReadingsState, summarize
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.devices import NO_SLOT
+from anonymizer.pipeline.positions.device_rows import NO_ROW, DeviceRows, KeyRows
 from anonymizer.settings import ReadingSettings
 
 
@@ -28,18 +30,60 @@ class GroupValues:
     own: dict[str, list[float | None]]
 
 
+def group_values(
+    value: FloatArray, release: Release, *, attributes: Sequence[ReadingAttribute]
+) -> tuple[GroupValues, IntArray]:
+    """Return the published readings of a release.
+
+    Parameters
+    ----------
+    value
+        Of each member and attribute, NaN if missing, shape (members, attributes).
+
+    Returns
+    -------
+    values, n_left_out
+        The readings, and groups in which fewer than k members had one, shape (attributes,).
+    """
+    summaries = summarize(value, release.first_member_of, release.k, attributes=attributes)
+    own = summaries.own_values(value, release.first_member_of)
+    return GroupValues(summaries.published(), own), summaries.n_left_out
+
+
+def drop_old(rows: DeviceRows | KeyRows, state: ReadingsState, *, since: float) -> None:
+    """Forget the devices whose values are all older than unix seconds."""
+    used = rows.used()
+    old = used[state.are_older(used, since)]
+    state.forget(old)
+    rows.drop(old)
+
+
 class GroupReadings:
     """Keeps the newest readings of the devices present, and summarizes them by group.
+
+    Parameters
+    ----------
+    declared
+        The readings that may be published.
+    keys
+        Returns a number for the device of each slot; by default for callers whose devices keep
+        their slots.
 
     Attributes
     ----------
     n_clamped, n_left_out
         Readings outside their declared range, and groups in which fewer than k members had one,
         so far, shape (attributes,).
+
+    Notes
+    -----
+    How long a reading holds does not depend on when the slot of its device is freed: see
+    `DeviceRows`.
     """
 
-    def __init__(self, declared: Sequence[ReadingSettings]) -> None:
+    def __init__(self, declared: Sequence[ReadingSettings], keys: Keys = slots_as_keys) -> None:
         self._state = ReadingsState([each.attribute for each in declared])
+        self._rows = DeviceRows(keys)
         self.names = tuple(self._state.index_of)
         self.n_clamped: IntArray = np.zeros(len(declared), np.int64)
         self.n_left_out: IntArray = np.zeros(len(declared), np.int64)
@@ -73,24 +117,28 @@ class GroupReadings:
             accepted = slot[row] != NO_SLOT
             row = row[accepted]
             self.n_clamped += self._state.advance(
-                slot[row], attribute[accepted], value[accepted], ts[row]
+                self._rows.of(slot[row]), attribute[accepted], value[accepted], ts[row]
             )
 
     def summarize(self, release: Release, *, since: float) -> GroupValues | None:
         """Return the published readings of a release; None if no attribute is declared.
 
-        A value that is older than `since` (unix seconds) counts as missing.
+        A value that is older than `since` (unix seconds) counts as missing, and is forgotten.
         """
         if not self.names:
             return None
-        value = self._state.current(release.member, since=since)
-        summaries = summarize(
-            value, release.first_member_of, release.k, attributes=self._state.attributes
-        )
-        self.n_left_out += summaries.n_left_out
-        own = summaries.own_values(value, release.first_member_of)
-        return GroupValues(summaries.published(), own)
+        value = self._state.current(self._rows.find(release.member), since=since)
+        values, n_left_out = group_values(value, release, attributes=self._state.attributes)
+        self.n_left_out += n_left_out
+        drop_old(self._rows, self._state, since=since)
+        return values
 
     def forget(self, slot: Int32Array) -> None:
-        """Clear freed slots."""
-        self._state.forget(slot)
+        """Forget the readings of these devices."""
+        if self.names:
+            row = self._rows.find(slot)
+            self._state.forget(row[row != NO_ROW])
+
+    def free(self, slots: Int32Array) -> None:
+        """Take in that these slots may pass to other devices."""
+        self._rows.free(slots)

@@ -11,7 +11,7 @@ References
 
 import numpy as np
 
-from anonymizer.algorithms.kernels import inner_kernel
+from anonymizer.algorithms.kernels import inlined_kernel, inner_kernel
 from anonymizer.pipeline.names import Bytes
 
 MAX_CODE_BYTES = 14
@@ -34,12 +34,16 @@ _NAN = float("nan")
 
 
 def code(text: str) -> tuple[int, int]:
-    """Return two numbers that stand for a short text, seven bytes in each."""
+    """Return two numbers that stand for a short text, seven bytes in each behind a 1.
+
+    Without the 1, a text and the same one behind bytes of zero would have one code.
+    """
     encoded = text.encode()
-    return int.from_bytes(encoded[:_HALF]), int.from_bytes(encoded[_HALF:MAX_CODE_BYTES])
+    halves = encoded[:_HALF], encoded[_HALF:MAX_CODE_BYTES]
+    return int.from_bytes(b"\1" + halves[0]), int.from_bytes(b"\1" + halves[1])
 
 
-@inner_kernel
+@inlined_kernel
 def space_end(stream: Bytes, at: int, end: int) -> int:
     """Return where whitespace ends."""
     while at < end:
@@ -50,29 +54,53 @@ def space_end(stream: Bytes, at: int, end: int) -> int:
     return at
 
 
-@inner_kernel
-def text(stream: Bytes, at: int, end: int) -> tuple[int, int, int]:
-    """Return the code of the text at `at`, and its end, -1 if it is left."""
+@inlined_kernel
+def short_text(stream: Bytes, at: int, end: int) -> tuple[int, int, int]:
+    """Return the code of the text at `at`, -1, -1 if it is longer, and its end as `text_end`."""
     if at >= end or stream[at] != QUOTE:
         return -1, -1, -1
-    start = at = at + 1
-    while at < end:
-        char = stream[at]
-        if char == QUOTE:
-            low, high = text_code(stream, start, at)
-            return low, high, at + 1
-        if char < SPACE or char >= _NOT_ASCII or char == BACKSLASH:
-            break
+    low, at = _half(stream, at + 1, end)
+    high, at = _half(stream, at, end)
+    stop = _closing(stream, at, end)
+    return (low, high, stop) if stop == at + 1 else (-1, -1, stop)
+
+
+@inlined_kernel
+def _half(stream: Bytes, at: int, end: int) -> tuple[int, int]:
+    """Return a number of the code of a text, and where the rest of the text begins."""
+    half, end = 1, min(end, at + _HALF)
+    while at < end and _is_plain(stream[at]):
+        half = half << 8 | _byte(stream, at)
         at += 1
-    return -1, -1, -1
+    return half, at
 
 
-@inner_kernel
+@inlined_kernel
+def text_end(stream: Bytes, at: int, end: int) -> int:
+    """Return the end of the text at `at`, -1 if it is left."""
+    return _closing(stream, at + 1, end) if at < end and stream[at] == QUOTE else -1
+
+
+@inlined_kernel
+def _closing(stream: Bytes, at: int, end: int) -> int:
+    """Return the end of a text of which the rest begins at `at`, -1 if it is left."""
+    while at < end and _is_plain(stream[at]):
+        at += 1
+    return at + 1 if at < end and stream[at] == QUOTE else -1
+
+
+@inlined_kernel
+def _is_plain(char: int) -> bool:
+    """Return whether this stands for itself within a text."""
+    return SPACE <= char < _NOT_ASCII and char not in (QUOTE, BACKSLASH)
+
+
+@inlined_kernel
 def text_code(stream: Bytes, start: int, end: int) -> tuple[int, int]:
     """Return what `code` does for a text in the bytes; -1, -1 if it is longer."""
     if end - start > MAX_CODE_BYTES:
         return -1, -1
-    low = high = 0
+    low = high = 1
     for at in range(start, min(end, start + _HALF)):
         low = low << 8 | _byte(stream, at)
     for at in range(start + _HALF, end):
@@ -80,7 +108,7 @@ def text_code(stream: Bytes, start: int, end: int) -> tuple[int, int]:
     return low, high
 
 
-@inner_kernel
+@inlined_kernel
 def after_colon(stream: Bytes, at: int, end: int) -> int:
     """Return where the value behind a colon begins, -1 if `at` is -1 or there is no colon."""
     at = space_end(stream, at, end) if at >= 0 else end
@@ -97,7 +125,7 @@ def device(
     """Return where a stated id ends, -1 if it is left, and where its text starts and ends."""
     start = at
     if at < end and stream[at] == QUOTE:
-        _, _, at = text(stream, at, end)
+        at = text_end(stream, at, end)
         return at if at > start + 2 else -1, start + 1, at - 1
     while at < end and _is_digit(stream[at]):
         at += 1
@@ -107,12 +135,12 @@ def device(
     return at if is_id else -1, start, at
 
 
-@inner_kernel
+@inlined_kernel
 def skipped(stream: Bytes, at: int, end: int) -> int:
     """Return where a text, a number, true, false or null ends; -1 for anything else."""
     char = stream[at] if at < end else SPACE
     if char == QUOTE:
-        return text(stream, at, end)[2]
+        return text_end(stream, at, end)
     if starts_number(char):
         return number(stream, at, end)[1]
     for j in range(len(_LITERALS)):
@@ -126,50 +154,51 @@ def skipped(stream: Bytes, at: int, end: int) -> int:
     return -1
 
 
-@inner_kernel
+@inlined_kernel
 def number(stream: Bytes, at: int, end: int) -> tuple[float, int]:
     """Return the number at `at` and where it ends; -1 if it is none or cannot be read exactly."""
     if at < 0:
         return _NAN, -1
     is_negative = at < end and stream[at] == MINUS
     start = at + is_negative
-    digits, at = _digits(stream, start, end, 0, _MOST_DIGITS)
-    if at < 0 or (at - start > 1 and stream[start] == ZERO):
+    digits, at = _digits(stream, start, end, 0)
+    n_digits, n_decimals = at - start, 0
+    if n_digits == 0 or (n_digits > 1 and stream[start] == ZERO):
         return _NAN, -1
-    n_decimals = 0
     if at < end and stream[at] == POINT:
         point = at
-        digits, at = _digits(stream, point + 1, end, digits, _MOST_DIGITS - (point - start))
+        digits, at = _digits(stream, point + 1, end, digits)
         n_decimals = at - point - 1
+        if n_decimals == 0:
+            return _NAN, -1
     elif is_negative and digits == 0:  # the integer -0, which is 0
         return _NAN, -1
-    if at < 0 or (at < end and stream[at] | _LOWER == LOWER_E):
+    if n_digits + n_decimals > _MOST_DIGITS or (at < end and stream[at] | _LOWER == LOWER_E):
         return _NAN, -1
-    absolute = _quotient(digits, n_decimals)
+    if digits <= _EXACT:  # both are exact floats, so their quotient is correctly rounded [1]_
+        absolute = float(digits) / float(_FLOAT_POWERS[n_decimals])
+    else:
+        absolute = _quotient(digits, n_decimals)
     return -absolute if is_negative else absolute, at
 
 
-@inner_kernel
-def _digits(stream: Bytes, at: int, end: int, before: int, most: int) -> tuple[int, int]:
-    """Return the number of `before` and these digits, and their end; -1: none or too many."""
-    start, value = at, before
+@inlined_kernel
+def _digits(stream: Bytes, at: int, end: int, before: int) -> tuple[int, int]:
+    """Return the number of `before` and these digits, wrong if they are too many; and their end."""
+    value = before
     while at < end and _is_digit(stream[at]):
-        if at - start == most:
-            return 0, -1
         value = 10 * value + (_byte(stream, at) - ZERO)
         at += 1
-    return value, at if at > start else -1
+    return value, at
 
 
 @inner_kernel
 def _quotient(digits: int, n_decimals: int) -> float:
     """Return digits / 10**n_decimals, correctly rounded, for 18 digits at most.
 
-    If both are floats, their quotient is [1]_. Else integers are divided until more than the 53
-    bits of a float are known, and these are rounded half to even.
+    Integers are divided until more than the 53 bits of a float are known, and these are rounded
+    half to even.
     """
-    if digits <= _EXACT:
-        return float(digits) / float(_FLOAT_POWERS[n_decimals])
     divisor = int(_POWERS[n_decimals])
     bits, rest, n_shifted = digits // divisor, digits % divisor, 0
     while bits < _EXACT << 1:
@@ -187,17 +216,17 @@ def _quotient(digits: int, n_decimals: int) -> float:
     return float(bits) * 2.0 ** (n_extra - n_shifted)
 
 
-@inner_kernel
+@inlined_kernel
 def _byte(stream: Bytes, at: int) -> int:
     return int(np.int64(stream[at]))
 
 
-@inner_kernel
+@inlined_kernel
 def _is_digit(char: int) -> bool:
     return ZERO <= char <= NINE
 
 
-@inner_kernel
+@inlined_kernel
 def starts_number(char: int) -> bool:
     """Return whether a number may begin with this."""
     return _is_digit(char) or char == MINUS

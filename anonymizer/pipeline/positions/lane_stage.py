@@ -10,10 +10,11 @@ from anonymizer.domain.release import starts_of
 from anonymizer.pipeline.packed_state import pack_state, unpack_state
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.core import round_time, round_up
-from anonymizer.pipeline.positions.district_lane import Closed, DistrictLane
+from anonymizer.pipeline.positions.district_lane import Closed, DistrictLane, closes_at
 from anonymizer.pipeline.positions.encoding import ReleaseEncoder, contract_of
 from anonymizer.pipeline.positions.factory import district_maker, districts_of
 from anonymizer.pipeline.positions.raw_batches import encode_out, in_parts
+from anonymizer.pipeline.positions.stage_counts import COUNTING_LANE, LaneCounts
 from anonymizer.pipeline.positions.stage_messages import (
     BATCH,
     BROADCAST,
@@ -25,6 +26,7 @@ from anonymizer.pipeline.positions.stage_messages import (
     encode_report,
     slots_by_source,
 )
+from anonymizer.pipeline.positions.stage_readings import LaneReadings
 from anonymizer.pipeline.pseudonyms import Pseudonyms
 from anonymizer.pipeline.stage import Send
 from anonymizer.settings import Settings
@@ -42,10 +44,16 @@ class LaneStage:
         Of the district.
     encoder
         Of its releases.
+    readings
+        Of the devices of the district.
+    counts
+        If the lane publishes the counts of all devices; else None.
     secret
         Key of the pseudonyms.
     n_districts, n_sources
         How many there are.
+    interval_s
+        Length of a tick.
     time_step_s
         Published times are rounded to a multiple of this, seconds; 0: not rounded.
     """
@@ -54,18 +62,21 @@ class LaneStage:
         self,
         lane: DistrictLane,
         encoder: ReleaseEncoder,
+        readings: LaneReadings,
+        counts: LaneCounts | None = None,
         *,
         secret: bytes,
         n_districts: int,
         n_sources: int,
+        interval_s: float,
         time_step_s: float,
     ) -> None:
         self.lane = lane
         self._name = f"lane {lane.district.number}"
-        self._encoder = encoder
+        self._encoder, self._readings, self._counts = encoder, readings, counts
         self._pseudonyms = Pseudonyms(secret)
         self._n_districts, self._n_sources = n_districts, n_sources
-        self._time_step_s = time_step_s
+        self._interval_s, self._time_step_s = interval_s, time_step_s
         self.n_messages = self.n_groups = 0
         """Messages for MQTT and groups in them, so far."""
 
@@ -84,6 +95,15 @@ class LaneStage:
             "late_batches": lane.n_late,
             "groups": self.n_groups,
             "messages": self.n_messages,
+            "left_out_readings": int(self._readings.n_left_out.sum()),
+        } | self._counts_so_far()
+
+    def _counts_so_far(self) -> dict[str, int]:
+        if self._counts is None:
+            return {}
+        return {
+            "count_intervals": self._counts.n_published,
+            "suppressed_count_intervals": self._counts.n_suppressed,
         }
 
     def take(self, value: bytes, *, at_s: float) -> list[Send]:
@@ -113,14 +133,25 @@ class LaneStage:
         result = closed.result
         until = self.lane.district.operator.until(result.release, now=closed.at_s)
         keys = result.key.tolist()
+        for batch in closed.batches:
+            self._readings.take(batch.readings)
+        since = (
+            closes_at(closed.tick, self._interval_s)
+            - self.lane.district.operator.pace.longest_ttl_s
+        )
         messages, _ = self._encoder.encode(
             result.release,
             time=round_time(closed.at_s, self._time_step_s),
             pseudonyms=lambda slots, versions: self._pseudonyms.of(slots, keys, versions),
+            values=self._readings.summarize(result.release, result.key, since=since),
             until=round_up(until, self._time_step_s),
         )
-        self.n_messages += len(messages)
         self.n_groups += result.release.n_groups
+        if self._counts is not None:
+            for batch in closed.batches:
+                self._counts.take(batch.source, batch.tally)
+            messages += self._counts.messages()
+        self.n_messages += len(messages)
         return messages
 
     def _reports(self, closed: Closed) -> Iterator[Report]:
@@ -147,12 +178,21 @@ class LaneStage:
     def snapshot(self) -> bytes:
         """Return the whole state. It holds where devices are: store it like raw positions."""
         counts = [self.n_messages, self.n_groups]
-        return pack_state(self._name, {"lane": self.lane.state(), "counts": counts})
+        state = {
+            "lane": self.lane.state(),
+            "readings": self._readings.state(),
+            "tallies": None if self._counts is None else self._counts.state(),
+            "counts": counts,
+        }
+        return pack_state(self._name, state)
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot of the same lane."""
         state = unpack_state(self._name, snapshot)
         self.lane.restore(state["lane"])
+        self._readings.restore(state["readings"])
+        if self._counts is not None and state["tallies"] is not None:
+            self._counts.restore(state["tallies"])
         self.n_messages, self.n_groups = state["counts"]
 
 
@@ -179,6 +219,9 @@ def lane_stages(
         contract=contract_of(settings, network),
     )
 
+    def make_counts() -> LaneCounts:
+        return LaneCounts(settings.counts, network, n_sources=settings.cluster.n_sources)
+
     def make(number: int) -> LaneStage:
         lane = DistrictLane(
             make_district(number),
@@ -186,13 +229,17 @@ def lane_stages(
             n_sources=settings.cluster.n_sources,
             interval_s=settings.tick.interval_s,
             wait_s=settings.cluster.wait_s,
+            latency_s=settings.trips.latency_s,
         )
         return LaneStage(
             lane,
             encoder,
+            LaneReadings(settings.readings),
+            make_counts() if settings.counts.enabled and number == COUNTING_LANE else None,
             secret=secret,
             n_districts=n,
             n_sources=settings.cluster.n_sources,
+            interval_s=settings.tick.interval_s,
             time_step_s=settings.output.time_step_s,
         )
 

@@ -1,6 +1,6 @@
 """Members and readings of a layout, as the compiled reader looks them up and notes them."""
 
-from anonymizer.algorithms.kernels import inner_kernel
+from anonymizer.algorithms.kernels import inlined_kernel, inner_kernel
 from anonymizer.codecs.layouts import Role
 from anonymizer.domain.arrays import IntArray, RecordArray
 from anonymizer.pipeline.names import Bytes
@@ -8,7 +8,7 @@ from anonymizer.pipeline.names import Bytes
 _KIND = int(Role.KIND)
 
 
-@inner_kernel
+@inlined_kernel
 def member_index(members: RecordArray, low: int, high: int) -> int:
     """Return the index of the member whose name has this code, -1 if the layout has none."""
     for j in range(len(members)):
@@ -17,7 +17,7 @@ def member_index(members: RecordArray, low: int, high: int) -> int:
     return -1
 
 
-@inner_kernel
+@inlined_kernel
 def has_kind(members: RecordArray, seen: int) -> bool:
     """Return whether the kind of the message is stated, if the layout asks for it.
 

@@ -17,8 +17,9 @@ from anonymizer.pipeline.packed import Packed, PackedDeliveries, in_groups
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.inbox import Arrivals
 
-RAW = b"R"
-"""First byte of an encoded `Raw`; other inputs of a source begin with another byte."""
+RAW, STATEMENTS = b"R", b"Z"
+"""First byte of an encoded `Raw` of positions or records, and of device-owned zones; other inputs
+begin with another byte."""
 _OUT = b"O"
 _MOST_BYTES = 512 * 1024
 """Of the payloads in one value for MQTT, unless one is larger: Kafka takes 1 MiB by default."""
@@ -82,8 +83,14 @@ _COLUMNS = msgspec.msgpack.Decoder(_Columns)
 _MESSAGES = msgspec.msgpack.Decoder(list[_Out])
 
 
-def encode_raw(raw: Raw) -> bytes:
-    """Return a `Raw` as bytes, little longer than its topics and payloads."""
+def encode_raw(raw: Raw, *, of: bytes = RAW) -> bytes:
+    """Return a `Raw` as bytes, little longer than its topics and payloads.
+
+    Parameters
+    ----------
+    of
+        What it is of: `RAW` or `STATEMENTS`.
+    """
     batches = [PackedDeliveries.of(batch.deliveries) for batch in raw.arrivals]
     sizes, retained, streams = [], [], []
     for group, _ in in_groups(batches):
@@ -91,7 +98,7 @@ def encode_raw(raw: Raw) -> bytes:
         sizes.append(np.diff(dense.columns.bounds)[:, ::2].astype("<u4").tobytes())
         retained.append(dense.columns.retained.tobytes())
         streams.append(dense.stream)
-    return RAW + _ENCODER.encode(
+    return of + _ENCODER.encode(
         _Columns(
             raw.bridge,
             raw.tick,
@@ -105,15 +112,15 @@ def encode_raw(raw: Raw) -> bytes:
     )
 
 
-def decode_raw(value: bytes) -> Raw:
-    """Return the `Raw` that was encoded.
+def decode_raw(value: bytes, *, of: bytes = RAW) -> Raw:
+    """Return the `Raw` that was encoded, of the same.
 
     Raises
     ------
     ValueError
         If the bytes are none.
     """
-    if value[:1] != RAW:
+    if value[:1] != of:
         _refuse()
     try:
         columns = _COLUMNS.decode(memoryview(value)[1:])

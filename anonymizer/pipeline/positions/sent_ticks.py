@@ -9,9 +9,10 @@ import numpy as np
 from anonymizer.algorithms.positions.district_operator import Outcomes
 from anonymizer.algorithms.positions.district_routing import Sent
 from anonymizer.algorithms.positions.operator import Newest
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, UInt8Array
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, UInt8Array
 from anonymizer.pipeline.positions.stage_messages import Report, decode_report, encode_report
 from anonymizer.pipeline.positions.trip_guard import Positions
+from anonymizer.pipeline.positions.zone_places import suppress_hidden
 
 _NEVER = -(1 << 62)
 
@@ -26,6 +27,8 @@ class SentTick:
         Its number.
     slot, tag, outcome
         Device, tag and outcome of each position, as far as the source knows it, shape (n,).
+    hidden
+        Which positions are in a privacy zone, shape (n,).
     moved
         Rows of the positions that were routed, shape (m,).
     leader
@@ -40,6 +43,7 @@ class SentTick:
     slot: Int32Array
     tag: FloatArray
     outcome: UInt8Array
+    hidden: BoolArray
     moved: IntArray
     leader: Int32Array
     reported: Outcomes
@@ -47,7 +51,14 @@ class SentTick:
 
     @classmethod
     def of(
-        cls, tick: int, positions: Positions, newest: Newest, sent: Sent, *, n_lanes: int
+        cls,
+        tick: int,
+        positions: Positions,
+        hidden: BoolArray,
+        newest: Newest,
+        sent: Sent,
+        *,
+        n_lanes: int,
     ) -> "SentTick":
         """Return a tick of which nothing has been reported."""
         rows_of = dict.fromkeys(range(n_lanes), np.zeros(0, np.int32))
@@ -60,6 +71,7 @@ class SentTick:
             positions.slot,
             positions.tag,
             newest.outcome,
+            hidden,
             newest.moved,
             sent.leader.astype(np.int32),
             Outcomes.held(len(sent.leader)),
@@ -77,6 +89,7 @@ class SentTick:
         outcome = self.outcome.copy()
         on_graph = self.leader >= 0
         outcome[self.moved[on_graph]] = self.reported.merged()[on_graph]
+        suppress_hidden(outcome, self.hidden)
         return outcome
 
 
@@ -207,11 +220,10 @@ class SentTicks:
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
         self._ticks = {}
-        for tick, slot, tag, outcome, moved, leader, of, published, rows_of in state["ticks"]:
-            reported = Outcomes(of, published)
-            self._ticks[tick] = SentTick(
-                tick, slot, tag, outcome, moved, leader, reported, dict(rows_of)
-            )
+        for *columns, of, published, rows_of in state["ticks"]:
+            known = dict(zip(_COLUMNS, columns, strict=True))
+            sent = SentTick(**known, reported=Outcomes(of, published), rows_of=dict(rows_of))
+            self._ticks[sent.tick] = sent
         self.n_positions = sum(len(sent.slot) for sent in self._ticks.values())
         self._reports = [[] for _ in self._reports]
         for value in state["reports"]:
@@ -221,7 +233,7 @@ class SentTicks:
         self._released = state["released"]
 
 
-_COLUMNS = ("tick", "slot", "tag", "outcome", "moved", "leader")
+_COLUMNS = ("tick", "slot", "tag", "outcome", "hidden", "moved", "leader")
 
 
 def _joined(parts: Sequence[Int32Array]) -> Int32Array:

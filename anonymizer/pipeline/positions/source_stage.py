@@ -12,39 +12,53 @@ from types import MappingProxyType
 import numpy as np
 
 from anonymizer.algorithms.positions.density import advance_versions
-from anonymizer.algorithms.positions.district_operator import rows_of
-from anonymizer.algorithms.positions.district_routing import Router, no_rows
+from anonymizer.algorithms.positions.district_operator import Keys, rows_of
+from anonymizer.algorithms.positions.district_routing import NOWHERE, Router, no_rows
 from anonymizer.algorithms.positions.districts import Folds
 from anonymizer.algorithms.positions.operator import newest_of
 from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.domain.arrays import FloatArray, Int32Array
+from anonymizer.domain.fixes import Places
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.errors import SettingsError
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.names import with_room
 from anonymizer.pipeline.packed_state import pack_state, unpack_state
 from anonymizer.pipeline.positions.admission import admit
 from anonymizer.pipeline.positions.core import Locate, coordinate_locator
+from anonymizer.pipeline.positions.counted_devices import CountedDevices
+from anonymizer.pipeline.positions.decoded import Decoded
 from anonymizer.pipeline.positions.decoding import Decoder
 from anonymizer.pipeline.positions.district_lane import closes_at
 from anonymizer.pipeline.positions.factory import districts_of, folds_of, pace_of
+from anonymizer.pipeline.positions.fixed import PublicDevices
 from anonymizer.pipeline.positions.group_readings import GroupReadings
-from anonymizer.pipeline.positions.inbox import Arrivals
-from anonymizer.pipeline.positions.raw_batches import RAW, decode_raw
+from anonymizer.pipeline.positions.raw_batches import (
+    RAW,
+    STATEMENTS,
+    decode_raw,
+    encode_out,
+    in_parts,
+)
 from anonymizer.pipeline.positions.sent_ticks import Booked, SentTick, SentTicks
+from anonymizer.pipeline.positions.source_zones import MakePlaces, SourceZones
+from anonymizer.pipeline.positions.stage_counts import COUNTING_LANE
 from anonymizer.pipeline.positions.stage_messages import (
     REPORT,
     Batch,
     Report,
+    SourceTally,
     decode_report,
     encode_batch,
     handles_of,
+    no_readings,
 )
+from anonymizer.pipeline.positions.stage_readings import SourceReadings
 from anonymizer.pipeline.positions.tick_accounts import Accounts
 from anonymizer.pipeline.positions.tick_queue import TickQueue
 from anonymizer.pipeline.positions.topics import TopicRouter, Treatment, shared_topics
-from anonymizer.pipeline.positions.trip_guard import Positions
+from anonymizer.pipeline.positions.trip_guard import Positions, TripGuard
+from anonymizer.pipeline.positions.zone_places import zone_places
 from anonymizer.pipeline.stage import Send
 from anonymizer.settings import Settings
 
@@ -64,8 +78,12 @@ class SourceStage:
         Of the districts.
     locate
         Finds the nodes of positions.
-    make_decoder
-        Returns a decoder that counts in a ledger.
+    make_places
+        See `SourceZones`.
+    make_decoder, make_public
+        Return a decoder and the public devices, which count in a ledger.
+    make_counted
+        Returns the devices that are counted, by their keys. None: counts are not published.
     horizon_s
         A device that is silent for so long is absent everywhere.
 
@@ -87,7 +105,10 @@ class SourceStage:
         router: Router,
         folds: Folds,
         locate: Locate,
+        make_places: MakePlaces | None,
         make_decoder: Callable[[Ledger], Decoder],
+        make_public: Callable[[Ledger], PublicDevices],
+        make_counted: Callable[[Keys], CountedDevices] | None,
         horizon_s: float,
     ) -> None:
         self.number = number
@@ -104,8 +125,15 @@ class SourceStage:
         )
         self._make_decoder = make_decoder
         self._decoder = make_decoder(self.ledger)
+        self._public = make_public(self.ledger)
         self._devices = DeviceTable(secret=secret, max_devices=settings.presence.max_devices)
+        self._readings = SourceReadings(settings.readings, self._devices.keys)
+        self._counted = make_counted(self._devices.keys) if make_counted else None
+        self._trips = TripGuard(settings.trips, self.ledger)
         self._locate = locate
+        self._zones = SourceZones(
+            settings.device_zones, self._devices, make_places, passing_s=horizon_s
+        )
         self._router, self._folds = router, folds
         self._accounts = Accounts(self.ledger)
         self._sent = SentTicks(self._n_lanes)
@@ -116,8 +144,12 @@ class SourceStage:
 
     @property
     def n_held(self) -> int:
-        """Positions received and not settled: they wait for a tick, a report or a group."""
-        return self._queue.n_waiting + self._sent.n_positions + self._accounts.n_waiting
+        """Positions received and not settled.
+
+        They wait for a tick, for their trip to go on, for a report or for a group.
+        """
+        in_ticks = self._queue.n_waiting + self._trips.n_held + self._sent.n_positions
+        return in_ticks + self._accounts.n_waiting
 
     @property
     def tick(self) -> int | None:
@@ -132,6 +164,7 @@ class SourceStage:
             "incomplete_ticks": self._queue.n_incomplete,
             "late_messages": self._queue.n_late,
             "shared_devices": self.n_shared,
+            "clamped_readings": int((self._readings.n_clamped + self._public.n_clamped).sum()),
         }
 
     def take(self, value: bytes, *, at_s: float) -> list[Send]:
@@ -139,34 +172,48 @@ class SourceStage:
         self._queue.pass_time(at_s)
         if value[:1] == RAW:
             self._queue.put(decode_raw(value))
+        elif value[:1] == STATEMENTS:
+            self._zones.put(decode_raw(value, of=STATEMENTS))
         elif value[:1] == REPORT:
             self._read(decode_report(value))
         else:
             raise ValueError("this is no input of a source")
         sends: list[Send] = []
         while (tick := self._queue.due()) is not None:
-            now = closes_at(tick, self._interval_s)
-            if self._is_too_far_ahead(now):
+            if self._is_too_far_ahead(tick):
                 break
-            sends += self._close(tick, now)
+            sends += self._close(tick)
         return sends
 
-    def _is_too_far_ahead(self, now: float) -> bool:
-        """Return whether the leaders at a time are not known: they follow from the reports."""
+    def _event_s(self, tick: int) -> float:
+        """Return the time at which the positions that a tick sends were current."""
+        return closes_at(tick, self._interval_s) - self._trips.delay_s
+
+    def _is_too_far_ahead(self, tick: int) -> bool:
+        """Return whether the leaders at a tick are not known: they follow from the reports."""
         oldest = self._sent.oldest
         if oldest is None:
             return False
-        sent_at = closes_at(oldest, self._interval_s)
-        return self._folds.epoch(sent_at) <= self._folds.epoch(now) - 2
+        epoch = self._folds.epoch
+        return epoch(self._event_s(oldest)) <= epoch(self._event_s(tick)) - 2
 
-    def _close(self, tick: int, now: float) -> Iterator[Send]:
+    def _close(self, tick: int) -> Iterator[Send]:
+        now, event_s = closes_at(tick, self._interval_s), self._event_s(tick)
         last = self._queue.last
         since = now - self._interval_s
         if last is not None:
             since = max(since, closes_at(last, self._interval_s))
-        positions = self._positions(self._queue.take(tick), since=since, now=now)
-        node = self._locate(positions)
+        self._decoder.forget(at_s=self._queue.now, kept_s=self._settings.presence.ttl_s)
+        decoded = self._decoder.decode(self._queue.take(tick)).of
+        yield from self._public_messages(decoded[Treatment.PUBLIC], since=since, now=now)
+        arrived = self._positions(decoded[Treatment.MOBILE], since=since, now=now)
+        positions = self._trips.pass_on(arrived, now=now)
+        self._zones.apply(tick, bridges=self._queue.bridges)
+        located = self._locate(positions)
+        node, hidden = self._zones.cover(positions, located, now=event_s)
         slot, ts = positions.slot, positions.ts
+        tally = self._tally(positions, np.where(hidden, np.int32(NOWHERE), located), now=event_s)
+        self._readings.forget(slot[hidden])
         self._make_room(len(self._devices.n_freed))
         outcome = advance_versions(self._version_of, slot, ts, node)
         newest = newest_of(outcome, slot, ts, node)
@@ -179,25 +226,50 @@ class SourceStage:
             keys=self._devices.keys(who),
             handle=handles_of(self.number, who),
         )
-        leader_of = self._folds.leaders(now)
-        sent = self._router.route(who, rows, leader_of, now=now)
-        self._sent.add(SentTick.of(tick, positions, newest, sent, n_lanes=self._n_lanes))
+        leader_of = self._folds.leaders(event_s)
+        led_anew = not self._router.has_leaders(leader_of)
+        sent = self._router.route(who, rows, leader_of, now=event_s)
+        readings = self._readings.for_districts(
+            who, self._router, led_anew=led_anew, since=now - self._horizon_s
+        )
+        self._sent.add(SentTick.of(tick, positions, hidden, newest, sent, n_lanes=self._n_lanes))
         self.n_closed += 1
+        present = self._version_of > -np.inf
+        self._free(self._trips.freed(np.zeros(0, np.int32), now=now, present=present))
         of_lane = dict(zip(sent.district, sent.rows, strict=True))
         for lane in range(self._n_lanes):
-            its_rows = of_lane.get(lane)
-            batch = Batch(self.number, tick, leader_of, no_rows() if its_rows is None else its_rows)
+            batch = Batch(
+                self.number,
+                tick,
+                leader_of,
+                of_lane.get(lane, no_rows()),
+                readings.get(lane, no_readings()),
+                tally if lane == COUNTING_LANE else None,
+            )
             yield Send("lane", lane, encode_batch(batch))
 
-    def _positions(self, arrivals: Sequence[Arrivals], *, since: float, now: float) -> Positions:
-        presence = self._settings.presence
-        self._decoder.forget(at_s=self._queue.now, kept_s=presence.ttl_s)
-        decoded = self._decoder.decode(arrivals)
+    def _tally(self, positions: Positions, node: Int32Array, *, now: float) -> SourceTally | None:
+        """Count the devices; return the tally of an interval that has ended, if one has."""
+        if self._counted is None:
+            return None
+        ended = self._counted.tick(positions.slot, positions.ts, node, now=now)
+        if ended is None:
+            return None
+        return SourceTally(ended.number, ended.tally() if ended.is_whole else None)
+
+    def _public_messages(self, decoded: Decoded, *, since: float, now: float) -> Iterator[Send]:
+        """Publish the public fixed devices: no district has to do with them."""
+        messages = self._public.tick(decoded, since=since, now=now).messages
+        self.ledger.settle(Outcome.PUBLISHED, len(messages))
+        for part in in_parts(messages):
+            yield Send("out", self.number, encode_out(part))
+
+    def _positions(self, decoded: Decoded, *, since: float, now: float) -> Positions:
         return admit(
-            decoded.of[Treatment.MOBILE],
-            presence=presence,
+            decoded,
+            presence=self._settings.presence,
             devices=self._devices,
-            readings=GroupReadings(()),
+            readings=self._readings,
             ledger=self.ledger,
             since=since,
             now=now,
@@ -207,8 +279,7 @@ class SourceStage:
         """Read a report; book the ticks that all lanes have reported."""
         if not self._sent.read(report):
             return
-        now = closes_at(report.tick, self._interval_s)
-        self._folds.count(report.lane, report.n_in, now=now)
+        self._folds.count(report.lane, report.n_in, now=self._event_s(report.tick))
         while (booked := self._sent.pop()) is not None:
             self._book(booked)
 
@@ -217,7 +288,7 @@ class SourceStage:
         for slots, change in ((booked.began, 1), (booked.ended, -1)):
             # One that has lost its state does not know all the devices that lanes know.
             np.add.at(self._n_lanes_of, slots[slots < len(self._n_lanes_of)], change)
-        before = closes_at(booked.tick, self._interval_s) - self._horizon_s
+        before = self._event_s(booked.tick) - self._horizon_s
         # A lane that has lost its state does not say which devices it has forgotten.
         self._n_lanes_of[self._version_of < before - self._horizon_s] = 0
         unknown = self._n_lanes_of <= 0
@@ -233,7 +304,15 @@ class SourceStage:
         self.ledger.settle(Outcome.PUBLISHED, len(carried.slot))
         freed = np.flatnonzero(gone).astype(np.int32)
         self._version_of[freed] = -np.inf
-        self._devices.free(freed)
+        self._free(freed[~self._trips.knows(freed)])
+
+    def _free(self, slots: Int32Array) -> None:
+        """Forget the devices of these slots."""
+        self._devices.free(slots)
+        self._readings.free(slots)
+        if self._counted is not None:
+            self._counted.free(slots)
+        self._zones.forget(slots)
 
     def _make_room(self, n_slots: int) -> None:
         more = n_slots - len(self._version_of)
@@ -250,6 +329,11 @@ class SourceStage:
                 "ledger": self.ledger.state(),
                 "decoder": self._decoder.state(),
                 "devices": self._devices.state(),
+                "readings": self._readings.state(),
+                "counted": None if self._counted is None else self._counted.state(),
+                "public_clamped": self._public.n_clamped,
+                "trips": self._trips.state(),
+                "zones": self._zones.state(),
                 "router": self._router.state(),
                 "folds": self._folds.state(),
                 "accounts": self._accounts.state(),
@@ -269,6 +353,12 @@ class SourceStage:
         self._decoder = self._make_decoder(self.ledger)
         self._decoder.restore(state["decoder"])
         self._devices.restore(state["devices"])
+        self._readings.restore(state["readings"])
+        self._public.n_clamped = state["public_clamped"]
+        if self._counted is not None and state["counted"] is not None:
+            self._counted.restore(state["counted"])
+        self._trips.restore(state["trips"])
+        self._zones.restore(state["zones"])
         self._router.restore(state["router"])
         self._folds.restore(state["folds"])
         self._accounts.restore(state["accounts"])
@@ -282,6 +372,7 @@ def source_stages(
     zoned: ZonedNetwork,
     *,
     secret: bytes,
+    registries: Mapping[Path, Places] = MappingProxyType({}),
     payload_secrets: Mapping[Path, Sequence[bytes]] = MappingProxyType({}),
 ) -> Callable[[int], SourceStage]:
     """Return a function that makes the source of a number; all share what never changes.
@@ -293,24 +384,25 @@ def source_stages(
     zoned
         The network and its privacy zones.
     secret
-        Key of the keys of devices, the same for all stages.
+        Key of the keys of devices and of their stand-ins in zones, the same for all stages.
+    registries
+        The places that each registry of the inputs lists, by its path.
     payload_secrets
         The secrets of encrypted payloads, by the key file of the inputs.
-
-    Raises
-    ------
-    SettingsError
-        If there are privacy zones.
     """
-    if len(zoned.zones):
-        raise SettingsError("zones: stand-ins inside privacy zones are not equal on all workers")
-    topics = TopicRouter(settings.inputs, secrets=payload_secrets)
+    topics = TopicRouter(settings.inputs, registries, payload_secrets)
+    index_of = GroupReadings(settings.readings).index_of
     districts = districts_of(settings, zoned.network)
     locate = coordinate_locator(zoned, snap_limit_m=settings.network.snap_limit_m)
+    make_places = zone_places(zoned, secret=secret)
     horizon_s = pace_of(settings).longest_ttl_s
 
+    def make_counted(keys: Keys) -> CountedDevices:
+        return CountedDevices(settings.counts, zoned.network, keys=keys, kept_s=horizon_s)
+
     def make_decoder(ledger: Ledger) -> Decoder:
-        return Decoder(topics, settings.limits, ledger, ids_kept_s=settings.presence.ttl_s)
+        ttl_s = settings.presence.ttl_s
+        return Decoder(topics, settings.limits, ledger, attribute_of=index_of, ids_kept_s=ttl_s)
 
     def make(number: int) -> SourceStage:
         return SourceStage(
@@ -320,7 +412,10 @@ def source_stages(
             router=Router(districts, horizon_s=horizon_s),
             folds=folds_of(settings),
             locate=locate,
+            make_places=make_places,
             make_decoder=make_decoder,
+            make_public=lambda ledger: PublicDevices(settings, zoned, ledger),
+            make_counted=make_counted if settings.counts.enabled else None,
             horizon_s=horizon_s,
         )
 

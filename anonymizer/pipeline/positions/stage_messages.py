@@ -5,18 +5,60 @@ them like raw positions.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from anonymizer.algorithms.positions.district import Claims, Message
-from anonymizer.algorithms.positions.district_routing import NOWHERE, Rows
+from anonymizer.algorithms.positions.district_routing import NOWHERE, KeyArray, Rows
+from anonymizer.algorithms.positions.readings import Known
+from anonymizer.algorithms.positions.safe_counts import Tally
 from anonymizer.domain.arrays import Int32Array, IntArray, UInt8Array
 from anonymizer.pipeline.packed_state import pack, unpack
 
 BATCH, BROADCAST, REPORT = b"B", b"D", b"P"
 """First bytes; `raw_batches.RAW` is another."""
 _SLOT_BITS = 32
+
+
+class Readings(NamedTuple):
+    """All readings of some devices that a source knows; what it sent before holds no longer.
+
+    Attributes
+    ----------
+    key
+        Of each device, as of its rows, shape (devices,).
+    known
+        Their readings.
+    """
+
+    key: KeyArray
+    known: Known
+
+    def __repr__(self) -> str:
+        """Reveal no device."""
+        return f"Readings({len(self.key)})"
+
+
+def no_readings() -> Readings:
+    """Return the readings of no devices."""
+    none = np.zeros(0, np.int64)
+    return Readings(np.zeros(0, np.uint64), Known(none, none, np.zeros(0), np.zeros(0)))
+
+
+class SourceTally(NamedTuple):
+    """What a source has counted in an interval.
+
+    Attributes
+    ----------
+    interval
+        Number of the interval.
+    counted
+        Of its devices; None: the source has not watched the interval whole.
+    """
+
+    interval: int
+    counted: Tally | None
 
 
 class Batch(NamedTuple):
@@ -32,12 +74,18 @@ class Batch(NamedTuple):
         Leader of each district at this tick.
     rows
         Those of the tick for the district.
+    readings
+        Of devices that the district may have in a group.
+    tally
+        Of an interval that has ended, for one of the districts; None: there is none.
     """
 
     source: int
     tick: int
     leader_of: IntArray
     rows: Rows
+    readings: Readings
+    tally: SourceTally | None = None
 
 
 class Broadcast(NamedTuple):
@@ -101,7 +149,7 @@ def slots_by_source(handle: IntArray, n_sources: int) -> list[Int32Array]:
 
 
 def encode_batch(batch: Batch) -> bytes:
-    """Return a batch as bytes: 24 for each row, and a few."""
+    """Return a batch as bytes: 24 for each row, 10 for each device with readings, 18 for each."""
     key, handle, ts, node, left_from, roams = batch.rows
     some = np.flatnonzero(left_from != NOWHERE).astype(np.int32)
     return BATCH + pack(
@@ -116,20 +164,54 @@ def encode_batch(batch: Batch) -> bytes:
             some,
             left_from[some],
             np.packbits(roams),
+            _packed_readings(batch.readings),
+            packed_tally(batch.tally),
         ]
     )
 
 
 def decode_batch(value: bytes) -> Batch:
     """Return the batch that was encoded."""
-    source, tick, leader_of, key, slot, ts, node, some, where, roams = unpack(value[1:])
+    source, tick, leader_of, key, slot, ts, node, some, where, roams, *rest = unpack(value[1:])
     left_from = np.full(len(key), NOWHERE, np.int32)
     left_from[some] = where
     handle = handles_of(source, slot)
     kinds = np.unpackbits(roams, count=len(key)).astype(bool)
+    rows = Rows(key, handle, ts, node, left_from, kinds)
+    said, counted = rest
     return Batch(
-        source, tick, leader_of.astype(np.int64), Rows(key, handle, ts, node, left_from, kinds)
+        source, tick, leader_of.astype(np.int64), rows, _readings_in(said), tally_in(counted)
     )
+
+
+def packed_tally(tally: SourceTally | None) -> list[Any] | None:
+    """Return a tally as something that can be packed."""
+    if tally is None:
+        return None
+    return [tally.interval, None if tally.counted is None else list(tally.counted)]
+
+
+def tally_in(packed: list[Any] | None) -> SourceTally | None:
+    """Return the tally that was packed."""
+    if packed is None:
+        return None
+    interval, columns = packed
+    return SourceTally(interval, None if columns is None else Tally(*columns))
+
+
+def _packed_readings(readings: Readings) -> list[Any] | None:
+    key, (n_of, attribute, value, heard_at) = readings
+    if not len(key):
+        return None
+    return [key, n_of.astype(np.uint16), attribute.astype(np.uint16), value, heard_at]
+
+
+def _readings_in(packed: list[Any] | None) -> Readings:
+    if packed is None:
+        return no_readings()
+    key, n_of, attribute, value, heard_at = packed
+    known = Known(n_of.astype(np.int64), attribute.astype(np.int64), value, heard_at)
+    return Readings(key, known)
 
 
 def encode_broadcast(broadcast: Broadcast) -> bytes:

@@ -109,10 +109,15 @@ class TickQueue:
             return tick
         return None
 
+    @property
+    def bridges(self) -> set[str]:
+        """Names of the bridges that state ticks."""
+        since = self.now - self._wait_s
+        return {name for name, (_, at) in self._bridges.items() if at >= since}
+
     def _is_stated(self, tick: int) -> bool:
         """Return whether every bridge that states ticks has stated this one."""
-        heard = [stated for stated, at in self._bridges.values() if at >= self.now - self._wait_s]
-        return all(stated >= tick for stated in heard)
+        return all(self._bridges[name][0] >= tick for name in self.bridges)
 
     def take(self, tick: int) -> list[Arrivals]:
         """Return the messages of the tick that is due."""

@@ -1,6 +1,6 @@
 """Protected trip ends in the flow: positions are held until they are known to be far from one."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,8 @@ class Positions(NamedTuple):
         Carried along unchanged: the arrival time in the live flow, the row in a trace.
     heading
         Degrees clockwise from north, NaN for none. None: no position has one.
+    node
+        Node of each position where it is known already. None: it is not.
     """
 
     slot: Int32Array
@@ -28,6 +30,7 @@ class Positions(NamedTuple):
     lon: FloatArray
     tag: FloatArray
     heading: FloatArray | None = None
+    node: Int32Array | None = None
 
     def __repr__(self) -> str:
         """Reveal no place."""
@@ -41,10 +44,15 @@ class TripGuard:
     """
 
     def __init__(self, settings: TripSettings, ledger: Ledger) -> None:
-        self.delay_s = settings.delay_s if settings.enabled else 0.0
+        self.delay_s = settings.latency_s
         self._forget_s = max(settings.gap_s, settings.delay_s)
         self._ends = TripEnds(settings.rule) if settings.enabled else None
         self._ledger = ledger
+
+    @property
+    def is_on(self) -> bool:
+        """Whether positions are held at all."""
+        return self._ends is not None
 
     @property
     def n_held(self) -> int:
@@ -55,7 +63,7 @@ class TripGuard:
         """Take the positions of a tick; return those, of any tick, that may now be published."""
         if self._ends is None:
             return positions
-        slot, ts, lat, lon, tag, heading = positions
+        slot, ts, lat, lon, tag, heading, _ = positions
         tick = self._ends.tick(slot, ts, lat, lon, tag=tag, now=now, heading=heading)
         for outcome, settled in (
             (Outcome.SUPPRESSED__TRIP_END, tick.trip_end),
@@ -75,25 +83,45 @@ class TripGuard:
         )
 
     def freed(self, freed: Int32Array, *, now: float, present: BoolArray) -> Int32Array:
-        """Return the slots that may be given to other devices.
+        """Forget devices that are silent; return the slots that may be given to other devices.
+
+        A trip is forgotten by its own reports alone, whoever else still uses the slot.
 
         Parameters
         ----------
         freed
-            Slots that the operator has just freed.
+            Slots that the caller has just freed.
         now
             Unix seconds.
         present
-            Slots that the operator still uses, shape (slots,).
+            Slots that the caller still uses, shape (slots,).
         """
         if self._ends is None:
             return freed
-        forgotten = self._ends.expire(now - self._forget_s, kept=present)
+        forgotten = self._ends.expire(now - self._forget_s)
         self._ledger.settle(Outcome.SUPPRESSED__TRIP_END, len(forgotten.trip_end))
-        return forgotten.slot
+        slot = np.union1d(freed, forgotten.slot).astype(np.int32)
+        used = self.knows(slot)
+        used[slot < len(present)] |= present[slot[slot < len(present)]]
+        return slot[~used]
+
+    def knows(self, slot: Int32Array) -> BoolArray:
+        """Return which slots have a trip, shape (n,)."""
+        return np.zeros(len(slot), bool) if self._ends is None else self._ends.knows(slot)
+
+    def state(self) -> dict[str, Any] | None:
+        """Return what changes from tick to tick. It holds positions: store it like raw ones."""
+        return None if self._ends is None else self._ends.state()
+
+    def restore(self, state: dict[str, Any] | None) -> None:
+        """Go on from a state; what it holds is suppressed if this is switched off by now."""
+        if state is not None and self._ends is None:
+            self._ledger.settle(Outcome.SUPPRESSED__TRIP_END, state["n_held"])
+        elif state is not None and self._ends is not None:
+            self._ends.restore(state)
 
     def close(self) -> None:
         """Suppress the held positions: it will not be known whether their trips continued."""
         if self._ends is not None:
-            left = self._ends.expire(np.inf, kept=np.zeros(0, bool))
+            left = self._ends.expire(np.inf)
             self._ledger.settle(Outcome.SUPPRESSED__TRIP_END, len(left.trip_end))

@@ -44,7 +44,7 @@ class Closing:
     n_parts, sizes
         Parts and vehicles in each class, in the order of `messages`.
     memory
-        The memory of the published vehicles, by key.
+        The memory of the published vehicles, and of those that got a cover, by key.
     n_unverified
         Classes rejected by verification.
     silent

@@ -7,12 +7,9 @@ import numpy as np
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.cohorts import (
-    WAITING,
     Cohorts,
     assigned,
     formed,
-    founding_promise,
-    lasting_only,
     published_loss,
     remembered_covers,
     with_covers,
@@ -28,6 +25,7 @@ from anonymizer.algorithms.records.cumulative import (
     unpack,
 )
 from anonymizer.algorithms.records.cumulative_enforcement import enforce, keep_company
+from anonymizer.algorithms.records.founding import WAITING, founding_promise, lasting_only
 from anonymizer.algorithms.records.problem import Problem, make_problem
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.promises import Promise
@@ -108,7 +106,7 @@ class Remembered:
         founding = lasting_only(schema, columns)
         founded_with = founding_promise(promise, founding)
 
-        def of_all(_new: IntArray) -> Int32Array:
+        def of_all() -> Int32Array:
             if records.n < promise.k or not columns:
                 return np.full(records.n, SUPPRESSED, np.int32)
             qi = np.ascontiguousarray(records.qi[:, columns])
@@ -186,17 +184,25 @@ class Remembered:
         cohorts: Cohorts | None,
         *,
         first_company: int,
-    ) -> tuple[list[bytes], int]:
-        """Return the memory of each vehicle after this window, and how many are below the floor."""
+    ) -> tuple[list[bytes | None], int]:
+        """Return the memory of each vehicle after this window, and how many are below the floor.
+
+        None where nothing is to be remembered: the vehicle is not published. If others are, a cover
+        that it got in this window is remembered nevertheless.
+        """
         lasting = _lasting(self.stream)
         memory = advance(self.memory, lasting, records, class_of, first_company=first_company)
         if cohorts is not None:
-            published = class_of != SUPPRESSED
             memory = remembered_covers(
-                memory, lasting, cohorts, published, first_company=first_company * _MOST_COHORTS
+                memory, lasting, cohorts, first_company=first_company * _MOST_COHORTS
             )
-        n_short = int((short(memory, lasting) & (class_of != SUPPRESSED)).sum())
-        return pack(memory, lasting), n_short
+        published = class_of != SUPPRESSED
+        n_short = int((short(memory, lasting) & published).sum())
+        kept = published.copy()
+        if cohorts is not None and published.any():
+            kept |= cohorts.is_new
+        each = zip(pack(memory, lasting), kept.tolist(), strict=True)
+        return [blob if is_kept else None for blob, is_kept in each], n_short
 
 
 def remembered(stream: Stream, stored: Sequence[bytes | None]) -> Remembered | None:

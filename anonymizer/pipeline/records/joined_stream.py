@@ -1,13 +1,13 @@
 """A stream in a joiner: the records of its open windows, the window that closes, the memories."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
 import numpy as np
 
-from anonymizer.algorithms.windows import Seen, Windows
+from anonymizer.algorithms.windows import NEVER, Seen, Windows
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
@@ -20,13 +20,17 @@ from anonymizer.pipeline.records.part_intake import PartIntake
 from anonymizer.pipeline.records.store_port import PartRow
 from anonymizer.pipeline.records.topics import KEY_BYTES, Route
 from anonymizer.pipeline.records.window_messages import (
+    UNPLANNED,
     Answer,
     Close,
+    Held,
     Memories,
     Plan,
+    Recall,
     Rows,
     Survey,
     Values,
+    encode,
     recoded,
 )
 from anonymizer.pipeline.records.window_ranges import Places
@@ -94,6 +98,8 @@ class JoinedStream:
         The stream and its number.
     joiner, n_joiners
         Number of the joiner, and how many there are.
+    key, limits
+        See `PartIntake`. The share of a topic is divided among the joiners.
     records_per_range
         See `ClusterSettings`.
     secret
@@ -112,13 +118,17 @@ class JoinedStream:
         *,
         joiner: int,
         n_joiners: int,
+        key: Callable[[str], bytes],
         limits: LimitSettings,
         records_per_range: int,
         secret: bytes,
     ) -> None:
         self.stream, self._number, self._joiner = stream, number, joiner
         self._secret, self._records_per_range = secret, records_per_range
-        self._n_joiners, self._limits = n_joiners, limits
+        self._n_joiners, self._key = n_joiners, key
+        # One topic may name vehicles of all joiners.
+        share = -(-limits.max_ids_per_topic // n_joiners)
+        self._limits = limits.model_copy(update={"max_ids_per_topic": share})
         self.ledger = Ledger()
         self._open()
         self._closing: _Closing | None = None
@@ -126,6 +136,8 @@ class JoinedStream:
         """The window to close when the present one is settled, if there is one."""
         self._last: int | None = None
         """The window that was closed last, or is to be."""
+        self._next_message = 1
+        """Above the numbers of all messages of the windows that are settled here."""
         self._memories: dict[bytes, tuple[int, bytes]] = {}
         """What is stored of each vehicle, and the window in which it was published last."""
 
@@ -141,7 +153,7 @@ class JoinedStream:
         self._intake = PartIntake(
             self.stream,
             self._limits,
-            key=lambda _: b"",
+            key=self._key,
             windows=self._windows,
             records=self._records,
         )
@@ -194,16 +206,23 @@ class JoinedStream:
         self._closing = closing = _Closing(window, joined, chosen)
         closing.n_held = int(joined.n_parts.sum())
         self._settle(closing, np.flatnonzero(outcome == Outcome.SUPPRESSED__INCOMPLETE), outcome)
+        return self._survey(closing)
+
+    def _survey(self, closing: _Closing) -> Survey:
+        """Return the survey of a window of which nothing is settled by a range yet."""
+        joined, chosen = closing.joined, closing.chosen
         places = Places.of(self.stream.in_window(joined.values_of))
         place, _ = places.of_rows(joined.cells[chosen], closing.key, self._stored(closing))
         sample = places.sample(place, records_per_range=self._records_per_range)
         return Survey(
             self._number,
             self._joiner,
-            window,
+            closing.window,
             joined.n,
             len(chosen),
+            len(np.unique(joined.person[chosen])),
             joined.reported[chosen].sum(axis=0),
+            self._next_message,
             sample.ravel(),
             joined.values_of,
         )
@@ -246,6 +265,7 @@ class JoinedStream:
         if closing is None or closing.window != answer.window or piece in closing.answered:
             return
         closing.answered.add(piece)
+        self._next_message = max(self._next_message, answer.next_message)
         rows = closing.chosen[closing.pieces(answer.range_)[answer.piece]]
         outcome = np.zeros(closing.joined.n, np.uint8)
         outcome[rows] = answer.outcome
@@ -253,6 +273,17 @@ class JoinedStream:
         for row, blob in zip(rows.tolist(), answer.memories, strict=False):
             if blob is not None:
                 self._memories[closing.joined.vehicle[row][:KEY_BYTES]] = closing.window, blob
+
+    def held(self, recall: Recall) -> Held:
+        """Return what a new planner has to know of the window that was closed last."""
+        closing, last = self._closing, NEVER if self._last is None else self._last
+        n_ranges, survey = 0, b""
+        if closing is not None:
+            n_ranges = UNPLANNED
+            if closing.window == last:
+                survey = encode(self._survey(closing))
+                n_ranges = UNPLANNED if closing.range_of is None else closing.n_ranges
+        return Held(self._number, self._joiner, recall.asked, last, n_ranges, survey)
 
     def next_survey(self) -> Survey | None:
         """Return the survey of the next window if all of this one is settled."""
@@ -299,11 +330,12 @@ class JoinedStream:
             "shape": self.stream.shape,
             "ledger": self.ledger.state(),
             "parts": list(self._records.parts()),
-            "next_part": self._intake.next_part,
+            "intake": self._intake.state(),
             "windows": self._windows.state(),
             "closing": None if self._closing is None else _packable(self._closing),
             "next": self._next,
             "last": self._last,
+            "next_message": self._next_message,
             "memories": [[vehicle, *stored] for vehicle, stored in self._memories.items()],
         }
 
@@ -320,11 +352,12 @@ class JoinedStream:
         self.ledger.restore(state["ledger"])
         self._open()
         self._records.restore(PartRow(*part) for part in state["parts"])
-        self._intake.next_part = state["next_part"]
+        self._intake.restore(state["intake"])
         self._windows.restore(state["windows"])
         closing = state["closing"]
         self._closing = None if closing is None else _unpacked(closing, self.stream)
         self._next, self._last = list(state["next"]), state["last"]
+        self._next_message = state["next_message"]
         self._memories = {vehicle: (window, blob) for vehicle, window, blob in state["memories"]}
 
 

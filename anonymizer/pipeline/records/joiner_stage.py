@@ -7,6 +7,7 @@ joiner and over all.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
@@ -20,6 +21,7 @@ from anonymizer.pipeline.records.window_messages import (
     Answer,
     Close,
     Plan,
+    Recall,
     Survey,
     TickState,
     decode,
@@ -101,6 +103,7 @@ class JoinerStage:
                 i,
                 joiner=number,
                 n_joiners=settings.cluster.n_joiners,
+                key=partial(self._router.key, i),
                 limits=settings.limits,
                 records_per_range=settings.cluster.records_per_range,
                 secret=secret,
@@ -137,6 +140,8 @@ class JoinerStage:
         if isinstance(message, Answer):
             stream.book(message)
             return _surveyed(stream.next_survey())
+        if isinstance(message, Recall):
+            return [Send("planner", message.stream, encode(stream.held(message)))]
         raise ValueError("this is no input of a joiner")
 
     def _read(self, raw: Raw) -> Iterator[Send]:

@@ -1,7 +1,7 @@
 """Intake of parts: a message is read, placed in its window, and joined to its record."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from anonymizer.algorithms.windows import Windows
 from anonymizer.codecs.record_parts import Part, PartReader
@@ -61,6 +61,15 @@ class PartIntake:
         self._windows, self._records = windows, records
         self._shares = IdShares(kept_s=stream.settings.window_s)
         self.next_part = next_part
+
+    def state(self) -> dict[str, Any]:
+        """Return what changes, but for the windows and the records."""
+        return {"next_part": self.next_part, "shares": self._shares.state()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        self.next_part = state["next_part"]
+        self._shares.restore(state["shares"])
 
     def place(self, route: Route, payload: bytes, *, now: float, at_s: float) -> Placed:
         """Join the part in a message, or say why it is not kept.

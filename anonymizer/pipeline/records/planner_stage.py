@@ -2,12 +2,17 @@
 
 It waits for every joiner, always: whoever is missing could be one of the k of a class. A joiner
 whose worker has died is restored elsewhere and goes on.
+
+A planner that knows nothing asks the joiners first, and the ranges where a window is under way. It
+learns all it needs: what another planner has sent to several stages was sent to all or to none of
+them, and came before the question.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import ceil, inf
+from math import inf
 from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
 
@@ -22,18 +27,23 @@ from anonymizer.pipeline.records.range_rows import (
     Gathered,
     figures,
     numbers_of,
-    published,
     settled,
+    written,
 )
 from anonymizer.pipeline.records.release_messages import encode_window
 from anonymizer.pipeline.records.silence import silent_in
 from anonymizer.pipeline.records.store_port import Release
 from anonymizer.pipeline.records.window_classes import Verified
 from anonymizer.pipeline.records.window_messages import (
+    UNPLANNED,
+    Ask,
     Close,
+    Finished,
     Formed,
+    Held,
     Memories,
     Plan,
+    Recall,
     Settled,
     Survey,
     TickState,
@@ -43,7 +53,12 @@ from anonymizer.pipeline.records.window_messages import (
     merged,
     recoded,
 )
-from anonymizer.pipeline.records.window_ranges import Places, check_streams, without_search
+from anonymizer.pipeline.records.window_ranges import (
+    Places,
+    check_streams,
+    n_ranges_of,
+    without_search,
+)
 from anonymizer.pipeline.stage import Send
 from anonymizer.settings import Settings
 
@@ -80,7 +95,10 @@ class PlannerStage:
         self._surveys: dict[int, Survey] = {}
         self._n_ranges: int | None = None
         self._formed: dict[int, Formed] = {}
-        self._next_message = 1
+        self._asked: int | None = None
+        """The question that the joiners were asked; None: it has not taken anything yet."""
+        self._held: dict[int, Held] | None = {}
+        """The answers by joiner; None: all have answered."""
         self._now = -inf
         names = ("windows", "records", "met_records", "classes", "unverified_classes")
         self._counts = dict.fromkeys(names, 0)
@@ -93,15 +111,61 @@ class PlannerStage:
     def take(self, value: bytes, *, at_s: float) -> list[Send]:
         """Take what a joiner or a range sends; return what follows from it."""
         self._now = max(self._now, at_s)
-        message = decode(value)
+        message, sends = decode(value), []
+        if self._asked is None:
+            self._asked = crc32(value)
+            recall = encode(Recall(self.number, self._asked))
+            sends = [Send("joiner", joiner, recall) for joiner in range(self._n_joiners)]
+        return [*sends, *self._taken(message)]
+
+    def _taken(self, message: object) -> Iterator[Send]:
         if isinstance(message, TickState):
             self._read(message)
-            return list(self._close_next())
-        if isinstance(message, Survey):
-            return list(self._divide(message))
-        if isinstance(message, Formed):
-            return list(self._settle(message))
-        raise ValueError("this is no input of a planner")
+            yield from self._close_next()
+        elif isinstance(message, Held):
+            yield from self._recall(message)
+        elif isinstance(message, Survey):
+            yield from self._divide(message)
+        elif isinstance(message, Formed):
+            yield from self._settle(message)
+        elif isinstance(message, Finished):
+            if self._is_expected(message):
+                yield from self._go_on()
+        else:
+            raise ValueError("this is no input of a planner")  # noqa: TRY004  of no other kind
+
+    # What others know of an earlier planner.
+
+    def _recall(self, held: Held) -> Iterator[Send]:
+        if self._held is None or held.asked != self._asked:
+            return
+        self._held[held.joiner] = held
+        if held.survey:
+            self._hear(decode(held.survey))
+        if len(self._held) < self._n_joiners:
+            return
+        all_held, self._held = self._held.values(), None
+        self._last = max(each.last for each in all_held)
+        surveys = self._surveys.items()
+        self._surveys = {joiner: of for joiner, of in surveys if of.window == self._last}
+        self._pass_ticks()
+        if any(each.n_ranges == 0 for each in all_held):
+            self._surveys = {}
+            yield from self._close_next()
+            return
+        self._closing = True
+        n_ranges = max(each.n_ranges for each in all_held)
+        if n_ranges == UNPLANNED:
+            yield from self._plan()
+            return
+        self._n_ranges = n_ranges
+        for i in range(n_ranges):
+            ask = Ask(self.number, self._last, i)
+            yield Send("range", i % self._n_range_stages, encode(ask))
+
+    def _hear(self, survey: object) -> None:
+        if isinstance(survey, Survey):
+            self._surveys[survey.joiner] = survey
 
     # The windows: combined over the joiners tick by tick, as if one process had placed all parts.
 
@@ -110,12 +174,20 @@ class PlannerStage:
             return
         self._stated[state.joiner] = state.tick
         self._states[state.joiner].append(state)
-        tick, passed = min(self._stated), []
-        for states in self._states:
-            while states and states[0].tick <= tick:
-                passed.append(states.popleft())
-        if not passed:
-            return
+        if self._held is None:
+            self._pass_ticks()
+
+    def _pass_ticks(self) -> None:
+        """Combine the ticks that all joiners have stated, one by one."""
+        stated = min(self._stated)
+        ticks = {each.tick for states in self._states for each in states if each.tick <= stated}
+        for tick in sorted(ticks):
+            passed = [
+                states.popleft() for states in self._states if states and states[0].tick == tick
+            ]
+            self._pass_tick(passed)
+
+    def _pass_tick(self, passed: Sequence[TickState]) -> None:
         at_s = max(each.at_s for each in passed)
         if self._windows is None:
             self._windows = self._new_windows(at_s)
@@ -130,7 +202,7 @@ class PlannerStage:
         return Windows(self._stream.rule, newest, at_s=at_s)
 
     def _close_next(self) -> Iterator[Send]:
-        if self._closing or not self._waiting or self._windows is None:
+        if self._held is not None or self._closing or not self._waiting or self._windows is None:
             return
         self._last = min(self._waiting)
         self._waiting.discard(self._last)
@@ -142,9 +214,13 @@ class PlannerStage:
     # A window: from the surveys of the joiners to the numbers of its classes.
 
     def _divide(self, survey: Survey) -> Iterator[Send]:
-        if not self._is_expected(survey) or self._n_ranges is not None:
-            return
-        self._surveys[survey.joiner] = survey
+        if self._held is not None:
+            self._hear(survey)
+        elif self._is_expected(survey) and self._n_ranges is None:
+            self._hear(survey)
+            yield from self._plan()
+
+    def _plan(self) -> Iterator[Send]:
         if len(self._surveys) < self._n_joiners:
             return
         surveys = [self._surveys[joiner] for joiner in range(self._n_joiners)]
@@ -153,8 +229,13 @@ class PlannerStage:
         places = Places.of(self._stream.in_window(values_of))
         plan = Plan(
             self.number,
-            survey.window,
-            ceil(n / self._records_per_range),
+            self._last,
+            n_ranges_of(
+                self._stream,
+                n,
+                sum(each.n_vehicles for each in surveys),
+                records_per_range=self._records_per_range,
+            ),
             silent_in(self._stream, n, np.sum([each.n_reported for each in surveys], axis=0)),
             np.concatenate([_sample(each, places, values_of) for each in surveys]).ravel(),
             values_of,
@@ -177,20 +258,27 @@ class PlannerStage:
         met = [self._met(group, ranges, is_new=is_new) for group, is_new in _groups(ranges)]
         sizes = [of.n_classes for of in ranges] + [each.classes.n_classes for each in met]
         *first, n_classes = np.cumsum([0, *sizes]).tolist()
+        next_message = max(survey.next_message for survey in self._surveys.values())
         answers: dict[int, tuple[UInt8Array, Memories]] = {}
         for each, at in zip(met, first[len(ranges) :], strict=True):
             numbers = numbers_of(
                 at,
                 each.classes.n_classes,
                 n_classes,
-                first_message=self._next_message,
+                first_message=next_message,
                 seed=each.rows.portion.seed,
                 n_parts=len(ranges),
             )
-            yield from published(
-                each.rows, each.classes, window=self._last, numbers=numbers, number=self.number
+            yield from written(
+                each.rows,
+                each.classes,
+                stream=self.number,
+                window=self._last,
+                numbers=numbers,
+                number=self.number,
+                n_blocks=self._n_range_stages,
             )
-            memories, _ = each.rows.remembered(each.classes, first_company=self._next_message + at)
+            memories, _ = each.rows.remembered(each.classes, first_company=next_message + at)
             of_group = each.rows.by_sender(each.classes.outcomes(), memories)
             answers.update(zip(each.group, of_group, strict=True))
         for i in range(len(ranges)):
@@ -205,13 +293,12 @@ class PlannerStage:
                         i,
                         first[i],
                         n_classes,
-                        self._next_message,
+                        next_message,
                         outcome,
                         to_store,
                     )
                 ),
             )
-        self._next_message += n_classes
         summaries = [of.summary for of in ranges]
         yield from self._finish([*summaries, *(figures(*each[1:]) for each in met)], formed.silent)
 
@@ -230,7 +317,7 @@ class PlannerStage:
     def _finish(
         self, summaries: Sequence[Mapping[str, float]], silent: Sequence[int]
     ) -> Iterator[Send]:
-        """Release the window, and go on to the next."""
+        """Release the window, and go on."""
         n_records = sum(each.n_records for each in self._surveys.values())
         if n_records:
             summary = _together(summaries) | {
@@ -244,12 +331,16 @@ class PlannerStage:
             name = self._stream.settings.name
             release = Release(name, self._last, *span, self._now, summary)
             yield Send("release", self.number, encode_window(release))
+        yield from self._go_on()
+
+    def _go_on(self) -> Iterator[Send]:
+        """Go on to the next window."""
         self._counts["windows"] += 1
         self._closing, self._n_ranges = False, None
         self._surveys, self._formed = {}, {}
         yield from self._close_next()
 
-    def _is_expected(self, message: Survey | Formed) -> bool:
+    def _is_expected(self, message: Survey | Formed | Finished) -> bool:
         return self._closing and message.window == self._last
 
     def snapshot(self) -> bytes:
@@ -267,7 +358,10 @@ class PlannerStage:
                 "surveys": [encode(survey) for survey in self._surveys.values()],
                 "n_ranges": self._n_ranges,
                 "formed": [encode(formed) for formed in self._formed.values()],
-                "next_message": self._next_message,
+                "asked": self._asked,
+                "held": None
+                if self._held is None
+                else [encode(held) for held in self._held.values()],
                 "now": self._now,
                 "counts": self._counts,
             },
@@ -293,12 +387,16 @@ class PlannerStage:
         self._waiting, self._last = set(state["waiting"]), state["last"]
         self._closing, self._n_ranges = state["closing"], state["n_ranges"]
         self._surveys, self._formed = {}, {}
-        self._next_message, self._now = state["next_message"], state["now"]
+        self._now, self._asked = state["now"], state["asked"]
+        self._held = None if state["held"] is None else {}
         self._counts = dict(state["counts"])
-        for value in (*state["states"], *state["surveys"], *state["formed"]):
+        held = state["held"] or ()
+        for value in (*state["states"], *state["surveys"], *state["formed"], *held):
             message = decode(value)
             if isinstance(message, TickState):
                 self._states[message.joiner].append(message)
+            elif isinstance(message, Held) and self._held is not None:
+                self._held[message.joiner] = message
             elif isinstance(message, Survey):
                 self._surveys[message.joiner] = message
             elif isinstance(message, Formed):

@@ -8,6 +8,7 @@ import numpy as np
 
 from anonymizer.algorithms.records.classes import SUPPRESSED, without_gaps
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
+from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.raw_batches import encode_out, in_parts
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.encoding import Numbers
@@ -26,7 +27,13 @@ from anonymizer.pipeline.records.window_classes import (
     summary_of,
     verified,
 )
-from anonymizer.pipeline.records.window_messages import Formed, Memories, Rows
+from anonymizer.pipeline.records.window_messages import (
+    Formed,
+    Memories,
+    Rows,
+    Shuffled,
+    encode,
+)
 from anonymizer.pipeline.records.window_ranges import Places, in_order
 from anonymizer.pipeline.stage import Send
 
@@ -158,28 +165,65 @@ def numbers_of(
     return Numbers(order[first : first + n].tolist(), n_classes, first_message)
 
 
-def published(
+def size_of(block: int, n_classes: int, n_blocks: int) -> int:
+    """Return the number of classes in a block: those with numbers `n * n_blocks // n_classes`."""
+    first, end = (-(-each * n_classes // n_blocks) for each in (block, block + 1))
+    return end - first
+
+
+def written(
     met: Gathered,
     classes: Verified,
     *,
+    stream: int,
     window: int,
     numbers: Numbers,
     number: int,
+    n_blocks: int,
 ) -> list[Send]:
-    """Return the messages of classes, for MQTT and for those who answer queries.
+    """Return the messages of classes, to be published or to be shuffled with those of others.
 
     Parameters
     ----------
+    stream
+        Number of the stream.
+    number
+        Of the sender.
+    n_blocks
+        Number of stages that shuffle; 0: all classes of the window are here.
+    """
+    settings = met.portion.stream
+    span = settings.rule.span(window)
+    messages = messages_of(met.portion, classes, span=span, numbers=numbers)
+    if not n_blocks:
+        return published(messages, name=settings.settings.name, window=window, number=number)
+    sends, n = [], numbers.n_classes
+    of_class = np.array(numbers.of_class, int)
+    for block in range(n_blocks):
+        mine = np.flatnonzero(of_class * n_blocks // n == block).tolist()
+        at = 0
+        for part in in_parts([messages[i] for i in mine]):
+            those = of_class[mine[at : at + len(part)]].tolist()
+            at += len(part)
+            shuffled = Shuffled(stream, window, n, those, encode_out(part))
+            sends.append(Send("range", block, encode(shuffled)))
+    return sends
+
+
+def published(messages: Sequence[Outgoing], *, name: str, window: int, number: int) -> list[Send]:
+    """Return messages for MQTT, and for those who answer queries.
+
+    Parameters
+    ----------
+    name
+        Of the stream.
     number
         Of the sender.
     """
-    stream = met.portion.stream
-    span = stream.rule.span(window)
-    messages = messages_of(met.portion, classes, span=span, numbers=numbers)
     sends = []
     for part in in_parts(messages):
         payloads = [message.payload for message in part]
-        released = ReleasedClasses(stream.settings.name, window, payloads)
+        released = ReleasedClasses(name, window, payloads)
         sends.append(Send("out", number, encode_out(part)))
         sends.append(Send("release", number, encode_classes(released)))
     return sends

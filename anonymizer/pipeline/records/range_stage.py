@@ -10,19 +10,32 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.windows import NEVER
 from anonymizer.domain.arrays import BoolArray
 from anonymizer.pipeline.packed_state import pack_state, unpack_state
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.raw_batches import decode_out, encode_out
 from anonymizer.pipeline.records.anonymize_window import warm_up
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.history import Kept
 from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS, seed_of
-from anonymizer.pipeline.records.range_rows import Gathered, figures, numbers_of, published
+from anonymizer.pipeline.records.range_rows import (
+    Gathered,
+    figures,
+    numbers_of,
+    published,
+    size_of,
+    written,
+)
 from anonymizer.pipeline.records.window_classes import Verified, verified
 from anonymizer.pipeline.records.window_messages import (
     Answer,
+    Ask,
+    Finished,
     Formed,
     Rows,
     Settled,
+    Shuffled,
     decode,
     encode,
 )
@@ -103,11 +116,16 @@ class RangeStage:
         self.number = number
         self._n_joiners = settings.cluster.n_joiners
         self._records_per_range = settings.cluster.records_per_range
+        self._n_stages = settings.cluster.n_ranges
         self._streams, self._secret = streams, secret
         self._ranges: dict[tuple[int, int], _Range] = {}
         """What is not published yet, by stream and range."""
         self._done: dict[tuple[int, int], int] = {}
         """The last published window of each stream and range."""
+        self._blocks: dict[tuple[int, int], dict[int, Outgoing]] = {}
+        """Classes to be published, by stream and window, and by number."""
+        self._shuffled: dict[int, int] = {}
+        """The last window of each stream whose block was published."""
         self._counts = dict.fromkeys(("ranges", "records", "classes", "unverified_classes"), 0)
 
     @property
@@ -122,6 +140,10 @@ class RangeStage:
             return self._add(message, value)
         if isinstance(message, Settled):
             return list(self._publish(message))
+        if isinstance(message, Shuffled):
+            return self._shuffle(message)
+        if isinstance(message, Ask):
+            return self._say_again(message)
         raise ValueError("this is no input of a range")
 
     def _add(self, rows: Rows, value: bytes) -> list[Send]:
@@ -135,6 +157,10 @@ class RangeStage:
         self._counts["ranges"] += 1
         self._counts["records"] += len(found.meets)
         self._counts["unverified_classes"] += found.classes.n_refused
+        return [self._formed(rows, found)]
+
+    def _formed(self, rows: Rows, found: _Found) -> Send:
+        """Return what the planner has to know of a range of which there are some rows."""
         sent = Formed(
             rows.stream,
             rows.window,
@@ -149,7 +175,34 @@ class RangeStage:
             found.kept.class_of[found.meets],
             found.kept.left_out[found.meets],
         )
-        return [Send("planner", rows.stream, encode(sent))]
+        return Send("planner", rows.stream, encode(sent))
+
+    def _say_again(self, ask: Ask) -> list[Send]:
+        key = ask.stream, ask.range_
+        if ask.window <= self._done.get(key, NEVER):
+            return [Send("planner", ask.stream, encode(Finished(ask.stream, ask.window)))]
+        of = self._ranges.get(key)
+        if of is None or of.window != ask.window or not of.is_complete(self._n_joiners):
+            return []  # it is said when all rows are there
+        return [self._formed(of.rows()[0], self._find(key, of))]
+
+    def _shuffle(self, some: Shuffled) -> list[Send]:
+        """Publish the block in the order of its numbers when all classes are there."""
+        if some.window <= self._shuffled.get(some.stream, NEVER):
+            return []
+        key = some.stream, some.window
+        block = self._blocks.setdefault(key, {})
+        block.update(zip(some.numbers, decode_out(some.messages), strict=True))
+        if len(block) < size_of(self.number, some.n_classes, self._n_stages):
+            return []
+        del self._blocks[key]
+        self._shuffled[some.stream] = some.window
+        return published(
+            [block[number] for number in sorted(block)],
+            name=self._streams[some.stream].settings.name,
+            window=some.window,
+            number=self.number,
+        )
 
     def _find(self, key: tuple[int, int], of: _Range) -> _Found:
         """Return the classes of a complete range: the same at every attempt."""
@@ -187,8 +240,14 @@ class RangeStage:
             n_parts=senders[0].n_ranges,
         )
         if n:
-            yield from published(
-                found.rows, found.classes, window=of.window, numbers=numbers, number=self.number
+            yield from written(
+                found.rows,
+                found.classes,
+                stream=message.stream,
+                window=of.window,
+                numbers=numbers,
+                number=self.number,
+                n_blocks=self._n_stages if senders[0].n_ranges > 1 else 0,
             )
         outcome = found.classes.outcomes()
         outcome[found.meets] = message.outcome
@@ -201,7 +260,13 @@ class RangeStage:
         answers = found.rows.by_sender(outcome, memories)
         for rows, (of_sender, to_store) in zip(senders, answers, strict=True):
             answer = Answer(
-                message.stream, of.window, message.range_, rows.piece, of_sender, to_store
+                message.stream,
+                of.window,
+                message.range_,
+                rows.piece,
+                message.first_message + message.n_classes,
+                of_sender,
+                to_store,
             )
             yield Send("joiner", rows.joiner, encode(answer))
 
@@ -214,6 +279,11 @@ class RangeStage:
                     [*key, of.window, list(of.values.values())] for key, of in self._ranges.items()
                 ],
                 "done": [[*key, window] for key, window in self._done.items()],
+                "blocks": [
+                    [*key, list(block), encode_out(list(block.values()))]
+                    for key, block in self._blocks.items()
+                ],
+                "shuffled": list(self._shuffled.items()),
                 "counts": self._counts,
             },
         )
@@ -229,6 +299,11 @@ class RangeStage:
                 if isinstance(rows, Rows):
                     of.add(rows, value)
         self._done = {(stream, range_): window for stream, range_, window in state["done"]}
+        self._blocks = {
+            (stream, window): dict(zip(numbers, decode_out(messages), strict=True))
+            for stream, window, numbers, messages in state["blocks"]
+        }
+        self._shuffled = dict(state["shuffled"])
         self._counts = dict(state["counts"])
 
 

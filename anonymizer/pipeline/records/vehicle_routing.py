@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+from anonymizer.codecs.paths import JsonPath
+from anonymizer.codecs.record_parts import VehicleReader
 from anonymizer.domain.arrays import IntArray
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.positions.bridge_queue import parts_by_topic
-from anonymizer.pipeline.records.topics import RecordRouter
+from anonymizer.pipeline.records.topics import RecordRouter, Route
 from anonymizer.settings import StreamSettings
 
 _NO_SECRET = b""
@@ -22,24 +24,37 @@ class VehicleRouting:
     Parameters
     ----------
     streams
-        As declared; the topics name the vehicles.
+        As declared; the topics name the vehicles, or the payloads do.
     max_id_chars
         Longer ids are not usable.
     """
 
     def __init__(self, streams: Sequence[StreamSettings], *, max_id_chars: int) -> None:
         self._router = RecordRouter(streams, secret=_NO_SECRET, max_id_chars=max_id_chars)
+        self._reader_of = {
+            (i, j): VehicleReader(JsonPath.of(source.vehicle))
+            for i, stream in enumerate(streams)
+            for j, source in enumerate(stream.sources)
+            if source.vehicle is not None
+        }
 
     def parts_of(self, messages: PackedDeliveries, n_joiners: int) -> IntArray:
         """Return the joiner of each message, shape (n,)."""
         found = parts_by_topic(messages, n_joiners)
         stream, route_of = messages.stream, self._router.route
-        bounds = messages.columns.bounds[:, :2].tolist()
-        for row, (start, end) in enumerate(bounds):
+        for row, (start, end, payload, stop) in enumerate(messages.columns.bounds.tolist()):
             route = route_of(stream[start:end].decode("utf-8", "surrogatepass"))
-            if route is not None and route.vehicle:
-                found[row] = int.from_bytes(route.vehicle[:_NUMBER_BYTES]) % n_joiners
+            if route is None:
+                continue
+            vehicle = self._named(route, stream[payload:stop]) if route.topic else route.vehicle
+            if vehicle:
+                found[row] = int.from_bytes(vehicle[:_NUMBER_BYTES]) % n_joiners
         return found
+
+    def _named(self, route: Route, payload: bytes) -> bytes:
+        """Return the key of the vehicle that a payload names, empty if it names none."""
+        vehicle = self._reader_of[route.stream, route.source].read(payload)
+        return self._router.key(route.stream, vehicle)
 
     def forget(self, *, at_s: float) -> None:
         """Forget vehicles that are silent, see `RouteCache.forget`."""

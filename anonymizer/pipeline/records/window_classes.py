@@ -235,7 +235,7 @@ def memories_after(
 ) -> tuple[list[bytes | None], int]:
     """Return the memory of the vehicle of each record, and how many are left with too few values.
 
-    None where nothing is to be remembered: the vehicle is not published, or nothing lasts.
+    None where nothing is to be remembered, see `Remembered.after`, or nothing lasts.
 
     Parameters
     ----------
@@ -244,11 +244,9 @@ def memories_after(
     """
     if portion.past is None:
         return [None] * portion.records.n, 0
-    packed, n_short = portion.past.after(
+    return portion.past.after(
         classes.kept.records, classes.class_of, classes.kept.cohorts, first_company=first_company
     )
-    published = (classes.class_of != SUPPRESSED).tolist()
-    return [blob if is_in else None for blob, is_in in zip(packed, published, strict=True)], n_short
 
 
 def summary_of(portion: Portion, classes: Verified) -> dict[str, float]:

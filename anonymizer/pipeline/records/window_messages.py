@@ -7,7 +7,11 @@ A window is closed in this order. Joiners state every tick what they have placed
 the stream says `Close`, and gets a `Survey` from each joiner; it states the `Plan`, by which each
 joiner sends `Rows` to each range. A range tells the planner in `Formed` how many classes it has,
 and hands over what meets at its borders. The planner says `Settled`, the range publishes, and tells
-each joiner the `Answer`.
+each joiner the `Answer`. Of a window with several ranges the classes are shuffled before they are
+published: whoever made one sends it in `Shuffled` to the range stage that has its number.
+
+A planner that knows nothing asks every joiner in `Recall`, and gets `Held`. If a window is under
+way, it then asks the ranges in `Ask`, which state `Formed` again, or that all is `Finished`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,10 +54,12 @@ class Survey(NamedTuple):
 
     Attributes
     ----------
-    n_records, n_complete
-        Records, and those with all needed sources.
+    n_records, n_complete, n_vehicles
+        Records, those with all needed sources, and the vehicles that have one of these.
     n_reported
         Number of complete records of which each source reported a part, shape (sources,).
+    next_message
+        Above the numbers of the messages of all windows before.
     sample
         Where some complete records belong, evenly spread; see `routes_of`. Flat.
     values_of
@@ -65,7 +71,9 @@ class Survey(NamedTuple):
     window: int
     n_records: int
     n_complete: int
+    n_vehicles: int
     n_reported: IntArray
+    next_message: int
     sample: Int32Array
     values_of: Values
 
@@ -209,18 +217,105 @@ class Settled(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What became of a piece of the rows of a joiner, and what to remember of their vehicles."""
+    """What became of a piece of the rows of a joiner, and what to remember of their vehicles.
+
+    Attributes
+    ----------
+    next_message
+        Above the numbers of the messages of this window and of all before.
+    """
 
     stream: int
     window: int
     range_: int
     piece: int
+    next_message: int
     outcome: UInt8Array
     memories: Memories
 
     def __repr__(self) -> str:
         """Reveal no record."""
         return f"Answer({self.window}, {self.range_}, {self.piece})"
+
+
+class Shuffled(NamedTuple):
+    """Classes with numbers from one block, which is published when all of its numbers are there.
+
+    Attributes
+    ----------
+    n_classes
+        Of the window.
+    numbers
+        Those of the classes.
+    messages
+        The classes as messages, see `encode_out`.
+    """
+
+    stream: int
+    window: int
+    n_classes: int
+    numbers: Sequence[int]
+    messages: bytes
+
+    def __repr__(self) -> str:
+        """Reveal no class before it is published."""
+        return f"Shuffled({self.window}, {len(self.numbers)})"
+
+
+class Recall(NamedTuple):
+    """A planner knows nothing, and asks a joiner what it has heard.
+
+    Attributes
+    ----------
+    asked
+        Of this question: the answer repeats it.
+    """
+
+    stream: int
+    asked: int
+
+
+class Held(NamedTuple):
+    """What a joiner has heard from the planner, up to the question.
+
+    Attributes
+    ----------
+    last
+        The window that it closed last; `NEVER`: none.
+    n_ranges
+        Number of ranges of that window; 0: it is settled; `UNPLANNED`: there is no plan yet.
+    survey
+        That of the window, encoded; empty: it comes later, or is not needed any more.
+    """
+
+    stream: int
+    joiner: int
+    asked: int
+    last: int
+    n_ranges: int
+    survey: bytes
+
+    def __repr__(self) -> str:
+        """Reveal no record."""
+        return f"Held({self.joiner}, {self.last}, {self.n_ranges})"
+
+
+UNPLANNED = -1
+
+
+class Ask(NamedTuple):
+    """A range is to say again what it has told the planner about a window."""
+
+    stream: int
+    window: int
+    range_: int
+
+
+class Finished(NamedTuple):
+    """A range has published a window."""
+
+    stream: int
+    window: int
 
 
 _BYTE_OF: dict[type, bytes] = {
@@ -232,9 +327,41 @@ _BYTE_OF: dict[type, bytes] = {
     Formed: b"M",
     Settled: b"S",
     Answer: b"A",
+    Shuffled: b"P",
+    Recall: b"Q",
+    Held: b"H",
+    Ask: b"K",
+    Finished: b"F",
 }
 _TYPE_OF = {byte: kind for kind, byte in _BYTE_OF.items()}
-_Message = TickState | Close | Survey | Plan | Rows | Formed | Settled | Answer
+_Message = (
+    TickState
+    | Close
+    | Survey
+    | Plan
+    | Rows
+    | Formed
+    | Settled
+    | Answer
+    | Shuffled
+    | Recall
+    | Held
+    | Ask
+    | Finished
+)
+
+
+_SHORT = TickState, Shuffled, Finished
+_LONG = frozenset(byte for kind, byte in _BYTE_OF.items() if kind not in _SHORT)
+
+
+def takes_long(value: bytes) -> bool:
+    """Return whether a stage may work for seconds on an input.
+
+    After these it may join a window, divide it, or form classes: after an `Answer`, too, where the
+    next window is to be closed, and after an `Ask` since the stage was restarted.
+    """
+    return value[:1] in _LONG
 
 
 def encode(message: _Message) -> bytes:

@@ -8,13 +8,14 @@ homes and equal numbers of cohorts go to one range, so that no cohort is ever sp
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 
 import numpy as np
 
 from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.cohorts import lasting_only
 from anonymizer.algorithms.records.cumulative import NO_COMPANY
 from anonymizer.algorithms.records.division import Division, Stretches, Whole, divide
+from anonymizer.algorithms.records.founding import lasting_only
 from anonymizer.algorithms.records.methods import MODELS
 from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.ranges import at_borders
@@ -34,6 +35,8 @@ _CODE_BYTES = 4
 _COMPANY_BYTES = 8
 _MEETING = frozenset({"kd", "kld"})
 """Models whose classes at the borders meet what found no class."""
+_FEWEST_OWN = 4
+"""Own records in a range on average, times k: a range with fewer than k has no class."""
 
 
 def check_streams(streams: Sequence[StreamSettings]) -> None:
@@ -46,7 +49,6 @@ def check_streams(streams: Sequence[StreamSettings]) -> None:
     """
     for stream in streams:
         refused = {
-            "sources: vehicle": any(source.vehicle is not None for source in stream.sources),
             'model = "cells"': stream.model == "cells",
             'method = "best"': stream.method == "best",
             "promise.t": stream.promise.t is not None,
@@ -64,6 +66,17 @@ def without_search(stream: Stream) -> Stream:
     settings = stream.settings
     method = MODELS[settings.model].method_name(settings.method, n=1, time_budget_s=0.0)
     return replace(stream, settings=settings.model_copy(update={"method": method}))
+
+
+def n_ranges_of(stream: Stream, n_records: int, n_vehicles: int, *, records_per_range: int) -> int:
+    """Return into how many ranges a window is divided.
+
+    Where classes are formed of one record of each vehicle, ranges are larger if vehicles are few.
+    """
+    n_ranges = ceil(n_records / records_per_range)
+    if stream.settings.model in _MEETING:
+        return n_ranges
+    return min(n_ranges, max(n_vehicles // (_FEWEST_OWN * stream.promise.k), 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -203,7 +216,8 @@ def meeting(portion: Portion, kept: Kept, *, most: int) -> BoolArray:
     Notes
     -----
     Records without a class, and the first and the last class along the curve. Of vehicles in
-    cohorts, only those meet of whose cohort nobody is in a class: no cohort is split.
+    cohorts, only those meet of whose cohort nobody is in a class: no cohort is split. Who got a new
+    cover keeps it if anybody with a new one is in a class.
     """
     without: BoolArray = kept.class_of == SUPPRESSED
     stream, past = portion.stream, portion.past
@@ -212,6 +226,8 @@ def meeting(portion: Portion, kept: Kept, *, most: int) -> BoolArray:
         classed = kept.cohorts.of[~without]
         in_class = kept.cohorts.company[classed[classed >= 0]]
         without &= (company == NO_COMPANY) | ~np.isin(company, in_class)
+        if (is_new := kept.cohorts.is_new)[kept.class_of != SUPPRESSED].any():
+            without &= ~is_new
     elif stream.settings.model not in _MEETING:
         without &= bool(without.all())
     without[np.flatnonzero(without)[most:]] = False

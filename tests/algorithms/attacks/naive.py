@@ -107,6 +107,22 @@ def reach_s(graph: "nx.Graph[int]", sources: list[int]) -> dict[int, float]:
     return reached | dict.fromkeys(sources, 0.0)
 
 
+def always_covered(lines: list[Line], every_s: int) -> set[int]:
+    """Return the nodes covered in each whole stretch but the first, none if there is one such."""
+    begin, end = min(t for _, t, _, _ in lines), max(t for _, t, _, _ in lines)
+    stretches = [
+        {
+            node
+            for _, second, region, _ in lines
+            if start <= second < start + every_s
+            for node in region
+        }
+        for start in range(begin + every_s, end + 1, every_s)
+        if start + every_s <= end
+    ]
+    return set.intersection(*stretches) if len(stretches) > 1 else set()
+
+
 def without_unchanged(lines: list[Line], least_share: float) -> dict[tuple[int, int], set[int]]:
     """Return what is left of each region, by pseudonym and second."""
     left = {}

@@ -10,6 +10,7 @@ from anonymizer.algorithms.attacks.region_center import (
     centres,
     guess_success,
     prefix_roots,
+    success_by_traffic,
 )
 from anonymizer.domain.network import RoadNetwork
 from tests.algorithms.attacks import naive
@@ -94,6 +95,36 @@ def test_suspects_are_guessed_with_equal_probability_and_all_nodes_if_there_are_
         observed, np.array(suspect), region=np.array([0]), node=np.array([node], np.int32)
     )
     assert guessed.tolist() == [chance]
+
+
+@pytest.mark.parametrize(
+    ("device", "suspect", "chance"),
+    [
+        # The others are at 3 three times, at 4 once, and at 9 outside.
+        (0, [True, False, False], 3 / 4),
+        (0, [True, True, False], 1 / 2),
+        (0, [False, False, False], 1 / 3),
+        # Nobody but device 1 was ever at 4.
+        (1, [False, True, False], 0.0),
+    ],
+)
+def test_a_guess_is_right_by_traffic_as_often_as_others_were_at_the_suspects(
+    device: int, suspect: list[bool], chance: float
+) -> None:
+    observed = observed_of([(0, 0, (3, 4, 5), 2)])
+    place = np.array([[5, 3, 9], [5, 3, -1], [5, 4, 3]], np.int32)
+    found = success_by_traffic(
+        observed, np.array(suspect), place, region=np.zeros(2, int), device=np.array([device, 2])
+    )
+    assert found[0] == pytest.approx(chance)
+
+
+def test_where_no_other_device_ever_was_all_nodes_are_equally_likely() -> None:
+    observed = observed_of([(0, 0, (3, 4, 5, 6), 2)])
+    place, suspect = np.array([[3, 9]], np.int32), np.array([True, False, False, False])
+    region, device = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    found = success_by_traffic(observed, suspect, place, region=region, device=device)
+    assert found.tolist() == [0.25]
 
 
 HALF = np.tile([0, 1], 50)

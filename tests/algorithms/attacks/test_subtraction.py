@@ -4,7 +4,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.attacks.subtraction import Remainder, subtract_unchanged
+from anonymizer.algorithms.attacks.subtraction import (
+    Remainder,
+    covered_throughout,
+    subtract_nodes,
+    subtract_unchanged,
+)
 from anonymizer.algorithms.attacks.truth import Truth
 from tests.algorithms.attacks import naive
 from tests.algorithms.attacks.made import GRID, Line, observed_of, random_release
@@ -42,6 +47,35 @@ def test_what_is_left_is_what_the_naive_twin_finds(seed: int, least_share: float
         assert found.n_nodes[i] == len(nodes)
         assert found.n_devices[i] == sum(int(v) in nodes for v in truth.place[t])
         assert found.holds_device[i] == (int(truth.place[t, truth.device_of[p]]) in nodes)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 4))
+def test_what_is_covered_throughout_is_what_the_naive_twin_finds(seed: int, every_s: int) -> None:
+    made = random_release(seed, n_ticks=12)
+    observed, truth = made.observed, made.truth
+    assert truth.device_of is not None
+    always = covered_throughout(observed, GRID.n_nodes, every_s=every_s)
+    assert set(np.flatnonzero(always).tolist()) == naive.always_covered(made.lines, every_s)
+    true_node = truth.place[observed.tick_of, truth.device_of[observed.pseudonym_of]]
+    n_left, holds_device = subtract_nodes(observed, subtracted=always, true_node=true_node)
+    for i, r in enumerate(observed.region_of.tolist()):
+        region = set(observed.node[slice(*observed.first_node_of[r : r + 2])].tolist())
+        left = region - set(np.flatnonzero(always).tolist()) or region
+        assert n_left[i] == len(left)
+        assert holds_device[i] == (int(true_node[i]) in left)
+
+
+def test_a_device_that_moves_among_parked_ones_is_left_where_every_group_publishes_once() -> None:
+    # Devices 1 and 2 stand at 10 and 11; device 0 moves on. Each second has a pseudonym of its own.
+    lines: list[Line] = [(second, second, (10, 11, second + 1), 3) for second in range(5)]
+    observed = observed_of(lines)
+    always = covered_throughout(observed, GRID.n_nodes, every_s=1.0)
+    assert np.flatnonzero(always).tolist() == [10, 11]
+    n_left, holds_device = subtract_nodes(
+        observed, subtracted=always, true_node=np.arange(1, 6, dtype=np.int32)
+    )
+    assert n_left.tolist() == [1] * 5
+    assert holds_device.all()
 
 
 def test_a_device_that_moves_among_parked_ones_is_all_that_is_left() -> None:

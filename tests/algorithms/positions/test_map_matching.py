@@ -235,6 +235,21 @@ def test_positions_without_a_heading_are_where_they_were() -> None:
     assert (found != nearest).any()
 
 
+def test_each_position_of_a_batch_is_where_it_is_alone() -> None:
+    rng = np.random.default_rng(3)
+    network = load_network("city:400")
+    at = rng.integers(network.n_nodes, size=300)
+    lat = network.lat[at] + rng.normal(0, 1e-3, len(at))
+    lon = network.lon[at] + rng.normal(0, 1e-3, len(at))
+    toward = np.where(rng.random(len(at)) < 0.5, np.nan, rng.uniform(0, 360, len(at)))
+    locator = NodeLocator(network, limit_m=100.0)
+    alone = [
+        locator.locate(lat[i : i + 1], lon[i : i + 1], toward[i : i + 1])[0] for i in range(len(at))
+    ]
+    assert locator.locate(lat, lon, toward).tolist() == alone
+    assert OFF_GRAPH in alone
+
+
 def test_an_empty_batch_gives_no_nodes() -> None:
     nodes = NodeLocator(GRID, limit_m=10).locate(np.zeros(0), np.zeros(0))
     assert nodes.shape == (0,)

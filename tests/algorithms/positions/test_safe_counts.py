@@ -6,8 +6,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.positions.safe_counts import NO_CELL, Figures, count, runs_of
-from anonymizer.domain.arrays import IntArray
+from anonymizer.algorithms.positions.safe_counts import (
+    NO_CELL,
+    Figures,
+    Tally,
+    figures,
+    runs_of,
+    tally,
+    together,
+)
+from anonymizer.domain.arrays import BoolArray, IntArray
 
 N_CELLS = 8
 ks = st.integers(2, 5)
@@ -48,7 +56,7 @@ def figures_of(said: list[tuple[int, int]], k: int) -> Figures:
     cell = np.array([now for now, _ in said], np.int64)
     before = np.array([then for _, then in said], np.int64)
     nothing = np.full(len(said), np.nan)
-    return count(cell, before, n_cells=N_CELLS, k=k, speed_mps=nothing, dwell_s=nothing)
+    return figures(tally(cell, before, n_cells=N_CELLS, speed_mps=nothing, dwell_s=nothing), k)
 
 
 def test_cells_with_few_devices_join_their_neighbours() -> None:
@@ -158,9 +166,42 @@ def test_no_more_flows_are_left_out_than_must_be() -> None:
 def test_a_mean_is_of_at_least_k_devices() -> None:
     cell = np.array([0] * 3 + [7] * 3)
     speed = np.array([1.0, 2.0, np.nan, 4.0, 5.0, 6.0])
-    found = count(
-        cell, np.full(6, NO_CELL), n_cells=N_CELLS, k=3, speed_mps=speed, dwell_s=np.ones(6)
-    )
+    nowhere = np.full(6, NO_CELL)
+    counted = tally(cell, nowhere, n_cells=N_CELLS, speed_mps=speed, dwell_s=np.ones(6))
+    found = figures(counted, 3)
     assert np.isnan(found.speed_mps[0])
     assert found.speed_mps[1] == 5.0
     assert found.dwell_s.tolist() == [1.0, 1.0]
+
+
+cells = st.integers(0, N_CELLS - 1)
+values = st.one_of(st.just(np.nan), st.floats(0.0, 600.0))
+reports = st.lists(
+    st.tuples(cells, st.one_of(st.just(NO_CELL), cells), values, values, st.integers(0, 2)),
+    min_size=1,
+    max_size=40,
+)
+
+
+@given(reports, ks)
+def test_tallies_of_parts_are_together_the_tally_of_all(
+    said: list[tuple[int, int, float, float, int]], k: int
+) -> None:
+    cell, before, speed, dwell, part = (np.array(column) for column in zip(*said, strict=True))
+
+    def of(these: BoolArray) -> Tally:
+        values = {"speed_mps": speed[these], "dwell_s": dwell[these]}
+        return tally(cell[these], before[these], n_cells=N_CELLS, **values)
+
+    whole = of(part >= 0)
+    joined = together([of(part == number) for number in range(3)])
+    for one, other in ((whole, joined), (figures(whole, k), figures(joined, k))):
+        for mine, yours in zip(one, other, strict=True):
+            np.testing.assert_array_equal(mine, yours)
+    found = figures(joined, k)
+    for run, (first, last) in enumerate(pairwise(found.first_cell_of.tolist())):
+        inside = (cell >= first) & (cell < last)
+        for shown, said_here in ((found.speed_mps, speed), (found.dwell_s, dwell)):
+            known = said_here[inside & ~np.isnan(said_here)]
+            expected = known.mean() if len(known) >= k else np.nan
+            np.testing.assert_allclose(shown[run], expected, atol=1e-4)

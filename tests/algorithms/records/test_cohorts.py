@@ -5,14 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.classes import SUPPRESSED, without_gaps
 from anonymizer.algorithms.records.cohorts import (
-    WAITING,
     Cohorts,
     assigned,
     formed,
-    founding_promise,
-    lasting_only,
     published_loss,
     remembered_covers,
     with_covers,
@@ -25,6 +22,7 @@ from anonymizer.algorithms.records.cumulative import (
     pack,
     unpack,
 )
+from anonymizer.algorithms.records.founding import WAITING, founding_promise, lasting_only
 from anonymizer.algorithms.records.ordering import hilbert_order
 from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
 from anonymizer.algorithms.records.sweep import sweep
@@ -59,8 +57,10 @@ class Gateway:
         self.labels: dict[int, list[tuple[frozenset[int], ...]]] = {}
         """What the classes of each vehicle said about its lasting attributes, window by window."""
 
-    def close(self, vehicles: list[int], cells: Int32Array) -> Int32Array:
-        """Publish a window; return the class of each vehicle."""
+    def close(
+        self, vehicles: list[int], cells: Int32Array, refused: tuple[int, ...] = ()
+    ) -> Int32Array:
+        """Publish a window without some vehicles; return the class of each."""
         n = len(vehicles)
         records = Records(
             np.ascontiguousarray(cells[:, :3]),
@@ -70,8 +70,7 @@ class Gateway:
         memory = unpack([self.stored.get(v) for v in vehicles], LASTING)
         schema = lasting_only(FLEET, LASTING.qis)
 
-        def found(new: IntArray) -> Int32Array:
-            assert len(new)
+        def found() -> Int32Array:
             some = Records(
                 np.ascontiguousarray(records.qi[:, :2]), np.zeros((n, 0), np.int32), records.person
             )
@@ -92,6 +91,8 @@ class Gateway:
             cost=self.cost,
         )
         self._check(records, cohorts, class_of)
+        class_of[np.isin(vehicles, refused)] = SUPPRESSED
+        class_of = without_gaps(class_of)
         self._publish(vehicles, records, cohorts, class_of)
         self._remember(vehicles, memory, records, cohorts, class_of)
         return class_of
@@ -129,10 +130,10 @@ class Gateway:
         self.n_windows += 1
         first = self.n_windows << 40
         after = advance(memory, LASTING, records, class_of, first_company=first)
-        published = class_of != SUPPRESSED
-        after = remembered_covers(after, LASTING, cohorts, published, first_company=first)
+        after = remembered_covers(after, LASTING, cohorts, first_company=first)
         packed = pack(after, LASTING)
-        self.stored |= {v: packed[i] for i, v in enumerate(vehicles) if published[i]}
+        kept = (class_of != SUPPRESSED) | cohorts.is_new
+        self.stored |= {v: packed[i] for i, v in enumerate(vehicles) if kept[i]}
 
 
 def swept(some: Records, columns: Schema, problem: Problem) -> Int32Array:
@@ -203,21 +204,31 @@ def test_who_knows_all_covers_and_who_was_present_reads_no_value_of_a_newcomer(
 ) -> None:
     gateway, founded = Gateway(promise, cost), dict[int, int]()
     for w, (vehicles, cells) in enumerate(windows):
-        gateway.close(vehicles, cells)
+        gateway.close(vehicles, cells, tuple(v for v in vehicles if (v + w) % 4 == 0))
         founded |= dict.fromkeys(gateway.stored.keys() - founded.keys(), w)
     for a, attribute in enumerate(FLEET.qis[:2]):
         every = unpack([gateway.stored[v] for v in founded], LASTING)
         rows = [every.code[slice(*every.first_of[2 * i + a :][:2])] for i in range(len(founded))]
         cover = dict(zip(founded, rows, strict=True))
         can_have = {v: held(attribute, codes, cost) for v, codes in cover.items()}
+        anything = frozenset(range(attribute.size))
         for v, w in founded.items():
             vehicles, cells = windows[w]
             own = dict(zip(vehicles, cells[:, a].tolist(), strict=True))
             without = np.setdiff1d(cover[v], own[v])
             if own[v] not in held(attribute, without, cost):
-                can = [u for u in vehicles if founded.get(u, w + 1) > w or own[v] in can_have[u]]
+                can = [u for u in vehicles if own[v] in can_have.get(u, anything)]
                 values = [own[u] for u in can if u != v]
                 assert own[v] in values or len(set(values)) >= promise.d - 1
+
+
+def test_a_cover_that_hides_others_is_kept_by_a_vehicle_that_is_not_published() -> None:
+    gateway = Gateway()
+    gateway.close([*range(6)], window(*TIGHT), refused=(2,))
+    cover = gateway.stored[2]
+    gateway.close([*range(8)], window(*TIGHT, (0, 0), (1, 1)))
+    assert gateway.stored[2] == cover
+    assert unpack([cover], LASTING).company[0] == unpack([gateway.stored[0]], LASTING).company[0]
 
 
 def test_a_newcomer_founds_a_cohort_of_which_others_give_the_values() -> None:
@@ -247,7 +258,7 @@ def test_newcomers_that_no_class_takes_wait() -> None:
         LASTING,
         records,
         FLEET,
-        lambda _: np.full(7, SUPPRESSED, np.int32),
+        lambda: np.full(7, SUPPRESSED, np.int32),
         promise=PROMISE,
     )
     assert cohorts.of.tolist().count(WAITING) == 1

@@ -10,6 +10,8 @@ import pytest
 
 from anonymizer.app.audit import PROMISED, AuditReport, Finding, Mode, audit_release
 from anonymizer.app.audit.case import Case, Reports
+from anonymizer.app.audit.pseudonym_attacks import COVERED_EVERY_S, subtraction
+from anonymizer.app.audit.stream_audit import case_of
 from anonymizer.app.cloak import cloak_trace
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
@@ -191,6 +193,37 @@ def test_a_car_park_shows_once_whether_a_guess_of_the_root_is_right(tmp_path: Pa
     assert figures["n_places"] == 1 + n_driven
     # Where no node is suspected, the guess is one of the region's four.
     assert figures["success"] == pytest.approx((1 + n_driven / 4) / (1 + n_driven))
+
+
+def shopping(*, n_devices: int = 40) -> tuple[World, Paper]:
+    """Everybody is near one of four markets, and often there; rectangles around it are published.
+
+    The rectangles do not depend on the devices, and none is published twice.
+    """
+    rng, market = np.random.default_rng(4), np.arange(n_devices) % 4
+    centre = np.stack((5 + 9 * (market // 2), 5 + 9 * (market % 2)))
+    paper = Paper(device_of={f"p{d}": f"device-{d}" for d in range(n_devices)})
+    node = np.empty((16, n_devices), np.int64)
+    for t in range(len(node)):
+        reach = np.array([[2 + t // 4], [2 + t % 4]])
+        away = rng.integers(-reach, reach + 1, size=(2, n_devices)) * (rng.random(n_devices) > 0.12)
+        node[t] = np.array([SIDE, 1]) @ (centre + away)
+        rows, columns = (np.arange(-r, r + 1) for r in reach[:, 0])
+        for m in range(4):
+            near = (SIDE * rows[:, None] + columns).ravel() + np.array([SIDE, 1]) @ centre[:, m]
+            paper.publish(t, [f"p{d}" for d in np.flatnonzero(market == m)], near.tolist())
+    return World(WORLD.network, node, np.ones(node.shape, bool)), paper
+
+
+def test_a_region_is_not_blamed_for_traffic_that_meets_in_its_middle(tmp_path: Path) -> None:
+    world, paper = shopping()
+    finding = the(audit_of(paper, tmp_path, world=world), "centre")
+    success, blind, by_traffic = (
+        float(finding.figures[name] or 0.0) for name in ("success", "one_in_n", "by_traffic")
+    )
+    assert success > 2 * blind, "blamed if nobody knows the traffic"
+    assert by_traffic > 2 * blind
+    assert finding.holds
 
 
 def test_without_the_map_what_needs_it_is_left_out_and_said(bfs: Path) -> None:
@@ -398,6 +431,35 @@ def test_company_that_stands_still_is_subtracted_from_the_regions_of_who_moves(
     assert finding.holds is holds
     assert finding.figures.get("nodes_left_median") == left
     assert not finding.required
+
+
+@pytest.mark.parametrize("n_ticks", [200, 150])
+def test_company_that_stands_still_is_subtracted_where_every_group_publishes_once(
+    tmp_path: Path, n_ticks: int
+) -> None:
+    n_parked, n = 5, 6
+    ticks = np.arange(n_ticks)[:, np.newaxis]
+    node = 20 * np.arange(n) + np.where(np.arange(n) < n_parked, 0, ticks // 12)
+    world = World(WORLD.network, node, np.ones((n_ticks, n), bool))
+    paper, published_at = Paper(), [*range(0, n_ticks, 50), n_ticks - 1]
+    for t in published_at:
+        named = {f"p{d}-{t}": f"device-{d}" for d in range(n)}
+        paper.device_of |= named
+        paper.publish(t, list(named), node[t].tolist())
+    paper.write(tmp_path)
+    released, trace = read_release(tmp_path / "PUB.jsonl", world.network), world.trace()
+    device_of = read_auditor_map(
+        tmp_path / "MAP.jsonl", pseudonym=released.pseudonym, device_id=trace.device_id
+    )
+    case = case_of(trace, released, world.network, SETTINGS, device_of=device_of, tick_s=1.0)
+    [finding] = subtraction(case)
+    long_enough = n_ticks > 3 * COVERED_EVERY_S
+    assert finding.figures == {
+        "n_records": 0,
+        "throughout_success": 1.0 if long_enough else None,
+        "throughout_one_in_n": pytest.approx(1 / n) if long_enough else None,
+        "throughout_n_records": len(published_at) if long_enough else 0,
+    }
 
 
 @pytest.mark.data

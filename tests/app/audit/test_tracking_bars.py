@@ -94,7 +94,9 @@ def test_a_session_at_most_doubles_the_belief_in_the_true_place(
     none = now["none"]
     assert np.all(np.maximum(now["regions"], now["pieces"]) <= 2 * none)
     assert np.all(now["followed"] <= 2.5 * none)
-    assert all(np.all(now[who] <= 2.5 * none) for who in HINDSIGHT)
-    strongest = np.max([snapshot[who] for who in WITH_RELEASE], axis=0)
-    assert all(np.all(now[who] <= strongest) for who in WITH_RELEASE)
+    assert all(np.all(now[who] <= 2 * none) for who in HINDSIGHT)
+    # In multiples of no release: what is tracked begins where each mode publishes, so the beliefs
+    # without a release are not the same.
+    strongest = np.max([snapshot[who] for who in WITH_RELEASE], axis=0) / snapshot["none"]
+    assert all(np.all(now[who] / none <= strongest) for who in WITH_RELEASE)
     assert before["followed"][-1] > 2.5 * before["none"][-1], "the bar must be able to fail"

@@ -61,7 +61,12 @@ def audit(path: Path, cumulative: str, **changes: Any) -> Any:  # noqa: ANN401  
 def test_windows_of_cohorts_leave_d_values_of_every_vehicle(tmp_path: Path) -> None:
     report = audit(write(tmp_path / "all.jsonl", recorded("enforce")), "enforce")
     assert report.holds
-    assert [f.attribute for f in report.findings] == ["type", "region"]
+    assert [(f.attack, f.attribute) for f in report.findings] == [
+        ("windows together", "type"),
+        ("windows together", "region"),
+        ("known company", "type"),
+        ("known company", "region"),
+    ]
     assert all(f.required and f.figures["n_below_d"] == 0 for f in report.findings)
     assert all(f.figures["n_vehicles"] == 40 for f in report.findings)
     assert report.n_windows == 8

@@ -188,6 +188,31 @@ def test_protected_trip_ends_hide_the_zones_in_which_devices_vanish(tmp_path: Pa
     assert np.mean([float(each["share_within_1_radius"] or 0) for each in found.values()]) <= 0.05
 
 
+@pytest.mark.parametrize("zoned", [False, True])
+def test_a_device_at_the_end_of_its_trip_is_taken_to_be_where_it_was_covered_before(
+    tmp_path: Path, *, zoned: bool
+) -> None:
+    network = load_network("city:400")
+    trace = driving(network, n_devices=60, n_steps=100)
+    zones = {"zones": zones_in(trace, 1)[:1]} if zoned else {}
+    trips = {"trips": {"enabled": True, "delay_s": 60.0, "dwell_s": 60.0}}
+    cloaked, unaware = (Settings.model_validate(t) for t in (zones | trips, zones))
+    pub, auditor_map = tmp_path / "PUB.jsonl", tmp_path / "MAP.jsonl"
+    cloak_trace(trace, network, cloaked, tick_s=STEP_S, seed=1, out=pub, auditor_map=auditor_map)
+    released = read_release(pub, network)
+    device_of = read_auditor_map(
+        auditor_map, pseudonym=released.pseudonym, device_id=trace.device_id
+    )
+    outside = [
+        soundness(case_of(trace, released, network, stated, device_of=device_of, tick_s=STEP_S))[
+            0
+        ].figures["n_outside"]
+        for stated in (cloaked, unaware)
+    ]
+    assert outside[0] == 0
+    assert outside[1] > 0  # type: ignore[operator]
+
+
 def zones_in(trace: Trace, seed: int) -> list[dict[str, dict[str, float]]]:
     """Return twenty zones around positions of devices."""
     rng = np.random.default_rng(seed)

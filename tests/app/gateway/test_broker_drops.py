@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import time
 from pathlib import Path
 
 from anonymizer.pipeline.ports import Outgoing
@@ -27,6 +28,14 @@ LIMITS = (
 )
 
 
+def others(since_s: float) -> float:
+    """Return a bound on the messages of its own that the broker has dropped since then.
+
+    It sends one in each second of its clock, and the first of these seconds may have been short.
+    """
+    return time.monotonic() - since_s + 1
+
+
 async def value(gateway: Gateway, name: str) -> int:
     """Return the sum of a metric over its labels; 0 if it is not there yet."""
     text = (await gateway.get("/metrics")).text
@@ -44,6 +53,7 @@ async def test_what_a_frozen_gateway_does_not_read_is_received_or_counted_by_the
     async with serving(tmp_path, tables) as gateway:
         await gateway.until_ready()
         gateway.signal(signal.SIGSTOP)
+        since_s = time.monotonic()
         payload = json.dumps({"filler": "x" * size}).encode()
         sender = MqttLink(
             BrokerSettings(url=broker.url), client_id="sender", deliver=lambda _: None
@@ -60,7 +70,7 @@ async def test_what_a_frozen_gateway_does_not_read_is_received_or_counted_by_the
             )
 
         received, dropped = await eventually(counted, lambda now: sum(now) >= n)
-        assert received + dropped == n
+        assert received + dropped <= n + others(since_s)
         assert dropped > 0
         assert (await gateway.until_settled(received)).settled == received
     await broker.stop()
@@ -72,6 +82,7 @@ async def test_records_beyond_the_queue_of_an_absent_gateway_are_counted_by_the_
     parts = list(traffic(n_vehicles=60, n_windows=1, seed=1))
     broker = mosquitto(tmp_path, *LIMITS)
     await broker.start()
+    since_s = time.monotonic()
     async with serving_records(tmp_path, broker.url, broker=DROPS) as gateway:
         gateway.signal(signal.SIGTERM)
         assert await gateway.program.ended() == 0
@@ -84,7 +95,7 @@ async def test_records_beyond_the_queue_of_an_absent_gateway_are_counted_by_the_
             )
 
         received, dropped = await eventually(counted, lambda now: sum(now) >= len(parts))
-        assert received + dropped == len(parts)
+        assert received + dropped <= len(parts) + others(since_s)
         assert QUEUE <= received < len(parts)
         assert await value(gateway, "anonymizer_record_parts_imbalance") == 0
     await broker.stop()

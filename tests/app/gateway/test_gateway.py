@@ -185,7 +185,7 @@ async def test_it_is_not_alive_before_its_first_tick_and_not_ready_without_a_bro
     assert gateway.http is not None
     stop = asyncio.Event()
     async with (
-        asyncio.timeout(30),
+        asyncio.timeout(120),
         httpx.AsyncClient(base_url=gateway.http.url) as http,
         gateway.http.serving(),
     ):
@@ -193,7 +193,7 @@ async def test_it_is_not_alive_before_its_first_tick_and_not_ready_without_a_bro
     gateway = gateway_for(broker)
     assert gateway.http is not None
     gateway.warm_up()
-    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(120), asyncio.TaskGroup() as group:
         group.create_task(gateway.run(stop), name="gateway")
         async with httpx.AsyncClient(base_url=gateway.http.url) as http:
             assert (await http.get("/healthz")).status_code == 200

@@ -36,6 +36,8 @@ PROBE_S = 60.0
 """Deadline of a probe, which needs some milliseconds of that hundredth."""
 CALIBRATION_S = 2.0
 TTL_S = 20.0
+LEAST_NEED = 0.02
+"""Share of a core; on a machine that gave it less a tenth would be too little for a quota."""
 MAX_BACKLOG_S = 10.0
 MAX_ON_ITS_WAY_S = 30.0
 """For a position that has been received, through a tick and to the analyst, with so little CPU."""
@@ -142,7 +144,7 @@ async def overload(folder: Path, *, qos: int, seconds: float) -> None:
             await eventually(lambda: ages(convoy), bool)
             used_s, began = cpu_s(pid), time.monotonic()
             await asyncio.sleep(CALIBRATION_S)
-            needed = (cpu_s(pid) - used_s) / (time.monotonic() - began)
+            needed = max(LEAST_NEED, (cpu_s(pid) - used_s) / (time.monotonic() - began))
             began, used_s, n_before = time.monotonic(), cpu_s(pid), convoy.n_sent
             async with quota(pid, needed / FACTOR):
                 probing = asyncio.create_task(probe.run(), name="probe")

@@ -44,7 +44,7 @@ N_ROUNDS = 4
 CROWD, CROWDED = 10_000, 37
 TICK_S = 0.03
 DRAIN_S = 60.0
-DELAY_S = 3.0
+DELAY_S = 30.0
 """What a loaded machine may need to carry a message from its sender into a tick."""
 
 Message = tuple[str, bytes]

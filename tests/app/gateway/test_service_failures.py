@@ -106,13 +106,18 @@ async def stubborn_traffic(url: str) -> None:
 
 @asynccontextmanager
 async def stalled(broker: LocalBroker, gateway: Gateway) -> AsyncIterator[None]:
-    """Stop the broker's process in traffic, so that what is published hangs."""
+    """Stop the broker's process behind positions that the gateway has not read yet.
+
+    What is published of them hangs.
+    """
     await gateway.until_ready()
     async with client(broker.url, "publisher") as publisher:
-        await send(publisher, crowd(2_000))
-        await gateway.until(lambda now: now.received > 0)
+        gateway.signal(signal.SIGSTOP)
+        await send(publisher, crowd(500), qos=1)
         broker.send_signal(signal.SIGSTOP)
+        gateway.signal(signal.SIGCONT)
         try:
+            await gateway.until(lambda now: now.received > 0)
             yield
         finally:
             broker.send_signal(signal.SIGCONT)

@@ -16,20 +16,21 @@ from zlib import crc32
 
 import numpy as np
 
-from anonymizer.algorithms.positions.protection import Zones
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.packed import PackedDeliveries
+from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.positions.flow import PositionFlow
 from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.lane_stage import LaneStage, lane_stages
-from anonymizer.pipeline.positions.raw_batches import Raw, decode_out, encode_raw
+from anonymizer.pipeline.positions.raw_batches import RAW, STATEMENTS, Raw, decode_out, encode_raw
 from anonymizer.pipeline.positions.source_stage import SourceStage, source_stages
 from anonymizer.pipeline.positions.stage_messages import decode_report
+from anonymizer.pipeline.positions.zone_statements import ZoneRouting
 from anonymizer.pipeline.stage import Send
-from anonymizer.settings import Settings
+from anonymizer.settings import Settings, zones_of
 from tests import naive
 from tests.algorithms.positions.cloaks.driving import Where, traffic
 from tests.pipeline.positions.support import flow_settings
@@ -44,8 +45,37 @@ NETWORK = load_network("grid:10x10")
 AWAY = {"lat": 10.0, "lon": 10.0}
 
 
-def settings(mode: str, wait_s: float = LONG_S) -> Settings:
+TRIPS = {"enabled": True, "start_m": 50, "start_s": 1, "end_m": 50, "end_s": 1, "delay_s": 3,
+         "gap_s": 5, "dwell_s": 4, "max_held": 4}  # fmt: skip
+READINGS = [
+    {"name": "speed", "lo": 0.0, "hi": 30.0, "step": 0.5, "statistics": ["count", "mean", "max"]},
+    {"name": "load", "lo": 0.0, "hi": 9.0, "statistics": ["mean"], "per_pseudonym": True},
+]
+COUNTS = {"enabled": True, "every_s": 3, "k": 3, "cells": 16, "speed_step_mps": 0.001}
+ZONE = {"circle": {"lat": NETWORK.lat[44], "lon": NETWORK.lon[44], "radius_m": 120}}
+PROTECTED: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "readings": {
+        "readings": READINGS,
+        "counts": COUNTS,
+        "zones": [ZONE],
+        "device_zones": {"enabled": True},
+    },
+    "trips": {"trips": TRIPS, "counts": COUNTS},
+    "zones": {"zones": [ZONE]},
+    "device_zones": {"device_zones": {"enabled": True}},
+    "all": {"trips": TRIPS, "zones": [ZONE], "device_zones": {"enabled": True}},
+    "public": {
+        "inputs": [{}, {"topic": "sensors/{device}", "kind": "fixed", "publish": "public"}],
+        "zones": [ZONE],
+    },
+}
+"""Settings of protection beyond groups, by name."""
+
+
+def settings(mode: str, wait_s: float = LONG_S, protected: str = "nothing") -> Settings:
     return flow_settings(
+        **PROTECTED[protected],
         region={
             "mode": mode,
             "districts": N_DISTRICTS,
@@ -69,30 +99,64 @@ def deliveries(where: Where, now: float, tick: int) -> list[Delivery]:
         says: dict[str, Any] = dict(AWAY if node < 0 else place)
         if device % 5:
             says["ts"] = now - 0.01 * device
+        if (device + tick) % 4 == 0:
+            says["readings"] = {"speed": float((7 * device + tick) % 40)}
+        if (device + tick) % 3 == 0:
+            says["readings"] = says.get("readings", {}) | {"load": device / 10}
+            if "ts" in says and (device + tick) % 7 == 0:
+                says["ts"] = now - 3  # it does not move the device, but the reading may be new
         payload = json.dumps(says).encode()
         times = 2 if (device + tick) % 11 == 0 else 1
         found += [Delivery(f"positions/d{device}", payload, 0, False)] * times
         if (device + tick) % 23 == 0:
             found.append(Delivery(f"positions/d{device}", b"{", 0, False))
-            old = json.dumps(says | {"ts": now - 4}).encode()
+            old = json.dumps(says | {"ts": now - 4, "readings": {"load": 1.0}}).encode()
             found.append(Delivery(f"positions/d{device}", old, 0, False))
     return found
+
+
+def statements(tick: int) -> list[Delivery]:
+    """Return what devices state about zones of their own in a tick."""
+    said = {
+        1: (range(0, 100, 4), json.dumps([ZONE]).encode()),
+        5: (range(0, 50, 8), b""),
+        6: (range(4, 50, 8), json.dumps([ZONE, ZONE]).encode()),
+        7: (range(1, 9), b"?"),
+    }
+    devices, payload = said.get(tick, (range(0), b""))
+    return [Delivery(f"zones/d{device}", payload, 0, retained=True) for device in devices]
+
+
+def sensors(now: float) -> list[Delivery]:
+    """Return what fixed devices send in a tick: one of them in a zone, one in bad form."""
+    found = []
+    for number, node in enumerate((0, 7, 44, 99)):
+        place = {"lat": float(NETWORK.lat[node]), "lon": float(NETWORK.lon[node])}
+        said = json.dumps(place | ({"ts": now - 0.5} if number % 2 else {})).encode()
+        found += [Delivery(f"sensors/s{number}", said, 0, False)] * (1 + number % 2)
+    return [*found, Delivery("sensors/s9", b"{", 0, False)]
 
 
 class World:
     """Devices that move, and what one process publishes about them."""
 
-    def __init__(self, mode: str, *, n_ticks: int, seed: int) -> None:
-        self.mode = mode
-        self.zoned = with_zones(NETWORK, Zones())
+    def __init__(self, mode: str, *, n_ticks: int, seed: int, protected: str = "nothing") -> None:
+        self.mode, self.protected = mode, protected
+        given = settings(mode, protected=protected)
+        self.zoned = with_zones(NETWORK, zones_of(given.zones))
+        self.has_statements = given.device_zones.enabled
+        self.routing = ZoneRouting(given.device_zones, given.inputs[0])
         reports = islice(traffic(NETWORK, N_DEVICES, seed=seed, says=0.7), n_ticks)
         self.arrivals = [
             deliveries(where, float(START + tick + 1), tick) for tick, where in enumerate(reports)
         ]
+        if protected == "public":
+            for tick, batch in enumerate(self.arrivals):
+                batch.extend(sensors(float(START + tick + 1)))
         self._make: dict[float, Any] = {}
         ledger, seconds = Ledger(), count()
         flow = PositionFlow(
-            settings(mode),
+            given,
             self.zoned,
             ledger,
             secret=SECRET,
@@ -103,6 +167,8 @@ class World:
             flow.settle(flow.tick([], now=float(tick + 1)), [], seconds=0.0)
         for tick, batch in enumerate(self.arrivals):
             ledger.receive(len(batch))
+            if flow.device_zones is not None:
+                flow.device_zones.put(statements(tick))
             output = flow.tick([Arrivals(START + tick + 0.5, batch)], now=float(START + tick + 1))
             flow.settle(output, [True] * len(output.messages), seconds=0.0)
             self.expected.update(message.payload for message in output.messages)
@@ -112,7 +178,7 @@ class World:
     def stages(self, wait_s: float) -> tuple[Any, Any]:
         """Return the functions that make the sources and the lanes."""
         if wait_s not in self._make:
-            given = settings(self.mode, wait_s)
+            given = settings(self.mode, wait_s, self.protected)
             self._make[wait_s] = (
                 source_stages(given, self.zoned, secret=SECRET),
                 lane_stages(given, self.zoned, secret=SECRET),
@@ -148,6 +214,7 @@ class Cluster:
     def __init__(self, world: World, *, wait_s: float = LONG_S) -> None:
         self.world, self.wait_s = world, wait_s
         self.published: list[bytes] = []
+        self.retained: list[Outgoing] = []
         self.n_crashes = 0
         self.now = float(START)
         self._sources, self._lanes = world.stages(wait_s)
@@ -215,10 +282,22 @@ class Cluster:
     def _state(self, bridge: int, tick: int, batch: list[Delivery], *, at_s: float) -> None:
         self.n_received += len(batch)
         for number in range(N_SOURCES):
+            if self.world.has_statements:
+                self._pass_on(bridge, number, tick, at_s=at_s)
             mine = [each for each in batch if crc32(each.topic.encode()) % N_SOURCES == number]
             arrivals = [Arrivals(tick + 0.5, mine[:3]), Arrivals(tick + 0.6, mine[3:])]
             value = encode_raw(Raw(f"bridge-{bridge}", tick, False, arrivals))
             self.processes["source", number].log.append((value, at_s))
+
+    def _pass_on(self, bridge: int, source: int, tick: int, *, at_s: float) -> None:
+        """Let a bridge pass on what devices of a source state about zones of their own."""
+        said = statements(tick - START)
+        part_of = self.world.routing.parts_of(PackedDeliveries.of(said), N_SOURCES)
+        mine = [each for each, part in zip(said, part_of, strict=True) if part == source]
+        value = encode_raw(
+            Raw(f"bridge-{bridge}", tick, False, [Arrivals(at_s, mine)]), of=STATEMENTS
+        )
+        self.processes["source", source].log.append((value, at_s))
 
     def read(self, key: tuple[str, int]) -> bool:
         """Let a stage take its next input; return whether there was one."""
@@ -230,7 +309,9 @@ class Cluster:
         process.sent.append(sends)
         for send in sends:
             if send.to == "out":
-                self.published += [message.payload for message in decode_out(send.value)]
+                messages = decode_out(send.value)
+                self.published += [each.payload for each in messages if not each.retain]
+                self.retained += [each for each in messages if each.retain]
             else:
                 self.processes[send.to, send.number].log.append((send.value, at_s))
         if isinstance(process.stage, SourceStage):
@@ -272,7 +353,7 @@ class Cluster:
     def repeat(self, key: tuple[str, int]) -> None:
         """Let what another stage has sent come again."""
         process = self.processes[key]
-        from_stages = [each for each in process.log[-9:] if each[0][:1] != b"R"]
+        from_stages = [each for each in process.log[-9:] if each[0][:1] not in (RAW, STATEMENTS)]
         process.log += from_stages[:1]
 
     def accounts(self) -> Counter[Outcome]:
@@ -288,7 +369,7 @@ class Cluster:
         for number in range(N_SOURCES):
             seen = set()
             for value, _ in self.processes["source", number].log:
-                if value[:1] != b"R":
+                if value[:1] not in (RAW, STATEMENTS):
                     report = decode_report(value)
                     if (report.lane, report.tick) not in seen:
                         seen.add((report.lane, report.tick))

@@ -19,7 +19,8 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.packed import Packed, PackedDeliveries
 from anonymizer.pipeline.ports import Delivery, Outgoing
-from anonymizer.pipeline.positions.decoding import DecodedTick, Decoder
+from anonymizer.pipeline.positions.decoded import DecodedTick
+from anonymizer.pipeline.positions.decoding import Decoder
 from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.topics import TopicRouter, Treatment
 from anonymizer.settings import InputSettings, LimitSettings
@@ -339,6 +340,14 @@ def test_numbers_half_way_between_two_floats_are_rounded_to_even(seed: int) -> N
     ]
     found = positions(rig.decoder.decode([Arrivals(1.0, batch)]))
     assert [each.ts for each in found] == [float(number) for number in numbers]
+
+
+@pytest.mark.parametrize("name", ["\0lon", "\0\0lon", "lon\0", "device\0", "reading\0s", "\0"])
+def test_a_name_with_a_byte_of_zero_is_another_name(name: str) -> None:
+    rig = Rig()
+    for sound in ({"lat": 1.5, "lon": 2.5}, {"lat": 1.5}):
+        payload = PACK({**sound, name: 7.5})
+        rig.agree([Arrivals(1.0, [Delivery("packed/a", payload, 0)])])
 
 
 @pytest.mark.parametrize("codec", LAYOUTS)

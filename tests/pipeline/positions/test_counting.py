@@ -116,7 +116,7 @@ def test_a_device_that_was_not_seen_for_long_is_forgotten() -> None:
     feed(flow, [Seen(slot, 12, 0) for slot in range(3)], now=12)
     for now in (20, 30, 40):
         feed(flow, [], now=now)
-    assert len(flow._rows) == 0
+    assert len(flow._devices._rows) == 0
     feed(flow, [Seen(slot, 43, 63) for slot in range(4)], now=43)
     [body] = feed(flow, [], now=50)
     [run] = body["counts"]

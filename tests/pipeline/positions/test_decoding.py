@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery
-from anonymizer.pipeline.positions.decoding import Decoded, Decoder, date_the_undated
+from anonymizer.pipeline.positions.decoded import Decoded
+from anonymizer.pipeline.positions.decoding import Decoder, date_the_undated
 from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.topics import TopicRouter, Treatment
 from anonymizer.settings import InputSettings, LimitSettings

@@ -8,7 +8,7 @@ from anonymizer.algorithms.positions.district_routing import Rows, no_rows
 from anonymizer.domain.arrays import IntArray
 from anonymizer.pipeline.positions.district_lane import DistrictLane
 from anonymizer.pipeline.positions.factory import district_maker, districts_of
-from anonymizer.pipeline.positions.stage_messages import Batch, Broadcast
+from anonymizer.pipeline.positions.stage_messages import Batch, Broadcast, no_readings
 from tests.pipeline.positions.cluster import N_DISTRICTS, N_SOURCES, NETWORK, settings
 
 FIRST = 1_002
@@ -40,7 +40,7 @@ def complete(lane: DistrictLane, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def batch(source: int, tick: int, leader_of: IntArray = OWN) -> Batch:
-    return Batch(source, tick, leader_of, no_rows())
+    return Batch(source, tick, leader_of, no_rows(), no_readings())
 
 
 def take(lane: DistrictLane, tick: int, *, at_s: float) -> None:

@@ -41,6 +41,24 @@ def test_a_device_that_begins_in_a_zone_does_not_pass_through_it() -> None:
     assert rig.flow.view.n_devices_on_graph == 1
 
 
+@pytest.mark.parametrize("late", [3, 1])
+def test_a_late_message_from_outside_a_zone_draws_no_other_stand_in(late: int) -> None:
+    everywhere = {"circle": AROUND_12["circle"] | {"radius_m": 500}}
+    outside = {"lat": NETWORK.lat[0] - 0.01, "lon": NETWORK.lon[0], "ts": NOW + 2}
+    published = []
+    for second in (False, True):
+        rig = Rig(zones=[everywhere], network={"snap_limit_m": 5000})
+        told = [Delivery(f"positions/{d}", json.dumps(outside).encode(), 0) for d in "ab"]
+        rig.publish(*told, now=NOW + 2)
+        rig.publish(delivery("a", 12, NOW + 4), now=NOW + 4)
+        if second:
+            late_one = json.dumps(outside | {"ts": NOW + late}).encode()
+            rig.publish(Delivery("positions/a", late_one, 0), now=NOW + 5)
+        rig.publish(delivery("a", 7, NOW + 6), now=NOW + 6)
+        published.append(rig.flow.devices_at().tolist())
+    assert published[0] == published[1]
+
+
 def test_readings_from_inside_a_zone_are_not_published() -> None:
     rig = Rig(readings=[SPEED | {"statistics": ["count"]}], zones=[AROUND_12], region=SNAPSHOT)
     [message] = rig.publish(reading("a", 7, 10), reading("b", 7, 20))

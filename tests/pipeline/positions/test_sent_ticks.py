@@ -23,7 +23,7 @@ def sent(tick: int, slot: int) -> SentTick:
     positions = Positions(at, ts, ts, ts, ts)
     newest = newest_of(np.array([HELD], np.uint8), at, ts, slots(5))
     routed = Sent([0, 1], [no_rows()] * 2, [np.array([0]), np.array([0])], np.array([0]))
-    return SentTick.of(tick, positions, newest, routed, n_lanes=2)
+    return SentTick.of(tick, positions, np.zeros(1, bool), newest, routed, n_lanes=2)
 
 
 def report(lane: int, tick: int, *, batches: dict[int, int], released: Int32Array = NONE) -> Report:

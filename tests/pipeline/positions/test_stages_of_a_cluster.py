@@ -12,15 +12,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.pipeline.positions.cluster import LONG_S, Cluster, World
+from anonymizer.domain.outcomes import Outcome
+from tests.pipeline.positions.cluster import LONG_S, PROTECTED, Cluster, World
 
 N_TICKS = 14
+SUPPRESSED_BY = {
+    "nothing": [],
+    "readings": [Outcome.SUPPRESSED__PRIVACY_ZONE],
+    "trips": [Outcome.SUPPRESSED__TRIP_END],
+    "zones": [Outcome.SUPPRESSED__PRIVACY_ZONE],
+    "device_zones": [Outcome.SUPPRESSED__PRIVACY_ZONE],
+    "public": [Outcome.SUPPRESSED__PRIVACY_ZONE],
+    "all": [Outcome.SUPPRESSED__TRIP_END, Outcome.SUPPRESSED__PRIVACY_ZONE],
+}
 schedules = st.lists(st.integers(0, 1023), max_size=200)
 
 
 @cache
-def world(mode: str = "session", seed: int = 1) -> World:
-    return World(mode, n_ticks=N_TICKS, seed=seed)
+def world(mode: str = "session", seed: int = 1, protected: str = "nothing") -> World:
+    return World(mode, n_ticks=N_TICKS, seed=seed, protected=protected)
 
 
 def check_equal(cluster: Cluster) -> None:
@@ -36,7 +46,9 @@ def check_safe(cluster: Cluster) -> None:
     """No device is in two groups, pseudonyms keep their company, and no position is lost."""
     company: dict[str, list[str]] = {}
     for payload in cluster.published:
-        group = json.loads(payload)["pseudonyms"]
+        group = json.loads(payload).get("pseudonyms")
+        if group is None:
+            continue  # a public device, or counts
         assert len(set(group)) == len(group)
         assert len(group) >= 2 or cluster.world.mode == "bfs", "k"
         if cluster.world.mode == "session":
@@ -63,17 +75,37 @@ def test_the_world_crosses_borders_and_forms_groups_more_than_once() -> None:
 
 @pytest.mark.parametrize("mode", ["bfs", "snapshot", "session"])
 def test_stages_publish_what_one_process_does(mode: str) -> None:
-    cluster = Cluster(world(mode))
+    cluster = Cluster(world(mode, protected="readings"))
     cluster.run([])
     check_equal(cluster)
+    said = [json.loads(payload) for payload in cluster.published]
+    for shown, n in (("readings", 10), ("values", 10), ("counts", 3)):
+        assert sum(shown in message for message in said) > n
+    assert sum(bool(message.get("counts")) for message in said) > 2
+    assert {message.topic for message in cluster.retained} == {"cloaked/counts/cells"}
+    assert all(source.counters["clamped_readings"] for source in cluster.sources)
+    assert sum(lane.counters["left_out_readings"] for lane in cluster.lanes)
 
 
 @settings(max_examples=4, deadline=None)
 @given(schedules)
 def test_no_schedule_changes_what_is_published(schedule: list[int]) -> None:
-    cluster = Cluster(world())
+    cluster = Cluster(world(protected="readings"))
     cluster.run(schedule)
     check_equal(cluster)
+
+
+@pytest.mark.parametrize("protected", PROTECTED)
+@settings(max_examples=2, deadline=None)
+@given(schedules)
+def test_whatever_is_protected_no_schedule_changes_what_is_published(
+    protected: str, schedule: list[int]
+) -> None:
+    cluster = Cluster(world("snapshot", protected=protected))
+    cluster.run(schedule)
+    check_equal(cluster)
+    for outcome in SUPPRESSED_BY[protected]:
+        assert cluster.accounts()[outcome] > 5
 
 
 @settings(max_examples=4, deadline=None)
@@ -89,15 +121,20 @@ def test_ticks_that_close_without_the_silent_break_no_promise(
 @pytest.mark.soak
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize(
-    ("mode", "wait_s"), [("session", LONG_S), ("session", 3.0), ("snapshot", LONG_S)]
+    ("mode", "wait_s", "protected"),
+    [
+        ("session", LONG_S, "readings"),
+        ("session", 3.0, "zones"),
+        ("snapshot", LONG_S, "all"),
+    ],
 )
-def test_thousands_of_schedules(mode: str, wait_s: float) -> None:
+def test_thousands_of_schedules(mode: str, wait_s: float, protected: str) -> None:
     n_schedules = int(os.environ.get("ANONYMIZER_SCHEDULES", "10000"))
     n_crashes = 0
     for seed in range(n_schedules):
         random = Random(seed)  # noqa: S311  a schedule, not a secret
         schedule = [random.randrange(1024) for _ in range(random.randrange(400))]
-        cluster = Cluster(world(mode, seed % 5), wait_s=wait_s)
+        cluster = Cluster(world(mode, seed % 5, protected), wait_s=wait_s)
         cluster.run(schedule)
         n_crashes += cluster.n_crashes
         if wait_s == LONG_S:
@@ -122,9 +159,14 @@ def test_a_stage_is_restored_from_its_own_bytes_and_from_no_others(key: tuple[st
         stage.take(b"?", at_s=0.0)
 
 
-@pytest.mark.parametrize("key", [("source", 0), ("lane", 0)])
-def test_where_a_stage_loses_its_state_all_is_settled_in_the_end(key: tuple[str, int]) -> None:
-    cluster = Cluster(world(), wait_s=3.0)
+@pytest.mark.parametrize(
+    ("key", "protected", "n_names"),
+    [(("source", 0), "nothing", 100), (("lane", 0), "nothing", 100), (("source", 0), "trips", 20)],
+)
+def test_where_a_stage_loses_its_state_all_is_settled_in_the_end(
+    key: tuple[str, int], protected: str, n_names: int
+) -> None:
+    cluster = Cluster(world(protected=protected), wait_s=3.0)
     for _ in range(9):
         for bridge in (0, 1):
             cluster.send(bridge)
@@ -135,5 +177,10 @@ def test_where_a_stage_loses_its_state_all_is_settled_in_the_end(key: tuple[str,
     cluster.run([])
     assert sum(source.n_held for source in cluster.sources) == 0
     assert all(np.isneginf(source._version_of).all() for source in cluster.sources)
-    names = [name for payload in cluster.published for name in json.loads(payload)["pseudonyms"]]
-    assert len(set(names)) > 100
+    assert not any(len(source._devices) for source in cluster.sources)
+    said = [json.loads(payload) for payload in cluster.published]
+    assert len({name for message in said for name in message.get("pseudonyms", [])}) > n_names
+    if protected == "trips":
+        left_out = cluster.lanes[0].counters["suppressed_count_intervals"]
+        assert left_out > 0, "a source has not watched them whole"
+        assert cluster.lanes[0].counters["count_intervals"] == sum("counts" in m for m in said)

@@ -2,8 +2,8 @@
 
 Every stage has one log of inputs, as it has one partition in Kafka. Stages read their logs as far
 as the schedule lets them, bridges send when it says so, and a stage that crashes goes back to its
-last snapshot and takes again what it had read since. One step of the schedule is one number; when a
-schedule ends, everything that is still under way arrives.
+last snapshot and takes again what it had read since. A planner may also lose all that it knows. One
+step of the schedule is one number; when a schedule ends, all that is still under way arrives.
 """
 
 from collections import Counter, defaultdict
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from zlib import crc32
 
+from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.raw_batches import RAW, Raw, decode_out, encode_raw
@@ -21,7 +22,7 @@ from anonymizer.pipeline.records.planner_stage import PlannerStage, planner_stag
 from anonymizer.pipeline.records.range_stage import RangeStage, range_stages
 from anonymizer.pipeline.records.release_messages import ReleasedClasses, decode_release
 from anonymizer.pipeline.records.store_port import Release
-from anonymizer.pipeline.records.topics import RecordRouter
+from anonymizer.pipeline.records.vehicle_routing import VehicleRouting
 from anonymizer.pipeline.stage import Send
 from anonymizer.settings import Settings
 from tests import naive
@@ -117,12 +118,10 @@ class Cluster:
         }
         for key in self.processes:
             self.keep(key)
-        self._router = RecordRouter(
-            [stream.settings for stream in streams], secret=b"", max_id_chars=256
-        )
+        self._routing = VehicleRouting([stream.settings for stream in streams], max_id_chars=256)
         self.now = start
         self.next_tick = [0] * N_BRIDGES
-        self.n_crashes = self.n_received = 0
+        self.n_crashes = self.n_lost = self.n_received = 0
         self.out: list[bytes] = []
         self.releases: list[ReleasedClasses | Release] = []
 
@@ -151,7 +150,7 @@ class Cluster:
             if self.next_tick[which % N_BRIDGES] < len(self._arrivals):
                 self.send(which % N_BRIDGES)
         elif kind == 1:
-            (self.crash, self.keep, self.repeat)[which % 3](key)
+            (self.crash, self.keep, self.repeat, self.lose)[which % 4](key)
         else:
             n = 1 + which % 3 if kind < 5 else len(process.log)
             for _ in range(n):
@@ -170,17 +169,13 @@ class Cluster:
         ]
         self.n_received += len(mine)
         of_joiner: defaultdict[int, list[Delivery]] = defaultdict(list)
-        for each in mine:
-            of_joiner[self.joiner_of(each.topic)].append(each)
+        joiners = self._routing.parts_of(PackedDeliveries.of(mine), self._n_joiners).tolist()
+        for each, joiner in zip(mine, joiners, strict=True):
+            of_joiner[joiner].append(each)
         for joiner in range(self._n_joiners):
             at_s = self._start + (tick + 0.5) * self._tick_s
             raw = Raw(f"bridge-{bridge}", tick, False, [Arrivals(at_s, of_joiner[joiner])])
             self.processes["joiner", joiner].log.append((encode_raw(raw), self.now))
-
-    def joiner_of(self, topic: str) -> int:
-        route = self._router.route(topic)
-        name = topic.encode() if route is None else route.vehicle
-        return crc32(name) % self._n_joiners
 
     def read(self, key: Key) -> bool:
         """Let a stage take its next input; return whether there was one."""
@@ -221,6 +216,14 @@ class Cluster:
         read = process.log[process.safe : process.at]
         for (value, at_s), sends in zip(read, process.sent[process.safe :], strict=True):
             assert process.stage.take(value, at_s=at_s) == sends, "it would have sent the same"
+
+    def lose(self, key: Key) -> None:
+        """Lose the state of a planner, and what it has read."""
+        if key[0] == "planner":
+            self.n_lost += 1
+            process = self.processes[key]
+            process.stage = self._make[key[0]](key[1])
+            self.keep(key)
 
     def repeat(self, key: Key) -> None:
         """Let what another stage has sent come again."""

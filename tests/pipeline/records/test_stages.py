@@ -85,7 +85,7 @@ class World:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
             for link in (self.link, self.analyst):
                 group.create_task(link.run())
                 await link.until_connected()

@@ -52,6 +52,26 @@ def test_a_vehicle_of_another_stream_is_another_one() -> None:
     )
 
 
+def test_a_vehicle_that_payloads_name_goes_where_its_topics_would_go() -> None:
+    source = {"name": "speed", "topic": "gate/+", "vehicle": "of.id", "tells": ["speed"]}
+    attribute = {"name": "speed", "lo": 0, "hi": 9, "step": 1}
+    stream = {"name": "trucks", "sources": [source], "attributes": [attribute]}
+    streams = Settings.model_validate({"inputs": [], "streams": [stream]}).streams
+    routing = VehicleRouting(streams, max_id_chars=8)
+
+    def parts(*payloads: bytes) -> list[int]:
+        messages = [Delivery(f"gate/{i}", payload, 0) for i, payload in enumerate(payloads)]
+        found: list[int] = routing.parts_of(PackedDeliveries.of(messages), N).tolist()
+        return found
+
+    named = [b'{"of": {"id": "v%d"}, "speed": "?"}' % i for i in range(30)]
+    assert parts(*named) == parts_of(*(f"trucks/speed/v{i}" for i in range(30)))
+    assert parts(b'{"of": {"id": 7}}') == parts_of("trucks/speed/7")
+    # What names no usable vehicle is counted by the joiner of its topic.
+    unusable = [b"{", b"{}", b'{"of": {"id": null}}', b'{"of": {"id": "much-too-long"}}', b"\xff"]
+    assert parts(*unusable) == [crc32(b"gate/%d" % i) % N for i in range(len(unusable))]
+
+
 def test_what_no_joiner_keeps_goes_to_one_that_counts_it() -> None:
     topics = ["nowhere", "trucks/load/", "trucks/load/much-too-long", "ä/\udcff"]
     expected = [crc32(topic.encode("utf-8", "surrogatepass")) % N for topic in topics]

@@ -1,10 +1,30 @@
 """Messages between the stages of the records flow."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from anonymizer.domain.arrays import Int32Array
-from anonymizer.pipeline.records.window_messages import Answer, Formed, Plan, Rows, Settled, Survey
+from anonymizer.pipeline.positions.raw_batches import RAW, STATEMENTS
+from anonymizer.pipeline.positions.stage_messages import BATCH, BROADCAST, REPORT
+from anonymizer.pipeline.records.window_messages import (
+    Answer,
+    Ask,
+    Close,
+    Finished,
+    Formed,
+    Held,
+    Plan,
+    Recall,
+    Rows,
+    Settled,
+    Shuffled,
+    Survey,
+    TickState,
+    encode,
+    takes_long,
+)
 
 CODES: Int32Array = np.array([777, 888], np.int32)
 KEY = CODES.astype(np.int64)
@@ -14,12 +34,14 @@ VALUES = {0: ["secret"]}
 MEMORIES = [b"secret", None]
 COLUMNS = [CODES]
 MESSAGES = (
-    Survey(0, 1, 2, 3, 4, KEY, CODES, VALUES),
+    Survey(0, 1, 2, 3, 4, 5, KEY, 6, CODES, VALUES),
     Plan(0, 2, 1, [], CODES, VALUES),
     Rows(0, 1, 2, 3, 4, 5, 6, [], VALUES, COLUMNS, KEY, OWN, MEMORIES),
     Formed(0, 2, 3, 6, [], VALUES, 1, {}, 0, COLUMNS, KEY, OWN, MEMORIES, CODES, OWN),
     Settled(0, 2, 3, 1, 1, 1, OUTCOME, MEMORIES),
-    Answer(0, 2, 3, 4, OUTCOME, MEMORIES),
+    Answer(0, 2, 3, 4, 5, OUTCOME, MEMORIES),
+    Shuffled(0, 2, 5, [1], b"secret"),
+    Held(0, 1, 2, 3, 4, b"secret"),
 )
 
 
@@ -28,3 +50,20 @@ def test_no_record_is_in_the_repr_of_a_message(message: object) -> None:
     shown = repr(message)
     assert shown.startswith(f"{type(message).__name__}(")
     assert not any(each in shown for each in ("secret", "777", "888", "array", "["))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [*MESSAGES, Close(0, 2, 3), Recall(0, 7), Ask(0, 2, 3)],
+    ids=lambda message: type(message).__name__,
+)
+def test_a_message_after_which_a_stage_joins_divides_or_forms_classes_takes_long(
+    message: Any,  # noqa: ANN401  of any kind
+) -> None:
+    assert takes_long(encode(message)) is not isinstance(message, Shuffled)
+
+
+def test_no_message_that_comes_all_the_time_takes_long() -> None:
+    tick = TickState(0, 1, 2, 3.0, [4.0], [5.0], [6], 7)
+    messages = [encode(tick), encode(Finished(0, 2)), RAW, STATEMENTS, BATCH, BROADCAST, REPORT]
+    assert not any(map(takes_long, messages))

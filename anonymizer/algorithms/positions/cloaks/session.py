@@ -14,7 +14,9 @@ That hides who bears a pseudonym. Three rules hide where somebody is:
   their size until it ends. Regions made of smaller atoms would be a map of occupied atoms.
 - A group publishes on a beat of its own, whether its members report or not. The time of a release
   therefore does not tell when a member reported, and few releases leave few traces of a drive.
-  Groups that are formed together take turns, so that no tick has to publish them all.
+  Groups of large places skip every second beat: a device takes longer to leave such a place, and
+  where devices are few, each release says more. Groups that are formed together take turns, so that
+  no tick has to publish them all.
 - A group covers what its members reported last, and nothing else depends on who reported.
 
 Epochs are not aligned: the network is divided into cells with phases of their own, and a group
@@ -29,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
-from anonymizer.algorithms.positions.atoms import Company, Levels, lowest_shared_level
+from anonymizer.algorithms.positions.atoms import LARGE_LEVEL, Company, Levels, lowest_shared_level
 from anonymizer.algorithms.positions.cloaks.protocol import State
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.device_partition import partition
@@ -46,6 +48,8 @@ _UNGROUPED = -1
 _NOWHERE = -1
 _GROUPS_PER_CELL = 4
 """A cell has an epoch of its own if so many of the largest groups could be formed in it."""
+BEATS_OF_LARGE = 2
+"""Groups of large places publish once in so many beats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +160,8 @@ class SessionCloak:
         Devices that have stayed near one node for this long when a group is formed are company
         for each other alone. None: for all.
     beat_s
-        How often a group publishes. 0: at every tick in which a member reports.
+        How often a group publishes; one of large places once in `BEATS_OF_LARGE` beats. 0: at every
+        tick in which a member reports.
     company
         How many devices share the atoms of a group's members when it is formed. By default all
         regions are made of the smallest atoms.
@@ -308,13 +313,19 @@ class SessionCloak:
         due = np.zeros(len(self._groups.k), bool)
         if self._beat_s > 0:
             due |= self._groups.due_at <= now
-            due |= self._groups.due_at > now + self._beat_s  # the clock was put back
-            beats = np.floor((now - self._groups.due_at[due]) / self._beat_s) + 1
-            self._groups.due_at[due] += beats * self._beat_s
+            beat_s = self._beats_s()
+            due |= self._groups.due_at > now + beat_s  # the clock was put back
+            n_beats = np.floor((now - self._groups.due_at) / beat_s) + 1
+            self._groups.due_at[due] += (n_beats * beat_s)[due]
         else:
             due[group_of[group_of != _UNGROUPED]] = True
             due[n_old:] = True
         return due
+
+    def _beats_s(self) -> FloatArray:
+        """Return how often each group publishes, shape (groups,)."""
+        is_large = self._groups.level >= LARGE_LEVEL
+        return self._beat_s * np.where(is_large, float(BEATS_OF_LARGE), 1.0)
 
     def _end_and_form(self, density: DensityMap, now: float) -> int:
         """End the groups whose epoch is over and form new ones; return how many live on."""
@@ -350,10 +361,12 @@ class SessionCloak:
         group publishes nothing more, and ends when its next beat is due. What a group has published
         holds until then. Without a beat, groups end now.
         """
-        latest = now + max(self._pace.epoch_s, self._epochs.settle_s, self._beat_s)
+        longest_s = BEATS_OF_LARGE * self._beat_s
+        latest = now + max(self._pace.epoch_s, self._epochs.settle_s, longest_s)
         groups = self._groups
         if len(groups.k):
-            groups.ends_at[groups.ends_at > latest] = now + self._beat_s
+            late = groups.ends_at > latest
+            groups.ends_at[late] = now + self._beats_s()[late].max(initial=0.0)
             seen_at = np.minimum.reduceat(
                 density.version_of[groups.member], groups.first_member_of[:-1]
             )

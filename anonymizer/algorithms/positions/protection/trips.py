@@ -13,7 +13,7 @@ that an outlier hides. One distant position in the middle of a stay looks like m
 """
 
 from dataclasses import astuple, dataclass, fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -151,6 +151,24 @@ class TripEnds:
         self._due_at = np.zeros(0)
         self._held = np.zeros(1, HELD)
 
+    def state(self) -> dict[str, Any]:
+        """Return what changes from tick to tick. It holds positions: store it like raw ones."""
+        tables = {"trips": self._trips, "held": self._held}
+        columns = {name: np.frombuffer(table.tobytes(), np.uint8) for name, table in tables.items()}
+        return columns | {"due_at": self._due_at, "n_held": self.n_held}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._trips = np.frombuffer(state["trips"].tobytes(), TRIP).copy()
+        self._held = np.frombuffer(state["held"].tobytes(), HELD).copy()
+        self._due_at, self.n_held = state["due_at"].copy(), state["n_held"]
+
+    def knows(self, slot: Int32Array) -> BoolArray:
+        """Return which slots have reported and were not forgotten, shape (n,)."""
+        known = slot < len(self._trips)
+        known[known] = self._trips["ts"][slot[known]] > -np.inf
+        return known
+
     @property
     def next_due_s(self) -> float:
         """Unix seconds at which the delay of the next held position is over; inf: none held."""
@@ -204,27 +222,20 @@ class TripEnds:
             duplicate=reports[outcome == DUPLICATE],
         )
 
-    def expire(self, before: float, *, kept: BoolArray | None = None) -> Forgotten:
+    def expire(self, before: float) -> Forgotten:
         """Forget every device whose newest report is older than a time.
 
         Parameters
         ----------
         before
             Unix seconds; inf forgets all devices, at shutdown.
-        kept
-            Slots that must not be forgotten even so, because another component still uses them,
-            shape (any,); None: no such slots.
 
         Notes
         -----
         O(slots + positions suppressed).
         """
         last = self._trips["ts"]
-        stale = (last < before) & (last > -np.inf)
-        if kept is not None:
-            n = min(len(kept), len(stale))
-            stale[:n] &= ~kept[:n]
-        slot = np.flatnonzero(stale)
+        slot = np.flatnonzero((last < before) & (last > -np.inf))
         trip_end, _ = self._release(slot, -np.inf, 0)
         self._trips[slot] = UNKNOWN
         return Forgotten(slot.astype(np.int32), trip_end)

@@ -115,6 +115,19 @@ class Zones:
         corners = chain.from_iterable(p.corners for p in polygons)
         self.corner = np.array(list(corners), np.float64).reshape(-1, 2)
 
+    @classmethod
+    def joined(cls, parts: Sequence["Zones"]) -> "Zones":
+        """Return the zones of all parts, of which there is one at least."""
+        if len(parts) == 1:
+            return parts[0]
+        zones = cls()
+        zones.centre = np.concatenate([each.centre for each in parts])
+        zones.reach = np.concatenate([each.reach for each in parts])
+        n_corners = np.concatenate([np.diff(each.first_corner_of) for each in parts])
+        zones.first_corner_of = starts_of(n_corners)
+        zones.corner = np.concatenate([each.corner for each in parts])
+        return zones
+
     def __len__(self) -> int:
         """Return the number of zones."""
         return len(self.reach) + self.n_polygons

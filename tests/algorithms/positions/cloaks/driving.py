@@ -1,6 +1,6 @@
 """Simulated drives: devices that move, an operator that cloaks them, and all that it released."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from random import Random
 from typing import NamedTuple
@@ -51,10 +51,11 @@ def session_cloak(
     beat_s: float = 0.0,
     company: Company = Company(),  # noqa: B008  immutable
     parked_s: float | None = None,
+    sizes: Sequence[float] = SIZES,
 ) -> SessionCloak:
     return SessionCloak(
         network,
-        cut_into_levels(network, spanning_forest(network), min_nodes=min_nodes, sizes=SIZES),
+        cut_into_levels(network, spanning_forest(network), min_nodes=min_nodes, sizes=sizes),
         rule=rule,
         epochs=epochs,
         pace=pace or Pace(ttl_s=120.0, epoch_s=60.0),

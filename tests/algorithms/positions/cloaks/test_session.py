@@ -19,6 +19,7 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
 from anonymizer.pipeline.devices import DeviceTable
+from anonymizer.settings import SessionSettings
 from tests.algorithms.positions.cloaks.driving import (
     TWO,
     Drive,
@@ -570,6 +571,49 @@ def test_a_group_publishes_on_its_beat_whether_its_members_report_or_not(says: f
     for times in lives.values():
         assert np.diff(times).tolist() == [6.0] * (len(times) - 1)
     assert {len(times) for times in lives.values()} >= {3, 4}
+
+
+def test_a_group_of_large_places_publishes_on_every_second_beat() -> None:
+    cloak = session_cloak(
+        WIDE,
+        pace=Pace(ttl_s=900, epoch_s=200),
+        beat_s=10,
+        company=Company(place_devices=2),
+        sizes=(1, 1.5, 2, 3, 4),
+    )
+    drive = Drive(WIDE, cloak, ttl_s=900)
+    # Two devices share the smallest place; the two others have no company in any.
+    for now in range(100):
+        drive.tick({0: 0, 1: 0, 2: 65, 3: 143}, now=now)
+    published: defaultdict[tuple[int, ...], list[float]] = defaultdict(list)
+    for shared in drive.released:
+        published[shared.members].append(shared.now)
+    assert set(published) == {(0, 1), (2, 3)}
+    assert set(np.diff(published[0, 1]).tolist()) == {10.0}
+    assert set(np.diff(published[2, 3]).tolist()) == {20.0}
+
+
+def test_with_the_defaults_a_group_of_large_places_publishes_once_in_its_life() -> None:
+    default = SessionSettings()
+    pace = Pace(ttl_s=120, epoch_s=default.epoch_s)
+    cloak = session_cloak(
+        WIDE,
+        epochs=Epochs(default.cells, default.settle_s),
+        pace=pace,
+        beat_s=default.beat_s,
+        company=Company(place_devices=2),
+        sizes=(1, 1.5, 2, 3, 4),
+    )
+    drive = Drive(WIDE, cloak, ttl_s=120)
+    for now in range(300):
+        drive.tick({0: 0, 1: 0, 2: 65, 3: 143}, now=now)
+    n_released: dict[tuple[int, ...], Counter[Life]] = defaultdict(Counter)
+    for shared in drive.released:
+        n_released[shared.members].update(shared.lives)
+    assert set(n_released) == {(0, 1), (2, 3)}
+    assert set(n_released[2, 3].values()) == {1}
+    assert set(n_released[0, 1].values()) <= {1, 2}
+    assert max(n_released[0, 1].values()) == 2
 
 
 def test_groups_that_are_formed_together_take_turns_so_that_no_tick_publishes_them_all() -> None:

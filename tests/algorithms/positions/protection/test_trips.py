@@ -12,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.protection import TripEnds, TripRule
+from anonymizer.pipeline.packed_state import pack, unpack
 from tests.algorithms.positions.protection.journeys import Report, drive, may_pass, reports_of, tick
 
 RULE = TripRule(
@@ -178,17 +179,28 @@ def test_if_a_device_has_too_many_held_the_oldest_overflow_and_the_others_pass()
 def test_positions_held_for_a_forgotten_device_are_suppressed_and_its_slot_starts_afresh() -> None:
     trips = TripEnds(TripRule(start_m=0, start_s=0, end_m=0, end_s=0, delay_s=10))
     tick(trips, [Report(s, ts, 0) for s, ts in ((0, 1), (0, 2), (1, 3), (2, 2))], now=3)
-    gone = trips.expire(3.0, kept=np.array([False, False, True]))
-    assert gone.slot.tolist() == [0]
-    assert [(r.slot, r.ts) for r in reports_of(gone.trip_end)] == [(0, 1), (0, 2)]
-    assert trips.n_held == 2
+    gone = trips.expire(3.0)
+    assert gone.slot.tolist() == [0, 2]
+    assert [(r.slot, r.ts) for r in reports_of(gone.trip_end)] == [(0, 1), (0, 2), (2, 2)]
+    assert trips.n_held == 1
+    assert trips.knows(np.array([0, 1, 2, 99], np.int32)).tolist() == [False, True, False, False]
     # The slot may belong to another device now, whose time may be older.
     out = tick(trips, [Report(0, 0.5, 0)], now=10.5)
     assert [r.ts for r in reports_of(out.passed)] == [0.5]
-    assert trips.expire(3.0, kept=np.ones(1, bool)).slot.tolist() == [2]
     last = trips.expire(np.inf)
     assert (last.slot.tolist(), len(last.trip_end), trips.n_held) == ([0, 1], 1, 0)
     assert trips.next_due_s == np.inf
+
+
+def test_a_state_goes_on_alike_and_apart_from_the_original() -> None:
+    one, other = TripEnds(RULE), TripEnds(RULE)
+    tick(one, straight(0, 8), now=8)
+    other.restore(unpack(pack(one.state())))
+    for now in (12, 30):
+        expected = reports_of(tick(one, [Report(1, now, 0)], now=now).passed)
+        assert reports_of(tick(other, [Report(1, now, 0)], now=now).passed) == expected
+    assert one.n_held == other.n_held
+    assert pack(one.state()) == pack(other.state())
 
 
 def test_no_repr_shows_a_position() -> None:

@@ -1,0 +1,85 @@
+"""Safe counts over several sources: each tallies its devices, and one district joins the tallies.
+
+A tally is of cells, not of devices. The district publishes the counts of an interval when it has
+the tallies of all sources, and leaves out an interval that one of them has not watched whole.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from anonymizer.algorithms.positions.safe_counts import together
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.network_version import network_version
+from anonymizer.pipeline.ports import Outgoing
+from anonymizer.pipeline.positions.counting import SafeMessages, cells_message
+from anonymizer.pipeline.positions.stage_messages import SourceTally, packed_tally, tally_in
+from anonymizer.settings import CountSettings
+
+COUNTING_LANE = 0
+"""The district that publishes the counts."""
+
+
+class LaneCounts:
+    """Joins the tallies of all sources, and makes the messages.
+
+    Parameters
+    ----------
+    settings
+        Interval, k and rounding.
+    network
+        With coordinates.
+    n_sources
+        How many sources there are.
+
+    Attributes
+    ----------
+    n_published, n_suppressed
+        Intervals so far that were published, and those left out, because a source had not watched
+        them whole.
+    """
+
+    def __init__(self, settings: CountSettings, network: RoadNetwork, *, n_sources: int) -> None:
+        self._every_s = settings.every_s
+        version = network_version(network)
+        self._safe = SafeMessages(settings, version=version)
+        self._cells = cells_message(settings, network, version=version)
+        self._tallies: list[dict[int, SourceTally]] = [{} for _ in range(n_sources)]
+        self.n_published = self.n_suppressed = 0
+
+    def take(self, source: int, tally: SourceTally | None) -> None:
+        """Take the tally of a source; those of each come in the order of intervals."""
+        if tally is not None:
+            self._tallies[source][tally.interval] = tally
+
+    def messages(self) -> Sequence[Outgoing]:
+        """Return the counts of the intervals of which all tallies have come, each once.
+
+        The cells come before each, retained: whoever subscribes later needs them, and no stage
+        hears when a broker has lost them.
+        """
+        found = []
+        # Of an interval before the last one of every source, no tally is to come any more.
+        last = min(max(of, default=-1) for of in self._tallies)
+        for interval in sorted({each for of in self._tallies for each in of if each <= last}):
+            said = [of.pop(interval, None) for of in self._tallies]
+            whole = [each.counted for each in said if each and each.counted]
+            if len(whole) < len(self._tallies):
+                self.n_suppressed += 1
+                continue
+            end_s = (interval + 1) * self._every_s
+            found += [self._cells, self._safe.message(together(whole), end_s)]
+            self.n_published += 1
+        return found
+
+    def state(self) -> dict[str, Any]:
+        """Return what changes from tick to tick."""
+        return {
+            "tallies": [[packed_tally(each) for each in of.values()] for of in self._tallies],
+            "counts": [self.n_published, self.n_suppressed],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        said = [[tally_in(each) for each in of] for of in state["tallies"]]
+        self._tallies = [{each.interval: each for each in of if each} for of in said]
+        self.n_published, self.n_suppressed = state["counts"]

@@ -1,0 +1,171 @@
+"""Readings on their way from a source to the districts, and what each side remembers of them.
+
+A source knows all readings of its devices. With every tick it sends those of the devices that moved
+or said something to the districts that may have them in a group, whole: a district forgets what it
+had of them before. Devices that pass to other districts with their territory are sent as well.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from anonymizer.algorithms.positions.district_operator import Keys
+from anonymizer.algorithms.positions.district_routing import KeyArray, Router
+from anonymizer.algorithms.positions.readings import ReadingsState
+from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.release import Release
+from anonymizer.pipeline.devices import NO_SLOT
+from anonymizer.pipeline.positions.device_rows import NO_ROW, KeyRows
+from anonymizer.pipeline.positions.group_readings import (
+    GroupReadings,
+    GroupValues,
+    drop_old,
+    group_values,
+)
+from anonymizer.pipeline.positions.stage_messages import Readings
+from anonymizer.settings import ReadingSettings
+
+
+class SourceReadings(GroupReadings):
+    """The readings of the devices of a source: noted as one process does, and sent to districts.
+
+    Parameters
+    ----------
+    declared
+        The readings that may be published.
+    keys
+        Returns the key of the device in each slot.
+    """
+
+    def __init__(self, declared: Sequence[ReadingSettings], keys: Keys) -> None:
+        super().__init__(declared, keys)
+        self._keys = keys
+        self._changed: Int32Array = np.zeros(0, np.int32)
+        """Devices whose readings have changed since the last tick."""
+
+    def note(
+        self,
+        row: IntArray,
+        attribute: IntArray,
+        value: FloatArray,
+        *,
+        slot: Int32Array,
+        ts: FloatArray,
+    ) -> None:
+        """Take in the readings of a tick, see `GroupReadings.note`."""
+        super().note(row, attribute, value, slot=slot, ts=ts)
+        self._change(slot[row])
+
+    def forget(self, slot: Int32Array) -> None:
+        """Forget the readings of these devices."""
+        super().forget(slot)
+        self._change(slot)
+
+    def _change(self, slot: Int32Array) -> None:
+        self._changed = np.union1d(self._changed, slot[slot != NO_SLOT]).astype(np.int32)
+
+    def for_districts(
+        self, moved: Int32Array, router: Router, *, led_anew: bool, since: float
+    ) -> dict[int, Readings]:
+        """Return what each district is sent at the end of a tick.
+
+        Parameters
+        ----------
+        moved
+            Devices that have moved, by their slots.
+        router
+            Has routed the tick.
+        led_anew
+            Whether other districts lead than before: then all devices may be new to them.
+        since
+            Older readings, by unix seconds, are forgotten.
+        """
+        if not self.names:
+            return {}
+        slot = np.union1d(self._rows.slots() if led_anew else self._changed, moved)
+        row = self._rows.find(slot)
+        slot, row = slot[row != NO_ROW], row[row != NO_ROW]
+        at, district = router.followers(slot)
+        order = np.argsort(district, kind="stable")
+        at, district = at[order], district[order]
+        bounds = np.flatnonzero(np.diff(district, prepend=-1, append=-1))
+        sent = {}
+        for first, last in pairwise(bounds.tolist()):
+            of = at[first:last]
+            known = self._state.since(row[of], since)
+            sent[int(district[first])] = Readings(self._keys(slot[of]), known)
+        self._changed = np.zeros(0, np.int32)
+        drop_old(self._rows, self._state, since=since)
+        return sent
+
+    def state(self) -> dict[str, Any] | None:
+        """Return what changes from tick to tick; None if no reading is declared."""
+        if not self.names:
+            return None
+        return {"rows": self._rows.state(), "values": self._state.state(), "out": self.n_clamped}
+
+    def restore(self, state: dict[str, Any] | None) -> None:
+        """Go on from a state between two ticks."""
+        if state is not None:
+            self._rows.restore(state["rows"])
+            self._state.restore(state["values"])
+            self.n_clamped = state["out"]
+
+
+class LaneReadings:
+    """The readings of the devices that a district may have in a group.
+
+    Attributes
+    ----------
+    n_left_out
+        Groups in which fewer than k members had a reading, so far, shape (attributes,).
+    """
+
+    def __init__(self, declared: Sequence[ReadingSettings]) -> None:
+        self._state = ReadingsState([each.attribute for each in declared])
+        self._rows = KeyRows()
+        self.n_left_out: IntArray = np.zeros(len(declared), np.int64)
+
+    def take(self, readings: Readings) -> None:
+        """Take what a source has sent; its batches come in the order of ticks."""
+        if len(readings.key):
+            self._state.put(self._rows.of(readings.key), readings.known)
+
+    def summarize(self, release: Release, key: KeyArray, *, since: float) -> GroupValues | None:
+        """Return the published readings of a release; None if no attribute is declared.
+
+        Parameters
+        ----------
+        release
+            Of the district.
+        key
+            Of the device of each member, shape (members,).
+        since
+            Older values, by unix seconds, count as missing, and are forgotten.
+        """
+        if not self._state.attributes:
+            return None
+        value = self._state.current(self._rows.find(key), since=since)
+        values, n_left_out = group_values(value, release, attributes=self._state.attributes)
+        self.n_left_out += n_left_out
+        drop_old(self._rows, self._state, since=since)
+        return values
+
+    def state(self) -> dict[str, Any] | None:
+        """Return what changes from tick to tick; None if no reading is declared."""
+        if not self._state.attributes:
+            return None
+        return {
+            "rows": self._rows.state(),
+            "values": self._state.state(),
+            "left_out": self.n_left_out,
+        }
+
+    def restore(self, state: dict[str, Any] | None) -> None:
+        """Go on from a state."""
+        if state is not None:
+            self._rows.restore(state["rows"])
+            self._state.restore(state["values"])
+            self.n_left_out = state["left_out"]

@@ -1,0 +1,36 @@
+"""What a Kafka denies everybody while a block runs."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from tests.cluster.kafka import Kafka
+
+_EVERYBODY = "User:*"
+
+
+@contextmanager
+def denied(kafka: Kafka, topic: str, *operations: AclOperation) -> Iterator[None]:
+    """Deny everybody some operations on a topic."""
+    admin = AdminClient({"bootstrap.servers": kafka.address})
+    where = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, _EVERYBODY, "*")
+    # Without the first one, nobody but superusers may do anything where there are denials.
+    bindings = [AclBinding(*where, AclOperation.ALL, AclPermissionType.ALLOW)]
+    bindings += [AclBinding(*where, each, AclPermissionType.DENY) for each in operations]
+    for future in admin.create_acls(bindings).values():
+        future.result()
+    try:
+        yield
+    finally:
+        every = AclBindingFilter(*where, AclOperation.ANY, AclPermissionType.ANY)
+        for future in admin.delete_acls([every]).values():
+            future.result()

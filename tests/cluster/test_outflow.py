@@ -1,0 +1,77 @@
+"""What bridges publish, and brokers that end the connection at what a client may not publish."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from anonymizer.cluster import outflow
+from anonymizer.cluster.bridge_metrics import Passed
+from anonymizer.cluster.outflow import Outflow
+from anonymizer.pipeline.ports import Delivery, Outgoing
+from anonymizer.pipeline.positions.raw_batches import encode_out
+from anonymizer.settings import BrokerSettings
+from anonymizer.transport import MqttLink
+from anonymizer.transport.local_brokers import LocalBroker
+from tests.cluster.processes import wait_until
+
+DENIED = "out/denied"
+
+
+@asynccontextmanager
+async def strict(broker: LocalBroker) -> AsyncIterator[str]:
+    """Yield the URL of a broker that ends the connection of who publishes what is denied."""
+    host, _, port = broker.url.removeprefix("mqtt://").partition(":")
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        back, forth = await asyncio.open_connection(host, int(port))
+
+        async def answer() -> None:
+            while some := await back.read(1 << 16):
+                writer.write(some)
+
+        answering = asyncio.create_task(answer())
+        with suppress(ConnectionError):
+            while some := await reader.read(1 << 16):
+                allowed, is_denied, _ = some.partition(DENIED.encode())
+                forth.write(b"" if is_denied else allowed)
+                if is_denied:
+                    break
+        answering.cancel()
+        writer.close()
+        forth.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield f"mqtt://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+async def test_a_message_at_which_the_broker_ends_the_connection_is_given_up_and_no_other(
+    broker: LocalBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outflow, "_REFUSED_S", 0.1)
+    received: list[Delivery] = []
+    reader = MqttLink(
+        BrokerSettings(url=broker.url),
+        client_id="reader",
+        subscriptions=[("out/#", 1)],
+        deliver=received.extend,
+    )
+    passed = Passed()
+    messages = [Outgoing("out/a", b"%d" % i) for i in range(6)]
+    messages.insert(3, Outgoing(DENIED, b"-"))
+    async with strict(broker) as url, asyncio.TaskGroup() as group:
+        settings = BrokerSettings(url=url, reconnect_min_s=0.01, reconnect_max_s=0.02)
+        writer = MqttLink(settings, client_id="writer", deliver=lambda _: None)
+        for link in (reader, writer):
+            group.create_task(link.run())
+        await reader.until_connected()
+        async with asyncio.timeout(120):
+            await Outflow(writer, passed).publish([encode_out(messages)])
+            everything = lambda: len({each.payload for each in received}) == 6  # noqa: E731
+            await asyncio.to_thread(wait_until, everything, "all that is allowed")
+        for link in (reader, writer):
+            await link.close()
+    assert passed.n_refused["not_taken"] == 1
+    assert passed.n_published == 6

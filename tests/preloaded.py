@@ -1,0 +1,182 @@
+"""Programs that are forked from a process which has loaded them already.
+
+A gateway loads its modules for more than a second of CPU time, and the tests start many. Here one
+process a test run loads them, and forks for every start: a process of its own with its own files,
+environment, session and signals, in which the console script's `main` is called.
+
+A process of `multiprocessing`'s fork server would end without the end of an interpreter (`atexit`),
+and know that it is a child. All programs that are forked here have one seed of `hash()`; pages of
+the documentation and `tests.app.gateway.test_store_failures` start `serve` anew.
+"""
+
+import asyncio
+import atexit
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+# What a gateway with positions and records loads, or none of it would be shared.
+_MODULES = (
+    "anonymizer.__main__",
+    "anonymizer.app.compilation",
+    "anonymizer.app.gateway.api",
+    "anonymizer.app.gateway.recorder",
+    "anonymizer.app.gateway.service",
+    "anonymizer.web.map",
+)
+_NUMBER = struct.Struct("<q")
+_MOST_FILES = 1024
+_MOST_BYTES = 1 << 20
+"""Of a request."""
+
+
+class _Pipe(asyncio.StreamReaderProtocol):
+    """The end of a pipe that is read."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        super().__init__(reader)
+        self.reader = reader
+        self.closed = asyncio.Event()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.closed.set()
+
+
+class Forked:
+    """A program that runs: what the tests use of `asyncio.subprocess.Process`."""
+
+    def __init__(self, pid: int, stderr: _Pipe, status: _Pipe) -> None:
+        self.pid = pid
+        self.stderr = stderr.reader
+        self.returncode: int | None = None
+        self._stderr, self._status = stderr, status
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal; ProcessLookupError if it has ended."""
+        if self.returncode is not None:
+            raise ProcessLookupError
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Send SIGKILL; ProcessLookupError if it has ended."""
+        self.send_signal(signal.SIGKILL)
+
+    async def wait(self) -> int:
+        """Wait for its end; return the exit code, negative for a signal."""
+        await self._status.closed.wait()  # others may wait as well, or have waited
+        if self.returncode is None:
+            (self.returncode,) = _NUMBER.unpack(await self._status.reader.read())
+        assert self.returncode is not None
+        return self.returncode
+
+    async def closed(self) -> None:
+        """Wait until its standard error is closed, which is after its end has been read."""
+        await self._stderr.closed.wait()
+
+
+async def forked(*command: str | Path, environment: Mapping[str, str]) -> Forked:
+    """Start a program of this package in a session of its own; only its standard error is read."""
+    (said, stderr), (status, ended) = os.pipe(), os.pipe()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    asked = {"command": [*map(str, command)], "environment": dict(environment)}
+    body = json.dumps({**asked, "folder": str(Path.cwd())}).encode()
+    socket.send_fds(_server(), [body], [nothing, nothing, stderr, ended])
+    for file in (nothing, stderr, ended):
+        os.close(file)
+    pipe = await _pipe(status)
+    (pid,) = _NUMBER.unpack(await pipe.reader.readexactly(_NUMBER.size))
+    return Forked(pid, await _pipe(said), pipe)
+
+
+async def _pipe(end: int) -> _Pipe:
+    pipe = _Pipe(asyncio.StreamReader())
+    file = os.fdopen(end, "rb", buffering=0)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: pipe, file)
+    return pipe
+
+
+@cache
+def _server() -> socket.socket:
+    """Return the connection to the process that forks; it ends with this one."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.preloaded", str(theirs.fileno())],
+            cwd=Path(__file__).parents[1],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+        )
+
+    def end() -> None:
+        ours.close()
+        process.wait()
+
+    atexit.register(end)
+    return ours
+
+
+def _serve(server: socket.socket) -> None:
+    """Fork whenever it is asked for, until the tests are gone."""
+    for module in _MODULES:
+        import_module(module)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that keep programs
+    while True:
+        body, files, _, _ = socket.recv_fds(server, _MOST_BYTES, 4)
+        if not body:
+            return
+        if os.fork() == 0:
+            server.close()
+            _keep(json.loads(body), files)
+        for file in files:
+            os.close(file)
+
+
+def _keep(asked: Mapping[str, object], files: list[int]) -> NoReturn:
+    """Start a program, and report its pid and at last its exit code."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    *standard, status = files
+    pid = os.fork()
+    if pid == 0:
+        _become(asked, standard)
+    for file in standard:
+        os.close(file)
+    os.write(status, _NUMBER.pack(pid))
+    _, ended = os.waitpid(pid, 0)
+    with suppress(BrokenPipeError):
+        os.write(status, _NUMBER.pack(os.waitstatus_to_exitcode(ended)))
+    os._exit(0)
+
+
+def _become(asked: Mapping[str, object], standard: list[int]) -> NoReturn:
+    """Run a program in this process, as if it had been started anew."""
+    os.setsid()
+    for number, file in enumerate(standard):
+        os.dup2(file, number)
+    os.closerange(len(standard), _MOST_FILES)
+    command, environment, folder = (asked[name] for name in ("command", "environment", "folder"))
+    assert isinstance(command, list)
+    assert isinstance(environment, dict)
+    os.chdir(str(folder))
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = command
+    # Processes that it spawns load the console script, and not this file.
+    main = sys.modules["__main__"]
+    main.__spec__, main.__file__ = None, command[0]
+    import_module("anonymizer.__main__").main()
+    sys.exit()
+
+
+if __name__ == "__main__":
+    _serve(socket.socket(fileno=int(sys.argv[1])))
