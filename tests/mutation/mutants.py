@@ -279,7 +279,7 @@ MODULES = (
             ("self._remember(slot[on_graph & (before != leader)])", "pass"),
             ("kept = self._until >= now", "kept = self._until >= -np.inf"),
             ("others[order] > 0", "others[order] > 1"),
-            ("stays = ~on_graph & (before != NOWHERE)", "stays = on_graph & False"),
+            ("led = leader != NOWHERE", "led = leader > leader"),
             ("self._there_at[slot] + self._horizon_s", "self._there_at[slot]"),
             ("self._remember(known[leader != self._leader_of[known]])", "pass"),
         ),

@@ -52,18 +52,21 @@ async def test_sensors_are_cloaked_or_public_and_never_company_for_vehicles(
         await send(publisher, [*cloaked, unlisted, public, say("tram", 210), say("bus", 210)])
         await settled(gateway, len(LISTED) + 4)
         n_before = gateway.ledger.n(Outcome.PUBLISHED)  # less than all if a tick ended meanwhile
-        await send(publisher, cloaked)
-        await settled(gateway, 2 * len(LISTED) + 4)
+        n_rounds, groups = 0, []
+        while not groups:  # if a tick ends in each round, each half may be too small for readings
+            n_rounds += 1
+            await send(publisher, cloaked)
+            await settled(gateway, (1 + n_rounds) * len(LISTED) + 4)
+            groups = [each for each in watching.on("cloaked/fixed") if "readings" in each]
         await watching.until(lambda: bool(watching.on("public/fixed")))
-    [*_, group] = watching.on("cloaked/fixed")
-    assert group["readings"]["no2"]["mean"] == 12.0
-    assert group["k"] == 3
+    assert {each["readings"]["no2"]["mean"] for each in groups} == {12.0}
+    assert {each["k"] for each in watching.on("cloaked/fixed")} == {3}
     lat, lon = SECRET
     [told] = watching.on("public/fixed")
     del told["time"]
     assert told == {"device": "air-0", "lat": lat, "lon": lon, "readings": {"no2": 400.0}}
     assert watching.on("cloaked/positions") == []
-    assert gateway.ledger.n(Outcome.PUBLISHED) == n_before + len(LISTED)
+    assert gateway.ledger.n(Outcome.PUBLISHED) == n_before + n_rounds * len(LISTED)
     assert gateway.ledger.n(Outcome.INVALID__NO_FIX) == 1
 
 
