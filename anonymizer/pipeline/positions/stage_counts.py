@@ -1,7 +1,8 @@
 """Safe counts over several sources: each tallies its devices, and one district joins the tallies.
 
 A tally is of cells, not of devices. The district publishes the counts of an interval when it has
-the tallies of all sources, and leaves out an interval that one of them has not watched whole.
+the tallies of all sources, and leaves out an interval that one of them has not watched whole. A
+source that stands still holds up the counts for some intervals; then they are left out.
 """
 
 from collections.abc import Sequence
@@ -17,6 +18,8 @@ from anonymizer.settings import CountSettings
 
 COUNTING_LANE = 0
 """The district that publishes the counts."""
+_MOST_WAITING = 60
+"""Intervals that wait for the tally of a source."""
 
 
 class LaneCounts:
@@ -35,7 +38,7 @@ class LaneCounts:
     ----------
     n_published, n_suppressed
         Intervals so far that were published, and those left out, because a source had not watched
-        them whole.
+        them whole, or said nothing about them for too long.
     """
 
     def __init__(self, settings: CountSettings, network: RoadNetwork, *, n_sources: int) -> None:
@@ -44,11 +47,13 @@ class LaneCounts:
         self._safe = SafeMessages(settings, version=version)
         self._cells = cells_message(settings, network, version=version)
         self._tallies: list[dict[int, SourceTally]] = [{} for _ in range(n_sources)]
+        self._settled = -1
+        """The last interval of which no tally is taken any more."""
         self.n_published = self.n_suppressed = 0
 
     def take(self, source: int, tally: SourceTally | None) -> None:
         """Take the tally of a source; those of each come in the order of intervals."""
-        if tally is not None:
+        if tally is not None and tally.interval > self._settled:
             self._tallies[source][tally.interval] = tally
 
     def messages(self) -> Sequence[Outgoing]:
@@ -59,7 +64,8 @@ class LaneCounts:
         """
         found = []
         # Of an interval before the last one of every source, no tally is to come any more.
-        last = min(max(of, default=-1) for of in self._tallies)
+        newest = [max(of, default=-1) for of in self._tallies]
+        last = max(min(newest), max(newest) - _MOST_WAITING, self._settled)
         for interval in sorted({each for of in self._tallies for each in of if each <= last}):
             said = [of.pop(interval, None) for of in self._tallies]
             whole = [each.counted for each in said if each and each.counted]
@@ -69,17 +75,18 @@ class LaneCounts:
             end_s = (interval + 1) * self._every_s
             found += [self._cells, self._safe.message(together(whole), end_s)]
             self.n_published += 1
+        self._settled = last
         return found
 
     def state(self) -> dict[str, Any]:
         """Return what changes from tick to tick."""
         return {
             "tallies": [[packed_tally(each) for each in of.values()] for of in self._tallies],
-            "counts": [self.n_published, self.n_suppressed],
+            "counts": [self._settled, self.n_published, self.n_suppressed],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state."""
         said = [[tally_in(each) for each in of] for of in state["tallies"]]
         self._tallies = [{each.interval: each for each in of if each} for of in said]
-        self.n_published, self.n_suppressed = state["counts"]
+        self._settled, self.n_published, self.n_suppressed = state["counts"]

@@ -52,7 +52,8 @@ async def test_sensors_are_cloaked_or_public_and_never_company_for_vehicles(
         await send(publisher, [*cloaked, unlisted, public, say("tram", 210), say("bus", 210)])
         await settled(gateway, len(LISTED) + 4)
         n_before = gateway.ledger.n(Outcome.PUBLISHED)  # less than all if a tick ended meanwhile
-        n_rounds, groups = 0, []
+        n_rounds = 0
+        groups: list[Any] = []
         while not groups:  # if a tick ends in each round, each half may be too small for readings
             n_rounds += 1
             await send(publisher, cloaked)

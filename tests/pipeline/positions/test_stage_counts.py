@@ -63,6 +63,22 @@ def test_an_interval_that_a_source_has_not_watched_whole_is_left_out() -> None:
     assert (counts.n_published, counts.n_suppressed) == (0, 2)
 
 
+def test_a_source_that_stands_still_holds_up_the_counts_for_an_hour_of_minutes() -> None:
+    counts = lane()
+    for interval in range(100, 160):
+        counts.take(0, SourceTally(interval, seen(0, 0, 0)))
+        assert published(counts) == []
+    counts.take(0, SourceTally(160, seen(0, 0, 0)))
+    assert published(counts) == []
+    assert (counts.n_published, counts.n_suppressed) == (0, 1)
+    after = lane()
+    after.restore(unpack_state("a lane", pack_state("a lane", counts.state())))
+    after.take(1, SourceTally(100, seen(0)))  # left out for good
+    after.take(1, SourceTally(101, seen(0)))
+    assert published(after) == [[3]]
+    assert (after.n_published, after.n_suppressed) == (1, 1)
+
+
 def test_tallies_that_wait_are_in_the_state() -> None:
     before, after = lane(), lane()
     before.take(0, SourceTally(4, seen(0, 0, 0)))
