@@ -73,6 +73,31 @@ MODULES = (
         ),
     ),
     Module(
+        "algorithms/records/founding.py",
+        (
+            "algorithms/records/test_founding.py",
+            "pipeline/records/test_windows_together.py",
+            "pipeline/records/test_all_windows_at_once.py",
+        ),
+        (
+            ("is_free[shows] = False", "pass"),
+            ("follows.sum(axis=1) + n > d", "follows.sum(axis=1) + n >= d"),
+            ("(possible.sum(axis=1) >= d)", "(possible.sum(axis=1) >= d - 1)"),
+            ("| (is_free[own] & ~gets)", "| is_free[own]"),
+            ("has_enough & is_open[own]", "has_enough"),
+            ("few[(len(real) <= d) | ~rest", "few[~rest"),
+            ("(in_label != left[:, None])", "in_label"),
+            ("gets | (is_known & ~left)", "gets | is_known"),
+            ("is_known & ~left", "is_known & left"),
+            ("hidden &= self._hidden(", "self._hidden("),
+            ("founders = founders[hidden]", "return founders[hidden]"),
+            ("chains.astype(np.float32) > 0", "chains.astype(np.float32) > 1"),
+            ("            is_free |= more\n", "            break\n"),
+            ("joined = np.intersect1d(founders, waiting)", "joined = waiting"),
+            ("class_keeps(criteria.arrays, criteria.k, founders)", "len(founders)"),
+        ),
+    ),
+    Module(
         "algorithms/positions/cloaks/session.py",
         ("algorithms/positions/cloaks/test_session.py",),
         (

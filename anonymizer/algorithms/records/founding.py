@@ -11,7 +11,7 @@ what its classes had in common would not be left by another one.
   if d values remain possible for it, to an adversary who knows who may be a founder, what their
   labels hold, and that each value that shows is one of theirs. That holds for newcomers and for
   those who stay. Others are left out. A newcomer that is left out asks the founders of more
-  classes, and if all together do not suffice it waits; a column waits by itself.
+  classes that are near, and if they do not suffice it waits; a column waits by itself.
 - Who knows that a label no longer holds the old cover knows that the value is outside. So the new
   cover of a changed value has d values that the old label does not hold, and its vehicle does not
   count as one that can have a value of the old label.
@@ -34,6 +34,9 @@ from anonymizer.domain.records import Records, Schema
 
 WAITING = -1
 """Cohort of a record that belongs to none."""
+_MOST_FOUNDERS = 512
+"""Vehicles whose values are looked at together; or four times k, if that is more. In a large fleet,
+whose value is exposed among so many that are near waits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -119,7 +122,7 @@ class Founding:
         outside, criteria = self.outside(), self._criteria(columns)
         for c in np.setdiff1d(class_of[joining], [SUPPRESSED]).tolist():
             waiting = members[c][joining[members[c]]]
-            for group in _growing(classes, members, c):
+            for group in self._growing(classes, members, c):
                 founders = self._hidden_founders(group, columns, outside, waiting, criteria)
                 joined = np.intersect1d(founders, waiting)
                 if len(joined):
@@ -127,6 +130,17 @@ class Founding:
                 waiting = np.setdiff1d(waiting, joined)
                 if not len(waiting):
                     break
+
+    def _growing(self, classes: Labels, members: Sequence[IntArray], c: int) -> Iterator[IntArray]:
+        """Yield the members of class c, then those of it and the 1, 3, 7, ... nearest classes."""
+        yield members[c]
+        near, n = classes.nearest(c), 1
+        while n < len(near):
+            n *= 2
+            group = np.concatenate([members[each] for each in near[:n].tolist()])
+            if len(group) > max(_MOST_FOUNDERS, 4 * self.promise.k):
+                return
+            yield group
 
     def _criteria(self, columns: Sequence[int]) -> Problem:
         """Return what founders have to meet in the columns of which anything is known."""
@@ -180,7 +194,8 @@ class Founding:
         turn, and so on until the first has one of these, or until a value is left that d founders
         have, or that does not show. At least d values must be possible. And those who have a value
         that shows, and the other values of those who can have it, must be d together.
-        O(founders times values plus the cube of the values).
+        O(founders times values, plus the cube of those values that show and that nobody can
+        leave free).
 
         Who stays may be no founder at all, with a value outside of the new label: this counts.
         """
@@ -202,13 +217,22 @@ class Founding:
         few = np.flatnonzero(n < d)
         rest = Labels.of([attribute], [[np.delete(real, c)] for c in few.tolist()], self.cost)
         shows = few[(len(real) <= d) | ~rest.holds(0, real[few], np.arange(len(few)))]
-        follows = (can.T.astype(np.float32) @ is_own.astype(np.float32)) > 0
+        # Which values those have who can take over a value; everybody can have its own.
+        first = np.cumsum(n) - n
+        follows = np.logical_or.reduceat(can[np.argsort(own, kind="stable")], first, axis=0).T
         is_open = follows.sum(axis=1) + n > d
-        is_open[np.delete(np.arange(len(real)), shows)] = True
-        for _ in range(len(real).bit_length()):
-            follows = follows.astype(np.float32) @ follows.astype(np.float32) > 0
-        is_free = np.delete(follows, shows, axis=1).any(axis=1)
-        possible = can & (is_free[:, None] | follows)[own]
+        is_free = np.ones(len(real), bool)
+        is_free[shows] = False
+        is_open |= is_free
+        while (more := follows[:, is_free].any(axis=1) > is_free).any():
+            is_free |= more
+        held = np.flatnonzero(~is_free)
+        chains = follows[np.ix_(held, held)]
+        for _ in range(len(held).bit_length()):
+            chains = chains.astype(np.float32) @ chains.astype(np.float32) > 0
+        reached = np.broadcast_to(is_free[:, None], follows.shape).copy()
+        reached[np.ix_(held, held)] = chains
+        possible = can & reached[own]
         has_enough = (possible.sum(axis=1) >= d) | (is_free[own] & ~gets)
         hidden[has] = has_enough & is_open[own]
         return hidden
@@ -235,13 +259,3 @@ def members_of(of: Int32Array, n: int) -> list[IntArray]:
     order = np.argsort(of, kind="stable")
     first = np.searchsorted(of[order], np.arange(n + 1))
     return [order[first[c] : first[c + 1]] for c in range(n)]
-
-
-def _growing(classes: Labels, members: Sequence[IntArray], c: int) -> Iterator[IntArray]:
-    """Yield the members of class c, then those of the 2, 4, ... nearest classes and of all."""
-    yield members[c]
-    if len(members) > 1:
-        near, n = classes.nearest(c), 1
-        while n < len(near):
-            n *= 2
-            yield np.concatenate([members[each] for each in near[:n].tolist()])

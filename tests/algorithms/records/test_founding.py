@@ -146,3 +146,25 @@ def test_who_tries_all_assignments_finds_d_values_of_each_founder(cost: Cost, jo
                 assert len(possible) >= d or (others and i not in joined)
             n_founded += 1
     assert n_founded > 3
+
+
+def test_in_a_large_fleet_whoever_has_an_extreme_value_waits_and_holds_up_nobody() -> None:
+    n = 4_000
+    weight, rng = numbers("weight", *range(n)), np.random.default_rng(1)
+    value = np.sort(rng.integers(10, n - 10, n)).astype(np.int32)
+    cohort = (np.arange(n) // 10).astype(np.int32)
+    covers = [[np.unique(value[first : first + 10])] for first in range(0, n, 10)]
+    newcomers = np.array([5, 1_003, 2_507, n - 1])
+    value[n - 1], of = n - 1, cohort.copy()
+    of[newcomers] = WAITING
+    founding = Founding(
+        Schema((weight,), (), ((0,),)),
+        Promise(k=5, d=2),
+        Cost.RANGE,
+        Labels.of([weight], covers, Cost.RANGE),
+        value[:, None],
+        of,
+    )
+    founded = list(founding.founded(cohort, of == WAITING, [0]))
+    assert np.concatenate([joined for _, joined in founded]).tolist() == newcomers[:3].tolist()
+    assert max(len(founders) for founders, _ in founded) <= 512
