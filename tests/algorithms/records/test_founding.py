@@ -58,6 +58,39 @@ def test_no_cover_of_a_changed_value_reveals_the_value_of_a_vehicle_that_stays()
     assert _founded(stay[:4], [0, 2, 3, 5]) == []
 
 
+def _joined(
+    covers: Sequence[Sequence[int]], of: Sequence[int], values: Sequence[int], *, d: int
+) -> list[int]:
+    """Return the newcomers that are hidden among those of these cohorts, in one class."""
+    labels = Labels.of([KIND], [[np.array(codes, np.int32)] for codes in covers], Cost.SET)
+    founding = Founding(
+        Schema((KIND,), (), ((0,),)),
+        Promise(k=len(values), d=d),
+        Cost.SET,
+        labels,
+        np.array(values, np.int32)[:, None],
+        np.array(of, np.int32),
+    )
+    one_class = np.zeros(len(values), np.int32)
+    found = founding.founded(one_class, founding.of == WAITING, [0])
+    return [each for _, joined in found for each in joined.tolist()]
+
+
+def test_vehicles_that_stay_are_hidden_if_they_can_take_over_values_in_a_circle() -> None:
+    # "a" can be the second value of the third, whose own can be that of the second, and so on.
+    covers = [[0, 1], [1, 2], [0, 2]]
+    assert _joined(covers, [0, 1, 2, WAITING, WAITING], [0, 1, 2, 3, 4], d=2) == [3, 4]
+    covers[1] = [1, 5]
+    assert _joined(covers, [0, 1, 2, WAITING, WAITING], [0, 1, 2, 3, 4], d=2) == []
+
+
+def test_who_can_have_a_value_that_shows_has_d_values() -> None:
+    # Only the newcomer has "a". Of the others those with "b" can have it, or those with "c" too.
+    of, values = [WAITING, 0, 0, 0, 1, 1, 1, 2, 2, 2], [0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
+    assert _joined([[0, 1, 2], [1, 2, 3], [1, 2, 3]], of, values, d=3) == []
+    assert _joined([[0, 1, 2], [0, 1, 2], [1, 2, 3]], of, values, d=3) == [0]
+
+
 def test_a_value_within_a_range_is_not_read_where_the_range_has_no_more_than_d_values() -> None:
     # At least d = 3 values from 2 to 4 were given: somebody has 3, and only the newcomer can.
     attribute = numbers("built", *range(7))
