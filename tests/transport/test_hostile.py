@@ -63,7 +63,7 @@ async def test_a_link_leaves_a_peer_that_breaks_the_protocol_and_tries_again(
             client_id="link",
             deliver=inbox.deliver,
             on_state=inbox.on_state,
-            connect_timeout_s=0.2,
+            connect_timeout_s=0.2 if reason == "no answer in time" else DEADLINE_S,
         )
         async with running(link, connected=False):
             await inbox.until(lambda: len(connections) >= 3)
