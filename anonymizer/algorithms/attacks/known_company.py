@@ -214,24 +214,32 @@ def _n_left(given: Sequence[IntArray], can: BoolArray, truth: IntArray, *, d: in
     A vehicle has another value only if another one can have given its own, whose value another one
     has given, and so on, to a value that nobody has to have given, or that d vehicles have. Where
     fewer than d have a value, and with the other values of those who can have it they are no d, no
-    more than these are left. O(vehicles times values, plus the cube of the values).
+    more than these are left. O(vehicles times values), and for each cover O(bound times values plus
+    the cube of the bound), where bound are those of its values that fewer than d vehicles have.
     """
-    has = truth[:, None] == np.arange(can.shape[1])
-    n: IntArray = has.sum(axis=0)
-    by = can.T.astype(np.float32) @ has.astype(np.float32) > 0
+    n: IntArray = np.bincount(truth, minlength=can.shape[1])
+    owned, order = np.flatnonzero(n), np.argsort(truth, kind="stable")
+    by = np.zeros((len(n), len(n)), bool)
+    by[:, owned] = np.logical_or.reduceat(can[order], (np.cumsum(n) - n)[owned], axis=0).T
     n_givers = by.sum(axis=1) + n - 1
-    reached = by
-    for _ in range(len(n).bit_length()):
-        reached = reached | (reached.astype(np.float32) @ reached.astype(np.float32) > 0)
-    n_alone: IntArray = can.sum(axis=1)
-    n_reached: IntArray = (can & reached[truth]).sum(axis=1)
-    least = n_alone
+    least: IntArray = can.sum(axis=1)
     for codes in given:
-        bound = codes[(n[codes] > 0) & (n[codes] < d)]
-        leads_out = np.delete(reached, bound, axis=1).any(axis=1)[truth]
+        held = bound = codes[(n[codes] > 0) & (n[codes] < d)]
+        is_free = np.ones(len(n), bool)
+        is_free[bound] = False
+        while (leads_out := by[held][:, is_free].any(axis=1)).any():
+            is_free[held[leads_out]] = True
+            held = held[~leads_out]
+        reached = by[np.ix_(held, held)]
+        for _ in range(len(held).bit_length()):
+            reached = reached | (reached.astype(np.float32) @ reached.astype(np.float32) > 0)
+        stuck = np.flatnonzero(~is_free[truth])
+        n_left = (can[np.ix_(stuck, held)] & reached[np.searchsorted(held, truth[stuck])]).sum(
+            axis=1
+        )
+        least[stuck] = np.minimum(least[stuck], n_left)
         is_bound = np.isin(truth, bound)
-        least = np.minimum(least, np.where(leads_out, n_alone, n_reached))
-        least = np.where(is_bound, np.minimum(least, n_givers[truth]), least)
+        least[is_bound] = np.minimum(least, n_givers[truth])[is_bound]
     return least
 
 
