@@ -194,8 +194,8 @@ class Founding:
         turn, and so on until the first has one of these, or until a value is left that d founders
         have, or that does not show. At least d values must be possible. And those who have a value
         that shows, and the other values of those who can have it, must be d together.
-        O(founders times values, plus the cube of those values that show and that nobody can
-        leave free).
+        O(founders times values, plus the cube of those values that show and from which no such
+        chain leads to one that does not).
 
         Who stays may be no founder at all, with a value outside of the new label: this counts.
         """
