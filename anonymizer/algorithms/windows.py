@@ -8,6 +8,7 @@ References
 .. [1] T. Akidau et al., "The Dataflow Model", PVLDB 8(12), 2015.
 """
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import floor, inf
@@ -32,7 +33,8 @@ class WindowRule:
         watermark reaches its end.
     silence_s
         A source of which no part has been accepted for longer is not waited for. When that holds
-        for all sources, every window closes.
+        for all sources, every window closes. Nor is a window held for longer than this by sources
+        whose times are behind those of another source.
     max_open
         Largest number of open windows; closed windows that are not yet processed do not count.
         At least `least_open`.
@@ -95,9 +97,10 @@ class Windows:
     source that has not reported yet is active: it keeps all windows open until it has been
     silent for too long.
 
-    No source can hold the windows open for ever. If too many are open, a part of the present closes
-    the oldest of them. Parts ahead of the wall clock close none: they count as if they had been
-    sent now.
+    No source can hold a window for long: when another source alone would have closed it for
+    `silence_s`, it closes, however often the slow one reports. If too many are open, a part of the
+    present closes the oldest of them. Parts ahead of the wall clock close none: they count as if
+    they had been sent now.
 
     Parameters
     ----------
@@ -137,6 +140,10 @@ class Windows:
         self._closed: set[int] = set()
         self._open = set(opened)
         self._next_close_ts = -inf  # no earlier event time can close another window
+        self._passed: deque[tuple[float, float]] = deque()
+        """When the newest time of all sources reached further windows, and that time."""
+        self._long_known = -inf
+        """Newest time of all sources as it was `silence_s` ago, as far as windows closed by it."""
         self._close_below_floor()
 
     @property
@@ -162,7 +169,8 @@ class Windows:
     def watermark(self, *, at_s: float) -> float:
         """Return the event time up to which all parts are assumed received; -inf: unknown."""
         active = self._active_sources(at_s)
-        return min((self.newest[s] for s in active), default=-inf) - self.rule.lateness_s
+        slowest = min((self.newest[s] for s in active), default=-inf)
+        return max(slowest, self._long_known) - self.rule.lateness_s
 
     def place(self, source: int, ts: float, *, now: float, at_s: float) -> tuple[int, Outcome]:
         """Return the window of a part, and `HELD` or the reason why it is refused.
@@ -237,6 +245,8 @@ class Windows:
             "closed": sorted(self._closed),
             "open": sorted(self._open),
             "next_close_ts": self._next_close_ts,
+            "passed": list(self._passed),
+            "long_known": self._long_known,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -245,16 +255,35 @@ class Windows:
         self._last_heard_s = list(state["heard_s"])
         self._closed, self._open = set(state["closed"]), set(state["open"])
         self._next_close_ts = state["next_close_ts"]
+        self._passed = deque((at_s, ts) for at_s, ts in state["passed"])
+        self._long_known = state["long_known"]
 
     def _active_sources(self, at_s: float) -> list[int]:
         return [s for s, h in enumerate(self._last_heard_s) if at_s - h <= self.rule.silence_s]
 
     def _follow_watermark(self, at_s: float) -> None:
         """Raise the floor to the window that contains the watermark."""
+        self._note_newest(at_s)
         watermark = self.watermark(at_s=at_s)
         if watermark > -inf:
             self._raise_floor(self.rule.window_of(watermark))
             self._next_close_ts = self.rule.span(self.floor)[1] + self.rule.lateness_s
+
+    def _note_newest(self, at_s: float) -> None:
+        """Note which windows the newest time of all sources alone would close, and since when."""
+        newest = max(self.newest, default=-inf)
+        before = self._passed[-1][1] if self._passed else self._long_known
+        if self._closed_by(newest) > max(self.floor, self._closed_by(before)):
+            self._passed.append((at_s, newest))
+        while self._passed and self._closed_by(self._passed[0][1]) <= self.floor:
+            self._passed.popleft()
+        while self._passed and at_s - self._passed[0][0] > self.rule.silence_s:
+            self._long_known = self._passed.popleft()[1]
+
+    def _closed_by(self, ts: float) -> int:
+        """Return the first window that stays open when all sources have reached an event time."""
+        watermark = ts - self.rule.lateness_s
+        return self.rule.window_of(watermark) if watermark > -inf else NEVER
 
     def _raise_floor(self, floor: int) -> None:
         if floor > self.floor:

@@ -139,7 +139,8 @@ class StreamSettings(Group):
     """A window closes when every active source has sent a time this long after its end."""
     idle_s: Positive | None = None
     """A source of which no part has been accepted for this long in wall-clock time is no longer
-    active. When no source is active, every window closes. None: `window_s + lateness_s`."""
+    active. When no source is active, every window closes. No window waits longer than this for a
+    source whose times are behind those of another. None: `window_s + lateness_s`."""
     max_ahead_s: NotNegative = 5.0
     """How far a vehicle's clock may be ahead of the gateway's."""
     max_open_windows: Annotated[int, Field(ge=1, le=10_000)] = 8

@@ -167,7 +167,7 @@ def test_no_source_is_crowded_out_or_held_by_hostile_parts_under_possible_settin
     possible = WindowRule(length_s=length_s, lateness_s=lateness_s, max_ahead_s=ahead_s)
     max_open = int(possible.least_open) + extra
     windows = Windows(replace(possible, max_open=max_open, silence_s=20), [-inf] * 3, at_s=0)
-    longest_s = (max_open + 1) * max(length_s, lateness_s + 1) + ahead_s
+    longest_s = ahead_s + length_s + 2 * lateness_s + 20 + 2
     opened_at: dict[int, int] = {}
     start, closed = 1000.0, list[int]()
     for second, parts in enumerate(hostile):
@@ -281,6 +281,88 @@ def test_a_part_is_late_exactly_if_the_naive_twin_finds_it_late(
     found = [windows.place(s, ts, now=FAR, at_s=0)[1] for s, ts in parts]
     on_time = naive(parts, length_s=length_s, lateness_s=lateness_s, n=3)
     assert [outcome is Outcome.HELD for outcome in found] == on_time
+
+
+def floors_of(rule: WindowRule, parts: Sequence[Part], *, n: int) -> list[int]:
+    """Return the floor after each second, in which one part comes, by looking at all before it."""
+    taken: list[tuple[int, int, float]] = []
+    floors = [NEVER]
+    for at_s in range(len(parts) + 1):
+        newest = [max((t for _, s, t in taken if s == source), default=-inf) for source in range(n)]
+        heard = [max((a for a, s, _ in taken if s == source), default=0) for source in range(n)]
+        active = [newest[s] for s in range(n) if at_s - heard[s] <= rule.silence_s]
+        long_known = (t for a, _, t in taken if at_s - a > rule.silence_s)
+        watermark = max(min(active, default=-inf), *long_known, -inf) - rule.lateness_s
+        floor = floors[-1] if watermark == -inf else max(floors[-1], rule.window_of(watermark))
+        if not active and taken:
+            floor = max(floor, max(rule.window_of(t) for _, _, t in taken) + 1)
+        floors.append(floor)
+        if at_s < len(parts) and rule.window_of(parts[at_s][1]) >= floor:
+            taken.append((at_s, *parts[at_s]))
+    return floors[1:]
+
+
+@given(timelines, st.integers(1, 9), st.integers(0, 9), st.integers(1, 12), st.integers(0, 2))
+def test_windows_are_held_as_long_as_the_naive_twin_holds_them(
+    parts: list[Part], length_s: int, lateness_s: int, silence_s: int, braking: int
+) -> None:
+    some = rule(length_s=length_s, lateness_s=lateness_s, silence_s=silence_s, max_open=100)
+    for brakes in (False, True):
+        windows = Windows(some, [-inf] * 3, at_s=0)
+        found, sent = [], []
+        for at_s in range(len(parts) + 1):
+            windows.due(at_s=at_s)
+            found.append(windows.floor)
+            if at_s < len(parts):
+                source, ts = parts[at_s]
+                if brakes and source == braking:  # the oldest time that is not late
+                    ts = max(0.0, windows.floor * length_s)
+                sent.append((source, ts))
+                windows.place(source, ts, now=FAR, at_s=at_s)
+        assert found == floors_of(some, sent, n=3)
+
+
+@pytest.mark.parametrize("step_s", [0.0, 0.001, 0.5, 0.9, 1.0])
+def test_a_source_that_stands_on_the_brake_holds_each_window_as_long_as_a_silent_one(
+    step_s: float,
+) -> None:
+    some = rule(length_s=300, lateness_s=30, silence_s=330, max_open=8)
+    windows = Windows(some, [-inf] * 2, at_s=0)
+    brake, opened = 0.0, set[int]()
+    for second in range(6000):
+        now = float(second)
+        assert windows.place(0, now, now=now, at_s=second)[1] is Outcome.HELD
+        opened.add(int(now // 300))
+        # The oldest time that is not yet late, or one that creeps on from it.
+        brake = min(now, max(brake + step_s, windows.floor * 300.0))
+        assert windows.place(1, brake, now=now, at_s=second)[1] is Outcome.HELD
+        for window in windows.due(at_s=second):
+            assert second <= some.span(window)[1] + 30 + 330 + 1
+            opened.discard(window)
+        assert all(second <= some.span(window)[1] + 30 + 330 + 1 for window in opened)
+
+
+def test_a_slow_source_is_waited_for_as_long_as_it_is_behind_by_less_than_the_silence() -> None:
+    some = rule(length_s=10, silence_s=25, max_open=100)
+    windows = Windows(some, [-inf] * 2, at_s=0)
+    for second in range(25, 500):
+        windows.place(0, second, now=FAR, at_s=second)
+        assert windows.place(1, second - 25, now=FAR, at_s=second)[1] is Outcome.HELD
+        windows.due(at_s=second)
+        assert windows.floor == (second - 25) // 10
+
+
+def test_how_long_a_window_is_held_is_part_of_the_state() -> None:
+    some = rule(silence_s=4)
+    before = Windows(some, [-inf] * 2, at_s=0)
+    before.place(0, 7, now=FAR, at_s=1)
+    for at_s in (1, 3, 5):
+        before.place(1, 0, now=FAR, at_s=at_s)
+        assert before.due(at_s=at_s) == []
+    again = Windows(some, [-inf] * 2, at_s=5)
+    again.restore(before.state())
+    assert again.due(at_s=5) == []
+    assert again.due(at_s=6) == before.due(at_s=6) == [0]
 
 
 @given(timelines, st.integers(1, 9), st.data())

@@ -414,6 +414,37 @@ def test_a_planner_that_knows_nothing_learns_what_is_under_way(first: int, folde
     check_shuffled(cluster)
 
 
+def braked(*, n: int, n_windows: int) -> Iterator[tuple[float, Delivery]]:
+    """Yield what a fleet sends while one vehicle keeps the times of a source back."""
+    n_ticks = n_windows * N_TICKS_OF_WINDOW
+    for at_s, each in journeys(n=n, n_windows=n_windows, seed=1):
+        if "/registration/" not in each.topic and at_s < n_ticks * TICK_S:
+            yield at_s, each
+    for tick in range(n_ticks):
+        # The start of the oldest window that may still be open: lateness, silence, and a tick.
+        oldest_s = max(0.0, (tick * TICK_S - 45) // LENGTH_S) * LENGTH_S
+        says = {"type": TYPES[0], "region": REGIONS[0]}
+        yield tick * TICK_S, Sent("veh-9999", "registration", START + oldest_s, says).delivery()
+
+
+def test_a_vehicle_on_the_brake_holds_windows_as_briefly_in_a_cluster_as_in_one_process(
+    folder: Path,
+) -> None:
+    n_windows = 8
+    at = folder / "braked"
+    at.mkdir()
+    sent = by_tick(braked(n=24, n_windows=n_windows), n_ticks=n_windows * N_TICKS_OF_WINDOW)
+    made = one_process(declare(fleet(**KINDS["report"])), sent, at)
+    cluster = cluster_of(made, WHOLE)
+    while min(cluster.next_tick) < len(sent):
+        for bridge in range(len(cluster.next_tick)):
+            cluster.send(bridge)
+        cluster.read_all()
+    assert len(made.summaries) == n_windows - 1, "all but the window of the present are closed"
+    assert len(summaries(cluster)) == len(made.summaries)
+    assert sorted(cluster.out) == sorted(made.payloads)
+
+
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_one_range_publishes_what_one_process_does(kind: str, folder: Path) -> None:
     made = world(kind, folder)
