@@ -24,6 +24,7 @@ from anonymizer.algorithms.positions import (
     regions,
     spanning_forest,
 )
+from anonymizer.child_processes import end_with_parent
 from anonymizer.codecs.layouts import LAYOUTS
 from anonymizer.networks.grids import grid
 from anonymizer.pipeline import packed
@@ -51,7 +52,7 @@ def compile_kernels(progress: Progress = lambda _done, _all: None) -> None:
     # Where no process can be started or one is killed, the first calls compile.
     with (
         suppress(BrokenExecutor, OSError),
-        ProcessPoolExecutor(workers, get_context("spawn"), _ignore_interrupts) as pool,
+        ProcessPoolExecutor(workers, get_context("spawn"), _begin) as pool,
     ):
         futures = [pool.submit(job) for job in jobs]
         for done, future in enumerate(as_completed(futures), start=1):
@@ -59,8 +60,9 @@ def compile_kernels(progress: Progress = lambda _done, _all: None) -> None:
             progress(done, len(jobs))
 
 
-def _ignore_interrupts() -> None:
+def _begin() -> None:
     """Leave Ctrl-C, which reaches every process of a terminal, to the process that waits."""
+    end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

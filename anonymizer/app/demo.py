@@ -11,6 +11,7 @@ from typing import Any, Literal
 from anonymizer.app.compilation import Progress, compile_kernels
 from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.app.live_map.rates import FlowSnapshot, take_snapshot
+from anonymizer.child_processes import ending_with_parent
 from anonymizer.errors import TransportError
 from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
@@ -260,10 +261,14 @@ async def _simulator(
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """Run a simulator as a program of its own."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "simulator", *command, "--quiet"),
-        *("--network", plan.network, "--seed", str(plan.seed)),
-        *("--broker", broker.url, "--mqtt", broker.version),
-        stdin=asyncio.subprocess.DEVNULL,
+        *ending_with_parent(
+            [
+                *(sys.executable, "-m", "simulator", *command, "--quiet"),
+                *("--network", plan.network, "--seed", str(plan.seed)),
+                *("--broker", broker.url, "--mqtt", broker.version),
+            ]
+        ),
+        stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
         start_new_session=True,  # a Ctrl-C is for us; we end it ourselves

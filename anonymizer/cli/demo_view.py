@@ -3,6 +3,7 @@
 import asyncio
 import math
 import os
+import signal
 import sys
 import webbrowser
 from collections import deque
@@ -57,7 +58,7 @@ async def _in_lines(plan: DemoPlan, console: Console) -> FlowSnapshot:
     def compiling(done: int, n_jobs: int) -> None:
         console.print(f"compiling kernels, once on this machine: {done} of {n_jobs}")
 
-    return await run_demo(plan, stop_at_signal(), begin=begin, show=show, compiling=compiling)
+    return await run_demo(plan, _told(), begin=begin, show=show, compiling=compiling)
 
 
 async def _live(plan: DemoPlan, console: Console) -> FlowSnapshot:
@@ -91,9 +92,14 @@ async def _live(plan: DemoPlan, console: Console) -> FlowSnapshot:
             bar.update(task, completed=done, total=n_jobs)
             live.update(starting if done == n_jobs else bar)
 
-        last = await run_demo(plan, stop_at_signal(), begin=begin, show=show, compiling=compiling)
+        last = await run_demo(plan, _told(), begin=begin, show=show, compiling=compiling)
         await asyncio.gather(*opening)
         return last
+
+
+def _told() -> asyncio.Event:
+    """Return an event that is set by who ends the demo, or closes its terminal."""
+    return stop_at_signal(signal.SIGHUP)
 
 
 async def _open_in_browser(url: str) -> bool:

@@ -1,7 +1,6 @@
 """The process of the embedded broker: `python -m anonymizer.transport.embedded PORT`.
 
-`anonymizer.transport.local_brokers.running_embedded_broker` starts it. It ends when its standard
-input ends, which the operating system ensures even if the parent process is killed.
+`anonymizer.transport.local_brokers.running_embedded_broker` starts it, and ends it with SIGTERM.
 """
 
 import asyncio
@@ -12,7 +11,7 @@ from amqtt.broker import Broker
 
 
 async def serve(port: int) -> None:
-    """Run the broker on a port of 127.0.0.1 until standard input ends."""
+    """Run the broker on a port of 127.0.0.1 until it is ended."""
     broker = Broker(
         {
             "listeners": {"default": {"type": "tcp", "bind": f"127.0.0.1:{port}"}},
@@ -24,8 +23,7 @@ async def serve(port: int) -> None:
     await broker.start()
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    await asyncio.to_thread(sys.stdin.buffer.read)
-    await broker.shutdown()
+    await asyncio.Event().wait()
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
+from anonymizer.child_processes import ending_with_parent
 from anonymizer.errors import SettingsError, TransportError
 from anonymizer.extras import require
 from anonymizer.settings import BrokerSettings
@@ -44,6 +45,8 @@ _LOG_LINES = 1000
 
 class LocalBroker:
     """A broker in its own process, which can be stopped and started again.
+
+    It ends with this process in any case.
 
     Parameters
     ----------
@@ -131,8 +134,8 @@ class LocalBroker:
         """Start the process; return whether it became ready in time."""
         self.log.clear()
         self._process = await asyncio.create_subprocess_exec(
-            *self._command(port),
-            stdin=subprocess.PIPE,  # when it ends, the embedded broker ends too
+            *ending_with_parent([str(part) for part in self._command(port)]),
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C is not for the broker: its clients disconnect first
@@ -251,7 +254,7 @@ async def running_mosquitto(
 
 @contextlib.asynccontextmanager
 async def running_embedded_broker(*, port: int = 0) -> AsyncIterator[str]:
-    """Run the embedded broker and yield its address. It ends with this process in any case."""
+    """Run the embedded broker and yield its address."""
     require("demo")
     module = "anonymizer.transport.embedded"
     broker = LocalBroker(

@@ -127,17 +127,19 @@ def raise_known(group: BaseExceptionGroup[BaseException]) -> None:
         known = first
 
 
-def stop_at_signal() -> asyncio.Event:
-    """Return an event that SIGTERM or SIGINT sets; a second signal has its default effect."""
+def stop_at_signal(*more: signal.Signals) -> asyncio.Event:
+    """Return an event that SIGTERM, SIGINT or another sets; a second has its default effect."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
+    numbers = (signal.SIGTERM, signal.SIGINT, *more)
+
     def handle() -> None:
         stop.set()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in numbers:
             loop.remove_signal_handler(number)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in numbers:
         loop.add_signal_handler(number, handle)
     return stop
 

@@ -19,6 +19,7 @@ from anonymizer.app.tuning.time_shares import TUNE_TIME_BUDGET_S, RowTime, TimeS
 from anonymizer.app.tuning.trial import Row, Trial, no_time, scored, try_row, without
 from anonymizer.app.tuning.tune_files import JOURNAL, folder, write_results
 from anonymizer.app.tuning.tune_report import Sort, TuneReport, report_of
+from anonymizer.child_processes import end_with_parent
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.settings import StreamSettings
 
@@ -157,6 +158,7 @@ _held: list[Bench] = []
 
 def _hold(bench: Bench, models: Sequence[str]) -> None:
     signal(SIGINT, SIG_IGN)  # the parent process handles Ctrl-C
+    end_with_parent()
     _held[:] = [bench]
     prepare(bench, models)
 
