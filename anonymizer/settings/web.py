@@ -23,7 +23,7 @@ class HttpSettings(Group):
     token_file: Path | None = None
     """A file whose first line is the token. None: `token` is used."""
     requests_per_minute: AtLeastOne | None = 300
-    """Requests that the API accepts from one address. None: no limit."""
+    """Requests that the API accepts from one address, or IPv6 network of 64 bits. None: no limit."""
     trusted_proxies: tuple[AddressRange, ...] = ()
     """Addresses (`10.0.0.7`) or networks (`10.0.0.0/24`) of reverse proxies. Only requests that
     come from them are attributed to the address in `X-Forwarded-For`."""
@@ -41,6 +41,11 @@ class HttpSettings(Group):
     reveals to that host which places are viewed. None: no request to any other host."""
     tiles_attribution: str = ""
     """Attribution required by the owner of the tiles."""
+
+    @property
+    def tiles_origin(self) -> str | None:
+        """Scheme and host of `tiles`; None: there are none."""
+        return None if self.tiles is None else "/".join(self.tiles.split("/")[:3])
 
     @field_validator("tiles")
     @classmethod

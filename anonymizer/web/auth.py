@@ -4,8 +4,10 @@ import hmac
 import math
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from ipaddress import IPv6Address, IPv6Network, ip_address
 
 from fastapi import HTTPException, Request
+from starlette.types import Scope
 
 from anonymizer.errors import SettingsError
 from anonymizer.settings import HttpSettings
@@ -67,8 +69,27 @@ def require_token(request: Request, token: str) -> None:
         raise HTTPException(401, "a bearer token is needed", headers={"WWW-Authenticate": "Bearer"})
 
 
+_PREFIX_BITS = 64
+"""Of an IPv6 address: one household or machine has them all, and may use each."""
+
+
+def address_of(scope: Scope) -> str:
+    """Return by what a client is told from others: its IPv4 address, or IPv6 network of 64 bits.
+
+    It is the address of the connection, or the one that a proxy in `http.trusted_proxies` states.
+    """
+    host = scope["client"][0] if scope.get("client") else ""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(address, IPv6Address):
+        address = address.ipv4_mapped or IPv6Network((address, _PREFIX_BITS), strict=False)
+    return str(address)
+
+
 class RateLimit:
-    """Token buckets: a limit of requests for each client, by the address of its connection.
+    """Token buckets: a limit of requests for each client, see `address_of`.
 
     Parameters
     ----------
@@ -89,29 +110,40 @@ class RateLimit:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait_s(self, client: str) -> float:
-        """Count a request of a client; return 0 if it is allowed, else the seconds to wait."""
+        """Return 0 if a request of a client is allowed, else the seconds to wait."""
         if self._per_minute is None:
             return 0.0
-        now, full = self._monotonic(), float(self._per_minute)
-        left, before = self._left.pop(client, (full, now))
-        left = min(full, left + (now - before) * full / _MINUTE_S)
-        allowed = left >= 1
-        self._left[client] = (left - allowed, now)
+        left, _ = self._now(client)
+        return 0.0 if left >= 1 else (1 - left) * _MINUTE_S / self._per_minute
+
+    def count(self, client: str) -> None:
+        """Count a request of a client, also one beyond the limit."""
+        left, now = self._now(client)
+        self._left.pop(client, None)
+        self._left[client] = (left - 1, now)
         if len(self._left) > _MAX_CLIENTS:
             self._left.popitem(last=False)
-        return 0.0 if allowed else (1 - left) * _MINUTE_S / full
+
+    def _now(self, client: str) -> tuple[float, float]:
+        """Return the requests that a client has left, and the time."""
+        now, full = self._monotonic(), float(self._per_minute or 0)
+        left, before = self._left.get(client, (full, now))
+        return min(full, left + (now - before) * full / _MINUTE_S), now
 
     @property
     def check(self) -> Callable[[Request], Awaitable[None]]:
         """A dependency that rejects requests beyond the limit."""
 
         async def check(request: Request) -> None:
-            wait_s = self.wait_s(request.client.host if request.client else "")
+            client = address_of(request.scope)
+            wait_s = self.wait_s(client)
             if wait_s > 0:
                 raise HTTPException(
                     429,
                     f"At most {self._per_minute} requests a minute are answered; wait.",
                     headers={"Retry-After": str(math.ceil(wait_s))},
                 )
+            if self._per_minute is not None:
+                self.count(client)
 
         return check

@@ -1,5 +1,7 @@
 """Connections of the HTTP server: a new client finds a place, however many others are idle.
 
+What is no request, or has a head above the limit, is refused here.
+
 A client that sends half a request, or does not read its answer, keeps a connection without keeping
 the server busy. Such a connection has a deadline, and beyond the largest number of connections the
 one that has waited for its client the longest is closed. Clients that send a whole request, as
@@ -8,8 +10,10 @@ probes and scrapers do, are therefore always answered.
 
 import asyncio
 from functools import partial
+from http import HTTPStatus
 from typing import Any, NamedTuple, cast
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
@@ -33,6 +37,8 @@ class Limits(NamedTuple):
 
 
 LIMITS = Limits()
+_PARTING_S = 1.0
+"""Time for a client to read why it was refused. What it sends meanwhile is dropped."""
 
 
 def protocol(limits: Limits) -> type[asyncio.Protocol]:
@@ -45,12 +51,47 @@ def _turn(connection: "_Connection") -> tuple[bool, float]:
     return connection.is_unread, connection.since_s
 
 
+class _Requests(h11.Connection):
+    """Reads requests; refuses a head above the limit also if it came at once and is complete.
+
+    Attributes
+    ----------
+    status
+        Of the answer to what was refused.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__(h11.SERVER, most_bytes)
+        self._most_bytes = most_bytes
+        self.status = HTTPStatus.BAD_REQUEST
+
+    def next_event(self) -> Any:  # noqa: ANN401  as of h11
+        """Return the next event; see `h11.Connection.next_event`."""
+        n_before = self._n_unread() if self.their_state is h11.IDLE else 0
+        try:
+            event = super().next_event()
+        except h11.RemoteProtocolError as error:
+            self.status = HTTPStatus(error.error_status_hint)
+            raise
+        if isinstance(event, h11.Request) and n_before - self._n_unread() > self._most_bytes:
+            self.status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+            raise h11.RemoteProtocolError("the head is too large", self.status)
+        return event
+
+    def _n_unread(self) -> int:
+        return len(self.trailing_data[0])
+
+
 class _Connection(H11Protocol):
     """One connection; `connections`, which it inherits, is the set of all of them."""
 
     def __init__(self, *args: Any, limits: Limits, **kwargs: Any) -> None:  # noqa: ANN401  uvicorn's
         super().__init__(*args, **kwargs)
+        self.conn = self._requests = _Requests(
+            self.config.h11_max_incomplete_event_size or h11.DEFAULT_MAX_INCOMPLETE_EVENT_SIZE
+        )
         self._limits = limits
+        self._is_refused = False
         self.since_s = 0.0
         self._unread_bytes = 0
         self._deadline: asyncio.TimerHandle | None = None
@@ -82,6 +123,35 @@ class _Connection(H11Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read requests, unless the client was refused."""
+        if not self._is_refused:
+            super().data_received(data)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no request, with the headers of every answer, and close the connection."""
+        if self.conn.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
+            self.transport.abort()
+            return
+        status, self._is_refused = self._requests.status, True
+        if status == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
+            msg = "the head of the request is too large"
+        headers = [
+            *self.server_state.default_headers,
+            (b"content-type", b"text/plain; charset=utf-8"),
+            (b"content-length", str(len(msg)).encode()),
+            (b"connection", b"close"),
+        ]
+        for event in (
+            h11.Response(status_code=status, headers=headers, reason=status.phrase),
+            h11.Data(data=msg.encode("ascii")),
+            h11.EndOfMessage(),
+        ):
+            self.transport.write(self.conn.send(event) or b"")
+        # To close at once would take the answer away from a client that is still sending.
+        self.transport.write_eof()
+        self._wait(_PARTING_S)
 
     def on_response_complete(self) -> None:
         """Begin to wait for the next request, once the answer has been read."""

@@ -17,7 +17,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
-from anonymizer.web.auth import bearer
+from anonymizer.web.auth import address_of, bearer
 from anonymizer.web.network_outline import Bounds, Outline
 
 _TYPE_OF = {
@@ -89,7 +89,10 @@ class FrameSource(Protocol):
     def is_full(self) -> bool:
         """Whether the largest number of viewers is reached."""
 
-    def frames(self, mode: str, *, raw: bool) -> AsyncIterator[bytes]:
+    def has_enough(self, address: str) -> bool:
+        """Return whether the largest number of viewers at an address is reached."""
+
+    def frames(self, mode: str, *, raw: bool, address: str) -> AsyncIterator[bytes]:
         """Yield server-sent events, always the newest one, until the gateway stops."""
 
 
@@ -200,13 +203,22 @@ def _frame_routes(source: FrameSource) -> APIRouter:
     router = APIRouter()
 
     @router.get("/map/events")
-    async def events(mode: str, raw: bool = False) -> StreamingResponse:  # noqa: FBT001, FBT002  a query parameter
+    async def events(
+        request: Request,
+        mode: str,
+        raw: bool = False,  # noqa: FBT001, FBT002  a query parameter
+    ) -> StreamingResponse:
         if mode not in source.modes or (raw and not source.raw):
             raise HTTPException(404)
         if source.is_full:
             raise HTTPException(503, "too many viewers", headers={"Retry-After": "10"})
+        address = address_of(request.scope)
+        if source.has_enough(address):
+            raise HTTPException(
+                429, "too many viewers at this address", headers={"Retry-After": "10"}
+            )
         return StreamingResponse(
-            source.frames(mode, raw=raw),
+            source.frames(mode, raw=raw, address=address),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )

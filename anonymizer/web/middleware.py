@@ -1,11 +1,14 @@
-"""ASGI middleware: which requests are accepted, and security headers for responses."""
+"""ASGI middleware: which requests are accepted; and the security headers of all responses."""
 
+import math
 from collections.abc import Container, Iterable
+from http import HTTPStatus
 from ipaddress import ip_address
 
-from starlette.datastructures import MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from anonymizer.web.auth import RateLimit, address_of
 
 MOST_BYTES = 65_536
 
@@ -131,6 +134,46 @@ class RequestLimit:
                 self._n -= 1
 
 
+class GuessLimit:
+    """Rejects requests that show a token, from an address that has shown too many wrong ones.
+
+    Parameters
+    ----------
+    app
+        The application that receives the other requests.
+    limit
+        Of wrong tokens from an address.
+
+    Notes
+    -----
+    The right token is rejected as well, or the limit would not slow down who guesses.
+    """
+
+    def __init__(self, app: ASGIApp, *, limit: RateLimit) -> None:
+        self._app = app
+        self._limit = limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http" or b"authorization" not in dict(scope["headers"]):
+            await self._app(scope, receive, send)
+            return
+        address = address_of(scope)
+        wait_s = self._limit.wait_s(address)
+        if wait_s > 0:
+            headers = {"Retry-After": str(math.ceil(wait_s))}
+            answer = PlainTextResponse("too many wrong tokens from this address", 429, headers)
+            await answer(scope, receive, send)
+            return
+
+        async def watched(message: Message) -> None:
+            if message.get("status") == HTTPStatus.UNAUTHORIZED:
+                self._limit.count(address)
+            await send(message)
+
+        await self._app(scope, receive, watched)
+
+
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -164,19 +207,6 @@ def content_security_policy(tiles_from: str | None = None) -> str:
     )
 
 
-class SecurityHeaders:
-    """Adds the headers to every response, without buffering, so that streams keep streaming."""
-
-    def __init__(self, app: ASGIApp, *, tiles_from: str | None = None) -> None:
-        self._app = app
-        self._headers = _HEADERS | {"Content-Security-Policy": content_security_policy(tiles_from)}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-
-        async def with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(self._headers)
-            await send(message)
-
-        await self._app(scope, receive, with_headers if scope["type"] == "http" else send)
+def security_headers(tiles_from: str | None = None) -> dict[str, str]:
+    """Return the headers of every response; see `content_security_policy`."""
+    return _HEADERS | {"Content-Security-Policy": content_security_policy(tiles_from)}

@@ -21,9 +21,15 @@ from starlette.types import Receive, Scope, Send
 from anonymizer import __version__
 from anonymizer.errors import SettingsError
 from anonymizer.settings import HttpSettings
-from anonymizer.web.auth import is_operator
+from anonymizer.web.auth import RateLimit, is_operator
 from anonymizer.web.connections import LIMITS, Limits, protocol
-from anonymizer.web.middleware import BodyLimit, HostCheck, RequestLimit, SecurityHeaders
+from anonymizer.web.middleware import (
+    BodyLimit,
+    GuessLimit,
+    HostCheck,
+    RequestLimit,
+    security_headers,
+)
 
 _GRACE_S = 1
 """Time for requests in progress when the gateway stops."""
@@ -31,6 +37,8 @@ MAX_REQUESTS = 256
 """Requests in progress; each viewer of the map is one. Further requests are answered with 503."""
 PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 """Paths that are answered whatever the number of requests in progress."""
+WRONG_TOKENS_PER_MINUTE = 20
+"""Requests with a wrong token from one address; further requests that show one get 429."""
 _METRICS_S = 1.0
 """How long metrics are not computed again: a flood of scrapes must not delay a tick."""
 _MAX_HEAD_BYTES = 16_384
@@ -60,6 +68,8 @@ class HttpServer:
         Address, and the clients that are accepted.
     limits
         Limits of the connections.
+    monotonic
+        Returns the seconds of a monotonic clock.
 
     Attributes
     ----------
@@ -68,10 +78,17 @@ class HttpServer:
     """
 
     def __init__(
-        self, application: FastAPI, settings: HttpSettings, *, limits: Limits = LIMITS
+        self,
+        application: FastAPI,
+        settings: HttpSettings,
+        *,
+        limits: Limits = LIMITS,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._application = application
-        limited = RequestLimit(self._answer, most=MAX_REQUESTS, exempt=PROBES)
+        guesses = RateLimit(WRONG_TOKENS_PER_MINUTE, monotonic=monotonic)
+        guarded = GuessLimit(self._answer, limit=guesses)
+        limited = RequestLimit(guarded, most=MAX_REQUESTS, exempt=PROBES)
         named = HostCheck(limited, names=(settings.host, *settings.allowed_hosts))
         self._socket = _listen(settings)
         self.url = url_of(settings.host, self._socket.getsockname()[1])
@@ -89,6 +106,8 @@ class HttpServer:
                 h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
                 timeout_keep_alive=_IDLE_S,
                 server_header=False,
+                # Of the server, not of the application: an answer to no request has them, too.
+                headers=list(security_headers(settings.tiles_origin).items()),
             )
         )
 
@@ -141,7 +160,6 @@ def create_application(
     exact: CollectorRegistry | None = None,
     token: str | None = None,
     more: Sequence[APIRouter] = (),
-    tiles_from: str | None = None,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> FastAPI:
     """Return the application.
@@ -157,13 +175,10 @@ def create_application(
         traffic), a few words each; empty if there are none.
     more
         Further routes.
-    tiles_from
-        One further origin from which pages may load images. None: there is none.
     monotonic
         Returns the seconds of a monotonic clock.
     """
     application = FastAPI(title="anonymizer", version=__version__, docs_url=None, redoc_url=None)
-    application.add_middleware(SecurityHeaders, tiles_from=tiles_from)
     for router in more:
         application.include_router(router)
 

@@ -20,7 +20,7 @@ from anonymizer.app.gateway.positions_link import link_counts, positions_link
 from anonymizer.app.gateway.preflight import read_registries, read_secrets
 from anonymizer.app.gateway.silent_connection import LIKELY, SilentConnection
 from anonymizer.app.gateway.zones_link import ZonesLink
-from anonymizer.app.live_map.frames import Viewer, map_routes, origin_of
+from anonymizer.app.live_map.frames import Viewer, map_routes
 from anonymizer.app.live_map.screen import AnalystLink, AnalystView, See
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.network_version import network_version
@@ -282,7 +282,6 @@ class Gateway:
             alive=self._why_dead,
             ready=self._why_not_ready,
             more=routes,
-            tiles_from=origin_of(settings.http.tiles),
         )
 
     def warm_up(self) -> None:

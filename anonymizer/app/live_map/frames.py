@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
-from urllib.parse import urlsplit
 
 import msgspec
 import numpy as np
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 
 EVERY_S = 0.5
 MAX_VIEWERS = 32
+MAX_VIEWERS_OF_ADDRESS = 8
+"""So that one visitor does not take the places of all others."""
 
 DevicesAt: TypeAlias = Callable[[], Int32Array]
 """Returns the true number of devices at each node, shape (nodes,)."""
@@ -67,6 +68,7 @@ class Viewer:
         self._devices_at = devices_at
         self._monotonic = monotonic
         self._viewers: Counter[tuple[str, bool]] = Counter()
+        self._viewers_of: Counter[str] = Counter()
         self._frame_of: dict[tuple[str, bool], bytes] = {}
         self._number = 0
         self._turn = asyncio.Event()
@@ -87,6 +89,10 @@ class Viewer:
     def is_full(self) -> bool:
         """Whether the number of viewers is at its limit."""
         return self._viewers.total() >= MAX_VIEWERS
+
+    def has_enough(self, address: str) -> bool:
+        """Return whether the number of viewers at an address is at its limit."""
+        return self._viewers_of[address] >= MAX_VIEWERS_OF_ADDRESS
 
     async def run(self) -> None:
         """Make frames while there are viewers, until cancelled."""
@@ -119,12 +125,12 @@ class Viewer:
         turn, self._turn = self._turn, asyncio.Event()
         turn.set()
 
-    async def frames(self, mode: str, *, raw: bool) -> AsyncIterator[bytes]:
+    async def frames(self, mode: str, *, raw: bool, address: str) -> AsyncIterator[bytes]:
         """Yield each new frame as a server-sent event; a slow reader skips frames."""
-        if self.is_full or (raw and not self.raw):
+        if self.is_full or self.has_enough(address) or (raw and not self.raw):
             return
         view = (mode, raw)
-        self._enter(view)
+        self._enter(view, address)
         try:
             seen = self._number
             while True:
@@ -137,15 +143,18 @@ class Viewer:
                 if frame is not None:
                     yield frame
         finally:
-            self._leave(view)
+            self._leave(view, address)
 
-    def _enter(self, view: tuple[str, bool]) -> None:
+    def _enter(self, view: tuple[str, bool], address: str) -> None:
         self._viewers[view] += 1
+        self._viewers_of[address] += 1
         self._screen_of[view[0]].is_watched = True
         self._has_viewers.set()
 
-    def _leave(self, view: tuple[str, bool]) -> None:
+    def _leave(self, view: tuple[str, bool], address: str) -> None:
         self._viewers[view] -= 1
+        self._viewers_of[address] -= 1
+        self._viewers_of = +self._viewers_of  # an address that has left is forgotten
         mode = view[0]
         if not self._viewers[mode, False] + self._viewers[mode, True]:
             self._screen_of[mode].is_watched = False
@@ -187,11 +196,3 @@ def map_routes(
         tiles=Tiles(url=http.tiles, attribution=http.tiles_attribution) if http.tiles else None,
         demo=demo,
     )
-
-
-def origin_of(tiles: str | None) -> str | None:
-    """Return the origin of an address; None for None."""
-    if tiles is None:
-        return None
-    parts = urlsplit(tiles)
-    return f"{parts.scheme}://{parts.netloc}"

@@ -51,7 +51,7 @@ async def test_a_viewer_sees_the_regions_of_its_mode_and_the_counts_of_all() -> 
     first, second = a_screen("session"), a_screen("bfs")
     viewer = Viewer([first, second])
     assert viewer.modes == ["session", "bfs"]
-    waiting = await entered(viewer.frames("bfs", raw=False))
+    waiting = await entered(viewer.frames("bfs", raw=False, address=""))
     assert second.is_watched
     assert not first.is_watched
     second.see([group("ab", [1, 2])])
@@ -64,7 +64,7 @@ async def test_a_viewer_sees_the_regions_of_its_mode_and_the_counts_of_all() -> 
 
 async def test_who_is_slow_misses_frames_and_nothing_is_kept_for_them() -> None:
     viewer = Viewer([a_screen("bfs")])
-    frames = viewer.frames("bfs", raw=False)
+    frames = viewer.frames("bfs", raw=False, address="")
     waiting = await entered(frames)
     viewer.make_frames()
     assert events(await waiting)["frame"]["number"] == 1
@@ -76,7 +76,7 @@ async def test_who_is_slow_misses_frames_and_nothing_is_kept_for_them() -> None:
 
 async def test_all_viewers_get_the_very_same_bytes() -> None:
     viewer = Viewer([a_screen("bfs")])
-    waiting = [await entered(viewer.frames("bfs", raw=False)) for _ in range(3)]
+    waiting = [await entered(viewer.frames("bfs", raw=False, address="")) for _ in range(3)]
     viewer.make_frames()
     one, *others = await asyncio.gather(*waiting)
     assert all(other is one for other in others)
@@ -86,27 +86,45 @@ async def test_true_positions_are_for_those_alone_who_ask_where_they_are_to_be_h
     at = NOBODY.copy()
     at[[3, 7]] = 2, 1
     viewer = Viewer([a_screen("bfs")], devices_at=lambda: at)
-    public = await entered(viewer.frames("bfs", raw=False))
-    auditor = await entered(viewer.frames("bfs", raw=True))
+    public = await entered(viewer.frames("bfs", raw=False, address=""))
+    auditor = await entered(viewer.frames("bfs", raw=True, address=""))
     viewer.make_frames()
     assert events(await public).keys() == {"frame"}
     assert events(await auditor)["truth"] == [[3, 7], [2, 1]]
     closed = Viewer([a_screen("bfs")])
     assert not closed.raw
-    assert [frame async for frame in closed.frames("bfs", raw=True)] == []
+    assert [frame async for frame in closed.frames("bfs", raw=True, address="")] == []
 
 
 async def test_the_number_of_viewers_is_limited_and_a_leaving_one_makes_room() -> None:
     viewer = Viewer([a_screen("bfs")])
-    all_frames = [viewer.frames("bfs", raw=False) for _ in range(viewing.MAX_VIEWERS)]
+    all_frames = [
+        viewer.frames("bfs", raw=False, address=str(i)) for i in range(viewing.MAX_VIEWERS)
+    ]
     waiting = [await entered(frames) for frames in all_frames]
     assert viewer.is_full
-    assert [frame async for frame in viewer.frames("bfs", raw=False)] == []
+    assert [frame async for frame in viewer.frames("bfs", raw=False, address="")] == []
     waiting[0].cancel()
     await asyncio.gather(waiting[0], return_exceptions=True)
     assert viewer._viewers.total() == viewing.MAX_VIEWERS - 1
     viewer.close()
     await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def test_one_address_has_few_of_the_places_of_viewers_and_gets_them_back() -> None:
+    viewer = Viewer([a_screen("bfs")])
+    most = viewing.MAX_VIEWERS_OF_ADDRESS
+    waiting = [await entered(viewer.frames("bfs", raw=False, address="a")) for _ in range(most)]
+    assert viewer.has_enough("a")
+    assert not viewer.is_full
+    assert [frame async for frame in viewer.frames("bfs", raw=False, address="a")] == []
+    other = await entered(viewer.frames("bfs", raw=False, address="b"))
+    waiting[0].cancel()
+    await asyncio.gather(waiting[0], return_exceptions=True)
+    assert not viewer.has_enough("a")
+    viewer.close()
+    await asyncio.gather(*waiting, other, return_exceptions=True)
+    assert not viewer._viewers_of, "no address is remembered"
 
 
 async def test_frames_are_made_only_while_there_are_viewers() -> None:
@@ -115,7 +133,7 @@ async def test_frames_are_made_only_while_there_are_viewers() -> None:
     running = asyncio.create_task(viewer.run())
     await asyncio.sleep(0)
     assert viewer._number == 0  # nobody there
-    frames = viewer.frames("bfs", raw=False)
+    frames = viewer.frames("bfs", raw=False, address="")
     assert isinstance(frames, AsyncGenerator)
     assert events(await anext(frames))["frame"]["number"] == 1
     assert viewer._has_viewers.is_set()
@@ -128,11 +146,11 @@ async def test_frames_are_made_only_while_there_are_viewers() -> None:
 
 async def test_closing_sends_everybody_home_also_who_comes_later() -> None:
     viewer = Viewer([a_screen("bfs")])
-    waiting = await entered(viewer.frames("bfs", raw=False))
+    waiting = await entered(viewer.frames("bfs", raw=False, address=""))
     viewer.close()
     with pytest.raises(StopAsyncIteration):
         await waiting
-    assert [frame async for frame in viewer.frames("bfs", raw=False)] == []
+    assert [frame async for frame in viewer.frames("bfs", raw=False, address="")] == []
     assert viewer._viewers.total() == 0
 
 
