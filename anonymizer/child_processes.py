@@ -44,7 +44,7 @@ def end_with_parent() -> None:
         threading.Thread(target=wait, name="end of the parent", daemon=True).start()
 
 
-def _run(command: Sequence[str]) -> None:
+def _run(command: list[str]) -> None:
     """Become a command, and leave a process that ends it when standard input ends."""
     of = os.getpid()
     nothing = os.open(os.devnull, os.O_RDWR)

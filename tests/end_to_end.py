@@ -181,6 +181,9 @@ class Gateway:
     async def get(self, path: str) -> httpx.Response:
         return await self._http.get(path)
 
+    async def post(self, path: str) -> httpx.Response:
+        return await self._http.post(path)
+
     async def accounts(self) -> Accounts:
         return read_accounts((await self.get("/metrics")).text)
 

@@ -37,7 +37,7 @@ class LinkCollector(Collector):
         )
         forgotten = CounterMetricFamily(
             "anonymizer_broker_sessions_lost",
-            "Reconnections at which the broker had lost the session and what it had queued.",
+            "Connections at which the broker had lost the session and what it had queued.",
             labels=["link"],
         )
         too_large = CounterMetricFamily(

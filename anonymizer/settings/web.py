@@ -23,7 +23,8 @@ class HttpSettings(Group):
     token_file: Path | None = None
     """A file whose first line is the token. None: `token` is used."""
     requests_per_minute: AtLeastOne | None = 300
-    """Requests that the API accepts from one address, or IPv6 network of 64 bits. None: no limit."""
+    """Requests that the API accepts from one address; an IPv6 network of 64 bits counts as one.
+    None: no limit."""
     trusted_proxies: tuple[AddressRange, ...] = ()
     """Addresses (`10.0.0.7`) or networks (`10.0.0.0/24`) of reverse proxies. Only requests that
     come from them are attributed to the address in `X-Forwarded-For`."""

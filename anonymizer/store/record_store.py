@@ -104,6 +104,18 @@ class RecordStore:
         if self._min_free_bytes and self.free_bytes < self._min_free_bytes:
             raise disk_error(self._path, f"less than {self._min_free_bytes} bytes are free")
 
+    @property
+    def session(self) -> bytes:
+        """What `keep_session` stored last; empty: nothing."""
+        with self._reading():
+            found = self._db.execute("SELECT value FROM secrets WHERE name = 'session'").fetchone()
+        return found[0] if found else b""
+
+    def keep_session(self, session: bytes) -> None:
+        """Store what is known of the session that the broker keeps for records."""
+        with self._transaction():
+            self._db.execute("INSERT OR REPLACE INTO secrets VALUES ('session', ?)", (session,))
+
     def recall(self, stream: str, *, shape: str, n_sources: int) -> Recalled:
         """Return the stored state of a stream; see `Store.recall`."""
         with self._transaction():

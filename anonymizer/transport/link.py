@@ -42,6 +42,8 @@ class BrokerLink(ABC):
     announce
         Whether to maintain the status topic of the settings: `online`, `offline`, or `lost` as
         the last will.
+    has_session
+        Whether the broker should have kept the session of an earlier link.
     on_state
         Called with whether the link is connected and the reason, at every change and at every
         failed attempt.
@@ -67,6 +69,7 @@ class BrokerLink(ABC):
         deliver: Deliver,
         subscriptions: Sequence[tuple[str, int]] = (),
         announce: bool = False,
+        has_session: bool = False,
         on_state: Callable[[bool, str], None] = lambda *_: None,
         connect_timeout_s: float = 10.0,
         close_timeout_s: float = 5.0,
@@ -81,6 +84,7 @@ class BrokerLink(ABC):
         self._deliver = deliver
         self._subscriptions = tuple(subscriptions)
         self._announce = announce
+        self._has_session = has_session
         self._on_state = on_state
         self._connect_timeout_s = connect_timeout_s
         self._close_timeout_s = close_timeout_s
@@ -223,7 +227,8 @@ class BrokerLink(ABC):
 
     def _count_connection(self, session: Session) -> None:
         forgotten = self._settings.session_expiry_s > 0 and not session.resumed
-        self.counts.n_sessions_lost += forgotten and self.counts.n_connections > 0
+        expected = self._has_session or self.counts.n_connections > 0
+        self.counts.n_sessions_lost += forgotten and expected
         self.counts.n_connections += 1
 
     async def _connect(self) -> Session:

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
 import uvicorn
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from pydantic import BaseModel, Field
@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from anonymizer import __version__
 from anonymizer.errors import SettingsError
 from anonymizer.settings import HttpSettings
-from anonymizer.web.auth import RateLimit, is_operator
+from anonymizer.web.auth import RateLimit, bearer, is_operator
 from anonymizer.web.connections import LIMITS, Limits, protocol
 from anonymizer.web.middleware import (
     BodyLimit,
@@ -159,6 +159,7 @@ def create_application(
     ready: Callable[[], list[str]],
     exact: CollectorRegistry | None = None,
     token: str | None = None,
+    acknowledge: Callable[[], None] | None = None,
     more: Sequence[APIRouter] = (),
     monotonic: Callable[[], float] = time.monotonic,
 ) -> FastAPI:
@@ -173,6 +174,9 @@ def create_application(
     alive, ready
         Return the reasons why the gateway is not alive (restart it) or not ready (send it no
         traffic), a few words each; empty if there are none.
+    acknowledge
+        Called when the bearer of the token has seen the losses that `ready` names. None: it names
+        none.
     more
         Further routes.
     monotonic
@@ -198,6 +202,13 @@ def create_application(
     async def readyz(response: Response) -> Health:
         """Whether the gateway can take traffic now."""
         return report(ready(), response)
+
+    if acknowledge is not None and token is not None:
+
+        @application.post("/acknowledge", status_code=204, dependencies=[Depends(bearer(token))])
+        async def acknowledged() -> None:
+            """Say that an operator has seen the loss that `/readyz` names."""
+            acknowledge()
 
     computed: dict[tuple[str, bool], tuple[bytes, float]] = {}
 

@@ -208,6 +208,17 @@ CASES = [
         True,
         labels=LINK,
     ),
+    Case(  # the first thing that a new process finds: the counter was never 0
+        "SessionTakenOver",
+        {'anonymizer_broker_sessions_lost_total{link="records"}': "_x55 1+0x20"},
+        True,
+        labels=LINK,
+    ),
+    Case(
+        "SessionTakenOver",
+        {'anonymizer_broker_sessions_lost_total{link="records"}': "1+0x80"},
+        False,
+    ),
     Case(
         "SessionTakenOver",
         {connections_lost("taken_over"): "1+0x80", connections_lost("other"): "0+1x80"},

@@ -281,6 +281,7 @@ class Gateway:
             token=read_token(settings.http),
             alive=self._why_dead,
             ready=self._why_not_ready,
+            acknowledge=self.records.session.acknowledge if self.records else None,
             more=routes,
         )
 
@@ -522,6 +523,8 @@ class Gateway:
             problems.append("broker: not connected for records")
         if self.records and not self.records.usable:
             problems.append("store: cannot be used, so records wait at the broker")
+        if self.records and self.records.session.problem:
+            problems.append(self.records.session.problem)
         if self._backlog and self._link.connected and self._backlog.is_too_old:
             problems.append(self._backlog.problem)
         problems += self._why_silent()

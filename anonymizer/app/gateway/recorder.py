@@ -11,6 +11,7 @@ from typing import ParamSpec, TypeVar
 import structlog
 
 from anonymizer.algorithms.records.attributes import Branch
+from anonymizer.app.gateway.kept_session import KeptSession
 from anonymizer.errors import InputError, SettingsError, StoreError
 from anonymizer.files.hierarchies import read_hierarchies, read_hierarchy
 from anonymizer.pipeline.accounting import Ledger
@@ -110,9 +111,14 @@ class Recorder:
         broker = settings.broker
         # Records that arrive while no gateway is connected must be kept, unlike live positions.
         lasting = {"session_expiry_s": broker.session_expiry_s or _SESSION_S}
+        client_id = client_id_of(broker, key=self.store.secret, role="records")
+        self.session = KeptSession(
+            self.store.session, name=f"{client_id} {broker.url}", wall=time.time
+        )
         self._link = MqttLink(
             broker.model_copy(update=lasting),
-            client_id=client_id_of(broker, key=self.store.secret, role="records"),
+            client_id=client_id,
+            has_session=self.session.exists,
             subscriptions=[
                 (topic_filter(source), source.qos)
                 for stream in settings.streams
@@ -253,6 +259,7 @@ class Recorder:
                     ),
                 )
             ]
+            keeping = group.create_task(self._keep_session(), name="keep session")
             await stop.wait()
             try:
                 async with asyncio.timeout(drain_s):
@@ -272,6 +279,14 @@ class Recorder:
             await self._link.close()
             await self._output.close()
             await asyncio.wait(links)
+            keeping.cancel()
+
+    async def _keep_session(self) -> None:
+        """Store what is known of the session whenever it changes."""
+        while True:
+            await self.session.changed.wait()
+            self.session.changed.clear()
+            await self._context.in_store(self.store.keep_session, self.session.stored)
 
     def _open(self) -> tuple[RecordStore, RecordFlow]:
         settings = self._settings
@@ -320,7 +335,10 @@ class Recorder:
     def _note_state(self, connected: bool, reason: str) -> None:  # noqa: FBT001  the link's callback
         if connected:
             n_lost = self._link.counts.n_sessions_lost
-            self.inbox.reconnected(resumed=n_lost == self._n_sessions_lost)
+            lost = n_lost > self._n_sessions_lost
+            self.inbox.reconnected(resumed=not lost)
+            if self._link.counts.n_connections == 1:  # of later ones the counter is enough
+                self.session.connected(lost=lost)
             self._n_sessions_lost = n_lost
         else:
             self.inbox.set_aside()
