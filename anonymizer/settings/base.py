@@ -1,8 +1,9 @@
 """Base class of all tables of the settings file, and the types that several tables share."""
 
 import re
+from collections.abc import Callable
 from ipaddress import ip_address, ip_network
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -12,6 +13,31 @@ class Group(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+
+class Reloadable(NamedTuple):
+    """Marks a key that may change while the gateway runs; any other changes at a restart alone.
+
+    Attributes
+    ----------
+    weakens
+        Whether a change lowers a protection, given the table before and after it, and the key.
+    """
+
+    weakens: Callable[[Any, Any, str], bool]
+
+
+def _is_lower(old: Group, new: Group, key: str) -> bool:
+    return bool(getattr(new, key) < getattr(old, key))
+
+
+def _is_higher(old: Group, new: Group, key: str) -> bool:
+    return bool(getattr(new, key) > getattr(old, key))
+
+
+LESS_IS_WEAKER = Reloadable(_is_lower)
+MORE_IS_WEAKER = Reloadable(_is_higher)
+NEVER_WEAKER = Reloadable(lambda _old, _new, _key: False)
+"""Only for a key on which no protection depends."""
 
 AtLeastOne = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]

@@ -43,6 +43,8 @@ def load_settings(
     path: str | PathLike[str] | None = None,
     environment: Mapping[str, str] | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    whole: bool = False,
 ) -> Settings:
     """Load the settings of a file (None: the defaults) with their overrides.
 
@@ -54,6 +56,9 @@ def load_settings(
         Environment variables; they override the file. None: those of this process.
     options
         Tables from the command line or a program; they override both.
+    whole
+        Whether the last line of the file must have an end. One that was cut off has none, and may
+        be a number that lacks digits.
 
     Raises
     ------
@@ -69,7 +74,7 @@ def load_settings(
     """
     path = None if path is None else Path(path)
     environment = os.environ if environment is None else environment
-    tables = {} if path is None else _read(path)
+    tables = {} if path is None else _read(path, whole=whole)
     source_of: dict[str, str] = {}
     for name, text in environment.items():
         if name.startswith(PREFIX):
@@ -119,12 +124,14 @@ def validated(
         raise SettingsError(": ".join(filter(None, (str(where), key, message + rest)))) from None
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, *, whole: bool) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise _TooMuchError(_LARGE)  # noqa: TRY301  like what `_parsed` raises
+        if whole and not content.endswith(b"\n"):
+            raise _TooLittleError  # noqa: TRY301  likewise
         return _parsed(content.decode())
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
@@ -134,6 +141,12 @@ def _read(path: Path) -> dict[str, Any]:
         raise SettingsError(f"{path}: is not TOML: {_shown(str(error))}") from None
     except _TooMuchError as error:
         raise SettingsError(f"{path}: {error}") from None
+    except _TooLittleError:
+        raise SettingsError(f"{path}: is cut off, or its last line has no end") from None
+
+
+class _TooLittleError(Exception):
+    """The file ends within a line."""
 
 
 class _TooMuchError(Exception):
