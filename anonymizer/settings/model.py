@@ -3,6 +3,7 @@
 Units are in the names of the keys. The text below a key says what leaving it out means (None).
 """
 
+from collections.abc import Iterator
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -27,6 +28,7 @@ from anonymizer.settings.base import (
     Qos,
     id_names,
     is_loopback,
+    overlap,
 )
 from anonymizer.settings.broker import BrokerSettings
 from anonymizer.settings.cluster import ClusterSettings
@@ -41,6 +43,9 @@ from anonymizer.settings.regions import (
 )
 from anonymizer.settings.streams import DeclaredStreams, StoreSettings
 from anonymizer.settings.web import HttpSettings
+
+OPEN_TREES = frozenset({"anonymized", "anonymizer", "cloaked", "public"})
+"""First levels of topics all of which analysts may read where brokers have the shipped rules."""
 
 
 class NetworkSettings(Group):
@@ -216,6 +221,40 @@ class Settings(Group):
                 "fixed: topic and public_topic must differ from each other and from output.topic"
             )
         return self
+
+    @model_validator(mode="after")
+    def _nothing_raw_is_where_analysts_read(self) -> Self:
+        for key, stated in self._raw_topics():
+            for output, topic in self._output_topics():
+                tree = topic.split("/")[0]
+                if overlap(stated, f"{tree if tree in OPEN_TREES else topic}/#"):
+                    raise ValueError(
+                        f"{key}: topic: lies where the gateway publishes ({output}), so analysts"
+                        ' could read raw data there; choose another one, such as "raw/{device}"'
+                    )
+        return self
+
+    def _raw_topics(self) -> Iterator[tuple[str, str]]:
+        """Yield key and filter of everything that only the gateway may read."""
+        for i, each in enumerate(self.inputs):
+            yield f"inputs (no. {i + 1})", each.topic
+        for i, stream in enumerate(self.streams):
+            for j, source in enumerate(stream.sources):
+                yield f"streams (no. {i + 1}).sources (no. {j + 1})", source.filter_topic
+        if self.device_zones.enabled:
+            yield "device_zones", self.device_zones.topic
+
+    def _output_topics(self) -> Iterator[tuple[str, str]]:
+        """Yield key and topic of everything that the gateway may publish, below it too."""
+        yield "broker.status_topic", self.broker.status_topic
+        for name in ("output", "fixed", "current", "public_network", "counts", "forms"):
+            table = getattr(self, name)
+            for key in type(table).model_fields:
+                if key.endswith("topic") and getattr(table, key) is not None:
+                    yield f"{name}.{key}", getattr(table, key)
+        yield "home_assistant.topic", self.home_assistant.topic
+        for stream in self.streams:
+            yield "streams.topic", stream.topic.replace("{stream}", stream.name)
 
     @model_validator(mode="after")
     def _zones_name_devices_as_positions_do(self) -> Self:
