@@ -367,7 +367,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "region": (
         lambda: anonymizer.cloak(trace(), NETWORK, region="x"),  # type: ignore[arg-type]
-        "region.mode: Input should be",
+        "region.mode: must be",
     ),
     "tick": (lambda: anonymizer.cloak(trace(), NETWORK, tick_s=0), "tick_s: must be a number"),
     "trace": (lambda: anonymizer.cloak(people(), NETWORK), "trace: no column device_id"),
@@ -387,7 +387,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "option": (
         lambda: anonymizer.load_settings(options={"adka": {"k_flor": 5}}),
-        "options: adka.k_flor: Extra inputs",
+        "options: adka.k_flor: there is no such setting",
     ),
 }
 

@@ -14,8 +14,10 @@ from anonymizer.errors import InputError, SettingsError
 _STDOUT = Path("-")
 _RECOMMENDED: Mapping[tuple[str, str], Any] = {("adka", "k_floor"): 5}
 """Written in place of the defaults, except for `bfs`, which is to be ADKA as published."""
+_NETWORK = ("network", "source")
+"""Always written: the gateway starts with no other network than its file states."""
 _QUESTIONS: Mapping[tuple[str, str], str] = {
-    ("network", "source"): "Road network (a file, PREFIX, grid:RxC or city:N)",
+    _NETWORK: "Road network (a file, PREFIX, grid:RxC or city:N)",
     ("broker", "url"): "MQTT broker (mqtts://host[:port]; mqtt:// on this machine)",
     ("inputs", "topic"): "Topic of the raw positions; {device} names the device",
     ("inputs", "codec"): "Format of the payloads",
@@ -73,10 +75,12 @@ def init(
 
         anonymizer init --yes --out -
     """
+    from anonymizer.settings import NetworkSettings
+
     if out != _STDOUT and out.exists() and not force:
         raise SettingsError(f"{out}: already exists; --force overwrites it")
     given: dict[tuple[str, str], Any] = {
-        ("network", "source"): network,
+        _NETWORK: network,
         ("broker", "url"): broker,
         ("broker", "username"): username,
         ("broker", "password_file"): password_file and str(password_file),
@@ -91,6 +95,7 @@ def init(
         chosen = {**_answers(chosen, _ask), **chosen}
     if chosen.get(("region", "mode")) != "bfs":
         chosen = {**_RECOMMENDED, **chosen}
+    chosen = {_NETWORK: NetworkSettings().source} | chosen
     text = _checked(chosen)
     if out == _STDOUT:
         typer.echo(text, nl=False)

@@ -26,14 +26,16 @@ ConfigFile = Annotated[
 ]
 
 
-def settings_of(config: Path | None, options: Mapping[str, Any] | None = None) -> "Settings":
+def settings_of(
+    config: Path | None, options: Mapping[str, Any] | None = None, *, whole: bool = False
+) -> "Settings":
     """Return the settings of a file (None: the defaults), overridden by the environment.
 
-    `options`, tables of the command line, override both.
+    `options`, tables of the command line, override both. `whole`: see `load_settings`.
     """
     from anonymizer.settings import load_settings
 
-    return load_settings(config, options=options)
+    return load_settings(config, options=options, whole=whole)
 
 
 def serve(
@@ -49,8 +51,8 @@ def serve(
 ) -> None:
     """Run the gateway until SIGTERM or Ctrl-C; then drain and exit.
 
-    SIGHUP reads the settings again: log level, limits, k by density and some others change at once;
-    the log names those that need a restart.
+    SIGHUP reads the settings again: log level, limits, k by density and some others change at once.
+    If anything else differs, or would protect less, nothing changes; the log names it.
 
     [bold]Examples[/bold]
 
@@ -65,7 +67,7 @@ def serve(
 
     serving = serve_with_broker if with_broker else serve_until_told
     with errors_naming(config):
-        asyncio.run(serving(settings, lambda: settings_of(config)))
+        asyncio.run(serving(settings, lambda: settings_of(config, whole=True)))
 
 
 def check(

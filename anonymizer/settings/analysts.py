@@ -5,7 +5,15 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import Field, model_validator
 
-from anonymizer.settings.base import AtLeastOne, Group, NotNegative, OutputTopic, Positive
+from anonymizer.settings.base import (
+    PLAIN_NAME,
+    AtLeastOne,
+    Group,
+    NotNegative,
+    OutputTopic,
+    Positive,
+    like,
+)
 
 Shape: TypeAlias = Literal["nodes", "roads", "h3", "bbox"]
 
@@ -72,7 +80,7 @@ class HomeAssistantSettings(Group):
     enabled: bool = False
     prefix: OutputTopic = "homeassistant"
     """Discovery prefix of Home Assistant."""
-    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] = "anonymizer"
+    id: Annotated[str, like(r"^[A-Za-z0-9_-]{1,64}$", PLAIN_NAME)] = "anonymizer"
     """Of the device; another one for each gateway."""
     topic: OutputTopic = "anonymizer/state"
     """Where the state is retained, every `output.rejected_every_s`."""

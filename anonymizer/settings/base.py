@@ -1,10 +1,19 @@
 """Base class of all tables of the settings file, and the types that several tables share."""
 
 import re
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from ipaddress import ip_address, ip_network
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+)
 
 
 class Group(BaseModel):
@@ -12,6 +21,45 @@ class Group(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _true_is_no_number(cls, value: Any, info: ValidationInfo) -> Any:  # noqa: ANN401  any value
+        # Python takes it for 1.
+        stated = value if isinstance(value, list | tuple) else [value]
+        field = cls.model_fields[info.field_name or ""]
+        if any(isinstance(each, bool) for each in stated) and not _may_be_true(field.annotation):
+            raise ValueError("must not be true or false")
+        return value
+
+
+def _may_be_true(annotation: Any) -> bool:  # noqa: ANN401  any type there is
+    return annotation is bool or any(map(_may_be_true, get_args(annotation)))
+
+
+class Reloadable(NamedTuple):
+    """Marks a key that may change while the gateway runs; any other changes at a restart alone.
+
+    Attributes
+    ----------
+    weakens
+        Whether a change lowers a protection, given the table before and after it, and the key.
+    """
+
+    weakens: Callable[[Any, Any, str], bool]
+
+
+def _is_lower(old: Group, new: Group, key: str) -> bool:
+    return bool(getattr(new, key) < getattr(old, key))
+
+
+def _is_higher(old: Group, new: Group, key: str) -> bool:
+    return bool(getattr(new, key) > getattr(old, key))
+
+
+LESS_IS_WEAKER = Reloadable(_is_lower)
+MORE_IS_WEAKER = Reloadable(_is_higher)
+NEVER_WEAKER = Reloadable(lambda _old, _new, _key: False)
+"""Only for a key on which no protection depends."""
 
 AtLeastOne = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -23,12 +71,44 @@ Longitude = Annotated[float, Field(ge=-180, le=180, allow_inf_nan=False)]
 NonEmpty = Annotated[str, Field(min_length=1)]
 FieldName = Annotated[str, Field(min_length=1, max_length=64)]
 """Name of a field in a payload or message."""
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+_WORDING: dict[str, str] = {}
+
+
+def like(pattern: str, words: str) -> Any:  # noqa: ANN401  as `Field`
+    """Return the constraint that text matches a pattern, described by words."""
+    _WORDING[pattern] = words
+    return Field(min_length=1, pattern=pattern)
+
+
+PLAIN_NAME = "must be 1 to 64 letters, digits, _ and -"
+
+
+def wording_of(pattern: str) -> str:
+    """Return what a text must be to match a pattern."""
+    return _WORDING.get(pattern, f"must match {pattern}")
+
+
+def nearest(value: object, names: Iterable[str]) -> str:
+    """Return `; did you mean ...?` with the name that is like a value, or an empty text."""
+    of = {name.casefold(): name for name in names}
+    near = get_close_matches(str(value).casefold(), of, n=1)
+    return f'; did you mean "{of[near[0]]}"?' if near else ""
+
+
+Name = Annotated[
+    str, like(r"^[A-Za-z0-9_.-]{1,64}$", "must be 1 to 64 letters, digits, dots, _ and -")
+]
 """Name that becomes a part of topics, labels and file names."""
-OutputTopic = Annotated[str, Field(min_length=1, pattern=r"^[^+#\x00]+$")]
+OutputTopic = Annotated[str, like(r"^[^+#\x00]+$", "must be a topic, without + and #")]
 """MQTT topic without wildcards."""
 Qos = Literal[0, 1]
-HostName = Annotated[str, Field(pattern=r"^(\*|[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252}[A-Za-z0-9_])?)$")]
+HostName = Annotated[
+    str,
+    like(
+        r"^(\*|[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252}[A-Za-z0-9_])?)$",
+        "must be the name of a host, without scheme and port, or *",
+    ),
+]
 """Name of a host, without a port; `*` stands for any."""
 
 
@@ -65,6 +145,21 @@ def id_levels(topic: str) -> list[int]:
 def id_names(topic: str) -> list[str]:
     """Return the names of these levels, in their order."""
     return [level for level in topic.split("/") if is_field(level)]
+
+
+def overlap(one: str, other: str) -> bool:
+    """Return whether a topic may match both of two filters, `{device}` standing for any level."""
+    first, second = (["+" if is_field(x) else x for x in each.split("/")] for each in (one, other))
+    for a, b in ((first, second), (second, first)):
+        if a[0] in {"+", "#"} and b[0].startswith("$"):
+            return False
+    for x, y in zip(first, second, strict=False):
+        if "#" in {x, y}:
+            return True
+        if x != y and "+" not in {x, y}:
+            return False
+    n = min(len(first), len(second))
+    return first[n:] + second[n:] in ([], ["#"])
 
 
 def check_filter(topic: str, field: str) -> None:

@@ -49,7 +49,7 @@ class BrokerSettings(Group):
     """Most QoS 1 messages in flight from the broker to the gateway (MQTT 5)."""
     reconnect_min_s: Positive = 0.5
     reconnect_max_s: Positive = 30.0
-    status_topic: str = "anonymizer/status"
+    status_topic: OutputTopic = "anonymizer/status"
     """Retained: `online`, `offline`, or `lost` by last will."""
     drops_topic: OutputTopic | None = None
     """Topic on which the broker publishes how many messages it has dropped; Mosquitto:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator
 
-from anonymizer.settings.base import Group, NonEmpty, Positive
+from anonymizer.settings.base import PLAIN_NAME, Group, NonEmpty, Positive, like
 
 _OWN = frozenset(
     {
@@ -24,7 +24,11 @@ def _is_not_own(key: str) -> str:
     return key
 
 
-Option = Annotated[str, Field(pattern=r"^[a-z0-9.]{1,64}$"), AfterValidator(_is_not_own)]
+Option = Annotated[
+    str,
+    like(r"^[a-z0-9.]{1,64}$", "must be an option of librdkafka, such as security.protocol"),
+    AfterValidator(_is_not_own),
+]
 """Key of an option of librdkafka."""
 
 
@@ -40,7 +44,7 @@ class ClusterSettings(Group):
     kafka_options: dict[Option, SecretStr] = Field(default={})
     """Options of librdkafka, the client library, as text: above all those of encryption and login,
     `{ "security.protocol" = "ssl", "ssl.ca.location" = "ca.pem" }`."""
-    prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] = "anonymizer"
+    prefix: Annotated[str, like(r"^[A-Za-z0-9_-]{1,64}$", PLAIN_NAME)] = "anonymizer"
     """Beginning of the names of the topics and consumer groups in Kafka."""
     n_sources: Annotated[int, Field(ge=1, le=1024)] = 4
     """Number of sources: parts of the devices that are located independently. It must not change

@@ -15,6 +15,7 @@ from anonymizer.settings.base import (
     Qos,
     check_filter,
     id_levels,
+    nearest,
 )
 from anonymizer.settings.payloads import PayloadSettings
 
@@ -57,7 +58,7 @@ class InputSettings(Group):
     def _codec_is_known(cls, codec: str) -> str:
         known = {*CODECS, ANY_JSON, *plugins.plugin_names(plugins.CODECS)}
         if codec not in known:
-            raise ValueError(f"must be one of {', '.join(sorted(known))}")
+            raise ValueError(f"must be one of {', '.join(sorted(known))}" + nearest(codec, known))
         return codec
 
     @model_validator(mode="after")

@@ -3,6 +3,7 @@
 Units are in the names of the keys. The text below a key says what leaving it out means (None).
 """
 
+from collections.abc import Iterator
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -16,6 +17,9 @@ from anonymizer.settings.analysts import (
     ShapeSettings,
 )
 from anonymizer.settings.base import (
+    LESS_IS_WEAKER,
+    MORE_IS_WEAKER,
+    NEVER_WEAKER,
     AtLeastOne,
     Group,
     NotNegative,
@@ -24,6 +28,7 @@ from anonymizer.settings.base import (
     Qos,
     id_names,
     is_loopback,
+    overlap,
 )
 from anonymizer.settings.broker import BrokerSettings
 from anonymizer.settings.cluster import ClusterSettings
@@ -38,6 +43,9 @@ from anonymizer.settings.regions import (
 )
 from anonymizer.settings.streams import DeclaredStreams, StoreSettings
 from anonymizer.settings.web import HttpSettings
+
+OPEN_TREES = frozenset({"anonymized", "anonymizer", "cloaked", "public"})
+"""First levels of topics all of which analysts may read where brokers have the shipped rules."""
 
 
 class NetworkSettings(Group):
@@ -60,7 +68,7 @@ class OutputSettings(Group):
     topic: OutputTopic = "cloaked/positions"
     rejected_topic: OutputTopic = "anonymizer/rejected"
     """Where the counts of rejected positions are published, by reason; never a payload."""
-    rejected_every_s: Positive = 10.0
+    rejected_every_s: Annotated[Positive, LESS_IS_WEAKER] = 10.0
     silence_s: Positive = 60.0
     """If positions arrive and none is published for longer than this, in addition to the delays of
     the settings (`trips.delay_s`, `session.settle_s`, twice `beat_s`), the gateway is not ready."""
@@ -78,7 +86,7 @@ class TickSettings(Group):
     """Ticks of the positions flow."""
 
     interval_s: Positive = 0.1
-    queue_limit: AtLeastOne = 100_000
+    queue_limit: Annotated[AtLeastOne, NEVER_WEAKER] = 100_000
     """Most messages that wait for a tick, apart from those that are decoded before it ends. Beyond
     that, or when a tick is late, only the newest of each device is kept; the others are counted as
     overload."""
@@ -103,9 +111,9 @@ class PresenceSettings(Group):
     among parked ones wait for company. None: parked devices are company for all."""
     max_devices: Annotated[int, Field(ge=1, le=50_000_000)] = 1_000_000
     """Most devices present at once; positions of further devices are suppressed as overload."""
-    max_ahead_s: NotNegative = 5.0
+    max_ahead_s: Annotated[NotNegative, MORE_IS_WEAKER] = 5.0
     """How far a device's clock may be ahead of the gateway's."""
-    max_behind_s: Positive = 60.0
+    max_behind_s: Annotated[Positive, MORE_IS_WEAKER] = 60.0
     """How old a position may be when it arrives; at most `ttl_s`."""
 
     @model_validator(mode="after")
@@ -119,10 +127,10 @@ class PresenceSettings(Group):
 class LimitSettings(Group):
     """Limits of a single message."""
 
-    max_payload_bytes: Annotated[int, Field(ge=16)] = 262_144
-    max_positions: AtLeastOne = 10_000
+    max_payload_bytes: Annotated[int, Field(ge=16), MORE_IS_WEAKER] = 262_144
+    max_positions: Annotated[AtLeastOne, MORE_IS_WEAKER] = 10_000
     """Most positions in one message."""
-    max_device_id_chars: Annotated[int, Field(ge=1, le=65535)] = 256
+    max_device_id_chars: Annotated[int, Field(ge=1, le=65535), MORE_IS_WEAKER] = 256
     max_ids_per_topic: AtLeastOne = 20_000
     """Most devices that the payloads of one topic may name within `presence.ttl_s`
     (`device_from = "payload"`), or vehicles within a window of a stream (`sources.vehicle`); what
@@ -132,14 +140,14 @@ class LimitSettings(Group):
 class WatchSettings(Group):
     """The light audit that runs in the service."""
 
-    sample: Annotated[int, Field(ge=0, le=10_000)] = 32
+    sample: Annotated[int, Field(ge=0, le=10_000), LESS_IS_WEAKER] = 32
     """Number of devices followed with the intersection attack; 0: none."""
 
 
 class LogSettings(Group):
     """Logging. Logs never contain an identity or a coordinate."""
 
-    level: Literal["debug", "info", "warning", "error"] = "info"
+    level: Annotated[Literal["debug", "info", "warning", "error"], NEVER_WEAKER] = "info"
     format: Literal["json", "text"] = "json"
     silence_s: NotNegative = 60.0
     """If the broker is connected and nothing has arrived for so long, in seconds, one line names
@@ -213,6 +221,40 @@ class Settings(Group):
                 "fixed: topic and public_topic must differ from each other and from output.topic"
             )
         return self
+
+    @model_validator(mode="after")
+    def _nothing_raw_is_where_analysts_read(self) -> Self:
+        for key, stated in self._raw_topics():
+            for output, topic in self._output_topics():
+                tree = topic.split("/")[0]
+                if overlap(stated, f"{tree if tree in OPEN_TREES else topic}/#"):
+                    raise ValueError(
+                        f"{key}: topic: lies where the gateway publishes ({output}), so analysts"
+                        ' could read raw data there; choose another one, such as "raw/{device}"'
+                    )
+        return self
+
+    def _raw_topics(self) -> Iterator[tuple[str, str]]:
+        """Yield key and filter of everything that only the gateway may read."""
+        for i, each in enumerate(self.inputs):
+            yield f"inputs (no. {i + 1})", each.topic
+        for i, stream in enumerate(self.streams):
+            for j, source in enumerate(stream.sources):
+                yield f"streams (no. {i + 1}).sources (no. {j + 1})", source.filter_topic
+        if self.device_zones.enabled:
+            yield "device_zones", self.device_zones.topic
+
+    def _output_topics(self) -> Iterator[tuple[str, str]]:
+        """Yield key and topic of everything that the gateway may publish, below it too."""
+        yield "broker.status_topic", self.broker.status_topic
+        for name in ("output", "fixed", "current", "public_network", "counts", "forms"):
+            table = getattr(self, name)
+            for key in type(table).model_fields:
+                if key.endswith("topic") and getattr(table, key) is not None:
+                    yield f"{name}.{key}", getattr(table, key)
+        yield "home_assistant.topic", self.home_assistant.topic
+        for stream in self.streams:
+            yield "streams.topic", stream.topic.replace("{stream}", stream.name)
 
     @model_validator(mode="after")
     def _zones_name_devices_as_positions_do(self) -> Self:

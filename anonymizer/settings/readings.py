@@ -5,10 +5,13 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from anonymizer.algorithms.positions.readings import SAFE_STATISTICS, ReadingAttribute
-from anonymizer.settings.base import FieldName, Group, NotNegative
+from anonymizer.settings.base import FieldName, Group, NotNegative, like
 
 Bound = Annotated[float, Field(ge=-1e12, le=1e12, allow_inf_nan=False)]
-Statistic = Annotated[str, Field(pattern=r"^(count|mean|min|max|p[1-9][0-9]?)$")]
+Statistic = Annotated[
+    str,
+    like(r"^(count|mean|min|max|p[1-9][0-9]?)$", "must be count, mean, min, max, or p1 to p99"),
+]
 
 _STEPS_OF_A_RANGE = 100
 """Steps to which readings are rounded by default."""

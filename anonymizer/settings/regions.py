@@ -1,17 +1,31 @@
 """How regions are formed, and how long the groups and pseudonyms in them last."""
 
+from bisect import bisect_right
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from anonymizer.settings.base import AtLeastOne, Group, NonEmpty, NotNegative, Positive
+from anonymizer.settings.base import (
+    LESS_IS_WEAKER,
+    AtLeastOne,
+    Group,
+    NonEmpty,
+    NotNegative,
+    Positive,
+    Reloadable,
+)
+
+
+def _k_falls(old: "AdkaSettings", new: "AdkaSettings", _: str) -> bool:
+    densities = (0, *old.density_steps, *new.density_steps)
+    return any(new.k_at(density) < old.k_at(density) for density in densities)
 
 
 class AdkaSettings(Group):
     """ADKA: k by local density, `k_values[i]` if the density is below `density_steps[i]`."""
 
-    density_steps: tuple[AtLeastOne, ...] = (4, 10)
-    k_values: tuple[AtLeastOne, ...] = (10, 5, 2)
+    density_steps: Annotated[tuple[AtLeastOne, ...], Reloadable(_k_falls)] = (4, 10)
+    k_values: Annotated[tuple[AtLeastOne, ...], Reloadable(_k_falls)] = (10, 5, 2)
     k_floor: Annotated[int, Field(ge=2)] = 2
     """The least k, whatever the density."""
 
@@ -24,6 +38,10 @@ class AdkaSettings(Group):
         if list(self.k_values) != sorted(self.k_values, reverse=True):
             raise ValueError("k_values must not rise: sparse places need the larger k")
         return self
+
+    def k_at(self, density: int) -> int:
+        """Return the k of a density."""
+        return max(self.k_floor, self.k_values[bisect_right(self.density_steps, density)])
 
 
 Districts = Literal[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
@@ -57,7 +75,7 @@ class RegionSettings(Group):
     """How many devices share the area around such a place, three of the smallest places large, or
     the place itself if it is larger. This makes places large where devices are few
     (`snapshot`, `session`)."""
-    k_extra: Annotated[int, Field(ge=0)] = 0
+    k_extra: Annotated[int, Field(ge=0), LESS_IS_WEAKER] = 0
     """Members of a group beyond k: so many of its devices may belong to the adversary
     (`snapshot`, `session`)."""
 

@@ -1,32 +1,14 @@
-"""Reload: the settings that may change while the gateway runs, and how a new file is applied."""
+"""Reload: a new settings file is applied whole while the gateway runs, or not at all.
+
+Only keys marked `Reloadable` may change, none of them to where it protects less. A file that was
+cut off therefore changes nothing.
+"""
 
 from typing import Any, NamedTuple
 
-from anonymizer.settings.base import Group
+from anonymizer.errors import SettingsError
+from anonymizer.settings.base import Group, Reloadable
 from anonymizer.settings.model import Settings
-from anonymizer.settings.toml_file import validated
-
-CHANGEABLE = frozenset(
-    {
-        "adka.density_steps",
-        "adka.k_values",
-        "limits.max_device_id_chars",
-        "limits.max_payload_bytes",
-        "limits.max_positions",
-        "log.level",
-        "output.rejected_every_s",
-        "presence.max_ahead_s",
-        "presence.max_behind_s",
-        "region.k_extra",
-        "tick.queue_limit",
-        "watch.sample",
-    }
-)
-"""Keys that take effect with the next message, tick or group. None of them is a secret.
-
-All others belong to running parts (connections, the graph without zones, groups and their
-pseudonyms) or to what consumers rely on (topics, message forms, the floor of k).
-"""
 
 
 class Change(NamedTuple):
@@ -35,46 +17,66 @@ class Change(NamedTuple):
     Attributes
     ----------
     settings
-        The running settings, updated with those that may change.
+        The wanted settings.
     changed
-        Old and new value of each updated key.
-    waiting
-        Changed keys that need a restart.
+        Old and new value of each key that differs. None of them is a secret.
     """
 
     settings: Settings
     changed: dict[str, tuple[Any, Any]]
-    waiting: list[str]
 
 
 def change(running: Settings, wanted: Settings) -> Change:
-    """Return the running settings, updated where they may change to the wanted ones.
+    """Return the running settings with the changes of a new file.
 
     Raises
     ------
     SettingsError
-        If the updated keys do not fit those that need a restart.
+        If a restart is needed: one line names the keys, never a value.
     """
+    tables: dict[str, Group] = {}
     changed: dict[str, tuple[Any, Any]] = {}
-    waiting: list[str] = []
-    tables: dict[str, Any] = {}
+    refused: dict[str, list[str]] = {}
     for name in Settings.model_fields:
         old, new = getattr(running, name), getattr(wanted, name)
-        tables[name] = old
-        if old == new:
-            continue
         if not isinstance(old, Group):
-            waiting.append(name)
+            if old != new:
+                refused.setdefault(_FIXED, []).append(name)
             continue
-        kept = old.model_dump()
+        values: dict[str, Any] = {}
         for key in type(old).model_fields:
-            was, will_be = getattr(old, key), getattr(new, key)
-            if was == will_be:
+            if getattr(old, key) == getattr(new, key):
                 continue
-            if f"{name}.{key}" in CHANGEABLE:
-                changed[f"{name}.{key}"] = was, will_be
-                kept[key] = will_be
-            else:
-                waiting.append(f"{name}.{key}")
-        tables[name] = kept
-    return Change(validated(tables, "with what needs a restart"), changed, waiting)
+            problem = _problem(old, new, key)
+            if problem:
+                refused.setdefault(problem, []).append(f"{name}.{key}")
+            values[key] = getattr(new, key)
+            changed[f"{name}.{key}"] = getattr(old, key), values[key]
+        if values:
+            # The other keys stay as they were stated, or left out, at the start.
+            tables[name] = old.model_copy(update=values)
+    if refused:
+        reasons = [f"{', '.join(keys)}: {problem}" for problem, keys in refused.items()]
+        raise SettingsError(f"{'; '.join(reasons)}. Nothing has changed; a restart applies it all")
+    return Change(running.model_copy(update=tables), changed)
+
+
+def mark_of(table: type[Group], key: str) -> Reloadable | None:
+    """Return the mark of a key that may change; None: a change needs a restart."""
+    marks = [each for each in table.model_fields[key].metadata if isinstance(each, Reloadable)]
+    return marks[0] if marks else None
+
+
+_FIXED = "cannot change while the gateway runs"
+_WEAKER = "would protect less than what runs"
+_MISSING = "no longer stated, as in a file that was cut off"
+
+
+def _problem(old: Group, new: Group, key: str) -> str:
+    """Return why a key that differs must not change; empty: it may."""
+    mark = mark_of(type(old), key)
+    if mark is None:
+        return _FIXED
+    if mark.weakens(old, new, key):
+        return _WEAKER
+    return "" if key in new.model_fields_set else _MISSING

@@ -15,6 +15,7 @@ from anonymizer.settings.base import (
     Group,
     Name,
     NotNegative,
+    OutputTopic,
     Positive,
     Qos,
     Share,
@@ -122,7 +123,7 @@ class StreamSettings(Group):
     sources: Annotated[tuple[SourceSettings, ...], Field(min_length=1)]
     attributes: Annotated[tuple[AttributeSettings, ...], Field(min_length=1)]
     promise: PromiseSettings = PromiseSettings()
-    topic: Annotated[str, Field(min_length=1, pattern=r"^[^+#\x00]+$")] = "anonymized/{stream}"
+    topic: OutputTopic = "anonymized/{stream}"
     """Where classes are published, at QoS 1."""
     per: Literal["vehicle", "record"] = "vehicle"
     """`vehicle`: the parts of a vehicle in a window are joined into one record. `record`: each
@@ -269,15 +270,19 @@ class StreamSettings(Group):
             a.name: (a.name,) if a.path is None else JsonPath.of(a.path).parts
             for a in self.attributes
         }
-        for i, source in enumerate(self.sources):
+        for i, source in enumerate(self.sources, start=1):
             if not set(source.tells) <= set(names):
-                raise ValueError(f"sources.{i}.tells: contains an attribute that is not declared")
+                raise ValueError(
+                    f"sources (no. {i}).tells: contains an attribute that is not declared"
+                )
             taken = {"the time of a part": source.time, "the vehicle": source.vehicle}
             for what, path in taken.items():
                 parts = None if path is None else JsonPath.of(path).parts
                 for name in set(source.tells) - by_time:
                     if path_of.get(name) == parts:
-                        raise ValueError(f"sources.{i}.tells: {name} is {what}, not an attribute")
+                        raise ValueError(
+                            f"sources (no. {i}).tells: {name} is {what}, not an attribute"
+                        )
         if set(carried) != set(names):
             raise ValueError("every attribute must have a source")
         if self.begin_s >= self.window_s:

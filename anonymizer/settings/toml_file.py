@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from anonymizer.errors import SettingsError
-from anonymizer.settings.misspelt import meant
+from anonymizer.settings.mistakes import sentence
 from anonymizer.settings.model import Settings
 
 PREFIX = "ANONYMIZER__"
@@ -29,6 +29,20 @@ _MAX_BITS = 63
 """Bits of an integer without its sign, as TOML requires of a reader."""
 _LARGE = f"is larger than {MAX_BYTES:,} bytes"
 _LONG = "contains an integer of more than 64 bits"
+_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_MARKED = "begins with a byte-order mark: save it as UTF-8 without one"
+_HINTS = {
+    "Expected '='": "; write key = value",
+    "Invalid value": '; text needs straight quotes, "...", and true and false are in small letters',
+    "Unescaped": "; write paths with / or in single quotes",
+    "hex value": "; write paths with / or in single quotes",
+    "Expected newline": '; write a number alone, without a unit, or text in quotes: "..."',
+    "Illegal character": "; text ends with a quote on its own line",
+    "twice": "; a table may be there once",
+    "overwrite": "; a key may be there once",
+    "Invalid statement": "; write [table], key = value, or a comment after #",
+}
+"""What to write, by what the parser says."""
 _MAX_SHOWN = 100
 """Characters of a key or of the parser's reason that a message shows."""
 _STRING_OR_COMMENT = re.compile(
@@ -43,6 +57,8 @@ def load_settings(
     path: str | PathLike[str] | None = None,
     environment: Mapping[str, str] | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    whole: bool = False,
 ) -> Settings:
     """Load the settings of a file (None: the defaults) with their overrides.
 
@@ -54,6 +70,9 @@ def load_settings(
         Environment variables; they override the file. None: those of this process.
     options
         Tables from the command line or a program; they override both.
+    whole
+        Whether the last line of the file must have an end. One that was cut off has none, and may
+        be a number that lacks digits.
 
     Raises
     ------
@@ -69,7 +88,7 @@ def load_settings(
     """
     path = None if path is None else Path(path)
     environment = os.environ if environment is None else environment
-    tables = {} if path is None else _read(path)
+    tables = {} if path is None else _read(path, whole=whole)
     source_of: dict[str, str] = {}
     for name, text in environment.items():
         if name.startswith(PREFIX):
@@ -108,32 +127,38 @@ def validated(
     try:
         return Settings.model_validate(tables)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        key = _shown(".".join(str(part) for part in first["loc"]))
-        where = _source(key, source_of) or source
-        message = first["msg"].removeprefix("Value error, ")
-        if first["type"] == "extra_forbidden":
-            message += meant(first["loc"])
-        more = error.error_count() - 1
-        rest = f" (and {more} more)" if more else ""
-        raise SettingsError(": ".join(filter(None, (str(where), key, message + rest)))) from None
+        key, message = sentence(error)
+        where = _source(key.partition(" (")[0], source_of) or source
+        raise SettingsError(": ".join(filter(None, (str(where), _shown(key), message)))) from None
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, *, whole: bool) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise _TooMuchError(_LARGE)  # noqa: TRY301  like what `_parsed` raises
+        if whole and not content.endswith(b"\n"):
+            raise _TooLittleError  # noqa: TRY301  likewise
+        if content.startswith(_MARKS):
+            raise _TooMuchError(_MARKED)  # noqa: TRY301  likewise
         return _parsed(content.decode())
     except OSError as error:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise SettingsError(f"{path}: is not UTF-8 text") from None
     except tomllib.TOMLDecodeError as error:
-        raise SettingsError(f"{path}: is not TOML: {_shown(str(error))}") from None
+        said = _shown(str(error))
+        hint = next((hint for part, hint in _HINTS.items() if part in said), "")
+        raise SettingsError(f"{path}: is not TOML: {said}{hint}") from None
     except _TooMuchError as error:
         raise SettingsError(f"{path}: {error}") from None
+    except _TooLittleError:
+        raise SettingsError(f"{path}: is cut off, or its last line has no end") from None
+
+
+class _TooLittleError(Exception):
+    """The file ends within a line."""
 
 
 class _TooMuchError(Exception):

@@ -90,7 +90,7 @@ def test_options_of_promises_are_refused_and_secrets_are_not_shown() -> None:
         ("home_assistant", {"home_assistant": {"enabled": True}}),
         ("fixed", {"inputs": [{"kind": "fixed"}]}),
         ("at most one", {"inputs": [{"topic": "a/{device}"}, {"topic": "b/{device}"}]}),
-        ("several topics", {"inputs": [{"topic": "+/{device}"}]}),
+        ("several topics", {"inputs": [{"topic": "a/+/{device}"}]}),
         ("several topics", {"inputs": [{"topic": "a/{device}/#"}]}),
         ("several topics", {"inputs": [{"topic": "a/+", "device_from": "payload"}]}),
     ],

@@ -85,7 +85,7 @@ def test_check_refuses_a_shared_subscription_and_says_why(tmp_path: Path, prefix
     )
     ran = anonymizer("check", "--config", config)
     assert ran.returncode == 2
-    assert "inputs.0: topic: a shared subscription would give a part" in ran.stderr
+    assert "inputs (no. 1): topic: a shared subscription would give a part" in ran.stderr
     assert "let one gateway read the topic" in ran.stderr
     stream = f"""
         [[streams]]

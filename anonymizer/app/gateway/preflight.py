@@ -165,6 +165,11 @@ def _readable(key: str, path: Path) -> None:
 
 def _network(settings: NetworkSettings) -> RoadNetwork:
     source = settings.source
+    if "source" not in settings.model_fields_set:
+        # Else everything would be located in a generated city.
+        raise SettingsError(
+            "network.source: must be stated: a file of the roads, or for a trial city:10000"
+        )
     try:
         network = load_network(source, max_spacing_m=settings.max_spacing_m)
     except (InputError, MissingExtraError) as error:

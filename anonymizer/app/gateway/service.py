@@ -114,7 +114,14 @@ async def serve_with_broker(settings: Settings, reread: Callable[[], Settings]) 
     async with broker_if_none(settings.broker) as (name, broker):
         if name:
             structlog.get_logger().info("no broker answered, so one was started", broker=name)
-        await serve_until_told(settings.model_copy(update={"broker": broker}), reread)
+
+        def again() -> Settings:
+            # What the file says of the broker is as it was, though another one runs.
+            wanted = reread()
+            same = wanted.broker == settings.broker
+            return wanted.model_copy(update={"broker": broker}) if same else wanted
+
+        await serve_until_told(settings.model_copy(update={"broker": broker}), again)
 
 
 def raise_known(group: BaseExceptionGroup[BaseException]) -> None:
@@ -145,7 +152,7 @@ def stop_at_signal(*more: signal.Signals) -> asyncio.Event:
 
 
 def reload_at_signal(gateway: Gateway, settings: Settings, reread: Callable[[], Settings]) -> None:
-    """Reload settings on SIGHUP as far as they may change, and log the result."""
+    """Reload settings on SIGHUP if all that differs may change, and log the result."""
     log = structlog.get_logger()
     running = settings
 
@@ -162,8 +169,6 @@ def reload_at_signal(gateway: Gateway, settings: Settings, reread: Callable[[], 
         # Logged whatever the level: an auditor needs it.
         configure_logs(running.log.model_copy(update={"level": "info"}))
         log.info("settings reloaded", changed=changed)
-        if wanted.waiting:
-            log.warning("settings changed that need a restart", keys=wanted.waiting)
         configure_logs(running.log)
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, handle)

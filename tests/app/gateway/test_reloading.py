@@ -1,4 +1,4 @@
-"""SIGHUP on a gateway that runs: what may change changes, the rest is named."""
+"""SIGHUP on a gateway that runs: a file is applied whole, or it is refused and changes nothing."""
 
 import json
 import signal
@@ -19,10 +19,11 @@ NETWORK = load_network("grid:10x10")
 LAT, LON = NETWORK.lat.tolist(), NETWORK.lon.tolist()
 
 
-async def test_sighup_changes_what_may_change_and_names_the_rest(tmp_path: Path) -> None:
+async def test_sighup_applies_a_file_whole_or_not_at_all(tmp_path: Path) -> None:
     broker = mosquitto(tmp_path)
     await broker.start()
-    tables = quick(broker.url, log={"level": "info"})
+    strong = {"k_floor": 2, "density_steps": [4, 10], "k_values": [20, 12, 8]}
+    tables = quick(broker.url, log={"level": "info"}, adka=strong)
     try:
         async with client(broker.url, "device") as device, serving(tmp_path, tables) as gateway:
             await gateway.until_ready()
@@ -32,28 +33,46 @@ async def test_sighup_changes_what_may_change_and_names_the_rest(tmp_path: Path)
             before = await gateway.until_settled(1)
             assert "invalid/too_large" not in before.outcomes
 
+            async def refused(times: int) -> str:
+                gateway.signal(signal.SIGHUP)
+                line = await gateway.program.logged("settings not reloaded", times=times)
+                return str(line["problem"])
+
             wanted = tables | {
                 "limits": {"max_payload_bytes": 64},
                 "log": {"level": "error"},
                 "broker": tables["broker"] | {"password": "s3cret", "username": "u"},
             }
             write_settings(config, wanted)
+            needs_restart = await refused(1)
+            whole = write_settings(config, tables).read_text()
+            config.write_text(whole[: whole.index("k_values")])
+            without_k = await refused(2)
+            config.write_text(whole[: whole.index("20, 12, 8")])
+            within_a_line = await refused(3)
+            config.write_text("[limits]\nmax_payload_bytes = 1\n")
+            wrong = await refused(4)
+            await send(device, [("positions/b", payload)])
+            between = await gateway.until_settled(2)
+
+            write_settings(config, wanted | {"broker": tables["broker"]})
             gateway.signal(signal.SIGHUP)
             audit = await gateway.program.logged("settings reloaded")
-            waiting = await gateway.program.logged("settings changed that need a restart")
-            await send(device, [("positions/b", payload)])
-            after = await gateway.until_settled(2)
-
-            config.write_text("[limits]\nmax_payload_bytes = 1\n")
-            gateway.signal(signal.SIGHUP)
-            refused = await gateway.program.logged("settings not reloaded")
+            await send(device, [("positions/c", payload)])
+            after = await gateway.until_settled(3)
     finally:
         await broker.stop()
+    assert "broker.username, broker.password: cannot change" in needs_restart
+    assert "adka.k_values: would protect less" in without_k
+    assert "a restart applies it all" in without_k
+    assert "is cut off" in within_a_line
+    assert "limits.max_payload_bytes" in wrong
+    assert "invalid/too_large" not in between.outcomes
     assert after.outcomes["invalid/too_large"] == 1
-    assert audit["changed"]["limits.max_payload_bytes"] == {"from": 262144, "to": 64}
-    assert audit["changed"]["log.level"] == {"from": "info", "to": "error"}
-    assert waiting["keys"] == ["broker.username", "broker.password"]
-    assert "limits.max_payload_bytes" in refused["problem"]
+    assert audit["changed"] == {
+        "limits.max_payload_bytes": {"from": 262144, "to": 64},
+        "log.level": {"from": "info", "to": "error"},
+    }
     assert not any("s3cret" in line for line in gateway.program.lines)
 
 

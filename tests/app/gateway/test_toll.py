@@ -131,7 +131,7 @@ def test_the_toll_stream_is_the_first_that_publishes_what_the_api_tells() -> Non
     ("text", "said"),
     [
         ("", "streams: none is of model"),
-        (f"inputs = []\nstreams = [{json.dumps(TOLL['name'])}]", "streams.0: "),
+        (f"inputs = []\nstreams = [{json.dumps(TOLL['name'])}]", "streams (no. 1): "),
     ],
 )
 async def test_tools_without_a_toll_stream_are_exit_2_and_one_line(
