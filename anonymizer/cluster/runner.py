@@ -149,7 +149,6 @@ class Runner:
                     _LOG.warning("ended without Kafka; it is to be taken again", reason=str(error))
                     return
                 seen.waits = str(error)
-                seen.owned, seen.residents, seen.lag = frozenset(), {}, {}
                 wait_s = patience.next_s()
                 _LOG.warning("waits for Kafka", reason=str(error), seconds=round(wait_s, 1))
                 self._pause(wait_s)
@@ -178,6 +177,8 @@ class Runner:
                 self._prepare()
                 for topic in self._inputs:
                     journals.check(topic.name)
+                seen = self.observed  # until now it shows since when nothing has come
+                seen.owned, seen.residents, seen.lag = frozenset(), {}, {}
                 self._new_application(journals).run()
         finally:
             journals.close()

@@ -91,13 +91,24 @@ def dropped(settings: Settings) -> Iterator[Dropped]:
             if message is None:
                 raise KafkaLostError("cluster.kafka: does not answer")
             if message.error() is None:
-                yield decode_dropped(message.value() or b"")
+                yield _said_in(message)
             elif message.error().code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  its name
                 return
             else:
                 raise KafkaLostError(f"cluster.kafka: {message.error().str()}")
     finally:
         reader.close()
+
+
+def _said_in(message: Any) -> Dropped:  # noqa: ANN401  of the library
+    """Return what a message says; one that is not of a worker says so itself."""
+    value = message.value() or b""
+    try:
+        return decode_dropped(value)
+    except ValueError:
+        at_s = message.timestamp()[1] / 1000
+        where = message.topic(), message.partition(), message.offset()
+        return Dropped(*where, at_s, len(value), "unreadable")
 
 
 def erase(settings: Settings, state_dir: Path | None) -> list[str]:

@@ -202,7 +202,7 @@ class WorkerCollector(Collector):
         yield owned
         yield GaugeMetricFamily(
             "anonymizer_worker_stands_still",
-            "1 if a stage cannot go on until the operator acts: inputs that it needs were deleted.",
+            "1 if a stage cannot go on until the operator acts; /readyz says why.",
             value=int(bool(seen.stands_still)),
         )
         of_partition = ["topic", "partition"]

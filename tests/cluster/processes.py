@@ -63,12 +63,12 @@ class Processes:
     def said(self, name: str) -> str:
         return (self._folder / f"{name}.log").read_text()
 
-    def kill(self) -> None:
-        """End all of them."""
-        for process, _ in self._of.values():
+    def kill(self, *names: str) -> None:
+        """End some, or all of them."""
+        for name in names or tuple(self._of):
+            process, _ = self._of.pop(name)
             process.kill()
             process.wait()
-        self._of.clear()
 
 
 @contextmanager
