@@ -18,7 +18,7 @@ from anonymizer.app.contract import asyncapi
 from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.app.gateway.recorder import declared_streams
 from anonymizer.cluster.bridge_metrics import BridgeCollector, Passed
-from anonymizer.cluster.resident import Counts, Resident
+from anonymizer.cluster.resident import Counts, Input, Place, Resident
 from anonymizer.cluster.worker_metrics import Accounts, Observed, WorkerCollector
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
@@ -177,7 +177,7 @@ def _row(family: Metric) -> str:
 def _worker_families() -> list[Metric]:
     """Return the metrics of a worker of a cluster that has one partition."""
     topic, partition = "topic", 0
-    resident = Resident(_no_stage, lambda *_: iter(()), Counts())
+    resident = Resident(_no_stage, _NoJournal(), lambda *_: [], Counts())
     observed = Observed(
         n_taken={topic: 0},
         n_sent={"lane": 0},
@@ -201,6 +201,18 @@ def _bridge_families() -> list[Metric]:
         exact=True,
     )
     return _own(new_registry(bridge))
+
+
+class _NoJournal:
+    """A journal that nobody asks."""
+
+    name = ""
+
+    def place(self) -> Place:
+        return Place("", 0)
+
+    def between(self, _after: int, _before: int) -> Iterator[Input]:
+        return iter(())
 
 
 def _no_stage() -> Stage:

@@ -64,6 +64,7 @@ app.command("bridge")(cluster.bridge)
 app.command("worker")(cluster.worker)
 app.add_typer(audit.app, name="audit")
 app.add_typer(network.app, name="network")
+app.add_typer(cluster.app, name="cluster")
 app.add_typer(experiment.app, name="experiment")
 
 

@@ -79,6 +79,10 @@ def check(
             "of them are off the graph."
         ),
     ] = None,
+    cluster: Annotated[  # noqa: FBT002  typer's flag
+        bool,
+        typer.Option("--cluster", help="Also refuse what bridges and workers of a cluster refuse."),
+    ] = False,
 ) -> None:
     """Check a settings file: exit 0 if it is valid, or exit 2 and name the file and the key.
 
@@ -96,6 +100,10 @@ def check(
 
     with errors_naming(config):
         network, streams = check_files(settings)
+        if cluster:
+            from anonymizer.cluster.upkeep import check_members
+
+            check_members(settings, network, streams)
     found = [f"a network of {network.n_nodes:,} nodes and {network.n_roads:,} roads"]
     names = ", ".join(stream.settings.name for stream in streams)
     found = found * bool(settings.inputs) + [f"streams of records: {names}"] * bool(streams)

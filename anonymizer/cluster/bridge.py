@@ -2,15 +2,17 @@
 
 It keeps nothing: an MQTT message is acknowledged when Kafka has it, and what is read from Kafka is
 committed when MQTT has it. So a bridge may be killed at any moment; what was under way comes once
-more. Several bridges share the topics of both sides.
+more. For the same reason one that loses Kafka for good is replaced by a new one in its process.
+Several bridges share the topics of both sides.
 """
 
 import asyncio
 import gc
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
+from typing import Any
 
 import structlog
 from fastapi import FastAPI
@@ -23,9 +25,10 @@ from anonymizer.app.gateway.starting import Startup
 from anonymizer.cluster.bridge_metrics import BridgeCollector, Passed
 from anonymizer.cluster.clients import Receiver, Sender
 from anonymizer.cluster.inflow import Inflow
-from anonymizer.cluster.kafka import client_options, ensure_topics
+from anonymizer.cluster.kafka import KafkaLostError, check_options, client_options, ensure_topics
 from anonymizer.cluster.limits import check_cluster
 from anonymizer.cluster.outflow import Outflow
+from anonymizer.cluster.patience import Patience
 from anonymizer.cluster.release_keeper import ReleaseKeeper
 from anonymizer.cluster.topics import Kind, topics_of
 from anonymizer.observe.link_metrics import LinkCollector
@@ -67,11 +70,10 @@ async def run_bridge(settings: Settings, *, name: str) -> None:
     ------
     SettingsError
         If the settings cannot be used, or ask for what there is not in a cluster.
-    TransportError
-        If Kafka is not there at the start, or refuses what is sent.
     """
     configure_logs(settings.log)
     check_cluster(settings)
+    check_options(settings)
     if settings.broker.probe_topic:
         structlog.get_logger().warning("not used in a cluster", key="broker.probe_topic")
     try:
@@ -79,20 +81,49 @@ async def run_bridge(settings: Settings, *, name: str) -> None:
             startup = None
             if settings.http.enabled:
                 startup = Startup(settings.http)
-                startup.doing = "connects to Kafka"
                 await stack.enter_async_context(startup.server.serving())
-            await asyncio.to_thread(ensure_topics, settings)
-            bridge = Bridge(settings, name=name)
-            if startup is not None:
-                startup.server.show(bridge.application(stack))
                 structlog.get_logger().info("listening", url=startup.server.url)
-            # What is loaded by now is no garbage: a quarter of the bridge's time went into it.
-            gc.collect()
-            gc.freeze()
-            await bridge.run(stop_at_signal())
+            stop, patience = stop_at_signal(), Patience()
+            lost = "it has not answered yet"
+            while not stop.is_set():
+                async with AsyncExitStack() as attempt:
+                    bridge = Bridge(settings, name=name)
+                    bridge.note_lost(lost)
+                    if startup is not None:
+                        startup.server.show(bridge.application(attempt))
+                    # What is loaded by now is no garbage: a quarter of its time went into it.
+                    gc.collect()
+                    gc.freeze()
+                    lost = await _run_until_lost(bridge, settings, stop)
+                    if not stop.is_set():
+                        bridge.note_lost(lost)
+                        await _first_of(stop.wait(), asyncio.sleep(patience.next_s()))
     except BaseExceptionGroup as group:
         raise_known(group)
         raise
+
+
+async def _run_until_lost(bridge: "Bridge", settings: Settings, stop: asyncio.Event) -> str:
+    """Run a bridge until `stop` is set or Kafka is lost for it; return why that is."""
+    try:
+        try:
+            await asyncio.to_thread(ensure_topics, settings)
+            await bridge.run(stop)
+        except BaseExceptionGroup as group:
+            raise_known(group)
+            raise
+    except KafkaLostError as error:
+        structlog.get_logger().warning("waits for Kafka", reason=str(error))
+        return str(error)
+    return ""
+
+
+async def _first_of(*waits: Coroutine[Any, Any, object]) -> None:
+    """Wait for one of several, and cancel the others."""
+    tasks = [asyncio.create_task(each) for each in waits]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
 
 
 class Bridge:
@@ -162,6 +193,11 @@ class Bridge:
         )
         self._receiver: Receiver | None = None
         self._keeper: ReleaseKeeper | None = None
+        self._lost, self._lost_at = "", 0.0
+
+    def note_lost(self, why: str) -> None:
+        """Say from now on that Kafka is lost, and why; empty: it is not."""
+        self._lost, self._lost_at = why, time.monotonic()
 
     def _inflow(
         self,
@@ -209,6 +245,7 @@ class Bridge:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Pass messages on until `stop` is set; then what has arrived, within `tick.drain_s`."""
+        self.note_lost("")
         options = client_options(self._settings)
         sender = Sender(options)
         self._receiver = receiver = Receiver(
@@ -350,6 +387,7 @@ class Bridge:
         """Return for how long Kafka has taken nothing of what waits for it, in seconds."""
         now_s = time.monotonic()
         since = [inflow.waits_since_s for inflow in self._inflows.values()]
+        since += [self._lost_at if self._lost else None]
         return now_s - min((each for each in since if each is not None), default=now_s)
 
     def why_not_ready(self) -> list[str]:
@@ -358,6 +396,7 @@ class Bridge:
         problems = {
             "broker: not connected for input": not all(self._is_connected()),
             "broker: not connected for output": not self._out.connected,
+            f"waits for Kafka: {self._lost}": bool(self._lost),
             f"kafka: has taken nothing for {waited_s:.0f} s": waited_s > _STUCK_S,
             "kafka: too much waits for it": self.passed.is_paused,
         }

@@ -11,9 +11,8 @@ from typing import Any, TypeAlias
 
 import structlog
 
-from anonymizer.cluster.kafka import MESSAGE_BYTES, reason_of
+from anonymizer.cluster.kafka import MESSAGE_BYTES, KafkaLostError, reason_of
 from anonymizer.cluster.topics import PARTITIONER, Topic
-from anonymizer.errors import TransportError
 from anonymizer.extras import extra
 
 with extra("cluster"):
@@ -61,7 +60,7 @@ class Sender:
     Attributes
     ----------
     failed
-        Fails with a TransportError when Kafka refuses a message for good.
+        Fails with a KafkaLostError when Kafka refuses a message for good.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -120,7 +119,7 @@ class Sender:
             why = error.str()
             if error.code() in {KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD}:
                 why += "; is the clock of this machine ahead by more than cluster.wait_s?"
-            self.failed.set_exception(TransportError(f"cluster.kafka: {why}"))
+            self.failed.set_exception(KafkaLostError(f"cluster.kafka: {why}"))
 
     def _call(self, function: Callable[..., None], *arguments: object) -> None:
         if not self._ended.is_set() and not self._loop.is_closed():
@@ -266,7 +265,7 @@ class Receiver:
     def _fail(self, error: Exception) -> None:
         if not self.failed.done():
             known = reason_of(error) if isinstance(error, KafkaException) else type(error).__name__
-            self.failed.set_exception(TransportError(f"cluster.kafka: {known}"))
+            self.failed.set_exception(KafkaLostError(f"cluster.kafka: {known}"))
 
 
 def lag_of(consumer: Any) -> int:  # noqa: ANN401  the environment of the type checker has it not

@@ -33,12 +33,17 @@ _INPUT_CONFIG = {
     "retention.bytes": "-1",
     "segment.ms": "60000",  # only whole segments are erased, and these are raw positions
 }
-_OUTPUTS: tuple[Kind, ...] = ("out", "release")
+_OUTPUTS: tuple[Kind, ...] = ("out", "release", "dropped")
 _LEAST_MS = 3_600_000
 """Time for which outputs are kept."""
+_DROPPED_MS = 30 * 86_400_000
 _ANSWER_S = 30.0
 _MOMENT_S = 0.05
 _SECRET_BYTES = 32
+
+
+class KafkaLostError(TransportError):
+    """Kafka is away, or has given up on this member of the cluster: worth another attempt."""
 
 
 def client_options(settings: Settings) -> dict[str, str]:
@@ -58,7 +63,7 @@ def ensure_topics(settings: Settings) -> None:
     SettingsError
         If a topic has another number of partitions than the settings ask for: messages of one
         stage would lie in two places.
-    TransportError
+    KafkaLostError
         If Kafka cannot be reached, or refuses.
     """
     by_kind = topic_by_kind(settings)
@@ -72,6 +77,7 @@ def ensure_topics(settings: Settings) -> None:
         "joiner": _INPUT_CONFIG | ahead,
         "out": {"retention.ms": str(_LEAST_MS), "segment.ms": "600000"},
         "release": {"retention.ms": str(kept_ms), "segment.ms": "600000"},
+        "dropped": {"retention.ms": str(_DROPPED_MS), "segment.ms": "600000"},
     }
     try:
         admin = AdminClient(client_options(settings))
@@ -86,7 +92,7 @@ def ensure_topics(settings: Settings) -> None:
             _unless_there(future.result)
         there = _listed(admin, {topic.name for topic in wanted})
     except KafkaException as error:
-        raise TransportError(f"cluster.kafka: {reason_of(error)}") from None
+        raise KafkaLostError(f"cluster.kafka: {reason_of(error)}") from None
     for topic in wanted:
         n = len(there[topic.name].partitions) if topic.name in there else 0
         if n != topic.n_partitions:
@@ -159,6 +165,29 @@ def secret_of(path: Path) -> bytes:
     if len(secret) < _SECRET_BYTES:
         raise SettingsError(f"cluster.secret_file: needs at least {_SECRET_BYTES} random bytes")
     return secret if len(secret) <= blake2b.MAX_KEY_SIZE else blake2b(secret).digest()
+
+
+def worker_secret(settings: Settings) -> bytes:
+    """Return the key that workers need; see `secret_of`."""
+    if settings.cluster.secret_file is None:
+        raise SettingsError("cluster.secret_file: workers need one")
+    return secret_of(settings.cluster.secret_file)
+
+
+def check_options(settings: Settings) -> None:
+    """Check that Kafka's client knows the options, and can read the files that they name.
+
+    Raises
+    ------
+    SettingsError
+        If not.
+    """
+    options = client_options(settings)
+    del options["bootstrap.servers"]  # so that it connects to nothing
+    try:
+        AdminClient({**options, "log_level": 0})
+    except KafkaException as error:
+        raise SettingsError(f"cluster.kafka_options: {reason_of(error)}") from None
 
 
 def reason_of(error: KafkaException) -> str:

@@ -7,18 +7,27 @@ sent before. State, outputs and offsets are committed together, so an input that
 one whose outputs nobody has seen. Inputs that a committed snapshot contains are not needed any
 more.
 
-A state that is older than the outputs is no harm: then more inputs are taken again.
+A state that is older than the outputs is no harm: then more inputs are taken again. A state of
+other inputs is: offsets of another topic say nothing. So a snapshot also says which topic of which
+Kafka it is of, and a stage whose topic is another one stands still.
+
+An input that a stage cannot read, or at which it fails, costs itself: the stage is put back to
+where it stood before, and goes on. Every replica of the stage does the same.
 """
 
 import math
+import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import msgspec
+import structlog
 
 from anonymizer.errors import TransportError
-from anonymizer.pipeline.stage import Send, Stage
+from anonymizer.pipeline.stage import Send, Stage, UnreadableError
 
 PIECE_BYTES = 512 << 10
 """A snapshot is stored in pieces of this size, below the limit of Kafka's messages."""
@@ -30,6 +39,9 @@ data."""
 _INPUT_BYTES = 64
 """Added to the size of each input for the work that it takes."""
 _HEAD = "head"
+SNAPSHOT_FORMAT = 2
+"""Of the snapshots of all stages, and of what stages send each other: whoever changes any of it
+raises this number."""
 
 
 class Input(NamedTuple):
@@ -47,8 +59,59 @@ class Input(NamedTuple):
         return f"Input({self.offset}, {len(self.value)} bytes)"
 
 
-class LostInputsError(TransportError):
+class StandstillError(TransportError):
+    """A stage cannot go on until the operator acts, on this worker or on any other."""
+
+
+class LostInputsError(StandstillError):
     """Kafka does not have the inputs any more that would have to be taken again."""
+
+
+class Place(NamedTuple):
+    """Where the inputs of a stage are.
+
+    Attributes
+    ----------
+    origin
+        Which topic of which Kafka: the ids of both. A topic that is made anew has another id.
+    end
+        Offset behind the last message of the partition.
+    """
+
+    origin: str
+    end: int
+
+
+class Journal(Protocol):
+    """The inputs of a stage, as Kafka has them.
+
+    Attributes
+    ----------
+    name
+        Of the stage, for messages to the operator.
+    """
+
+    name: str
+
+    def place(self) -> Place:
+        """Return where they are.
+
+        Raises
+        ------
+        StandstillError
+            If this worker has read another topic of this name before.
+        """
+        ...
+
+    def between(self, after: int, before: int) -> Iterator[Input]:
+        """Yield the inputs after one offset and before another, which was read.
+
+        Raises
+        ------
+        LostInputsError
+            If they are not there any more.
+        """
+        ...
 
 
 class State(Protocol):
@@ -68,12 +131,13 @@ class State(Protocol):
 
 
 class _Head(msgspec.Struct, array_like=True):
-    """What the state says about its snapshot."""
+    """What the state says about its snapshot. The first field stays the first in every format."""
 
-    version: int
+    format: int
     offset: int
     n_pieces: int
     at_s: float
+    origin: str
 
 
 @dataclass
@@ -88,12 +152,18 @@ class Counts:
         Inputs taken again.
     n_anew
         How often a stage lost its state because its inputs were lost.
+    n_dropped
+        Inputs dropped by their reason: `unreadable`, `failed` where the stage failed at it, and
+        `unaddressed` where it names no stage.
     """
 
     n_snapshots: int = 0
     n_restored: int = 0
     n_again: int = 0
     n_anew: int = 0
+    n_dropped: Counter[str] = field(
+        default_factory=lambda: Counter(dict.fromkeys(("unreadable", "failed", "unaddressed"), 0))
+    )
 
 
 class Resident:
@@ -103,9 +173,10 @@ class Resident:
     ----------
     make
         Returns a new stage.
-    between
-        Returns the inputs of the stage after one offset and before another, which was read. It
-        raises LostInputsError if they are not there any more.
+    journal
+        The inputs of the stage.
+    drop
+        Called with an input that is dropped, and the reason; it returns what is sent about it.
     counts
         Counted on.
     heals
@@ -126,13 +197,15 @@ class Resident:
     def __init__(
         self,
         make: Callable[[], Stage],
-        between: Callable[[int, int], Iterator[Input]],
+        journal: Journal,
+        drop: Callable[[Input, str], list[Send]],
         counts: Counts,
         *,
         heals: bool = False,
     ) -> None:
-        self._make, self._between, self._counts = make, between, counts
+        self._make, self._journal, self._drop, self._counts = make, journal, drop, counts
         self._heals = heals
+        self._origin = ""
         self.stage: Stage | None = None
         self.offset, self.at_s = -1, 0.0
         self.covered = -1
@@ -155,7 +228,7 @@ class Resident:
         self.covered = -1
 
     def take(self, given: Input, state: State) -> list[Send]:
-        """Let the stage take an input, and return what it sends.
+        """Let the stage take an input, and return what it sends, or what is said if it is dropped.
 
         Parameters
         ----------
@@ -166,36 +239,58 @@ class Resident:
 
         Raises
         ------
-        LostInputsError
-            If inputs are missing before this one.
+        StandstillError
+            If inputs are missing before this one, or the state is not of these inputs.
         """
         stage = self._standing_before(given.offset, state)
         if given.offset <= self.covered:
             return []  # Kafka has forgotten that it was taken, and the snapshot has not
-        sends = stage.take(given.value, at_s=given.at_s)
-        self._passed(given)
+        try:
+            sends = stage.take(given.value, at_s=given.at_s)
+        except UnreadableError:
+            sends = self._dropped(given, "unreadable")
+        except Exception as error:
+            if not _is_of_the_input(error):
+                raise
+            # Not its text: that may repeat what is in the input.
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            _LOG.error(
+                "a stage failed at an input",
+                stage=self._journal.name,
+                error=type(error).__name__,
+                at=f"{Path(where.filename).name}:{where.lineno}",
+            )
+            self.stage = None
+            stage = self._standing_before(given.offset, state)
+            sends = self._dropped(given, "failed")
+            self._snapshot_at_s = -math.inf  # so that nobody has to go back once more
+        else:
+            self._passed(given)
         if (
             self._n_bytes > max(_LEAST_BYTES, self._n_snapshot_bytes)
-            or given.at_s - self._snapshot_at_s > _MOST_AGE_S
+            or self.at_s - self._snapshot_at_s > _MOST_AGE_S
         ):
             self._save(stage, state)
         return sends
+
+    def _dropped(self, given: Input, why: str) -> list[Send]:
+        """Go on as if an input had not come: its time does not count, either."""
+        self._passed(given._replace(at_s=self.at_s))
+        self._counts.n_dropped[why] += 1
+        return self._drop(given, why)
 
     def _standing_before(self, offset: int, state: State) -> Stage:
         stage = self.stage
         if stage is not None and not self._doubtful and self.offset < offset:
             return stage
-        stored = state.get_bytes(_HEAD)
-        head = None if stored is None else _DECODE(stored)
+        head = self._head(state.get_bytes(_HEAD))
+        self._origin = self._checked(head)
         self.covered = -1 if head is None else head.offset
         # Inputs before the snapshot may be gone.
         if stage is None or self.offset >= offset or self.offset < self.covered:
             stage = self._restored(head, state)
         try:
-            for each in self._between(self.offset, offset):
-                stage.take(each.value, at_s=each.at_s)
-                self._passed(each)
-                self._counts.n_again += 1
+            stage = self._caught_up(stage, head, offset, state)
         except LostInputsError:
             self._counts.n_anew += 1
             if not self._heals:
@@ -204,6 +299,78 @@ class Resident:
             self.offset = offset - 1
         self.stage, self._doubtful = stage, False
         return stage
+
+    def _caught_up(self, stage: Stage, head: _Head | None, offset: int, state: State) -> Stage:
+        """Take again what lies before an offset, but for the inputs at which the stage fails."""
+        fails: set[int] = set()
+        while True:
+            failed = None
+            for each in self._journal.between(self.offset, offset):
+                if each.offset in fails:
+                    continue
+                try:
+                    stage.take(each.value, at_s=each.at_s)
+                except UnreadableError:
+                    continue
+                except Exception as error:
+                    if not _is_of_the_input(error):
+                        raise
+                    failed = each.offset
+                    break
+                self._passed(each)
+                self._counts.n_again += 1
+            if failed is None:
+                return stage
+            fails.add(failed)
+            stage = self._restored(head, state)
+
+    def _checked(self, head: _Head | None) -> str:
+        """Return where the inputs are from, if the snapshot is of them.
+
+        Raises
+        ------
+        StandstillError
+            If it is not: its offset says nothing about these inputs.
+        """
+        place = self._journal.place()
+        if head is not None and head.origin != place.origin:
+            raise self._standstill(
+                "its state belongs to another topic than the one that is there. Kafka came back"
+                " with an empty disk, or somebody deleted the topic"
+            )
+        if head is not None and head.offset >= place.end:
+            raise self._standstill(
+                f"its state contains the inputs up to offset {head.offset}, and Kafka has only"
+                f" those before {place.end}: it has lost some"
+            )
+        return place.origin
+
+    def _standstill(self, why: str, section: str = "ClusterStateLost") -> StandstillError:
+        return StandstillError(
+            f"cluster: {self._journal.name} cannot go on: {why}. See docs/scaling.md, {section}"
+        )
+
+    def _head(self, stored: bytes | None) -> _Head | None:
+        """Return the head of the snapshot, if there is one.
+
+        Raises
+        ------
+        StandstillError
+            If it is in another format.
+        """
+        if stored is None:
+            return None
+        try:
+            number = _DECODE_ANY(stored)[0]
+            if number == SNAPSHOT_FORMAT:
+                return _DECODE(stored)
+        except (ValueError, TypeError, LookupError):
+            number = "unknown"
+        raise self._standstill(
+            f"its snapshot is in format {number}, and this version reads format {SNAPSHOT_FORMAT}"
+            " alone",
+            "Upgrade",
+        )
 
     def _passed(self, given: Input) -> None:
         self.offset, self.at_s = given.offset, given.at_s
@@ -220,7 +387,10 @@ class Resident:
             return stage  # it has not taken anything, or has to take everything again
         pieces = [state.get_bytes(str(piece)) for piece in range(head.n_pieces)]
         snapshot = b"".join(piece for piece in pieces if piece is not None)
-        stage.restore(snapshot)
+        try:
+            stage.restore(snapshot)
+        except Exception:  # noqa: BLE001  it may lack anything, and repeats what it has
+            raise self._standstill("its snapshot cannot be read") from None
         self.offset, self.at_s = head.offset, head.at_s
         self._n_snapshot_bytes, self._snapshot_at_s = len(snapshot), head.at_s
         self._counts.n_restored += 1
@@ -228,14 +398,16 @@ class Resident:
 
     def _save(self, stage: Stage, state: State) -> None:
         snapshot = stage.snapshot()
-        stored = state.get_bytes(_HEAD)
-        n_before = 0 if stored is None else _DECODE(stored).n_pieces
+        before = self._head(state.get_bytes(_HEAD))
+        n_before = 0 if before is None else before.n_pieces
+        if self._checked(before) != self._origin:  # it was deleted under this stage
+            raise self._standstill("its topic was deleted")
         starts = range(0, len(snapshot), PIECE_BYTES)
         for piece, start in enumerate(starts):
             state.set_bytes(str(piece), snapshot[start : start + PIECE_BYTES])
         for piece in range(len(starts), n_before):
             state.delete(str(piece))
-        head = _Head(1, self.offset, len(starts), self.at_s)
+        head = _Head(SNAPSHOT_FORMAT, self.offset, len(starts), self.at_s, self._origin)
         state.set_bytes(_HEAD, msgspec.msgpack.encode(head))
         self._n_bytes, self._n_snapshot_bytes = 0, len(snapshot)
         self._snapshot_at_s = self.at_s
@@ -244,3 +416,12 @@ class Resident:
 
 
 _DECODE = msgspec.msgpack.Decoder(_Head).decode
+_DECODE_ANY = msgspec.msgpack.Decoder().decode
+
+
+def _is_of_the_input(error: Exception) -> bool:
+    """Return whether a stage fails so wherever it takes the input: not for lack of anything."""
+    return not isinstance(error, MemoryError | OSError | TransportError)
+
+
+_LOG: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)

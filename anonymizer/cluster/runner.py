@@ -6,50 +6,43 @@ timeout; one that comes back under its name within that time goes on with its ow
 nobody else is interrupted. Messages that a stage sends carry the time of the input that made it
 send them: everything after the bridges is determined by what the bridges wrote, and by the order in
 the partitions.
+
+A runner that loses Kafka, or that Kafka has given up because it was silent for too long, begins
+again with a new application, as a new process would, until it is told to end.
 """
 
 import json
+import signal
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from threading import Event
 from typing import Any, NamedTuple
 
 import structlog
 
+from anonymizer.cluster.application import StageApplication, make_changelogs, translated
+from anonymizer.cluster.dropping import Dropped, encode_dropped
 from anonymizer.cluster.erasing import Eraser
-from anonymizer.cluster.kafka import MESSAGE_BYTES, reason_of
+from anonymizer.cluster.journals import Journals
+from anonymizer.cluster.kafka import MESSAGE_BYTES, KafkaLostError
+from anonymizer.cluster.patience import Patience
 from anonymizer.cluster.recovery import hasten_recovery
-from anonymizer.cluster.resident import Input, LostInputsError, Resident, State
-from anonymizer.cluster.topics import PARTITIONER, Topic, partition_of
+from anonymizer.cluster.resident import Input, Resident, State
+from anonymizer.cluster.topics import Topic, partition_of
 from anonymizer.cluster.worker_metrics import Observed
 from anonymizer.errors import TransportError
 from anonymizer.extras import extra
 from anonymizer.pipeline.stage import Send, Stage
 
 with extra("cluster"):
-    from confluent_kafka import Consumer, KafkaException, TopicPartition
-    from confluent_kafka.admin import AdminClient, NewTopic
-    from quixstreams import Application, message_context
-    from quixstreams.exceptions import QuixException
-    from quixstreams.models.serializers import Serializer
-    from quixstreams.state.rocksdb import RocksDBOptions
+    from quixstreams import message_context
 
-SESSION_S = 6
-"""Time after which a worker that is silent is replaced: the least that Kafka's defaults admit."""
-_TRANSACTION_S = 10
-"""Longest transaction. Until then, what a dead worker left open holds up all who read; a worker
-that comes back under its name ends it at once."""
 _LONG_S = 10.0
 """Time for one input beyond which it is logged."""
-_SILENT_S = 60.0
-"""Time without an answer from Kafka after which reading again is given up."""
 _LARGEST_BYTES = MESSAGE_BYTES - (64 << 10)
 """Of the content of a message; Kafka also counts its key and headers."""
-_SEGMENT_MS = 60_000
-"""Age at which a part of the state's topic may be compacted, so that there is little to read."""
-_BUFFER_BYTES = 8 << 20
-"""Memory in which RocksDB collects what is written before it writes a file."""
 
 
 class Stages(NamedTuple):
@@ -95,8 +88,12 @@ class Runner:
         All topics that stages send to.
     address
         Returns the name of the topic, and the key, for a message.
+    dropped
+        Topic for what is said about inputs that were dropped.
     commit_s
         Time between two transactions. Until one ends, nobody sees its outputs.
+    prepare
+        Called before every attempt, to make what has to be there in Kafka.
     each_second
         Called about once a second in the thread of `run`, between two inputs.
     """
@@ -111,111 +108,144 @@ class Runner:
         inputs: Mapping[Topic, Stages],
         outputs: tuple[Topic, ...],
         address: Callable[[Send], tuple[str, bytes]],
+        dropped: Topic,
         commit_s: float,
+        prepare: Callable[[], None] = lambda: None,
         each_second: Callable[[], None] = lambda: None,
     ) -> None:
         self.observed = Observed()
-        self._each_second = each_second
-        self._kafka, self._group = dict(kafka), group
-        self._earlier = _EarlierInputs({**kafka, "group.id": f"{group}.again"})
-        self._eraser = Eraser(kafka, self.observed.deletions)
+        self._prepare, self._each_second = prepare, each_second
+        self._kafka, self._group, self._name = dict(kafka), group, name
+        self._state_dir, self._commit_s = state_dir, commit_s
+        self._inputs, self._outputs, self._address = inputs, {*outputs, dropped}, address
+        self._dropped = dropped
         self._keys: defaultdict[tuple[str, int], list[bytes]] = defaultdict(list)
         for topic, stages in inputs.items():
+            self.observed.n_taken[topic.name] = 0
             for key in stages.keys:
                 self._keys[topic.name, partition_of(key, topic.n_partitions)].append(key)
-        self._application = self._new_application(name, state_dir, commit_s)
-        hasten_recovery(self._application)
-        self._watch_assignments()
-        self._watch_commits()
-        self._watch_inputs({topic.name: stages.takes_long for topic, stages in inputs.items()})
-        self._make_changelogs(tuple(inputs))
-        topics = {
-            topic.name: self._application.topic(
-                topic.name,
-                key_deserializer="bytes",
-                value_deserializer="bytes",
-                key_serializer="bytes",
-                value_serializer=_Value(),
-            )
-            for topic in {*inputs, *outputs}
-        }
-        for topic, stages in inputs.items():
-            frame = self._application.dataframe(topics[topic.name])
-            frame = frame.apply(
-                self._taker(topic.name, stages), expand=True, stateful=True, metadata=True
-            )
-            frame.to_topic(
-                lambda send, *_: topics[address(send)[0]], key=lambda send: address(send)[1]
-            )
+        self._ending = Event()
 
     def run(self) -> None:
-        """Run until SIGTERM, then commit what was taken.
+        """Run until SIGTERM, then commit what was taken. Wait for Kafka while it is away.
 
         Call it in the main thread.
 
         Raises
         ------
-        LostInputsError
-            If a stage cannot go on, because inputs that it needs were deleted.
+        StandstillError
+            If a stage cannot go on, because inputs that it needs are not there.
         TransportError
-            If Kafka is away for too long, or has given this worker's partitions to another one.
+            If another worker has this name, or a stage sends what Kafka does not take.
         """
-        try:
-            self._application.run()
-        except KafkaException as error:
-            raise TransportError(f"Kafka: {reason_of(error)}") from error
-        except QuixException as error:
-            raise TransportError(f"Kafka: {error}") from error
-        finally:
-            self._earlier.close()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._ending.set())
+        seen, patience = self.observed, Patience()
+        while not self._ending.is_set():
+            try:
+                self._attempt()
+            except KafkaLostError as error:
+                if self._ending.is_set():
+                    _LOG.warning("ended without Kafka; it is to be taken again", reason=str(error))
+                    return
+                seen.waits = str(error)
+                wait_s = patience.next_s()
+                _LOG.warning("waits for Kafka", reason=str(error), seconds=round(wait_s, 1))
+                self._pause(wait_s)
 
-    def _new_application(self, name: str, state_dir: Path, commit_s: float) -> Any:  # noqa: ANN401
-        rest = {key: value for key, value in self._kafka.items() if key != "bootstrap.servers"}
-        return Application(
-            self._kafka["bootstrap.servers"],
-            consumer_group=self._group,
-            processing_guarantee="exactly-once",
-            auto_offset_reset="earliest",
-            commit_interval=commit_s,
-            consumer_poll_timeout=commit_s / 2,  # an idle poll must not keep a transaction open
-            state_dir=state_dir / name,
-            # Of each partition. States are written, and read again only after a restart.
-            rocksdb_options=RocksDBOptions(
-                write_buffer_size=_BUFFER_BYTES,
-                target_file_size_base=_BUFFER_BYTES,
-                block_cache_size=_BUFFER_BYTES,
-            ),
-            auto_create_topics=False,
-            # Where inputs that were not taken are gone, the library forgets the state on the disk,
-            # reads it again from its topic, and goes on. The stage then finds the gap itself: it
-            # stands still (`LostInputsError`), or heals. Without this the worker would just end.
-            auto_recover_from_source_offset_out_of_range=True,
-            state_recovery_offset_reset="earliest",
-            loglevel=None,
-            consumer_extra_config={
-                **rest,
-                "group.instance.id": name,
-                "session.timeout.ms": SESSION_S * 1000,
-                "heartbeat.interval.ms": SESSION_S * 1000 // 4,
-                "isolation.level": "read_committed",
-                "fetch.message.max.bytes": MESSAGE_BYTES,
-                "statistics.interval.ms": 1000,
-                "stats_cb": self._count_lag,
-            },
-            producer_extra_config={
-                **rest,
-                "partitioner": PARTITIONER,
-                "transactional.id": f"{self._group}.{name}",
-                "transaction.timeout.ms": _TRANSACTION_S * 1000,
-                "message.max.bytes": MESSAGE_BYTES,
-                "compression.type": "lz4",
-                "linger.ms": 5,
-            },
+    def _pause(self, wait_s: float) -> None:
+        """Wait, and show that this thread is alive."""
+        until = time.monotonic() + wait_s
+        while not self._ending.is_set() and time.monotonic() < until:
+            self.observed.polled_at = time.monotonic()
+            self._ending.wait(min(1.0, until - time.monotonic()))
+
+    def _attempt(self) -> None:
+        """Run an application until it is told to end, or fails.
+
+        Raises
+        ------
+        KafkaLostError
+            If that is for lack of Kafka.
+        """
+        known = self._state_dir / self._name / f"{self._group}.topics.json"
+        journals = Journals(
+            {**self._kafka, "group.id": f"{self._group}.again"}, known, waited=self._note_restored
+        )
+        try:
+            with translated():
+                self._prepare()
+                for topic in self._inputs:
+                    journals.check(topic.name)
+                seen = self.observed  # until now it shows since when nothing has come
+                seen.owned, seen.residents, seen.lag = frozenset(), {}, {}
+                self._new_application(journals).run()
+        finally:
+            journals.close()
+
+    def _note_restored(self, seconds: float) -> None:
+        self.observed.restoring_s += seconds
+
+    def _new_application(self, journals: Journals) -> Any:  # noqa: ANN401  the library's
+        application = StageApplication(
+            self._kafka,
+            group=self._group,
+            name=self._name,
+            state_dir=self._state_dir,
+            commit_s=self._commit_s,
+            statistics=self._count_lag,
+            ending=self._ending,
+        )
+        hasten_recovery(application)
+        self._watch_assignments(application)
+        self._watch_commits(application)
+        self._watch_inputs(application)
+        make_changelogs(self._kafka, self._group, tuple(self._inputs))
+        topics = {
+            topic.name: application.stage_topic(topic) for topic in {*self._inputs, *self._outputs}
+        }
+
+        def send_on(frame: Any) -> None:  # noqa: ANN401  the library's
+            frame.to_topic(
+                lambda send, *_: topics[self._address(send)[0]],
+                key=lambda send: self._address(send)[1],
+            )
+
+        for topic, stages in self._inputs.items():
+            frame = application.dataframe(topics[topic.name])
+            # A key of no stage would make one, or a twin of one in another partition.
+            strangers = frame.filter(lambda *row: not self._is_addressed(*row), metadata=True)
+            send_on(strangers.apply(self._drop_stranger, expand=True, metadata=True))
+            known = frame.filter(self._is_addressed, metadata=True)
+            take = self._taker(topic.name, stages, journals)
+            send_on(known.apply(take, expand=True, stateful=True, metadata=True))
+        return application
+
+    def _is_addressed(self, _value: object, key: bytes | None, *_: object) -> bool:
+        """Return whether the present message names a stage whose inputs are in its partition."""
+        context = message_context()
+        return key in self._keys[context.topic, context.partition]
+
+    def _drop_stranger(
+        self, value: bytes | None, _key: object, at_ms: int, *_: object
+    ) -> list[Send]:
+        self.observed.counts.n_dropped["unaddressed"] += 1
+        return self._drop(
+            Input(message_context().offset, value or b"", at_ms / 1000), "unaddressed"
         )
 
-    def _watch_assignments(self) -> None:
+    def _drop(self, given: Input, why: str) -> list[Send]:
+        """Say that the present input was dropped: in the log, and in Kafka."""
+        context = message_context()
+        said = Dropped(
+            context.topic, context.partition, given.offset, given.at_s, len(given.value), why
+        )
+        _LOG.error("an input was dropped", **said._asdict())
+        return [Send("dropped", 0, encode_dropped(said))]
+
+    def _watch_assignments(self, application: Any) -> None:  # noqa: ANN401  the library's
         # Quix Streams has no public calls for this.
-        application, seen = self._application, self.observed
+        seen = self.observed
         assign = application._on_assign  # noqa: SLF001
 
         def watch(consumer: Any, partitions: list[Any]) -> None:  # noqa: ANN401
@@ -226,6 +256,7 @@ class Runner:
                 if not each.topic.startswith("changelog__")
             )
             assign(consumer, partitions)
+            seen.waits = ""
             seen.residents = {
                 place: resident
                 for place, resident in seen.residents.items()
@@ -249,13 +280,14 @@ class Runner:
         for resident in self.observed.residents.values():
             resident.doubt()
 
-    def _watch_commits(self) -> None:
+    def _watch_commits(self, application: Any) -> None:  # noqa: ANN401  the library's
         """Let inputs be deleted after each transaction.
 
         Those that were covered when the one before ended: its end is then in all partitions, so
         that whoever restores a state finds no older one.
         """
-        context = self._application._processing_context  # noqa: SLF001  there is no public call
+        context = application._processing_context  # noqa: SLF001  there is no public call
+        eraser = Eraser(self._kafka, self.observed.deletions)
         commit = context.commit_checkpoint
         covered: dict[tuple[str, int], int] = {}
 
@@ -265,18 +297,19 @@ class Runner:
             commit(force=force, revoking=revoking)
             # While partitions are taken away it may not have been committed.
             if context.checkpoint is not before and not is_empty and not revoking:
-                self._eraser.erase(covered)
+                eraser.erase(covered)
                 covered = self._covered()
 
         context.commit_checkpoint = commit_and_erase
 
-    def _watch_inputs(self, takes_long: Mapping[str, Callable[[bytes], bool]]) -> None:
+    def _watch_inputs(self, application: Any) -> None:  # noqa: ANN401  the library's
         """Commit before an input on which a stage may work for long.
 
-        Kafka ends a transaction after `_TRANSACTION_S`, counted from its first output, and with it
+        Kafka ends a transaction after `TRANSACTION_S`, counted from its first output, and with it
         the worker. The next one would come to the same input, and end in the same way.
         """
-        consumer, seen = self._application._consumer, self.observed  # noqa: SLF001
+        consumer, seen = application._consumer, self.observed  # noqa: SLF001
+        takes_long = {topic.name: stages.takes_long for topic, stages in self._inputs.items()}
         poll = consumer.poll_row
 
         def poll_and_commit(**options: Any) -> Any:  # noqa: ANN401  of the library
@@ -284,8 +317,9 @@ class Runner:
             if row is None:
                 return row
             resident = seen.residents.get((row.topic, row.partition, row.key))
-            if resident is None or not resident.is_sure or takes_long[row.topic](row.value):
-                context = self._application._processing_context  # noqa: SLF001
+            value = row.value or b""
+            if resident is None or not resident.is_sure or takes_long[row.topic](value):
+                context = application._processing_context  # noqa: SLF001
                 context.commit_checkpoint(force=True)
             return row
 
@@ -301,53 +335,27 @@ class Runner:
                 found[place] = min(covered) + 1
         return found
 
-    def _make_changelogs(self, inputs: tuple[Topic, ...]) -> None:
-        """Create the topics of the state; Quix Streams would let them grow to a gigabyte each."""
-        admin = AdminClient(self._kafka)
-        made = admin.create_topics(
-            [
-                NewTopic(
-                    f"changelog__{self._group}--{topic.name}--default",
-                    topic.n_partitions,
-                    config={
-                        "cleanup.policy": "compact",
-                        "max.message.bytes": str(MESSAGE_BYTES),
-                        "segment.ms": str(_SEGMENT_MS),
-                        "min.cleanable.dirty.ratio": "0.2",
-                        "delete.retention.ms": str(_SEGMENT_MS),
-                    },
-                )
-                for topic in inputs
-            ]
-        )
-        for future in made.values():
-            try:
-                future.result()
-            except KafkaException as error:
-                if error.args[0].name() != "TOPIC_ALREADY_EXISTS":
-                    raise TransportError(f"Kafka: {reason_of(error)}") from error
-
     def _taker(
-        self, topic: str, stages: Stages
-    ) -> Callable[[bytes, bytes, int, Any, State], list[Send]]:
+        self, topic: str, stages: Stages, journals: Journals
+    ) -> Callable[[bytes | None, bytes, int, Any, State], list[Send]]:
         seen = self.observed
-        seen.n_taken[topic] = 0
 
-        def take(value: bytes, key: bytes, at_ms: int, _: object, state: State) -> list[Send]:
+        def take(
+            value: bytes | None, key: bytes, at_ms: int, _: object, state: State
+        ) -> list[Send]:
             context = message_context()
             partition: int = context.partition
             resident = seen.residents.get((topic, partition, key))
             if resident is None:
                 resident = seen.residents[topic, partition, key] = Resident(
                     lambda: stages.make(key),
-                    lambda after, before: self._timed(
-                        self._earlier.between(topic, partition, key, after, before)
-                    ),
+                    journals.of(topic, partition, key),
+                    self._drop,
                     seen.counts,
                     heals=stages.heals,
                 )
             began = seen.taking_since = time.monotonic()
-            sends = resident.take(Input(context.offset, value, at_ms / 1000), state)
+            sends = resident.take(Input(context.offset, value or b"", at_ms / 1000), state)
             seen.taking_since = None
             if (took_s := time.monotonic() - began) > _LONG_S:
                 _LOG.warning(
@@ -363,18 +371,18 @@ class Runner:
 
         return take
 
-    def _timed(self, inputs: Iterator[Input]) -> Iterator[Input]:
-        began = time.monotonic()
-        try:
-            yield from inputs
-        finally:
-            self.observed.restoring_s += time.monotonic() - began
-
     def _count_lag(self, text: str) -> None:
         seen = self.observed
         seen.polled_at = time.monotonic()
+        if is_connected(text):
+            seen.connected_at = seen.polled_at
         seen.lag = {place: lag for place, lag in lags_of(text).items() if place in seen.owned}
         self._each_second()
+
+
+def is_connected(statistics: str) -> bool:
+    """Return whether Kafka's client has a connection to any broker."""
+    return any(each["state"] == "UP" for each in json.loads(statistics)["brokers"].values())
 
 
 def lags_of(statistics: str) -> dict[tuple[str, int], int]:
@@ -407,79 +415,6 @@ def check_sizes(sends: Iterable[Send], *, by: bytes) -> None:
                 f" {send.number}, and {_LARGEST_BYTES} is the limit: choose larger numbers of"
                 " sources, districts, joiners or ranges, and another prefix"
             )
-
-
-class _Value(Serializer):  # type: ignore[misc]  # the library is not there when types are checked
-    """The content of a message of a stage."""
-
-    def __call__(self, value: Send, ctx: object) -> bytes:  # noqa: ARG002  the library's
-        return value.value
-
-
-class _EarlierInputs:
-    """Reads inputs again that lie before one that was read."""
-
-    def __init__(self, kafka: Mapping[str, str]) -> None:
-        self._kafka = kafka
-        self._consumer: Any = None
-
-    def between(
-        self, topic: str, partition: int, key: bytes, after: int, before: int
-    ) -> Iterator[Input]:
-        """Yield the inputs of a key after one offset and before another.
-
-        Raises
-        ------
-        LostInputsError
-            If the topic begins later.
-        TransportError
-            If Kafka does not answer.
-        """
-        if before - after <= 1:
-            return
-        if self._consumer is None:
-            self._consumer = Consumer(
-                {
-                    **self._kafka,
-                    "isolation.level": "read_committed",
-                    "enable.auto.commit": False,
-                    "auto.offset.reset": "error",
-                    "fetch.message.max.bytes": MESSAGE_BYTES,
-                    # What is asked for is there. The default, 500 ms, was spent for each stage: a
-                    # question about one partition has to be over before one about the next.
-                    "fetch.wait.max.ms": 10,
-                }
-            )
-        where = TopicPartition(topic, partition, after + 1)
-        first, _ = self._consumer.get_watermark_offsets(where, timeout=_SILENT_S)
-        if first > after + 1:
-            raise LostInputsError(
-                f"cluster: {key.decode()} cannot go on: in the topic {topic}, partition"
-                f" {partition}, somebody else deleted what it needs from offset {after + 1} on, up"
-                f" to {first}. See docs/scaling.md, ClusterStateLost"
-            )
-        self._consumer.assign([where])
-        try:
-            yield from self._until(before, key)
-        finally:
-            self._consumer.unassign()
-
-    def _until(self, before: int, key: bytes) -> Iterator[Input]:
-        while True:
-            message = self._consumer.poll(_SILENT_S)
-            if message is None:
-                raise TransportError("Kafka: earlier inputs cannot be read")
-            if message.error() is not None:
-                raise TransportError(f"Kafka: {message.error().str()}")
-            if message.offset() >= before:
-                return
-            if message.key() == key:
-                yield Input(message.offset(), message.value(), message.timestamp()[1] / 1000)
-
-    def close(self) -> None:
-        """Disconnect."""
-        if self._consumer is not None:
-            self._consumer.close()
 
 
 _LOG: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)

@@ -13,8 +13,11 @@ from zlib import crc32
 
 from anonymizer.settings import Settings
 
-Kind: TypeAlias = Literal["source", "lane", "joiner", "planner", "range", "out", "release"]
-"""Kind of a stage, or of what stages send: messages for MQTT, and releases for queries."""
+Kind: TypeAlias = Literal[
+    "source", "lane", "joiner", "planner", "range", "out", "release", "dropped"
+]
+"""Kind of a stage, or of what stages send: messages for MQTT, releases for queries, and what is
+said about inputs that were dropped."""
 _KINDS = get_args(Kind)
 PARTITIONER = "consistent"
 """Of every producer in the cluster, so that `key_of` decides on the partition."""
@@ -47,6 +50,8 @@ class Topics(NamedTuple):
         Inputs of the ranges: the records of closed windows.
     releases
         What queries read: published classes, and the windows that they are of.
+    dropped
+        Which inputs workers have dropped; nothing of their content.
     """
 
     sources: Topic
@@ -56,6 +61,7 @@ class Topics(NamedTuple):
     plans: Topic
     ranges: Topic
     releases: Topic
+    dropped: Topic
 
 
 def topics_of(settings: Settings) -> Topics:
@@ -69,6 +75,7 @@ def topics_of(settings: Settings) -> Topics:
         "plans": 1,
         "ranges": cluster.n_ranges,
         "releases": cluster.n_ranges,
+        "dropped": 1,
     }
     return Topics(**{name: Topic(f"{cluster.prefix}.{name}", n) for name, n in n_of.items()})
 
@@ -79,7 +86,7 @@ def topic_by_kind(settings: Settings) -> Mapping[Kind, Topic]:
     found: dict[Kind, Topic] = {}
     if settings.inputs:
         found |= {"source": topics.sources, "lane": topics.lanes}
-    found["out"] = topics.out
+    found |= {"out": topics.out, "dropped": topics.dropped}
     if settings.streams:
         found |= {
             "joiner": topics.parts,

@@ -19,9 +19,14 @@ from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.app.compilation import compile_kernels
 from anonymizer.app.gateway.preflight import check_files, read_registries, read_secrets
 from anonymizer.app.gateway.starting import Startup
-from anonymizer.cluster.kafka import client_options, ensure_topics, secret_of
+from anonymizer.cluster.kafka import (
+    check_options,
+    client_options,
+    ensure_topics,
+    worker_secret,
+)
 from anonymizer.cluster.limits import check_cluster
-from anonymizer.cluster.resident import LostInputsError
+from anonymizer.cluster.resident import StandstillError
 from anonymizer.cluster.runner import Runner, Stages
 from anonymizer.cluster.topics import Kind, Topic, key_of, stage_of, topic_by_kind
 from anonymizer.cluster.worker_metrics import Accounts, WorkerCollector
@@ -48,6 +53,8 @@ _COMMITS_PER_TICK = 5
 _OUTPUTS: tuple[Kind, ...] = ("out", "release")
 _STUCK_S = 60.0
 """Time without a sign from the thread of the stages after which the worker is to be restarted."""
+_AWAY_S = 10.0
+"""Time without a connection to Kafka after which the worker is not ready."""
 _LONGEST_TAKE_S = 240.0
 """The same while a stage works on one input. Kafka gives its partition away after 300 s."""
 
@@ -71,13 +78,12 @@ def run_worker(settings: Settings, *, name: str, state_dir: Path) -> None:
     SettingsError
         If the settings cannot be used, or ask for what there is not in a cluster.
     TransportError
-        If Kafka is not there for too long, or has given the partitions to another worker.
+        If another worker has this name, or a stage cannot go on.
     """
     configure_logs(settings.log)
     check_cluster(settings)
-    if settings.cluster.secret_file is None:
-        raise SettingsError("cluster.secret_file: workers need one")
-    secret = secret_of(settings.cluster.secret_file)
+    check_options(settings)
+    secret = worker_secret(settings)
     _make_private(state_dir)
     startup = Startup(settings.http) if settings.http.enabled else None
     if startup is not None:
@@ -89,9 +95,6 @@ def run_worker(settings: Settings, *, name: str, state_dir: Path) -> None:
         startup.doing = "compiles kernels"
     compile_kernels()
     warm_up_stages(streams)
-    if startup is not None:
-        startup.doing = "connects to Kafka"
-    ensure_topics(settings)
     zoned = with_zones(network, zones_of(settings.zones))
     worker = Worker(settings, zoned, streams, secret, name=name, state_dir=state_dir)
     if startup is not None:
@@ -144,11 +147,13 @@ class Worker:
             state_dir=state_dir,
             inputs={
                 topics[kind]: _all_stages(kind, topics[kind], make, len(streams))
-                for kind, make in _factories(settings, zoned, streams, secret).items()
+                for kind, make in stage_makers(settings, zoned, streams, secret).items()
             },
             outputs=tuple(topics[kind] for kind in _OUTPUTS if kind in topics),
+            dropped=topics["dropped"],
             address=_addresses(topics),
             commit_s=settings.tick.interval_s / _COMMITS_PER_TICK,
+            prepare=lambda: ensure_topics(settings),
             each_second=self._account,
         )
         self._log = structlog.get_logger().bind(worker=name)
@@ -163,7 +168,7 @@ class Worker:
             self._runner.observed.polled_at = time.monotonic()
             try:
                 self._runner.run()
-            except LostInputsError as error:
+            except StandstillError as error:
                 self._stand_still(str(error))
                 raise
             self._log.info("worker stopped")
@@ -208,8 +213,14 @@ class Worker:
             return ["stands by: another process is this worker"]
         if self._runner.observed.stands_still:
             return [self._runner.observed.stands_still]
-        waits = self._runner.observed.n_assigned == 0
-        return ["Kafka: no partitions assigned yet"] * waits + self.why_dead()
+        seen = self._runner.observed
+        away_s = time.monotonic() - seen.connected_at
+        problems = {
+            f"waits for Kafka: {seen.waits}": bool(seen.waits),
+            "Kafka: no partitions assigned yet": seen.n_assigned == 0 and not seen.waits,
+            f"Kafka: no connection for {away_s:.0f} s": away_s > _AWAY_S and not seen.waits,
+        }
+        return [problem for problem, there_is in problems.items() if there_is] + self.why_dead()
 
     def _account(self) -> None:
         """Add up the stages; it runs in their thread, so they are between two inputs."""
@@ -235,7 +246,7 @@ class Worker:
         self._accounts = Accounts(n_received, n_held, n_of, n_events, parts)
 
 
-def _factories(
+def stage_makers(
     settings: Settings, zoned: ZonedNetwork, streams: Sequence[Stream], secret: bytes
 ) -> dict[Kind, Callable[[int], Stage]]:
     """Return what makes the stages that the settings need, by their kind."""

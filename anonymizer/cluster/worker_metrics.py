@@ -52,8 +52,11 @@ class Observed:
         Messages that wait, by topic and number of the partition.
     taking_since
         When the stage at work got its input, seconds of the monotonic clock; None: none works.
-    polled_at
-        When Kafka's client last ran in the main thread, seconds of the monotonic clock.
+    polled_at, connected_at
+        When Kafka's client last ran in the main thread, and was last seen to have a connection,
+        seconds of the monotonic clock.
+    waits
+        Why the worker has begun again and has no partitions yet; empty: it has.
     """
 
     n_taken: dict[str, int] = field(default_factory=dict)
@@ -68,6 +71,8 @@ class Observed:
     lag: dict[tuple[str, int], int] = field(default_factory=dict)
     taking_since: float | None = None
     polled_at: float = field(default_factory=time.monotonic)
+    connected_at: float = field(default_factory=time.monotonic)
+    waits: str = ""
 
 
 _PUBLIC_EVENTS = frozenset(
@@ -168,6 +173,12 @@ class WorkerCollector(Collector):
         deletions = {"done": seen.deletions.n_done, "refused": seen.deletions.n_refused}
         for name, label, text, n_of in (
             (
+                "dropped",
+                "reason",
+                "Inputs that no stage took: unreadable, for no stage, or a stage failed at them.",
+                counts.n_dropped,
+            ),
+            (
                 "deletions",
                 "result",
                 "How often inputs that snapshots contain were deleted in a partition.",
@@ -191,7 +202,7 @@ class WorkerCollector(Collector):
         yield owned
         yield GaugeMetricFamily(
             "anonymizer_worker_stands_still",
-            "1 if a stage cannot go on until the operator acts: inputs that it needs were deleted.",
+            "1 if a stage cannot go on until the operator acts; /readyz says why.",
             value=int(bool(seen.stands_still)),
         )
         of_partition = ["topic", "partition"]

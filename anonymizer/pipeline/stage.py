@@ -5,7 +5,33 @@ runs it can therefore go back to a snapshot, let it take the inputs since again,
 sends meanwhile.
 """
 
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple, NoReturn, Protocol
+
+
+class UnreadableError(ValueError):
+    """An input is none of the stage that got it. It is dropped: the stage has not changed."""
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Read an input in this block, before anything of it counts.
+
+    Raises
+    ------
+    UnreadableError
+        Whatever fails inside. It repeats nothing of the input.
+    """
+    try:
+        yield
+    except Exception:  # noqa: BLE001  bytes of others may make a decoder fail in any way
+        refuse()
+
+
+def refuse() -> NoReturn:
+    """Raise an UnreadableError, without the error that led here: it may hold content."""
+    raise UnreadableError("these bytes are no input of this stage") from None
 
 
 class Send(NamedTuple):
@@ -42,6 +68,11 @@ class Stage(Protocol):
             The input.
         at_s
             When it was written, unix seconds. Time goes on with the inputs alone.
+
+        Raises
+        ------
+        UnreadableError
+            If the input cannot be read. The stage has not changed, not even its time.
         """
         ...
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -37,6 +37,8 @@ PERSON = "person"
 _AT_ONCE = 100_000
 """Records that are worth a call of the functions for tables."""
 _KEY_BITS = 63
+_SEED = 7
+"""Of the checksum, the same on all workers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -211,6 +213,31 @@ def settle_group(table: Any, job: Job) -> Any:  # noqa: ANN401  likewise
     return _formed(frame, records, class_of, np.zeros(len(frame), bool), job)
 
 
+class Verified(NamedTuple):
+    """What was verified of one partition of the sorted records.
+
+    Attributes
+    ----------
+    first_class, n_classes
+        Number of its first class in the release, and how many it has.
+    checksum
+        See `_checksum`.
+    """
+
+    first_class: int
+    n_classes: int
+    checksum: int
+
+
+def _checksum(classes: Iterable[pl.DataFrame]) -> int:
+    """Return a number that depends on which records are in which class, and not on their order."""
+    total = np.uint64(0)
+    for frame in classes:
+        rows = frame.select(pl.exclude("border")).hash_rows(seed=_SEED).to_numpy()
+        total += rows.sum(dtype=np.uint64)
+    return int(total)
+
+
 def checked(batches: Iterable[Any], job: Job, *, partition: int) -> Iterator[Any]:
     """Verify the classes of one partition of the sorted records; yield one row of figures.
 
@@ -219,14 +246,20 @@ def checked(batches: Iterable[Any], job: Job, *, partition: int) -> Iterator[Any
     GuaranteeError
         If a class does not meet the criteria.
     """
-    parts, keys = [], []
+    parts, keys, checksum = [], [], 0
     for frame, class_of in _whole_classes(batches, job):
         records = job.records(frame)
+        checksum = (checksum + _checksum([frame])) % 2**64
         verify(records, job.whole, class_of)
         parts.append(figures(measure(records, job.whole.schema, class_of)))
         keys += [frame["key"][0], frame["key"][-1]]
     if parts:
-        row = {"first": keys[0], "last": keys[-1], "parts": json.dumps(parts)}
+        row = {
+            "first": keys[0],
+            "last": keys[-1],
+            "parts": json.dumps(parts),
+            "checksum": str(checksum),
+        }
         yield from _batches(
             pl.DataFrame({"partition": [partition]}, {"partition": pl.Int32}).with_columns(
                 **{name: pl.lit(value) for name, value in row.items()}
@@ -235,30 +268,38 @@ def checked(batches: Iterable[Any], job: Job, *, partition: int) -> Iterator[Any
 
 
 def published(
-    batches: Iterable[Any], job: Job, *, partition: int, first_class: Mapping[int, int]
+    batches: Iterable[Any], job: Job, *, partition: int, verified: Mapping[int, Verified]
 ) -> Iterator[Any]:
     """Yield the rows of the release of one partition of the sorted records.
 
+    The partition is held in memory until it is known to be the one that was verified: where a
+    worker has died, Spark may have made it anew.
+
     Parameters
     ----------
-    first_class
-        Number of the first class of each partition, and of the one after the last.
+    verified
+        What was verified of each partition that has any records.
 
     Raises
     ------
     GuaranteeError
-        If there are other classes than those that were checked, or a label does not cover its
-        class.
+        If there are other classes than those that were verified, or a label does not cover its
+        class. No row has been yielded then.
     """
-    number = first_class.get(partition, 0)
-    for frame, class_of in _whole_classes(batches, job):
+    classes = list(_whole_classes(batches, job))
+    number, n_classes, checksum = verified.get(partition, Verified(0, 0, 0))
+    n_found = sum(int(class_of[-1]) + 1 for _, class_of in classes)
+    if n_found != n_classes or _checksum(frame for frame, _ in classes) != checksum:
+        raise GuaranteeError(
+            "Spark made other classes than were verified, after it had lost these: nothing of them"
+            " is published; anonymize the table again"
+        )
+    for frame, class_of in classes:
         coded = job.coded(frame)
         found = publish(coded, class_of, job.whole.cost, job.labelling)
         rows = _with_statistics(found, coded, frame, job) if job.has_labels else found.frame
         yield from _batches(rows.with_columns(pl.col(CLASS_COLUMN) + number))
         number += int(class_of[-1]) + 1
-    if number != first_class.get(partition + 1, number):
-        raise GuaranteeError("other classes were published than were verified")
 
 
 def _with_statistics(

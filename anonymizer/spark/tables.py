@@ -5,7 +5,10 @@
 3. Coding and forming: each record gets its range; each range is anonymized by one worker.
 4. Borders: what found no class meets what is next to it.
 5. Check: the records are sorted by class; every class is verified again, and they are counted.
-6. Publishing: the rows of the release, when they are asked for.
+6. Publishing: the rows of the release, when they are asked for. They must be those of step 5.
+
+What is checked lies on the disks of two executors, so that the loss of one changes nothing. If both
+are lost, Spark makes the classes anew, and they may be other ones: then nothing is published.
 """
 
 import json
@@ -34,7 +37,7 @@ from anonymizer.extras import extra
 from anonymizer.files.coded_table import Declared
 from anonymizer.spark import workers
 from anonymizer.spark.report import RangesReport, added
-from anonymizer.spark.stages import PERSON, Job
+from anonymizer.spark.stages import PERSON, Job, Verified
 from anonymizer.spark.survey import TABLE, survey
 from anonymizer.spark.workers import SparkFrame
 
@@ -203,7 +206,7 @@ def _anonymize(
         workers.form_range(job), workers.coded_schema(table, job, formed=True)
     )
     with ExitStack() as held, ExitStack() as of_release:
-        formed = formed.persist(StorageLevel.DISK_ONLY)
+        formed = formed.persist(StorageLevel.DISK_ONLY_2)
         held.callback(formed.unpersist)
         with _timed(seconds, "form", clock):
             settled, n_met = _settled(formed, job, division.n_ranges)
@@ -212,15 +215,15 @@ def _anonymize(
         ordered = classed.repartitionByRange(n_parts, "key").sortWithinPartitions(
             "key", "range", "class"
         )
-        ordered = ordered.persist(StorageLevel.DISK_ONLY)
+        ordered = ordered.persist(StorageLevel.DISK_ONLY_2)
         of_release.callback(ordered.unpersist)
         with _timed(seconds, "check", clock):
-            found, first_class = _checked(ordered, job)
+            found, verified = _checked(ordered, job)
             n_left = settled.where(f"class = {SUPPRESSED}").count()
         if found["n"] + n_left != n:
             raise GuaranteeError(f"{TABLE}: of {n:,} records {found['n'] + n_left:,} came back")
         release = ordered.mapInArrow(
-            workers.published(job, first_class), workers.release_schema(frame, job)
+            workers.published(job, verified), workers.release_schema(frame, job)
         )
         report = _report(
             found,
@@ -344,25 +347,25 @@ def _settled(formed: SparkFrame, job: Job, n_ranges: int) -> tuple[SparkFrame, i
     return formed.where(~meets).unionByName(settled), sum(n_left)
 
 
-def _checked(ordered: SparkFrame, job: Job) -> tuple[dict[str, Any], dict[int, int]]:
-    """Verify all classes; return their figures, and the first class of each partition."""
+def _checked(ordered: SparkFrame, job: Job) -> tuple[dict[str, Any], dict[int, Verified]]:
+    """Verify all classes; return their figures, and what was verified of each partition."""
     rows = ordered.mapInArrow(
         workers.checked(job),
-        "partition int, first long, last long, parts string",
+        "partition int, first long, last long, parts string, checksum string",
     ).collect()
     if not rows:
         raise InputError(f"{TABLE}: no class that keeps the promise was found")
     rows.sort(key=lambda row: row["partition"])
     if any(one["last"] >= other["first"] for one, other in pairwise(rows)):
         raise GuaranteeError(f"{TABLE}: a class was divided: nothing is published")
-    first_class, number, parts = {}, 0, []
+    verified, number, parts = {}, 0, []
     for row in rows:
-        first_class[row["partition"]] = number
         found = json.loads(row["parts"])
-        number += sum(each["n_classes"] for each in found)
-        first_class[row["partition"] + 1] = number
+        n_classes = sum(each["n_classes"] for each in found)
+        verified[row["partition"]] = Verified(number, n_classes, int(row["checksum"]))
+        number += n_classes
         parts += found
-    return added(parts), first_class
+    return added(parts), verified
 
 
 def _report(

@@ -1,15 +1,17 @@
 """Journals of a cluster: all that its topics ever held, and what stages make of them once more."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from threading import Event, Thread
 from typing import Any, NamedTuple, Self
 
 from confluent_kafka import Consumer, TopicPartition
 
 from anonymizer.app.gateway.recorder import declared_streams
+from anonymizer.cluster.dropping import Dropped, encode_dropped
 from anonymizer.cluster.kafka import client_options
-from anonymizer.cluster.topics import Kind, key_of, stage_of, topic_by_kind
+from anonymizer.cluster.resident import Counts, Input, Place, Resident
+from anonymizer.cluster.topics import Kind, Topic, key_of, topic_by_kind
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.ports import Outgoing
@@ -19,10 +21,12 @@ from anonymizer.pipeline.positions.source_stage import SourceStage, source_stage
 from anonymizer.pipeline.records.joiner_stage import JoinerStage, joiner_stages
 from anonymizer.pipeline.records.planner_stage import planner_stages
 from anonymizer.pipeline.records.range_stage import range_stages
-from anonymizer.pipeline.stage import Stage
+from anonymizer.pipeline.stage import Send, Stage
 from anonymizer.settings import Settings, zones_of
 from tests import naive
 
+POISON = b"of nobody in the cluster"
+"""The end of messages that no stage can read."""
 _BROUGHT: tuple[Kind, ...] = ("source", "joiner")
 """Stages to which bridges send."""
 
@@ -34,6 +38,11 @@ class Entry(NamedTuple):
     key: bytes
     value: bytes
     at_s: float
+
+    @property
+    def is_poison(self) -> bool:
+        """Whether nobody of the cluster has sent it."""
+        return self.value.endswith(POISON)
 
 
 class Sent(NamedTuple):
@@ -91,7 +100,7 @@ class Journals:
             for each in self._consumer.consume(1000, 0.1):
                 if each.error() is None:
                     at_s = each.timestamp()[1] / 1000
-                    entry = Entry(each.offset(), each.key(), each.value(), at_s)
+                    entry = Entry(each.offset(), each.key() or b"", each.value(), at_s)
                     self.of[each.topic(), each.partition()].append(entry)
 
     def read_past(self, at_s: float) -> bool:
@@ -119,7 +128,7 @@ class Journals:
                 known.update(
                     (each.topic, each.payload)
                     for entry in new
-                    if entry.value[:1] == RAW
+                    if entry.value[:1] == RAW and not entry.is_poison
                     for batch in decode_raw(entry.value).arrivals
                     for each in batch.deliveries
                 )
@@ -128,7 +137,8 @@ class Journals:
     def published(self) -> Iterator[Outgoing]:
         """Yield the messages that bridges are to publish."""
         for entry in self.entries("out"):
-            yield from decode_out(entry.value)
+            if not entry.is_poison:
+                yield from decode_out(entry.value)
 
     def sent(self) -> Counter[Sent]:
         """Return the messages of all stages."""
@@ -136,7 +146,7 @@ class Journals:
             Sent(topic.name, entry.key, entry.value)
             for kind, topic in self._topics.items()
             for entry in self.entries(kind)
-            if entry.value[:1] != RAW or kind not in _BROUGHT
+            if not entry.is_poison and (entry.value[:1] != RAW or kind not in _BROUGHT)
         )
 
     def taken(self) -> dict[tuple[str, int], int]:
@@ -150,11 +160,41 @@ class Journals:
         return {(each.topic, each.partition): each.offset for each in found}
 
 
+class _Lines:
+    """The journal of a stage whose inputs were all read."""
+
+    name = "replayed"
+
+    def __init__(self, entries: Sequence[Entry], key: bytes) -> None:
+        self._entries, self._key = entries, key
+
+    def place(self) -> Place:
+        return Place("replayed", 1 << 40)
+
+    def between(self, after: int, before: int) -> Iterator[Input]:
+        return (
+            Input(each.offset, each.value, each.at_s)
+            for each in self._entries
+            if after < each.offset < before and each.key == self._key
+        )
+
+
+class _Cells(dict[str, bytes]):
+    """A state that nobody else reads."""
+
+    get_bytes = dict.get
+    set_bytes = dict.__setitem__
+
+    def delete(self, key: str) -> None:
+        self.pop(key, None)
+
+
 class Replay:
     """Fresh stages that have taken once more what the workers took, and all that they sent.
 
     Whatever happened to the workers: what they committed to Kafka is what their stages send for
-    what they took, each message once. The accounts are checked after every input.
+    what they took, each message once. What no stage can take is dropped by all of them alike. The
+    accounts are checked after every input.
 
     Attributes
     ----------
@@ -178,23 +218,61 @@ class Replay:
         }
         self.sent: Counter[Sent] = Counter()
         self.stages: dict[tuple[str, int], Stage] = {}
-        topics, taken = topic_by_kind(settings), journals.taken()
+        self._topics = topic_by_kind(settings)
+        taken = journals.taken()
         for kind, maker in make.items():
-            name, n = topics[kind]
-            for partition in range(n):
-                for entry in journals.of[name, partition]:
-                    if entry.offset >= taken[name, partition]:
-                        break
-                    key = stage_of(entry.key)
-                    stage = self.stages.setdefault(key, maker(key[1]))
-                    for to, number, value in stage.take(entry.value, at_s=entry.at_s):
-                        topic = topics[to]  # type: ignore[index]  # stages know the kinds
-                        address = key_of(to, number, topic.n_partitions)
-                        self.sent[Sent(topic.name, address, value)] += 1
-                    check_accounts(stage)
+            topic = self._topics[kind]
+            n_stages = len(streams) if kind == "planner" else topic.n_partitions
+            for partition in range(topic.n_partitions):
+                place = topic.name, partition
+                entries = [each for each in journals.of[place] if each.offset < taken[place]]
+                left = {each.key for each in entries}
+                for number in range(n_stages):
+                    key = key_of(kind, number, topic.n_partitions)
+                    if number % topic.n_partitions == partition and key in left:
+                        left.remove(key)
+                        stage = self._replay(entries, key, lambda n=number, of=maker: of(n), *place)  # type: ignore[misc]
+                        self.stages[kind, number] = stage
+                for each in entries:
+                    if each.key in left:
+                        given = Input(each.offset, each.value, each.at_s)
+                        self._note(self._dropped(given, "unaddressed", *place))
+
+    def _replay(
+        self,
+        entries: Sequence[Entry],
+        key: bytes,
+        make: Callable[[], Stage],
+        topic: str,
+        partition: int,
+    ) -> Stage:
+        """Let a new stage take its inputs."""
+        state = _Cells()
+        stage = Resident(
+            make,
+            _Lines(entries, key),
+            lambda given, why: self._dropped(given, why, topic, partition),
+            Counts(),
+        )
+        for each in entries:
+            if each.key == key:
+                self._note(stage.take(Input(each.offset, each.value, each.at_s), state))
+                check_accounts(stage.stage)
+        assert stage.stage is not None
+        return stage.stage
+
+    def _dropped(self, given: Input, why: str, topic: str, partition: int) -> list[Send]:
+        said = Dropped(topic, partition, given.offset, given.at_s, len(given.value), why)
+        return [Send("dropped", 0, encode_dropped(said))]
+
+    def _note(self, sends: Sequence[Send]) -> None:
+        for to, number, value in sends:
+            topic: Topic = self._topics[to]  # type: ignore[index]  # stages know the kinds
+            address = key_of(to, number, topic.n_partitions)  # type: ignore[arg-type]  # likewise
+            self.sent[Sent(topic.name, address, value)] += 1
 
 
-def check_accounts(stage: Stage) -> None:
+def check_accounts(stage: Stage | None) -> None:
     """Check that nothing is unaccounted for."""
     accounts = []
     if isinstance(stage, SourceStage):

@@ -3,6 +3,7 @@
 Its jars come from Maven: `make test-cluster` copies them to `JARS`.
 """
 
+import shutil
 import signal
 import socket
 import subprocess
@@ -87,6 +88,16 @@ class Kafka:
     def stop(self) -> None:
         """End it in order."""
         self._end(signal.SIGTERM)
+
+    def lose_everything(self) -> None:
+        """End it at once, and empty its disk: the next start is that of a new Kafka."""
+        self.kill()
+        shutil.rmtree(self._folder / "data")
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to its process."""
+        assert self._process is not None
+        self._process.send_signal(number)
 
     def _end(self, number: int) -> None:
         if self._process is not None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Event, Thread
 from time import monotonic, sleep
 from typing import Any, Self
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from confluent_kafka import Consumer, TopicPartition
@@ -49,6 +50,10 @@ class Processes:
             self.restart(name)
         return len(ended)
 
+    def send_signal(self, name: str, number: int) -> None:
+        """Send it a signal."""
+        self._of[name][0].send_signal(number)
+
     def stop(self, name: str) -> int:
         """End it in order, and return its exit code."""
         process, _ = self._of.pop(name)
@@ -58,12 +63,12 @@ class Processes:
     def said(self, name: str) -> str:
         return (self._folder / f"{name}.log").read_text()
 
-    def kill(self) -> None:
-        """End all of them."""
-        for process, _ in self._of.values():
+    def kill(self, *names: str) -> None:
+        """End some, or all of them."""
+        for name in names or tuple(self._of):
+            process, _ = self._of.pop(name)
             process.kill()
             process.wait()
-        self._of.clear()
 
 
 @contextmanager
@@ -113,14 +118,17 @@ class Committed:
         self._consumer.close()
 
 
-def answer(port: int, path: str, *, token: str) -> str | None:
-    """Return what a process answers to a request; None while it is starting."""
+def answer(port: int, path: str, *, token: str, status: int = 200) -> str | None:
+    """Return what a process answers to a request with a status; None if it does not."""
     request = Request(
         f"http://127.0.0.1:{port}{path}", headers={"Authorization": f"Bearer {token}"}
     )
     try:
         with urlopen(request, timeout=60) as answered:  # noqa: S310  of this test
-            return str(answered.read().decode())
+            return str(answered.read().decode()) if answered.status == status else None
+    except HTTPError as error:
+        with error:
+            return str(error.read().decode()) if error.code == status else None
     except (OSError, HTTPException):  # it may also end a connection while it starts
         return None
 

@@ -2,7 +2,10 @@
 
 import msgspec
 
-from anonymizer.pipeline.stage import Send
+from anonymizer.pipeline.stage import Send, UnreadableError
+
+UNREADABLE, FAILS = b"\xf0", b"\xf1"
+"""First bytes of inputs that the stage cannot read, and at which it fails in the middle."""
 
 
 class Sums:
@@ -19,7 +22,11 @@ class Sums:
         self._padding = b""
 
     def take(self, value: bytes, *, at_s: float) -> list[Send]:
+        if value[:1] in {UNREADABLE, b""}:
+            raise UnreadableError
         self._n += 1
+        if value[:1] == FAILS:
+            raise KeyError(value)
         self._sums[value[0]] = self._sums.get(value[0], 0) + len(value)
         self._padding = value
         minute, before = int(at_s // 60), self._minute

@@ -67,6 +67,11 @@ class Cluster:
                 str(state),
             )
 
+    @property
+    def ports(self) -> list[int]:
+        """Of HTTP, of those that were started last under their names."""
+        return list(self._port_of.values())
+
     def feed(self, raws: list[Raws]) -> None:
         """Send what the bridge would send."""
         for each in raws:

@@ -1,15 +1,23 @@
 """Stages in memory: what is committed equals an uninterrupted run, whatever happens in between."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymizer.cluster import resident as module
-from anonymizer.cluster.resident import Counts, Input, LostInputsError, Resident
+from anonymizer.cluster.resident import (
+    Counts,
+    Input,
+    LostInputsError,
+    Place,
+    Resident,
+    StandstillError,
+)
 from anonymizer.pipeline.stage import Send
-from tests.cluster.stages import Sums
+from tests.cluster.stages import FAILS, UNREADABLE, Sums
 
 
 class Cells(dict[str, bytes]):
@@ -23,6 +31,32 @@ class Cells(dict[str, bytes]):
 
     def delete(self, key: str) -> None:
         self.pop(key, None)
+
+
+class Inputs:
+    """A journal: its inputs, and where they are."""
+
+    name = "sums"
+
+    def __init__(self, inputs: Sequence[Input] = (), origin: str = "kafka/topic") -> None:
+        self.inputs, self.origin = list(inputs), origin
+        self.end = 1 << 40
+        self.asked: list[tuple[int, int]] = []
+
+    def place(self) -> Place:
+        return Place(self.origin, self.end)
+
+    def between(self, after: int, before: int) -> Iterator[Input]:
+        self.asked.append((after, before))
+        return (each for each in self.inputs if after < each.offset < before)
+
+
+def said(given: Input, why: str) -> list[Send]:
+    return [Send("dropped", given.offset, why.encode())]
+
+
+def resident_of(journal: Inputs | None = None, counts: Counts | None = None) -> Resident:
+    return Resident(Sums, journal or Inputs(), said, counts or Counts())
 
 
 class Partition:
@@ -45,6 +79,11 @@ class Partition:
         self.at, self.state = self.committed, Cells(self.states[-1])
         self.open: list[Send] = []
 
+    name = "sums"
+
+    def place(self) -> Place:
+        return Place("kafka/topic", self.log[-1].offset + 1)
+
     def between(self, after: int, before: int) -> Iterator[Input]:
         if before - after > 1 and self.first > after + 1:
             raise LostInputsError
@@ -52,7 +91,7 @@ class Partition:
 
     def worker(self) -> Resident:
         if self.owner not in self.workers:
-            self.workers[self.owner] = Resident(Sums, self.between, Counts())
+            self.workers[self.owner] = Resident(Sums, self, said, Counts())
         return self.workers[self.owner]
 
     def take(self, n: int) -> None:
@@ -104,21 +143,39 @@ STEPS = st.lists(
     ),
     max_size=60,
 )
-LOGS = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 30), st.integers(0, 40)), min_size=1)
+KINDS = st.sampled_from([b"", b"", b"", UNREADABLE, FAILS])
+LOGS = st.lists(
+    st.tuples(st.integers(1, 3), st.integers(1, 30), st.integers(0, 40), KINDS), min_size=1
+)
 
 
-def log_of(steps: list[tuple[int, int, int]]) -> list[Input]:
+def log_of(steps: list[tuple[int, int, int, bytes]]) -> list[Input]:
+    """Return a log; some of its inputs cannot be read, and at some the stage fails."""
     inputs, offset, at_s = [], 0, 1000.0
-    for gap, length, seconds in steps:
+    for gap, length, seconds, kind in steps:
         offset, at_s = offset + gap, at_s + seconds
-        inputs.append(Input(offset, bytes([length % 3]) * length, at_s))
+        far_s = 1e6 if kind else 0.0  # their time does not count, either
+        inputs.append(Input(offset, kind + bytes([length % 3]) * length, at_s + far_s))
     return inputs
+
+
+def sent_alone(inputs: Sequence[Input]) -> tuple[Sums, list[Send]]:
+    """Return a stage that has taken what it can take, and what it has sent."""
+    alone, sent = Sums(), []
+    for each in inputs:
+        if each.value[:1] == UNREADABLE:
+            sent += said(each, "unreadable")
+        elif each.value[:1] == FAILS:
+            sent += said(each, "failed")
+        else:
+            sent += alone.take(each.value, at_s=each.at_s)
+    return alone, sent
 
 
 @given(LOGS, STEPS)
 @settings(max_examples=100, deadline=None)
 def test_what_is_committed_equals_an_uninterrupted_run(
-    log: list[tuple[int, int, int]], steps: list[tuple[str, int]]
+    log: list[tuple[int, int, int, bytes]], steps: list[tuple[str, int]]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_LEAST_BYTES", 300)
@@ -128,8 +185,7 @@ def test_what_is_committed_equals_an_uninterrupted_run(
             getattr(partition, name)(*arguments)
         partition.take(len(log))
         partition.commit()
-    alone = Sums()
-    expected = [send for each in partition.log for send in alone.take(each.value, at_s=each.at_s)]
+    alone, expected = sent_alone(partition.log)
     assert partition.sent == expected
     stage = partition.worker().stage
     assert stage is None or stage.snapshot() == alone.snapshot()
@@ -137,7 +193,7 @@ def test_what_is_committed_equals_an_uninterrupted_run(
 
 def test_a_snapshot_follows_when_more_was_taken_than_it_has_bytes() -> None:
     state, counts, written = Cells(), Counts(), 0
-    resident = Resident(Sums, lambda *_: iter(()), counts)
+    resident = resident_of(counts=counts)
     for offset in range(200):
         before = counts.n_snapshots
         resident.take(Input(offset, b"a" * 50_000, 0.0), state)
@@ -147,22 +203,25 @@ def test_a_snapshot_follows_when_more_was_taken_than_it_has_bytes() -> None:
 
 
 def test_a_snapshot_in_fewer_pieces_leaves_none_of_the_larger_one() -> None:
-    state, resident = Cells(), Resident(Sums, lambda *_: iter(()), Counts())
+    state, resident = Cells(), resident_of()
     resident.take(Input(0, b"a" * (3 * module.PIECE_BYTES), 0.0), state)
     assert set(state) == {"head", "0", "1", "2", "3"}
     resident.take(Input(1, b"a" * 10, 1e6), state)
     assert set(state) == {"head", "0"}
 
 
-def gone(_after: int, _before: int) -> Iterator[Input]:
-    raise LostInputsError
+class Gone(Inputs):
+    """A journal of which nothing is there."""
+
+    def between(self, after: int, before: int) -> Iterator[Input]:  # noqa: ARG002
+        raise LostInputsError
 
 
 @pytest.mark.parametrize("heals", [True, False])
 def test_a_stage_whose_inputs_are_lost_goes_on_only_if_it_heals(*, heals: bool) -> None:
     state, counts = Cells(), Counts()
-    Resident(Sums, lambda *_: iter(()), Counts()).take(Input(0, b"a", 0.0), state)
-    resident = Resident(Sums, gone, counts, heals=heals)
+    resident_of().take(Input(0, b"a", 0.0), state)
+    resident = Resident(Sums, Gone(), said, counts, heals=heals)
     if heals:
         resident.take(Input(7, b"b", 0.0), state)
         assert (resident.offset, resident.covered) == (7, 7)
@@ -176,27 +235,24 @@ def test_a_stage_whose_inputs_are_lost_goes_on_only_if_it_heals(*, heals: bool) 
 
 def test_inputs_before_the_snapshot_of_another_worker_are_not_asked_for() -> None:
     state, inputs = Cells(), [Input(n, b"abc"[n % 3 :], 400.0 * n) for n in range(5)]
-    mine = Resident(Sums, lambda *_: iter(()), Counts())
+    journal = Inputs()
+    mine = resident_of(journal)
     mine.take(inputs[0], state)
-    other = Resident(Sums, lambda *_: iter(()), Counts())
+    other = resident_of()
     for each in inputs[1:4]:
         other.take(each, state)  # and stores a snapshot
     mine.doubt()
-
-    def after(first: int, before: int) -> Iterator[Input]:
-        assert (first, before) == (3, 4)
-        return iter(())
-
-    mine._between = after  # what Kafka has now
+    journal.asked.clear()
     alone = Sums()
     expected = [alone.take(each.value, at_s=each.at_s) for each in inputs][-1]
     assert mine.take(inputs[4], state) == expected
+    assert journal.asked == [(3, 4)]
 
 
 def test_what_the_snapshot_contains_is_not_taken_twice_when_kafka_forgot_the_offset() -> None:
     state = Cells()
-    Resident(Sums, lambda *_: iter(()), Counts()).take(Input(0, b"a" * 9, 60.0), state)
-    resident = Resident(Sums, lambda *_: iter(()), Counts())
+    resident_of().take(Input(0, b"a" * 9, 60.0), state)
+    resident = resident_of()
     assert resident.take(Input(0, b"a" * 9, 60.0), state) == []
     assert resident.stage is not None
     assert resident.stage.snapshot() == _after(Input(0, b"a" * 9, 60.0))
@@ -211,3 +267,97 @@ def _after(given: Input) -> bytes:
 
 def test_an_input_shows_nothing_of_its_content() -> None:
     assert repr(Input(3, b"secret", 0.0)) == "Input(3, 6 bytes)"
+
+
+@pytest.mark.parametrize("is_awake", [True, False])
+def test_a_state_of_another_topic_stands_still_and_takes_nothing(*, is_awake: bool) -> None:
+    """Kafka came back empty: its first offsets are below those that the state contains."""
+    state, journal = Cells(), Inputs()
+    resident = resident_of(journal)
+    resident.take(Input(7, b"a", 0.0), state)
+    before = dict(state)
+    journal.origin = "kafka/another"
+    if not is_awake:
+        resident = resident_of(journal)
+    for offset in (0, 7, 8) if not is_awake else (0, 7):
+        with pytest.raises(StandstillError, match="belongs to another topic"):
+            resident.take(Input(offset, b"a", 0.0), state)
+    assert state == before
+
+
+def test_a_topic_that_was_deleted_under_a_stage_is_noticed_before_the_next_snapshot() -> None:
+    state, journal = Cells(), Inputs()
+    resident = resident_of(journal)
+    resident.take(Input(7, b"a", 0.0), state)
+    journal.origin = "kafka/another"
+    resident.take(Input(8, b"a", 1.0), state)
+    before = dict(state)
+    with pytest.raises(StandstillError, match="another topic"):
+        resident.take(Input(9, b"a", 1000.0), state)
+    assert state == before
+
+
+def test_a_state_that_contains_more_than_kafka_has_stands_still() -> None:
+    state, journal = Cells(), Inputs()
+    resident_of(journal).take(Input(7, b"a", 0.0), state)
+    journal.end = 7
+    with pytest.raises(StandstillError, match="up to offset 7, and Kafka has only those before 7"):
+        resident_of(journal).take(Input(3, b"a", 0.0), state)
+    journal.end = 8
+    assert resident_of(journal).take(Input(3, b"a", 0.0), state) == []
+
+
+@pytest.mark.parametrize(
+    ("head", "named"),
+    [
+        ([1, 0, 1, 0.0], "1"),
+        ([3, 0, 1, 0.0, "kafka/topic", None], "3"),
+        ([], "unknown"),
+        ("2", "2"),
+        (b"", "unknown"),
+        (None, "unknown"),
+    ],
+)
+def test_a_snapshot_of_another_format_is_refused_by_its_number(head: object, named: str) -> None:
+    state = Cells()
+    resident_of().take(Input(0, b"a", 0.0), state)
+    state["head"] = msgspec.msgpack.encode(head)
+    before = dict(state)
+    with pytest.raises(StandstillError, match=rf"sums .* is in format {named}, .* Upgrade"):
+        resident_of().take(Input(1, b"a", 0.0), state)
+    assert state == before
+
+
+def test_a_snapshot_that_cannot_be_read_is_refused() -> None:
+    state = Cells()
+    resident_of().take(Input(0, b"a", 0.0), state)
+    state["0"] = b"secret"
+    with pytest.raises(StandstillError, match="its snapshot cannot be read") as caught:
+        resident_of().take(Input(1, b"a", 0.0), state)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [UNREADABLE, FAILS])
+def test_an_input_that_cannot_be_taken_costs_itself_and_is_counted(kind: bytes) -> None:
+    state, counts, journal = Cells(), Counts(), Inputs()
+    resident = Resident(Sums, journal, said, counts)
+    sent = []
+    for offset in range(30):
+        value = kind + b"x" if offset % 7 == 3 else b"a" * offset + b"b"
+        journal.inputs.append(Input(offset, value, float(offset)))
+        sent += resident.take(journal.inputs[-1], state)
+    alone, expected = sent_alone(journal.inputs)
+    assert sent == expected
+    assert resident.stage is not None
+    assert resident.stage.snapshot() == alone.snapshot()
+    why = "unreadable" if kind == UNREADABLE else "failed"
+    assert counts.n_dropped == {"unreadable": 0, "failed": 0, "unaddressed": 0} | {why: 4}
+
+
+def test_a_lack_of_memory_is_nothing_that_an_input_did() -> None:
+    class Short(Sums):
+        def take(self, value: bytes, *, at_s: float) -> list[Send]:  # noqa: ARG002
+            raise MemoryError
+
+    with pytest.raises(MemoryError):
+        Resident(Short, Inputs(), said, Counts()).take(Input(0, b"a", 0.0), Cells())

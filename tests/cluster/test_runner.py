@@ -56,6 +56,12 @@ class Feed:
         self._thread.join()
         self._producer.flush()
 
+    def abandon(self) -> None:
+        """Stop, and give up what Kafka does not have."""
+        self._done.set()
+        self._thread.join()
+        self._producer.purge()
+
     def expected(self, number: int) -> list[bytes]:
         stage = Sums(number)
         return [
@@ -65,7 +71,8 @@ class Feed:
 
 def make_topics(address: str, prefix: str) -> None:
     admin = AdminClient({"bootstrap.servers": address})
-    made = admin.create_topics([NewTopic(f"{prefix}.{name}", N_STAGES) for name in ("in", "out")])
+    n_of = {"in": N_STAGES, "out": N_STAGES, "dropped": 1}
+    made = admin.create_topics([NewTopic(f"{prefix}.{name}", n) for name, n in n_of.items()])
     for future in made.values():
         future.result()
 

@@ -1,12 +1,11 @@
 """Metrics of a worker: its part of the accounts, for the operator alone."""
 
-from anonymizer.cluster.resident import Counts, Input, Resident
+from anonymizer.cluster.resident import Input, Resident
 from anonymizer.cluster.worker_metrics import Accounts, Deletions, Observed, WorkerCollector
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.observe.metrics import new_registry
 from anonymizer.pipeline.accounting import Ledger
-from tests.cluster.stages import Sums
-from tests.cluster.test_resident import Cells
+from tests.cluster.test_resident import Cells, resident_of
 
 
 def parts() -> Ledger:
@@ -27,7 +26,7 @@ ACCOUNTS = Accounts(
 
 def observed() -> Observed:
     def resident(at_s: float) -> Resident:
-        made = Resident(Sums, lambda *_: iter(()), Counts())
+        made = resident_of()
         made.take(Input(4, b"a", at_s), Cells())
         return made
 

@@ -52,6 +52,7 @@ _REFUSED = 'anonymizer_bridge_refused_total{reason="too_large"}'
 REJECTED = {"stage": "range", "event": "unverified_classes"}
 _REJECTED = 'anonymizer_worker_events_total{stage="range", event="unverified_classes"}'
 NOT_DELETED = {"result": "refused"}
+_DROPPED = 'anonymizer_worker_dropped_total{reason="failed"}'
 _DELETIONS = 'anonymizer_worker_deletions_total{result="refused"}'
 CASES = [
     Case("ClusterMemberDown", {"up": "1+0x55 0+0x20"}, True, job="anonymizer-cluster"),
@@ -83,6 +84,8 @@ CASES = [
     Case("ClusterStateLost", {"anonymizer_worker_begun_anew_total": "1+0x80"}, False),
     Case("ClusterStateLost", {"anonymizer_worker_stands_still": "0+0x55 1+0x20"}, True),
     Case("ClusterStateLost", {"anonymizer_worker_stands_still": "0+0x80"}, False),
+    Case("ClusterInputsDropped", {_DROPPED: "0+0x55 1+0x20"}, True, labels={"reason": "failed"}),
+    Case("ClusterInputsDropped", {_DROPPED: "1+0x80"}, False),
     Case("ClusterInputsKept", {_DELETIONS: "0+1x80"}, True, labels=NOT_DELETED),
     Case("ClusterInputsKept", {_DELETIONS: "0+0x20 3+0x60"}, False),
     Case("ClusterOutputRefused", {_REFUSED: "0+0x55 1+0x20"}, True, labels={"reason": "too_large"}),

@@ -13,13 +13,13 @@ Frame: TypeAlias = Any
 
 
 @contextmanager
-def local_spark(folder: Path, *, memory: str = "1g") -> Iterator[Session]:
+def local_spark(folder: Path, *, memory: str = "1g", master: str = "local[2]") -> Iterator[Session]:
     """Start Spark; its files go to `folder`, and its driver may use `memory`."""
     from pyspark.sql import SparkSession  # noqa: PLC0415  not in every environment
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(master)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", memory)

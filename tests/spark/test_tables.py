@@ -207,6 +207,27 @@ def test_a_table_that_cannot_keep_the_promise_is_refused(table: Frame) -> None:
         anonymize(table, qi="home", k=2, method="fast")
 
 
+def test_classes_that_spark_made_anew_are_not_published_in_place_of_those_that_were_verified(
+    spark: Session, tmp_path: Path
+) -> None:
+    """It lost them, and makes as many classes again, of other records."""
+    n, path = 900, tmp_path / "people.parquet"
+    rng = np.random.default_rng(5)
+    people = pl.DataFrame({"home": rng.integers(0, 9, n), "row": range(n)})
+    people.write_parquet(path)
+    frame = spark.read.parquet(str(path))
+    with anonymize(frame, qi="home", k=5, d=1, keep="row", rows_per_range=300) as release:
+        first = rows_of(release)
+        spark.catalog.clearCache()
+        people.sample(fraction=1.0, shuffle=True, seed=3).write_parquet(path)
+        with pytest.raises(Exception, match="other classes than were verified") as caught:
+            rows_of(release)
+        people.write_parquet(path)
+        again = rows_of(release)
+    assert "home" not in str(caught.value)
+    assert again.sort("row").equals(first.sort("row"))
+
+
 def test_a_person_with_spaces_of_any_kind_around_its_name_is_one_person(spark: Session) -> None:
     rows = [(i, f"p{i % 3}" + "\u00a0\t" * (i // 6)) for i in range(12)]
     frame = spark.createDataFrame(rows, "home int, who string")

@@ -1,6 +1,6 @@
 """The lane of a district as a stage: batches and broadcasts in, a release and reports out."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +18,7 @@ from anonymizer.pipeline.positions.stage_counts import COUNTING_LANE, LaneCounts
 from anonymizer.pipeline.positions.stage_messages import (
     BATCH,
     BROADCAST,
+    Batch,
     Broadcast,
     Report,
     decode_batch,
@@ -28,8 +29,13 @@ from anonymizer.pipeline.positions.stage_messages import (
 )
 from anonymizer.pipeline.positions.stage_readings import LaneReadings
 from anonymizer.pipeline.pseudonyms import Pseudonyms
-from anonymizer.pipeline.stage import Send
+from anonymizer.pipeline.stage import Send, reading
 from anonymizer.settings import Settings
+
+_DECODER_OF: Mapping[bytes, Callable[[bytes], Batch | Broadcast]] = {
+    BATCH: decode_batch,
+    BROADCAST: decode_broadcast,
+}
 
 
 class LaneStage:
@@ -108,12 +114,12 @@ class LaneStage:
 
     def take(self, value: bytes, *, at_s: float) -> list[Send]:
         """Take a batch or a broadcast; return what the ticks that close now send."""
-        if value[:1] == BATCH:
-            self.lane.take(decode_batch(value), at_s=at_s)
-        elif value[:1] == BROADCAST:
-            self.lane.read(decode_broadcast(value), at_s=at_s)
+        with reading():
+            message = _DECODER_OF[value[:1]](value)
+        if isinstance(message, Batch):
+            self.lane.take(message, at_s=at_s)
         else:
-            raise ValueError("this is no input of a lane")
+            self.lane.read(message, at_s=at_s)
         sends: list[Send] = []
         while (closed := self.lane.close()) is not None:
             sends += self._sends(closed)

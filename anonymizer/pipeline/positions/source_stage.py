@@ -59,8 +59,11 @@ from anonymizer.pipeline.positions.tick_queue import TickQueue
 from anonymizer.pipeline.positions.topics import TopicRouter, Treatment, shared_topics
 from anonymizer.pipeline.positions.trip_guard import Positions, TripGuard
 from anonymizer.pipeline.positions.zone_places import zone_places
-from anonymizer.pipeline.stage import Send
+from anonymizer.pipeline.stage import Send, reading
 from anonymizer.settings import Settings
+
+_RAW_OF = {RAW: RAW, STATEMENTS: STATEMENTS}
+"""What bridges send, by first byte."""
 
 
 class SourceStage:
@@ -169,15 +172,15 @@ class SourceStage:
 
     def take(self, value: bytes, *, at_s: float) -> list[Send]:
         """Take what a bridge or a lane sends; return what the ticks that close now send."""
+        kind = value[:1]
+        with reading():
+            report = decode_report(value) if kind == REPORT else None
+            raw = None if kind == REPORT else decode_raw(value, of=_RAW_OF[kind])
         self._queue.pass_time(at_s)
-        if value[:1] == RAW:
-            self._queue.put(decode_raw(value))
-        elif value[:1] == STATEMENTS:
-            self._zones.put(decode_raw(value, of=STATEMENTS))
-        elif value[:1] == REPORT:
-            self._read(decode_report(value))
-        else:
-            raise ValueError("this is no input of a source")
+        if report is not None:
+            self._read(report)
+        elif raw is not None:
+            (self._queue if kind == RAW else self._zones).put(raw)
         sends: list[Send] = []
         while (tick := self._queue.due()) is not None:
             if self._is_too_far_ahead(tick):

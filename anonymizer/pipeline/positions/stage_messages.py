@@ -19,6 +19,8 @@ from anonymizer.pipeline.packed_state import pack, unpack
 BATCH, BROADCAST, REPORT = b"B", b"D", b"P"
 """First bytes; `raw_batches.RAW` is another."""
 _SLOT_BITS = 32
+_MOST_DISTRICTS = 1 << 20
+"""In a report: what bytes of others claim must not fill the memory."""
 
 
 class Readings(NamedTuple):
@@ -250,6 +252,8 @@ def encode_report(report: Report) -> bytes:
 def decode_report(value: bytes) -> Report:
     """Return the report that was encoded."""
     lane, tick, n, led, n_led, batches, outcome, *devices = unpack(value[1:])
+    if not 0 < n <= _MOST_DISTRICTS:
+        raise ValueError("this is no report")
     n_in = np.zeros(n, np.int64)
     n_in[led] = n_led
     return Report(lane, tick, n_in, batches, outcome, *devices)

@@ -28,7 +28,7 @@ from anonymizer.pipeline.records.window_messages import (
     encode,
 )
 from anonymizer.pipeline.records.window_ranges import check_streams, without_search
-from anonymizer.pipeline.stage import Send
+from anonymizer.pipeline.stage import Send, reading, refuse
 from anonymizer.settings import Settings
 
 UNMATCHED = ""
@@ -124,11 +124,17 @@ class JoinerStage:
 
     def take(self, value: bytes, *, at_s: float) -> list[Send]:
         """Take what a bridge, a planner or a range sends; return what follows from it."""
-        self._now = max(self._now, at_s)
         if value[:1] == RAW:
-            return list(self._read(decode_raw(value)))
-        message = decode(value)
-        stream = self._streams[message.stream]
+            with reading():
+                raw = decode_raw(value)
+            self._now = max(self._now, at_s)
+            return list(self._read(raw))
+        with reading():
+            message = decode(value)
+            stream = self._streams[message.stream]
+            if not isinstance(message, Close | Plan | Answer | Recall):
+                refuse()
+        self._now = max(self._now, at_s)
         if isinstance(message, Close):
             return _surveyed(stream.close(message))
         if isinstance(message, Plan):
@@ -140,9 +146,7 @@ class JoinerStage:
         if isinstance(message, Answer):
             stream.book(message)
             return _surveyed(stream.next_survey())
-        if isinstance(message, Recall):
-            return [Send("planner", message.stream, encode(stream.held(message)))]
-        raise ValueError("this is no input of a joiner")
+        return [Send("planner", message.stream, encode(stream.held(message)))]
 
     def _read(self, raw: Raw) -> Iterator[Send]:
         self._router.forget(at_s=self._now)

@@ -59,7 +59,7 @@ from anonymizer.pipeline.records.window_ranges import (
     n_ranges_of,
     without_search,
 )
-from anonymizer.pipeline.stage import Send
+from anonymizer.pipeline.stage import Send, reading, refuse
 from anonymizer.settings import Settings
 
 
@@ -110,15 +110,18 @@ class PlannerStage:
 
     def take(self, value: bytes, *, at_s: float) -> list[Send]:
         """Take what a joiner or a range sends; return what follows from it."""
-        self._now = max(self._now, at_s)
-        message, sends = decode(value), []
+        with reading():
+            message = decode(value)
+            if not isinstance(message, TickState | Held | Survey | Formed | Finished):
+                refuse()
+        self._now, sends = max(self._now, at_s), []
         if self._asked is None:
             self._asked = crc32(value)
             recall = encode(Recall(self.number, self._asked))
             sends = [Send("joiner", joiner, recall) for joiner in range(self._n_joiners)]
         return [*sends, *self._taken(message)]
 
-    def _taken(self, message: object) -> Iterator[Send]:
+    def _taken(self, message: TickState | Held | Survey | Formed | Finished) -> Iterator[Send]:
         if isinstance(message, TickState):
             self._read(message)
             yield from self._close_next()
@@ -128,11 +131,8 @@ class PlannerStage:
             yield from self._divide(message)
         elif isinstance(message, Formed):
             yield from self._settle(message)
-        elif isinstance(message, Finished):
-            if self._is_expected(message):
-                yield from self._go_on()
-        else:
-            raise ValueError("this is no input of a planner")  # noqa: TRY004  of no other kind
+        elif self._is_expected(message):
+            yield from self._go_on()
 
     # What others know of an earlier planner.
 

@@ -40,7 +40,7 @@ from anonymizer.pipeline.records.window_messages import (
     encode,
 )
 from anonymizer.pipeline.records.window_ranges import check_streams, meeting, without_search
-from anonymizer.pipeline.stage import Send
+from anonymizer.pipeline.stage import Send, reading, refuse
 from anonymizer.settings import Settings
 
 
@@ -135,16 +135,18 @@ class RangeStage:
 
     def take(self, value: bytes, *, at_s: float) -> list[Send]:  # noqa: ARG002  as all stages
         """Take what a joiner or a planner sends; return what follows from it."""
-        message = decode(value)
+        with reading():
+            message = decode(value)
+            if not isinstance(message, Rows | Settled | Shuffled | Ask):
+                refuse()
+            _ = self._streams[message.stream]
         if isinstance(message, Rows):
             return self._add(message, value)
         if isinstance(message, Settled):
             return list(self._publish(message))
         if isinstance(message, Shuffled):
             return self._shuffle(message)
-        if isinstance(message, Ask):
-            return self._say_again(message)
-        raise ValueError("this is no input of a range")
+        return self._say_again(message)
 
     def _add(self, rows: Rows, value: bytes) -> list[Send]:
         key = rows.stream, rows.range_

@@ -381,6 +381,8 @@ def decode(value: bytes) -> _Message:
     if kind is None:
         raise ValueError("this is no message between stages of records")
     message = kind(*unpack(memoryview(value)[1:]))
+    if message.stream < 0:
+        raise ValueError("this is a message of no stream")
     of: dict[str, Any] = message._asdict()
     if "values_of" in of:
         of["values_of"] = dict(of["values_of"])

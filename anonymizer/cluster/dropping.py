@@ -1,0 +1,32 @@
+"""What is said about an input that was dropped: where it lies and why, nothing of its content."""
+
+from typing import NamedTuple
+
+import msgspec
+
+
+class Dropped(NamedTuple):
+    """An input that a stage did not take.
+
+    Attributes
+    ----------
+    topic, partition, offset
+        Where it lies in Kafka, until it is deleted.
+    at_s
+        When it was written, unix seconds.
+    n_bytes
+        Its length.
+    reason
+        See `resident.Counts`.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    at_s: float
+    n_bytes: int
+    reason: str
+
+
+encode_dropped = msgspec.json.Encoder().encode
+decode_dropped = msgspec.json.Decoder(Dropped).decode

@@ -1,0 +1,132 @@
+"""What an operator does with a cluster: check its settings, see what was dropped, erase it."""
+
+import fcntl
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from anonymizer.cluster.kafka import ensure_topics
+from anonymizer.cluster.topics import topic_by_kind
+from anonymizer.settings import load_settings
+from tests.cli.support import anonymizer
+from tests.cluster.kafka import Kafka
+from tests.cluster.processes import wait_until
+from tests.cluster.recorded import N_LANES, config_of
+from tests.cluster.test_cluster import cluster, recorded
+
+pytestmark = pytest.mark.timeout(900)
+NOBODY = "127.0.0.1:1"
+
+
+def run(*arguments: str | Path, code: int = 0) -> str:
+    """Run a command, and return what it says if it ends with this exit code."""
+    done = anonymizer(*arguments)
+    assert done.returncode == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return config_of(tmp_path, kafka=NOBODY, prefix="t")
+
+
+def test_settings_that_a_cluster_can_run_are_fine_without_a_connection(config: Path) -> None:
+    assert "fine" in run("check", "--cluster", "--config", config)
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        ("[current]\nevery_s = 1", "current.every_s: is not possible in a cluster"),
+        ('[forms]\nngsi_ld_topic = "x"', "forms.ngsi_ld_topic: is not possible in a cluster"),
+    ],
+)
+def test_what_bridges_and_workers_refuse_is_refused(config: Path, more: str, named: str) -> None:
+    config.write_text(config.read_text() + more)
+    assert "fine" in run("check", "--config", config)
+    said = run("check", "--cluster", "--config", config, code=2)
+    assert str(config) in said
+    assert named in said
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ('kafka_options = {"no.such" = "x"}', "cluster.kafka_options: No such configuration"),
+        (
+            'kafka_options = {"security.protocol" = "ssl", "ssl.ca.location" = "/nowhere"}',
+            "cluster.kafka_options: ",
+        ),
+    ],
+)
+def test_options_that_kafkas_client_refuses_are_refused(
+    config: Path, line: str, named: str
+) -> None:
+    config.write_text(config.read_text() + line)
+    assert named in run("check", "--cluster", "--config", config, code=2)
+
+
+def test_a_key_that_workers_refuse_is_refused(config: Path) -> None:
+    (config.parent / "secret").chmod(0o644)
+    said = run("check", "--cluster", "--config", config, code=2)
+    assert "cluster.secret_file: others can read it" in said
+    config.write_text(config.read_text().replace("secret_file", "# secret_file"))
+    said = run("check", "--cluster", "--config", config, code=2)
+    assert "cluster.secret_file: workers need one" in said
+
+
+def test_what_was_dropped_is_listed_and_a_stopped_cluster_is_erased(
+    kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    with cluster(kafka, prefix, tmp_path) as running:
+        config, state = tmp_path / "gateway-0.toml", tmp_path / "state"
+        assert run("cluster", "dropped", "-c", config).splitlines()[-1] == "0 dropped"
+        producer = Producer({"bootstrap.servers": kafka.address})
+        producer.produce(f"{prefix}.sources", b"of somebody else", b"secret", partition=1)
+        producer.flush()
+        running.start("a")
+        running.feed(recorded()[:20])
+        wait_until(lambda: running.has_published(dict.fromkeys(range(N_LANES), 1)), "messages")
+        [dropped, total] = run("cluster", "dropped", "-c", config).splitlines()
+        assert f"{prefix}.sources  partition 1  offset 0  16 bytes  unaddressed" in dropped
+        assert total == "1 dropped"
+        erase = ("cluster", "erase", "-c", config, "--state", state, "--yes")
+        assert "a.lock: this worker runs" in run(*erase, code=2)
+        assert "members of" in run(*erase[:4], "--yes", code=2)
+        assert running.workers.stop("a") == 0
+        with (state / "b.lock").open("w") as other:
+            fcntl.flock(other, fcntl.LOCK_EX)
+            assert "b.lock: this worker runs" in run(*erase, code=2)
+        admin = AdminClient({"bootstrap.servers": kafka.address})
+        assert f"{prefix}.sources" in admin.list_topics(timeout=30).topics
+        said = run(*erase).splitlines()
+        assert f"erased: topic {prefix}.sources" in said
+        assert f"erased: topic changelog__{prefix}.workers--{prefix}.lanes--default" in said
+        kept = topic_by_kind(running.settings)
+        left = {each for each in admin.list_topics(timeout=30).topics if prefix in each}
+        assert left == {kept["out"].name, kept["dropped"].name}
+        assert [path.name for path in state.rglob("*") if path.is_file()] == ["a.lock", "b.lock"]
+        assert run(*erase).splitlines() == ["there was nothing to erase"]
+        # It begins anew, with what comes from then on.
+        ensure_topics(running.settings)
+        n = {lane: len(running.published(lane)) for lane in range(N_LANES)}
+        running.feed(recorded()[20:])
+        running.start("a")
+        wait_until(
+            lambda: all(len(running.published(lane)) > n[lane] for lane in n), "more messages"
+        )
+
+
+def test_another_cluster_of_the_same_kafka_keeps_what_it_has(
+    kafka: Kafka, prefix: str, tmp_path: Path
+) -> None:
+    config = config_of(tmp_path, kafka=kafka.address, prefix=prefix)
+    ensure_topics(load_settings(config))
+    others = [f"{prefix}2.sources", f"changelog__{prefix}2.workers--{prefix}2.sources--default"]
+    admin = AdminClient({"bootstrap.servers": kafka.address})
+    for future in admin.create_topics([NewTopic(name, 1) for name in others]).values():
+        future.result()
+    run("cluster", "erase", "-c", config, "--yes")
+    assert set(others) <= admin.list_topics(timeout=30).topics.keys()

@@ -1,0 +1,109 @@
+"""Bytes that a stage cannot read change nothing of it, whatever they are: not even its time."""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anonymizer.app.gateway.recorder import declared_streams
+from anonymizer.networks.privacy_zones import with_zones
+from anonymizer.pipeline.packed_state import pack
+from anonymizer.pipeline.positions.lane_stage import lane_stages
+from anonymizer.pipeline.positions.raw_batches import Raw, encode_raw
+from anonymizer.pipeline.positions.source_stage import source_stages
+from anonymizer.pipeline.positions.stage_messages import Report, encode_report
+from anonymizer.pipeline.records.joiner_stage import joiner_stages
+from anonymizer.pipeline.records.planner_stage import planner_stages
+from anonymizer.pipeline.records.range_stage import range_stages
+from anonymizer.pipeline.records.window_messages import Close, Recall, encode
+from anonymizer.pipeline.stage import Stage, UnreadableError
+from anonymizer.settings import Settings, zones_of
+from tests.pipeline.positions.cluster import NETWORK
+from tests.pipeline.positions.cluster import settings as cluster_settings
+from tests.pipeline.records.made import FLEET
+
+SECRET = bytes(32)
+KINDS = ("source", "lane", "joiner", "planner", "range")
+ANY_KIND = pytest.mark.parametrize("kind", KINDS)
+FAR_S = 1e12
+
+
+@cache
+def makers() -> dict[str, Callable[[int], Stage]]:
+    positions, zoned = cluster_settings("session"), with_zones(NETWORK, zones_of([]))
+    records = Settings.model_validate({"inputs": [], "streams": [FLEET]})
+    streams = declared_streams(records)
+    return {
+        "source": source_stages(positions, zoned, secret=SECRET),
+        "lane": lane_stages(positions, zoned, secret=SECRET),
+        "joiner": joiner_stages(records, streams, secret=SECRET),
+        "planner": planner_stages(records, streams, secret=SECRET),
+        "range": range_stages(records, streams, secret=SECRET),
+    }
+
+
+@cache
+def stage_of(kind: str) -> Stage:
+    """Return a stage that all examples share: none of them changes it."""
+    return makers()[kind](0)
+
+
+def refuses(kind: str, value: bytes) -> None:
+    stage = stage_of(kind)
+    before = stage.snapshot()
+    with pytest.raises(UnreadableError) as caught:
+        stage.take(value, at_s=FAR_S)
+    assert str(caught.value) == "these bytes are no input of this stage"
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+    assert stage.snapshot() == before
+
+
+@ANY_KIND
+@given(st.sampled_from(b"RZPBDTCVNWMSAPQHKF"), st.binary(max_size=60))
+@settings(max_examples=60, deadline=None)
+def test_bytes_of_others_change_nothing(kind: str, first: int, rest: bytes) -> None:
+    refuses(kind, b"")
+    refuses(kind, bytes([first]) + b"\xc1" + rest)  # no value of msgpack begins so
+
+
+@ANY_KIND
+@given(
+    st.sampled_from(b"RZPBDTCVNWMSAPQHKF"),
+    st.recursive(
+        st.none() | st.booleans() | st.text(max_size=4) | st.binary(max_size=4),
+        lambda inner: st.lists(inner, max_size=14) | st.dictionaries(st.text(), inner, max_size=3),
+        max_leaves=20,
+    ),
+)
+@settings(max_examples=60, deadline=None)
+def test_values_that_are_none_of_a_message_change_nothing(
+    kind: str, first: int, value: object
+) -> None:
+    refuses(kind, bytes([first]) + pack(value))
+
+
+@ANY_KIND
+def test_messages_of_others_change_nothing(kind: str) -> None:
+    raw = encode_raw(Raw("bridge", 3, False, []))
+    none = np.zeros(0, np.int32)
+    report = encode_report(Report(0, 3, np.zeros(4, np.int64), [], [], none, none, none))
+    close, recall = encode(Close(0, 3, 3)), encode(Recall(0, 3))
+    taken_by = {raw: {"source", "joiner"}, report: {"source"}, close: {"joiner"}}
+    taken_by[recall] = {"joiner"}
+    for value, kinds in taken_by.items():
+        if kind not in kinds:
+            refuses(kind, value)
+        else:
+            makers()[kind](0).take(value, at_s=0.0)
+    for stream in (-1, 1):  # there is one, of number 0
+        if kind not in {"source", "lane"}:
+            refuses(kind, encode(Close(stream, 3, 3)))
+    if kind == "joiner":
+        refuses(kind, encode(Recall(1, 3)))
+        refuses(kind, encode(Recall(-1, 3)))
+    if kind == "source":  # what it claims must not fill the memory
+        refuses(kind, b"P" + pack([0, 3, 1 << 50, none, none, [], [], none, none, none]))

@@ -1,0 +1,69 @@
+"""Executors that die between the verification of a table and its writing."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from anonymizer.spark import anonymize
+from tests.spark.session import Session, local_spark
+
+pytestmark = pytest.mark.timeout(900)
+
+N = 4_000
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """Spark with two executors, each a process of its own."""
+    folder = tmp_path_factory.mktemp("spark")
+    with local_spark(folder, master="local-cluster[2,1,1024]") as session:
+        yield session
+
+
+def executors() -> list[int]:
+    """Return the executors of this machine that belong to this process."""
+    found, parent_of = [], {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                status = (entry / "status").read_text()
+                command = (entry / "cmdline").read_bytes()
+            except OSError:  # it has ended meanwhile
+                continue
+            parent_of[int(entry.name)] = int(status.partition("PPid:")[2].split()[0])
+            if b"CoarseGrainedExecutorBackend" in command:
+                found.append(int(entry.name))
+
+    def is_ours(pid: int) -> bool:
+        while pid > 1:
+            if pid == os.getpid():
+                return True
+            pid = parent_of.get(pid, 0)
+        return False
+
+    return [pid for pid in found if is_ours(pid)]
+
+
+def test_a_killed_executor_changes_no_class_that_was_verified_and_does_not_lose_the_job(
+    spark: Session, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(5)
+    people = pl.DataFrame({"home": rng.integers(0, 30, N), "row": range(N)})
+    people.write_parquet(tmp_path / "people.parquet")
+    # In an order of Spark's own, which is another one when it is read again.
+    frame = spark.read.parquet(str(tmp_path / "people.parquet")).repartition(4)
+    with anonymize(frame, qi="home", k=5, d=1, keep="row", rows_per_range=1_000) as release:
+        first = pl.DataFrame(pl.from_arrow(release.frame.toArrow())).sort("row")
+        pids = executors()
+        assert len(pids) == 2
+        os.kill(pids[0], signal.SIGKILL)
+        release.frame.write.parquet(str(tmp_path / "out"))
+        written = pl.read_parquet(tmp_path / "out" / "*.parquet").sort("row")
+    assert written.equals(first)
+    assert len(written) == N
+    assert min(written.group_by("class_id").len()["len"]) >= 5
