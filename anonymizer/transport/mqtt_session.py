@@ -40,7 +40,7 @@ from anonymizer.transport.quarantine import Quarantine
 from anonymizer.transport.unsettled import Receipts, Unsettled
 from anonymizer.transport.wire import READ_BYTES, Wire
 
-_MAX_PACKET_BYTES = 16 << 20
+MOST_PACKET_BYTES = 16 << 20
 """Largest packet of a broker that is held. It is not announced: an MQTT 5 broker would drop what is
 larger, and nobody would count it."""
 REST_S = 0.005
@@ -171,7 +171,7 @@ class Session:
         self._once = memory.once
         self._reader = PacketReader(
             version5=self._version5,
-            limit_bytes=_MAX_PACKET_BYTES,
+            limit_bytes=MOST_PACKET_BYTES,
             max_payload_bytes=max_payload_bytes,
             quarantine=memory.quarantine,
         )

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from anonymizer.transport import MqttLink
 from anonymizer.transport.packets import PINGREQ, PINGRESP, Packet, PacketReader, Publish
+from anonymizer.transport.quarantine import OnQuarantined
 from tests.transport.support import DEADLINE_S, Inbox, running, settings
 
 Serve: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -102,7 +103,11 @@ class Server:
 
 @contextlib.asynccontextmanager
 async def served(
-    properties: bytes = b"", *, inbox: Inbox | None = None, **changes: object
+    properties: bytes = b"",
+    *,
+    inbox: Inbox | None = None,
+    on_quarantined: OnQuarantined = lambda *_: None,
+    **changes: object,
 ) -> AsyncIterator[tuple[MqttLink, Server]]:
     """Run a server and a link to it; `changes` are settings, which are not validated."""
     server, inbox = Server(properties), inbox or Inbox()
@@ -112,6 +117,7 @@ async def served(
             client_id="link",
             deliver=inbox.deliver,
             on_state=inbox.on_state,
+            on_quarantined=on_quarantined,
         )
         async with running(link):
             yield link, server
