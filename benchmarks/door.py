@@ -19,10 +19,11 @@ from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.pipeline.positions.topics import TopicRouter
 from anonymizer.settings import InputSettings, LimitSettings
 from anonymizer.transport.packets import (
+    PUBACK,
     PacketReader,
     Publish,
     Publishes,
-    encode_pubacks,
+    encode_acknowledgements,
     encode_publish,
 )
 from benchmarks.payloads import batches, messages
@@ -77,7 +78,7 @@ class _Case:
                 if isinstance(packet, Publishes):
                     columns = Packed(packet.bounds, packet.mid, packet.retained)
                     received.append(PackedDeliveries(packet.stream, columns))
-                    encode_pubacks(packet.mid[packet.mid > 0].tolist())
+                    encode_acknowledgements(PUBACK, packet.mid[packet.mid > 0].tolist())
                 elif isinstance(packet, Publish):  # the last few of the stream
                     received.append([Delivery(packet.topic, packet.payload, packet.mid)])
         return received

@@ -12,6 +12,7 @@ import secrets
 import time
 from collections.abc import Coroutine, Sequence
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from typing import Any
 
 import structlog
@@ -32,7 +33,7 @@ from anonymizer.cluster.patience import Patience
 from anonymizer.cluster.release_keeper import ReleaseKeeper
 from anonymizer.cluster.topics import Kind, topics_of
 from anonymizer.observe.link_metrics import LinkCollector
-from anonymizer.observe.logs import configure_logs
+from anonymizer.observe.logs import configure_logs, log_quarantined
 from anonymizer.observe.metrics import new_registry
 from anonymizer.pipeline.clock import SteadyClock
 from anonymizer.pipeline.ports import Deliver
@@ -227,6 +228,11 @@ class Bridge:
                 deliver=deliver,
                 on_state=lambda up, why: self._log.info(f"mqtt {role}", connected=up, reason=why),
                 close_timeout_s=_GOODBYE_S,
+                max_payload_bytes=max(
+                    self._settings.limits.max_payload_bytes,
+                    self._settings.device_zones.max_payload_bytes,
+                ),
+                on_quarantined=partial(log_quarantined, role),
             )
 
         return Inflow(

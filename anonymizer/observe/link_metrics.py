@@ -32,7 +32,7 @@ class LinkCollector(Collector):
         )
         lost = CounterMetricFamily(
             "anonymizer_broker_connections_lost",
-            "Connections lost by cause; taken_over: to another client with the same client id.",
+            "Connections that ended, by cause; taken_over: another client has used the client id.",
             labels=["link", "cause"],
         )
         forgotten = CounterMetricFamily(
@@ -45,13 +45,19 @@ class LinkCollector(Collector):
             "Attempts to publish a message above the largest packet that the broker accepts.",
             labels=["link"],
         )
+        quarantined = CounterMetricFamily(
+            "anonymizer_broker_quarantined",
+            "Packets skipped because they had ended three connections; they cannot be read.",
+            labels=["link"],
+        )
         for link, counts in self._links.items():
             too_large.add_metric([link], counts.n_too_large)
+            quarantined.add_metric([link], counts.n_quarantined)
             connections.add_metric([link], counts.n_connections)
             forgotten.add_metric([link], counts.n_sessions_lost)
             for cause, n in counts.lost.items():
                 lost.add_metric([link, cause.value], n)
-        yield from (connections, lost, forgotten, too_large)
+        yield from (connections, lost, forgotten, too_large, quarantined)
         dropped = CounterMetricFamily(
             "anonymizer_broker_dropped",
             "Messages dropped by the broker since its start, by its own count.",

@@ -34,3 +34,8 @@ def configure_logs(settings: LogSettings) -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
+
+
+def log_quarantined(link: str, n_bytes: int, name: str) -> None:
+    """Log that a packet is skipped from now on, by its length and a keyed hash of it alone."""
+    structlog.get_logger().error("packet quarantined", link=link, bytes=n_bytes, hash=name)

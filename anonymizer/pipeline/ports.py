@@ -5,6 +5,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, Protocol, TypeAlias
 
+ONCE = 1 << 62
+"""Receipts above it are of messages that come once (QoS 2): unlike those at QoS 1, they are not
+delivered again on another connection while they wait to be settled."""
+
 
 class Delivery(NamedTuple):
     """One message that arrived."""
@@ -12,7 +16,8 @@ class Delivery(NamedTuple):
     topic: str
     payload: bytes
     receipt: int
-    """For `Link.acknowledge`, once the message is settled; 0: nothing to acknowledge."""
+    """For `Link.acknowledge`, once the message is settled; 0: nothing to acknowledge. See `ONCE`
+    for those above it."""
     retained: bool = False
     """Whether the broker kept it from earlier; it is not a report of the present."""
 
@@ -52,7 +57,7 @@ class Outgoing(NamedTuple):
 
 
 class Loss(Enum):
-    """Cause of a lost connection."""
+    """Why a connection ended."""
 
     TAKEN_OVER = "taken_over"
     """Another client connected with the same client id."""
@@ -60,6 +65,14 @@ class Loss(Enum):
     """The broker left a message without acknowledgement."""
     PROCESS = "process"
     """The receiving process has ended, or was killed because it hung."""
+    REFUSED = "refused"
+    """The broker refused the connection or a subscription."""
+    MALFORMED = "malformed"
+    """The broker sent what is not MQTT, or a part of it that was not negotiated."""
+    NO_ANSWER = "no_answer"
+    """The broker did not answer in time."""
+    CLOSED = "closed"
+    """The broker, or the network, ended it."""
     OTHER = "other"
 
 
@@ -73,8 +86,11 @@ class LinkCounts:
     sent while the link was away is lost."""
     n_too_large: int = 0
     """Attempts to publish a message that is above the largest packet of the broker."""
+    n_quarantined: int = 0
+    """Packets that were skipped, because they had ended connections again and again."""
     lost: dict[Loss, int] = field(default_factory=lambda: dict.fromkeys(Loss, 0))
-    """Lost connections by cause, without those that the link closed."""
+    """Connections that ended, by cause, also before messages could flow; without those that the
+    link closed."""
 
 
 Deliver: TypeAlias = Callable[[Sequence[Delivery]], None]

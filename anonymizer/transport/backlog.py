@@ -13,7 +13,7 @@ from math import inf
 import numpy as np
 
 from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.ports import Delivery, Link, Outgoing
+from anonymizer.pipeline.ports import Delivery, Link, LinkCounts, Outgoing
 from anonymizer.settings import BrokerSettings
 from anonymizer.settings.base import Qos
 from anonymizer.transport.connecting import client_id_of
@@ -76,6 +76,11 @@ class Backlog:
             client_id=client_id_of(broker, key=key, role="probes"),
             deliver=lambda _: None,
         )
+
+    @property
+    def counts(self) -> LinkCounts:
+        """Counts of the connections on which probes are sent."""
+        return self._link.counts
 
     @property
     def age_s(self) -> float:

@@ -6,7 +6,7 @@ never arrived.
 
 from collections.abc import Sequence
 
-from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.ports import Delivery, LinkCounts
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport.connecting import client_id_of
 from anonymizer.transport.mqtt import MqttLink
@@ -33,6 +33,11 @@ class BrokerDrops:
             subscriptions=[(broker.drops_topic, 0)],
             deliver=self._deliver,
         )
+
+    @property
+    def counts(self) -> LinkCounts:
+        """Counts of the connections."""
+        return self._link.counts
 
     async def run(self) -> None:
         """Read the count until `close`."""

@@ -33,6 +33,8 @@ class Begin(_Message, frozen=True):
     """Above all receipts of earlier processes: what was delivered by those settles nothing here."""
     counts: LinkCounts
     """What happened to the connections before."""
+    max_payload_bytes: int
+    """As of `BrokerLink`."""
 
     def __repr__(self) -> str:
         """Do not reveal the password."""
@@ -66,7 +68,10 @@ class Arrived(_Message, frozen=True):
 
 
 class Alive(_Message, frozen=True):
-    """From the process, every `BEAT_S`: it runs."""
+    """From the process, every `BEAT_S`: it runs; and the counts of its connections."""
+
+    counts: LinkCounts | None = None
+    """None: it has not begun."""
 
 
 class State(_Message, frozen=True):
@@ -77,11 +82,20 @@ class State(_Message, frozen=True):
     counts: LinkCounts
 
 
+class Quarantined(_Message, frozen=True):
+    """From the process: a packet is skipped from now on; see `OnQuarantined`."""
+
+    n_bytes: int
+    name: str
+
+
 class Stopped(_Message, frozen=True):
     """From the process: no batch follows."""
 
 
-Message: TypeAlias = Begin | Acknowledge | Taken | Stop | Close | Alive | Arrived | State | Stopped
+Message: TypeAlias = (
+    Begin | Acknowledge | Taken | Stop | Close | Alive | Arrived | State | Quarantined | Stopped
+)
 
 
 class Channel(asyncio.Protocol):

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 
 from anonymizer.errors import TransportError
-from anonymizer.pipeline.ports import Deliver, LinkCounts, Outgoing
+from anonymizer.pipeline.ports import Deliver, LinkCounts, Loss, Outgoing
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport.connecting import (
     Access,
@@ -16,7 +16,10 @@ from anonymizer.transport.connecting import (
     read_access,
     reason_of,
 )
-from anonymizer.transport.mqtt_session import REST_S, Control, Session
+from anonymizer.transport.exactly_once import ExactlyOnce
+from anonymizer.transport.mqtt_session import REST_S, Control, Memory, Session
+from anonymizer.transport.packets import MAX_PAYLOAD_BYTES
+from anonymizer.transport.quarantine import OnQuarantined, Quarantine
 from anonymizer.transport.unsettled import Receipts
 
 ONLINE, OFFLINE, LOST = b"online", b"offline", b"lost"
@@ -54,6 +57,11 @@ class BrokerLink(ABC):
         the wake-up, not the bytes.
     counts, first_receipt
         Of a link that follows an earlier one: its counts, and a number above all its receipts.
+    max_payload_bytes
+        Largest payload that the consumer takes. Messages above 16 MiB are not held: they come with
+        a payload that is one byte longer.
+    on_quarantined
+        See `OnQuarantined`.
 
     Notes
     -----
@@ -76,6 +84,8 @@ class BrokerLink(ABC):
         rest_s: float = REST_S,
         counts: LinkCounts | None = None,
         first_receipt: int = 1,
+        max_payload_bytes: int = MAX_PAYLOAD_BYTES,
+        on_quarantined: OnQuarantined = lambda *_: None,
     ) -> None:
         if any(qos not in {0, 1} for _, qos in subscriptions):
             raise ValueError("subscriptions must be at QoS 0 or 1")
@@ -91,7 +101,9 @@ class BrokerLink(ABC):
         self._rest_s = rest_s
         self._session: Session | None = None
         self._failure: Exception | None = None
-        self._receipts = Receipts(first_receipt)
+        self._max_payload_bytes = max_payload_bytes
+        receipts = Receipts(first_receipt)
+        self._memory = Memory(receipts, ExactlyOnce(receipts), Quarantine(on_quarantined))
         self._receiving = True
         self._reading = True
         self.counts = counts or LinkCounts()
@@ -120,6 +132,7 @@ class BrokerLink(ABC):
         Raises whatever `deliver` raised. Failures of the broker are reported, never raised.
         """
         self._ended.clear()
+        self._memory.once.abandon()  # a consumer that runs it again has lost what it had
         try:
             async with asyncio.TaskGroup() as group:
                 connection = group.create_task(self._keep_connected(), name="mqtt connection")
@@ -200,10 +213,14 @@ class BrokerLink(ABC):
 
     async def _one_connection(self) -> bool:
         """Connect once; return, when the connection has ended, whether messages could flow."""
+        session = None
         try:
             async with asyncio.timeout(self._connect_timeout_s):
-                session = await self._connect()
+                access = await asyncio.to_thread(read_access, self._settings)
+                session = self._session = self._new_session(access)
+                await self._connect(session, access)
         except (OSError, TransportError) as error:
+            self._count_end(session)
             self._on_state(False, reason_of(error))
             return False
         used = session.usable
@@ -214,8 +231,7 @@ class BrokerLink(ABC):
                 self._up.set()
                 self._on_state(True, "connected")
             await session.lost.wait()
-            if used and not self._closing.is_set():
-                self.counts.lost[session.loss] += 1
+            self._count_end(session)
         finally:
             self._up.clear()
             session.end("given up")
@@ -231,10 +247,13 @@ class BrokerLink(ABC):
         self.counts.n_sessions_lost += forgotten and expected
         self.counts.n_connections += 1
 
-    async def _connect(self) -> Session:
-        """Return a session, which is usable or was refused or lost with a reason."""
-        access = await asyncio.to_thread(read_access, self._settings)
-        session = self._session = self._new_session(access)
+    def _count_end(self, session: Session | None) -> None:
+        """Count a connection that has ended, if there was one and the link has not closed it."""
+        if session is not None and session.wire.was_made and not self._closing.is_set():
+            self.counts.lost[session.loss] += 1
+
+    async def _connect(self, session: Session, access: Access) -> None:
+        """Connect a session; it is then usable, or was refused or lost with a reason."""
         try:
             await open_wire(
                 access,
@@ -246,9 +265,8 @@ class BrokerLink(ABC):
             await session.decided.wait()
             await self._set_status(session, ONLINE)
         except BaseException:  # also if cancelled: no half-open connection may remain
-            session.end("given up")
+            session.end("given up", Loss.NO_ANSWER)
             raise
-        return session
 
     def _new_session(self, access: Access) -> Session:
         def control(session: Session) -> Control:
@@ -264,8 +282,9 @@ class BrokerLink(ABC):
             control=control,
             deliver=self._deliver,
             receiving=self._receiving,
-            receipts=self._receipts,
+            memory=self._memory,
             counts=self.counts,
+            max_payload_bytes=self._max_payload_bytes,
             rest_s=self._rest_s,
         )
 

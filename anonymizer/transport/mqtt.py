@@ -20,7 +20,7 @@ from anonymizer.pipeline.ports import Loss
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport.connecting import Access
 from anonymizer.transport.link import LOST, BrokerLink
-from anonymizer.transport.mqtt_session import MAX_PACKET_BYTES, Control, Session
+from anonymizer.transport.mqtt_session import Control, Session
 from anonymizer.transport.packets import MalformedPacketError
 from anonymizer.transport.wire import Wire
 
@@ -135,7 +135,6 @@ class _PahoControl:
             return
         properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
         properties.ReceiveMaximum = self._settings.receive_maximum
-        properties.MaximumPacketSize = MAX_PACKET_BYTES
         if self._settings.session_expiry_s:
             properties.SessionExpiryInterval = self._settings.session_expiry_s
         clean_start = self._settings.session_expiry_s == 0
@@ -170,7 +169,7 @@ class _PahoControl:
         properties: Properties | None,
     ) -> None:
         if reason.is_failure:
-            self._session.end(f"refused: {reason}")
+            self._session.end(f"refused: {reason}", Loss.REFUSED)
             return
         self._session.accept(
             receive_maximum=getattr(properties, "ReceiveMaximum", 0xFFFF),
@@ -206,9 +205,9 @@ class _PahoControl:
         if refused is None:
             self._session.open()
         else:
-            self._session.end(f"subscription refused: {refused}")
+            self._session.end(f"subscription refused: {refused}", Loss.REFUSED)
 
     def _on_disconnect(self, *arguments: Any) -> None:  # noqa: ANN401  paho's signature
         *_, reason, _properties = arguments
         taken = reason.value == _TAKEN_OVER
-        self._session.end(f"disconnected: {reason}", Loss.TAKEN_OVER if taken else Loss.OTHER)
+        self._session.end(f"disconnected: {reason}", Loss.TAKEN_OVER if taken else Loss.CLOSED)

@@ -1,8 +1,8 @@
 """An MQTT session: the messages of one connection to a broker, from acceptance to loss.
 
-All state ends with the connection, and the link creates a new session. Receipts of the old one
-settle nothing there. Messages that the old one could not publish are never sent by the new one,
-because their failure has already been reported to the caller.
+All state but a `Memory` ends with the connection, and the link creates a new session. Receipts of
+the old one settle nothing there, but for what comes once. Messages that the old one could not
+publish are never sent by the new one: their failure has already been reported to the caller.
 """
 
 import asyncio
@@ -10,30 +10,39 @@ import contextlib
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from anonymizer.pipeline.packed import Packed, PackedDeliveries
-from anonymizer.pipeline.ports import Deliver, Delivery, LinkCounts, Loss, Outgoing
+from anonymizer.pipeline.ports import ONCE, Deliver, Delivery, LinkCounts, Loss, Outgoing
 from anonymizer.settings import BrokerSettings
 from anonymizer.transport.connecting import reason_of
+from anonymizer.transport.exactly_once import ExactlyOnce
 from anonymizer.transport.packets import (
     PINGREQ,
     PINGRESP,
+    PUBACK,
+    PUBCOMP,
+    PUBREC,
     MalformedPacketError,
     PacketReader,
     Puback,
     Publish,
     Publishes,
-    encode_pubacks,
+    Pubrel,
+    Skipped,
+    encode_acknowledgements,
     encode_publish,
 )
+from anonymizer.transport.quarantine import Quarantine
 from anonymizer.transport.unsettled import Receipts, Unsettled
 from anonymizer.transport.wire import READ_BYTES, Wire
 
-MAX_PACKET_BYTES = 16 << 20
-"""Largest packet accepted from a broker; announced to MQTT 5 brokers."""
+MOST_PACKET_BYTES = 16 << 20
+"""Largest packet of a broker that is held. It is not announced: an MQTT 5 broker would drop what is
+larger, and nobody would count it."""
 REST_S = 0.005
 """Pause after a read that brought messages, so that the next read brings many."""
 _LARGE_BYTES = 4096
@@ -44,7 +53,7 @@ _CHECK_S = 0.25
 _MAX_IN_FLIGHT = 1000
 """Most messages at QoS 1 that wait for the broker's acknowledgement at once."""
 _MAX_UNSETTLED = 0xFFFF
-"""Deliveries at QoS 1 that wait for our acknowledgement and stop the reading: one for each packet
+"""Deliveries that wait for our acknowledgement and stop the reading: one for each packet
 identifier. Mosquitto 2.0 ignores the agreed Receive Maximum in a burst; the rest of the burst then
 waits in the broker and the operating system."""
 _MIDS = range(256, 65536)
@@ -80,6 +89,15 @@ class _InFlight(NamedTuple):
     i: int
 
 
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a link remembers over its connections."""
+
+    receipts: Receipts
+    once: ExactlyOnce
+    quarantine: Quarantine
+
+
 class Control(Protocol):
     """Handles the packets that carry no data: opens, maintains and ends the session."""
 
@@ -109,10 +127,10 @@ class Session:
         Receives the messages of one read as a batch.
     receiving
         Whether messages are delivered at all.
-    receipts
+    memory, counts
         Those of the link.
-    counts
-        Where messages that are too large are counted.
+    max_payload_bytes
+        See `PacketReader`.
     rest_s
         Pause after a read that brought messages.
     """
@@ -124,8 +142,9 @@ class Session:
         control: "Callable[[Session], Control]",
         deliver: Deliver,
         receiving: bool,
-        receipts: Receipts,
+        memory: Memory,
         counts: LinkCounts,
+        max_payload_bytes: int,
         rest_s: float = REST_S,
     ) -> None:
         self.decided = asyncio.Event()
@@ -148,8 +167,14 @@ class Session:
         self._rest_s = rest_s
         self._wanted = True
         self._counts = counts
-        self._unsettled = Unsettled(receipts)
-        self._reader = PacketReader(version5=self._version5, limit_bytes=MAX_PACKET_BYTES)
+        self._unsettled = Unsettled(memory.receipts)
+        self._once = memory.once
+        self._reader = PacketReader(
+            version5=self._version5,
+            limit_bytes=MOST_PACKET_BYTES,
+            max_payload_bytes=max_payload_bytes,
+            quarantine=memory.quarantine,
+        )
         self._in_flight: dict[int, _InFlight] = {}  # the oldest first
         self._mids = itertools.cycle(_MIDS)
         self._accepted = False
@@ -178,6 +203,8 @@ class Session:
             raise MalformedPacketError("accepted twice")
         self._accepted = True
         self.resumed = resumed
+        if not resumed:
+            self._once.forget()
         self._ping_every_s = float(keepalive_s)
         self._check_broker()
         self._window = asyncio.Semaphore(min(receive_maximum, _MAX_IN_FLIGHT))
@@ -198,6 +225,7 @@ class Session:
         if self._check is not None:
             self._check.cancel()
         self._unsettled.clear()
+        self._once.disconnect()
         for mid in list(self._in_flight):
             self._settle(mid, accepted=None)
         self.wire.abort()
@@ -241,11 +269,17 @@ class Session:
         )
 
     def acknowledge(self, receipts: Iterable[int]) -> None:
-        """Acknowledge deliveries of this connection, each once; other receipts are ignored."""
-        mids = self._unsettled.settle(receipts)
+        """Acknowledge deliveries of this connection, each once; other receipts are ignored.
+
+        What comes once is settled whatever the connection, see `ExactlyOnce`.
+        """
+        given = np.fromiter(receipts, np.int64)
+        mids = self._unsettled.settle(given)
         if len(mids):
-            self.wire.write(encode_pubacks(mids))
-            self._read_or_wait()
+            self.wire.write(encode_acknowledgements(PUBACK, mids))
+        if self._once.n_unsettled:
+            self._write_for(PUBREC, *self._once.settle(given[given > ONCE].tolist()))
+        self._read_or_wait()
 
     def read(self, *, on: bool) -> None:
         """Read what the broker sends, or leave it with the broker."""
@@ -301,6 +335,11 @@ class Session:
         self.wire.write(packet)
         return True
 
+    def _write_for(self, kind: int, *mids: int) -> None:
+        """Write acknowledgements of a kind for some messages of the broker."""
+        if mids:
+            self.wire.write(encode_acknowledgements(kind, mids))
+
     def _settle(self, mid: int, *, accepted: bool | None) -> None:
         message = self._in_flight.pop(mid, None)
         if message is not None:
@@ -313,7 +352,7 @@ class Session:
         try:
             self._take(data, arrivals)
         except MalformedPacketError as error:
-            self.end(f"malformed packet: {error}")
+            self.end(f"malformed packet: {error}", Loss.MALFORMED)
         if not arrivals:
             return
         # After a full read more is there already.
@@ -341,19 +380,40 @@ class Session:
                 if isinstance(packet, Publishes):
                     arrivals.append(self._arrivals(packet))
                     single = []
-                    continue
-                if not single:
-                    arrivals.append(single)
-                single.append(self._arrival(packet))
-            elif isinstance(packet, Puback):
-                self._settle(packet.mid, accepted=packet.accepted)
+                elif (arrival := self._arrival(packet)) is not None:
+                    if not single:
+                        arrivals.append(single)
+                    single.append(arrival)
             else:
-                if packet == PINGRESP and self._pings:
-                    self._answered_s = self._pings.popleft()
-                self._control.take(packet)
+                self._take_other(packet)
 
-    def _arrival(self, packet: Publish) -> Delivery:
-        [receipt] = self._unsettled.add(np.array([packet.mid])).tolist() if packet.mid else [0]
+    def _take_other(self, packet: Puback | Pubrel | Skipped | bytes) -> None:
+        if isinstance(packet, Puback):
+            self._settle(packet.mid, accepted=packet.accepted)
+        elif isinstance(packet, Pubrel):
+            # Also of an identifier that is not known here: only so the broker can let it go.
+            self._once.release(packet.mid)
+            self._write_for(PUBCOMP, packet.mid)
+        elif isinstance(packet, Skipped):
+            self._counts.n_quarantined += 1
+            if packet.mid:
+                self._write_for(PUBREC if packet.once else PUBACK, packet.mid)
+        else:
+            if packet == PINGRESP and self._pings:
+                self._answered_s = self._pings.popleft()
+            self._control.take(packet)
+
+    def _arrival(self, packet: Publish) -> Delivery | None:
+        """Return a message to be delivered; None: at QoS 2 it has been delivered before."""
+        if packet.once:
+            known = self._once.arrive(packet.mid, packet.topic.encode(), packet.payload)
+            if known == 0:
+                self._write_for(PUBREC, packet.mid)
+            if not known:
+                return None
+            receipt = known
+        else:
+            [receipt] = self._unsettled.add(np.array([packet.mid])).tolist() if packet.mid else [0]
         return Delivery(packet.topic, packet.payload, receipt, packet.retained)
 
     def _arrivals(self, packets: Publishes) -> PackedDeliveries:
@@ -361,7 +421,7 @@ class Session:
         return PackedDeliveries(packets.stream, columns)
 
     def _on_lost(self, error: Exception | None) -> None:
-        self.end("connection closed" if error is None else reason_of(error))
+        self.end("connection closed" if error is None else reason_of(error), Loss.CLOSED)
 
     def _read_or_wait(self) -> None:
         """Stop reading while it is not wanted or too many deliveries are unsettled, or continue.
@@ -369,7 +429,8 @@ class Session:
         While our own messages wait for an acknowledgement it must be read, whatever comes with it:
         input may be settled only after that.
         """
-        has_room = self._wanted and len(self._unsettled) < _MAX_UNSETTLED
+        n_unsettled = len(self._unsettled) + self._once.n_unsettled
+        has_room = self._wanted and n_unsettled < _MAX_UNSETTLED
         self.wire.read(on=has_room or bool(self._in_flight))
 
     def _check_broker(self) -> None:
@@ -388,7 +449,7 @@ class Session:
         if oldest is not None and answered_s - oldest.sent_s > self._patience_s:
             self.end("a message was not acknowledged in time", Loss.UNACKNOWLEDGED)
         elif self._ping_every_s and self._clock_s - self._heard_s > 2 * self._ping_every_s:
-            self.end("no answer to a ping in time")
+            self.end("no answer to a ping in time", Loss.NO_ANSWER)
         elif self._ping_every_s and self._clock_s - self._pinged_s + _CHECK_S > self._ping_every_s:
             self._pinged_s = self._clock_s
             self._pings.append(self._clock_s)

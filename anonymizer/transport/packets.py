@@ -1,4 +1,4 @@
-"""MQTT packets that carry data, PUBLISH and PUBACK, read and written in bulk.
+"""MQTT packets that carry data, PUBLISH and its acknowledgements, read and written in bulk.
 
 A client library spends 10 to 30 µs on each of them (property tables, locks, log lines). The
 fields that a gateway needs take about 1 µs. All other packets are rare: they are only separated
@@ -6,13 +6,13 @@ from the stream here and passed to the library as a whole.
 
 References
 ----------
-.. [1] OASIS, "MQTT Version 5.0", sections 2.1, 3.3 and 3.4; "MQTT Version 3.1.1", likewise.
+.. [1] OASIS, "MQTT Version 5.0", sections 2.1 and 3.3 to 3.7; "MQTT Version 3.1.1", likewise.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +20,22 @@ from numpy.typing import NDArray
 from anonymizer.algorithms.kernels import inlined_kernel, kernel
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.pipeline.ports import Headers, Outgoing
+from anonymizer.transport.oversized import Oversized
+from anonymizer.transport.quarantine import Quarantine
 
-_PUBLISH, _PUBACK = 3, 4
+_PUBLISH, _PUBACK, _PUBREL = 3, 4, 6
+_DUP = 0x08
 _CONTENT_TYPE, _USER_PROPERTY = 0x03, 0x26
-_PUBACK_HEADER = _PUBACK << 12 | 2
+PUBACK, PUBREC, PUBCOMP = 0x4002, 0x5002, 0x7002
+"""First bytes of our acknowledgements: at QoS 1, and at QoS 2 of the message and of its release."""
 _LEFT_TO_THE_LIBRARY = frozenset({2, 9, 11, 13, 14})
 """CONNACK, SUBACK, UNSUBACK, PINGRESP, DISCONNECT: all other packets that a server may send to a
-client that uses neither QoS 2 nor extended authentication."""
+client that uses no extended authentication and does not publish at QoS 2."""
 PINGREQ = b"\xc0\x00"
 PINGRESP = b"\xd0\x00"
 _BYTE = [bytes([byte]) for byte in range(256)]
+MAX_PAYLOAD_BYTES = 262_144
+"""Default of the largest payload that a consumer takes."""
 _NOT_IN_A_TOPIC = re.compile(r"[+#\x00]")
 
 
@@ -43,12 +49,28 @@ class Publish(NamedTuple):
     topic: str
     payload: bytes
     mid: int
-    """The packet identifier; 0 at QoS 0, never 0 at QoS 1."""
+    """The packet identifier; 0 at QoS 0, and only there."""
     retained: bool
+    once: bool = False
+    """Whether it came at QoS 2."""
 
     def __repr__(self) -> str:
         """Reveal neither device nor place."""
         return "Publish(...)"
+
+
+class Pubrel(NamedTuple):
+    """The broker releases the identifier of a message at QoS 2."""
+
+    mid: int
+
+
+class Skipped(NamedTuple):
+    """A packet in quarantine: it is acknowledged as far as it can be, and nothing else."""
+
+    mid: int
+    """0: it has none that can be read."""
+    once: bool
 
 
 class Puback(NamedTuple):
@@ -65,7 +87,7 @@ _MOST_ROWS = 4096
 
 
 class Publishes(NamedTuple):
-    """Consecutive messages from the broker, shape (n,), still packed.
+    """Consecutive messages at QoS 0 and 1 from the broker, shape (n,), still packed.
 
     Attributes
     ----------
@@ -87,6 +109,10 @@ class Publishes(NamedTuple):
         return "Publishes(...)"
 
 
+Packet: TypeAlias = Publishes | Publish | Puback | Pubrel | Skipped | bytes
+"""What a broker sends; rare packets as plain bytes."""
+
+
 class PacketReader:
     """Splits a stream of bytes into packets, however the bytes are chunked.
 
@@ -95,17 +121,32 @@ class PacketReader:
     version5
         Whether the peer speaks MQTT 5, in which PUBLISH has properties.
     limit_bytes
-        Largest packet accepted, which bounds the memory that a peer can use.
+        Largest packet held, which bounds the memory that a peer can use.
+    max_payload_bytes
+        What the consumer takes. A message above the limit comes with a payload that is one byte
+        longer, see `Oversized`.
+    quarantine
+        Of the link: packets that are skipped. None: no packet is.
     """
 
-    def __init__(self, *, version5: bool, limit_bytes: int) -> None:
+    def __init__(
+        self,
+        *,
+        version5: bool,
+        limit_bytes: int,
+        max_payload_bytes: int = MAX_PAYLOAD_BYTES,
+        quarantine: Quarantine | None = None,
+    ) -> None:
         self._version5 = version5
         self._limit_bytes = limit_bytes
+        self._max_payload_bytes = max_payload_bytes
+        self._quarantine = quarantine
+        self._oversized: Oversized | None = None
         self._buffer = bytearray()
         self._n_needed = 2
 
-    def feed(self, data: bytes) -> Iterator[Publishes | Publish | Puback | bytes]:
-        """Yield the packets that these bytes complete, in order; rare ones as plain bytes.
+    def feed(self, data: bytes) -> Iterator[Packet]:
+        """Yield the packets that these bytes complete, in order.
 
         Messages come together where there are many.
 
@@ -117,8 +158,15 @@ class PacketReader:
         Notes
         -----
         About 1 µs a PUBLISH, 0.1 µs where there are many. A packet that arrives in many pieces
-        costs one check per piece and is copied once when it is complete.
+        costs one check per piece and is copied once when it is complete. One above the limit is
+        not held, but costs a hash.
         """
+        if self._oversized is not None:
+            data = self._oversized.take(data)
+            if not self._oversized.is_over:
+                return
+            oversized, self._oversized, self._n_needed = self._oversized, None, 2
+            yield self._shortened(oversized)
         self._buffer += data
         if len(self._buffer) < self._n_needed:
             return
@@ -130,10 +178,17 @@ class PacketReader:
                 if len(packed.mid):
                     yield packed
             body, end = self._frame(stream, start)
+            if end - body > self._limit_bytes:
+                if stream[start] >> 4 != _PUBLISH:
+                    raise MalformedPacketError("a packet above the size limit")
+                self._buffer.clear()
+                self._oversized = Oversized(stream[start], end - body)
+                yield from self.feed(stream[body:])
+                return
             self._n_needed = end - start
             if end > len(stream):
                 break
-            yield self._packet(stream, start, body, end)
+            yield self._read(stream, start, body, end)
             start = end
         del self._buffer[:start]
 
@@ -157,12 +212,51 @@ class PacketReader:
             length |= (stream[at] & 0x7F) << shift
             shift += 7
             if stream[at] < 0x80:
-                if length > self._limit_bytes:
-                    raise MalformedPacketError("a packet above the size limit")
                 return at + 1, at + 1 + length
         raise MalformedPacketError("a length of more than four bytes")
 
-    def _packet(self, stream: bytes, start: int, body: int, end: int) -> Publish | Puback | bytes:
+    def _shortened(self, oversized: Oversized) -> Publish | Skipped:
+        """Return a message above the limit, with another payload."""
+        head = bytes(oversized.head)
+        try:
+            topic, mid, _ = _head(head, oversized.flags, 0, len(head))
+        except MalformedPacketError:
+            skipped = self._skipped(oversized.flags, head, oversized.payload(0), oversized.n_bytes)
+            if skipped is None:
+                raise
+            return skipped
+        flags = oversized.flags
+        payload = oversized.payload(self._max_payload_bytes + 1)
+        return Publish(topic, payload, mid, bool(flags & 1), once=_qos(flags) == 2)
+
+    def _read(self, stream: bytes, start: int, body: int, end: int) -> Packet:
+        """Return a whole packet, or what is left of it if it is in quarantine."""
+        try:
+            return self._packet(stream, start, body, end)
+        except MalformedPacketError:
+            skipped = self._skipped(stream[start], stream[body:end], b"", end - body)
+            if skipped is None:
+                raise
+            return skipped
+
+    def _skipped(self, flags: int, body: bytes, rest: bytes, n_bytes: int) -> Skipped | None:
+        """Return what is left of a broken packet in quarantine; None: it is not there.
+
+        `rest` stands for what follows `body`, and `n_bytes` is the length of both.
+        """
+        if self._quarantine is None:
+            return None
+        at, mid = 0, 0
+        if flags >> 4 == _PUBLISH:
+            at = 2 + int.from_bytes(body[:2])
+            if _qos(flags) in {1, 2} and at + 2 <= len(body):
+                mid = int.from_bytes(body[at : at + 2])
+        # The identifier may be another one when the broker delivers it again.
+        parts = (bytes([flags & ~_DUP]), body[:at], body[at + 2 * bool(mid) :], rest)
+        is_held = self._quarantine.holds(*parts, n_bytes=n_bytes)
+        return Skipped(mid, once=_qos(flags) == 2) if is_held else None
+
+    def _packet(self, stream: bytes, start: int, body: int, end: int) -> Packet:
         kind = stream[start] >> 4
         if kind == _PUBLISH:
             return self._publish(stream, stream[start], body, end)
@@ -173,30 +267,43 @@ class PacketReader:
                 mid=int.from_bytes(stream[body : body + 2]),
                 accepted=end - body == 2 or stream[body + 2] < 0x80,
             )
+        if kind == _PUBREL:
+            if end - body < 2:
+                raise MalformedPacketError("a PUBREL without identifier")
+            return Pubrel(int.from_bytes(stream[body : body + 2]))
         if kind not in _LEFT_TO_THE_LIBRARY:
             raise MalformedPacketError("a packet that no server may send")
         return stream[start:end]
 
     def _publish(self, stream: bytes, flags: int, at: int, end: int) -> Publish:
-        qos = flags >> 1 & 3
-        if qos > 1:
-            raise MalformedPacketError("a PUBLISH with a QoS that was not requested")
-        after_topic = at + 2 + int.from_bytes(stream[at : at + 2])
-        payload = after_topic + 2 * qos
-        if payload > end or after_topic == at + 2:
-            raise MalformedPacketError("a PUBLISH without topic or identifier")
-        mid = int.from_bytes(stream[after_topic:payload])
-        if qos and not mid:
-            raise MalformedPacketError("a PUBLISH without topic or identifier")
-        try:
-            topic = stream[at + 2 : after_topic].decode()
-        except UnicodeDecodeError:
-            raise MalformedPacketError("a topic that is not UTF-8") from None
+        topic, mid, payload = _head(stream, flags, at, end)
         if self._version5:
             properties, payload = self._frame(stream, payload - 1)
             if payload > end or properties > end:
                 raise MalformedPacketError("a PUBLISH with broken properties")
-        return Publish(topic, stream[payload:end], mid, bool(flags & 1))
+        return Publish(topic, stream[payload:end], mid, bool(flags & 1), once=_qos(flags) == 2)
+
+
+def _qos(flags: int) -> int:
+    return flags >> 1 & 3
+
+
+def _head(stream: bytes, flags: int, at: int, end: int) -> tuple[str, int, int]:
+    """Return topic and identifier of the PUBLISH with its body at `at`, and where they end."""
+    qos = _qos(flags)
+    if qos > 2:
+        raise MalformedPacketError("a PUBLISH with a QoS that there is not")
+    after_topic = at + 2 + int.from_bytes(stream[at : at + 2])
+    after = after_topic + 2 * bool(qos)
+    if after > end or after_topic == at + 2:
+        raise MalformedPacketError("a PUBLISH without topic or identifier")
+    mid = int.from_bytes(stream[after_topic:after])
+    if qos and not mid:
+        raise MalformedPacketError("a PUBLISH without topic or identifier")
+    try:
+        return stream[at + 2 : after_topic].decode(), mid, after
+    except UnicodeDecodeError:
+        raise MalformedPacketError("a topic that is not UTF-8") from None
 
 
 @kernel
@@ -302,10 +409,10 @@ def _text(text: str) -> bytes:
     return len(encoded).to_bytes(2) + encoded
 
 
-def encode_pubacks(mids: Sequence[int] | IntArray) -> bytes:
-    """Return the PUBACK packets that acknowledge these messages of the broker."""
+def encode_acknowledgements(kind: int, mids: Sequence[int] | IntArray) -> bytes:
+    """Return packets of a kind, `PUBACK` for example, for these messages of the broker."""
     packets = np.empty((len(mids), 2), ">u2")
-    packets[:, 0] = _PUBACK_HEADER
+    packets[:, 0] = kind
     packets[:, 1] = mids
     return packets.tobytes()
 

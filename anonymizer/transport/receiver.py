@@ -27,6 +27,7 @@ from anonymizer.transport.channel import (
     Channel,
     Close,
     Message,
+    Quarantined,
     State,
     Stop,
     Stopped,
@@ -70,7 +71,7 @@ class Receiver:
 
     async def _beat(self) -> None:
         while True:
-            self.channel.send(Alive())
+            self.channel.send(Alive(self._link.counts if self._link else None))
             await asyncio.sleep(BEAT_S)
 
     async def _receive(self) -> None:
@@ -103,6 +104,8 @@ class Receiver:
             on_state=lambda up, why: self._report(link.counts, connected=up, reason=why),
             counts=begin.counts,
             first_receipt=begin.first_receipt,
+            max_payload_bytes=begin.max_payload_bytes,
+            on_quarantined=lambda n, name: self.channel.send(Quarantined(n, name)),
         )
         return link
 

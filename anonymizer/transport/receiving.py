@@ -20,11 +20,13 @@ from anonymizer.settings import BrokerSettings
 from anonymizer.transport.channel import (
     BEAT_S,
     Acknowledge,
+    Alive,
     Arrived,
     Begin,
     Channel,
     Close,
     Message,
+    Quarantined,
     State,
     Stop,
     Stopped,
@@ -32,6 +34,8 @@ from anonymizer.transport.channel import (
 )
 from anonymizer.transport.connecting import backoff_s, reason_of
 from anonymizer.transport.mqtt import MqttLink
+from anonymizer.transport.packets import MAX_PAYLOAD_BYTES
+from anonymizer.transport.quarantine import OnQuarantined
 from anonymizer.transport.shared_batches import SharedBatches, open_memory
 
 _MEMORY_BYTES = 64 << 20
@@ -52,7 +56,7 @@ class ReceivingLink:
 
     Parameters
     ----------
-    settings, subscriptions, deliver, announce, close_timeout_s
+    settings, subscriptions, deliver, announce, close_timeout_s, max_payload_bytes, on_quarantined
         As of `BrokerLink`.
     client_id, output_client_id
         Ids under which the broker knows the connection of the input, and that of the output.
@@ -80,6 +84,8 @@ class ReceivingLink:
         close_timeout_s: float = 5.0,
         memory_bytes: int = _MEMORY_BYTES,
         patience_s: float = _PATIENCE_S,
+        max_payload_bytes: int = MAX_PAYLOAD_BYTES,
+        on_quarantined: OnQuarantined = lambda *_: None,
     ) -> None:
         self._settings = settings
         self._client_id = client_id
@@ -88,6 +94,8 @@ class ReceivingLink:
         self._on_state = on_state
         self._on_input = on_input
         self._close_timeout_s = close_timeout_s
+        self._max_payload_bytes = max_payload_bytes
+        self._on_quarantined = on_quarantined
         self._memory_bytes = memory_bytes
         self._output = MqttLink(
             # What this connection publishes at QoS 1 is never sent later, so nothing is kept.
@@ -262,6 +270,7 @@ class ReceivingLink:
             subscriptions=self._subscriptions if self._receiving else [],
             first_receipt=first_receipt,
             counts=self.counts,
+            max_payload_bytes=self._max_payload_bytes,
         )
 
     def _on_message(self, message: Message) -> None:
@@ -272,12 +281,17 @@ class ReceivingLink:
         elif isinstance(message, State):
             self._count(message.counts)
             self._set_input(message.connected, message.reason)
+        elif isinstance(message, Alive) and message.counts is not None:
+            self._count(message.counts)
+        elif isinstance(message, Quarantined):
+            self._on_quarantined(message.n_bytes, message.name)
         elif isinstance(message, Stopped):
             self._stopped.set()
 
     def _count(self, counts: LinkCounts) -> None:
         self.counts.n_connections = counts.n_connections
         self.counts.n_sessions_lost = counts.n_sessions_lost
+        self.counts.n_quarantined = counts.n_quarantined
         self.counts.lost.update(counts.lost)
 
     def _on_gone(self, reason: str = "the receiving process has ended") -> None:

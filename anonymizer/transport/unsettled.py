@@ -78,7 +78,7 @@ class Unsettled:
 
         Receipts of no delivery that waits are ignored.
         """
-        given = np.fromiter(receipts, np.int64)
+        given = receipts if isinstance(receipts, np.ndarray) else np.fromiter(receipts, np.int64)
         if not self._n or not len(given):
             return np.zeros(0, np.int64)
         if (np.diff(given) <= 0).any():  # else each is there once, as they come from a tick

@@ -39,9 +39,12 @@ class Wire(asyncio.Protocol):
         """Whether the last read was a full one, so that more is there."""
         self.reading = True
         """Whether arriving bytes are read, apart from rests."""
+        self.was_made = False
+        """Whether there has been a connection."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start to use the connection."""
+        self.was_made = True
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=_HIGH_WATER_BYTES)
         self._writable.set()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.pipeline.ports import Outgoing
-from anonymizer.transport.packets import encode_pubacks, encode_publish
+from anonymizer.transport.packets import PUBACK, encode_acknowledgements, encode_publish
 from benchmarks.relays import PREFIX, relayed
 
 PINGRESP = b"\xd0\x00"
@@ -37,7 +37,7 @@ def test_each_message_goes_out_under_its_own_topic_with_a_prefix(
             Outgoing(PREFIX + topic, payload), mid=number * qos, version5=False
         )
         if qos:
-            wanted += encode_pubacks([700])
+            wanted += encode_acknowledgements(PUBACK, [700])
     assert answer(stream, qos) == (wanted, b"", len(sent))
     cut = min(cut, len(stream))
     first, rest, n_first = answer(stream[:cut], qos)
@@ -52,6 +52,6 @@ def test_a_receiver_counts_and_acknowledges_all_and_passes_probes_on(qos: int) -
         encode_publish(Outgoing(topic, b"here"), mid=9 * qos, version5=False) for topic in topics
     ]
     probe = encode_publish(Outgoing(PREFIX + topics[1], b"here"), mid=qos, version5=False)
-    acks = encode_pubacks([9]) if qos else b""
+    acks = encode_acknowledgements(PUBACK, [9]) if qos else b""
     wanted = acks + probe + acks + acks
     assert answer(b"".join(packets), qos, probes_only=True) == (wanted, b"", 3)

@@ -165,7 +165,7 @@ async def _pass_on(
     while data := await reader.read(_READ_BYTES):
         parts: Iterator[bytes] = iter([data])
         if fault is not None and fault.kind in {"repeat", "lose", "babble"}:
-            packets, rest = _packets(rest + data)
+            packets, rest = packets_of(rest + data)
             parts = _spoiled(packets, fault.kind)
         elif fault is not None and affected and fault.kind == "dribble":
             parts = (data[i : i + 7] for i in range(0, len(data), 7))
@@ -188,7 +188,7 @@ async def _pass_on(
             await writer.drain()
 
 
-def _packets(stream: bytes) -> tuple[list[bytes], bytes]:
+def packets_of(stream: bytes) -> tuple[list[bytes], bytes]:
     """Split a stream into whole MQTT packets and the rest."""
     packets, start = [], 0
     while start + 2 <= len(stream):

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeAlias
 
 from anonymizer.transport import MqttLink
-from anonymizer.transport.packets import PINGREQ, PINGRESP, PacketReader, Puback, Publish
+from anonymizer.transport.packets import PINGREQ, PINGRESP, Packet, PacketReader, Publish
+from anonymizer.transport.quarantine import OnQuarantined
 from tests.transport.support import DEADLINE_S, Inbox, running, settings
 
 Serve: TypeAlias = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -40,9 +41,11 @@ async def read_packet(reader: asyncio.StreamReader) -> bytes:
 class _FromClient(PacketReader):
     """Splits what a client sends, pings included."""
 
-    def _packet(self, stream: bytes, start: int, body: int, end: int) -> Publish | Puback | bytes:
+    def _packet(self, stream: bytes, start: int, body: int, end: int) -> Packet:
         if stream[start:end] == PINGREQ:
             return PINGREQ
+        if stream[start] >> 4 in {4, 5, 7}:  # PUBACK, PUBREC, PUBCOMP
+            return stream[start:end]
         return super()._packet(stream, start, body, end)
 
 
@@ -53,9 +56,12 @@ class Server:
         self.published: asyncio.Queue[Publish] = asyncio.Queue()
         self.writer: asyncio.StreamWriter | None = None
         self.n_connections = 0
+        self.acknowledged: list[bytes] = []
+        """The acknowledgements of the client, at QoS 1 and 2."""
         self.holds_pings = False
         self.held_pings: asyncio.Queue[bytes] = asyncio.Queue()
         self._properties = properties
+        self._changed = asyncio.Event()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_packet(reader)
@@ -72,6 +78,16 @@ class Server:
                     self.held_pings.put_nowait(packet)
                 elif packet == PINGREQ:
                     writer.write(PINGRESP)
+                elif isinstance(packet, bytes):
+                    self.acknowledged.append(packet)
+                    self._changed.set()
+
+    async def until_acknowledged(self, n: int) -> None:
+        """Wait for so many acknowledgements."""
+        async with asyncio.timeout(DEADLINE_S):
+            while len(self.acknowledged) < n:
+                self._changed.clear()
+                await self._changed.wait()
 
     async def answer(self, n: int, *, code: int = 0) -> list[bytes]:
         """Acknowledge this many messages and return their payloads."""
@@ -87,7 +103,11 @@ class Server:
 
 @contextlib.asynccontextmanager
 async def served(
-    properties: bytes = b"", *, inbox: Inbox | None = None, **changes: object
+    properties: bytes = b"",
+    *,
+    inbox: Inbox | None = None,
+    on_quarantined: OnQuarantined = lambda *_: None,
+    **changes: object,
 ) -> AsyncIterator[tuple[MqttLink, Server]]:
     """Run a server and a link to it; `changes` are settings, which are not validated."""
     server, inbox = Server(properties), inbox or Inbox()
@@ -97,6 +117,7 @@ async def served(
             client_id="link",
             deliver=inbox.deliver,
             on_state=inbox.on_state,
+            on_quarantined=on_quarantined,
         )
         async with running(link):
             yield link, server

@@ -192,7 +192,7 @@ async def test_a_channel_passes_messages_on_and_reveals_no_password() -> None:
     channels = [
         (await loop.create_connection(lambda: Channel(seen.append), sock=end))[1] for end in ends
     ]
-    begin = Begin({"url": "mqtt://x"}, "secret", "me", [("a/#", 1)], 5, LinkCounts())
+    begin = Begin({"url": "mqtt://x"}, "secret", "me", [("a/#", 1)], 5, LinkCounts(), 99)
     assert "secret" not in repr(begin)
     sent: list[Message] = [begin, Arrived(Place(1, 2, 3))] * 1000  # more than one read
     for message in sent:

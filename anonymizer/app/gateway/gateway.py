@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from enum import Enum, auto
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
@@ -27,6 +28,7 @@ from anonymizer.domain.network_version import network_version
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.networks.publication import geojson
 from anonymizer.observe.link_metrics import LinkCollector
+from anonymizer.observe.logs import log_quarantined
 from anonymizer.observe.metrics import FlowCollector, new_registry
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.clock import SteadyClock
@@ -169,6 +171,7 @@ class Gateway:
             deliver=self._deliver,
             on_state=self._on_state,
             on_input=self._on_input,
+            on_quarantined=partial(log_quarantined, "positions"),
         )
         self._reports = OwnReports(
             settings, self._public, self._link, ready=lambda: not self._why_not_ready()
@@ -240,7 +243,9 @@ class Gateway:
             LinkCollector(
                 link_counts(self._link)
                 | ({"zones": self._zones.counts} if self._zones else {})
-                | (self.records.link_counts if self.records else {}),
+                | (self.records.link_counts if self.records else {})
+                | ({"drops": self._drops.counts} if self._drops else {})
+                | ({"probes": self._backlog.counts} if self._backlog else {}),
                 drops=n_dropped,
             ),
             *([records] if records else []),

@@ -9,6 +9,7 @@ from anonymizer.pipeline.ports import Deliver, LinkCounts
 from anonymizer.settings import Settings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.connecting import client_id_of
+from anonymizer.transport.quarantine import OnQuarantined
 from anonymizer.transport.receiving import ReceivingLink
 
 PositionsLink: TypeAlias = MqttLink | ReceivingLink
@@ -29,6 +30,7 @@ def positions_link(
     deliver: Deliver,
     on_state: Callable[[bool, str], None],
     on_input: Callable[[bool], None],
+    on_quarantined: OnQuarantined,
 ) -> PositionsLink:
     """Return the link that the settings ask for.
 
@@ -45,6 +47,8 @@ def positions_link(
     on_state, on_input
         Called when a connection changes: whether everything is connected and why not, and before
         that whether the input is.
+    on_quarantined
+        See `OnQuarantined`.
 
     Raises
     ------
@@ -67,6 +71,8 @@ def positions_link(
             on_input=on_input,
             announce=True,
             close_timeout_s=GOODBYE_S,
+            max_payload_bytes=settings.limits.max_payload_bytes,
+            on_quarantined=on_quarantined,
         )
 
     def on_connection(connected: bool, reason: str) -> None:  # noqa: FBT001  the link's callback
@@ -81,6 +87,8 @@ def positions_link(
         on_state=on_connection,
         announce=True,
         close_timeout_s=GOODBYE_S,
+        max_payload_bytes=settings.limits.max_payload_bytes,
+        on_quarantined=on_quarantined,
         rest_s=min(_REST_S, settings.tick.interval_s / _RESTS_IN_A_TICK),
     )
 

@@ -14,6 +14,7 @@ from anonymizer.algorithms.records.attributes import Branch
 from anonymizer.app.gateway.kept_session import KeptSession
 from anonymizer.errors import InputError, SettingsError, StoreError
 from anonymizer.files.hierarchies import read_hierarchies, read_hierarchy
+from anonymizer.observe.logs import log_quarantined
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.ports import Delivery, LinkCounts
 from anonymizer.pipeline.records.anonymize_window import Closing, warm_up
@@ -127,6 +128,8 @@ class Recorder:
             deliver=self._deliver,
             on_state=self._note_state,
             close_timeout_s=_GOODBYE_S,
+            max_payload_bytes=settings.limits.max_payload_bytes,
+            on_quarantined=partial(log_quarantined, "records"),
         )
         # The broker acknowledges classes on the connection on which it has them. Behind a backlog
         # of records, which is read no faster than it is stored, that would be too late.

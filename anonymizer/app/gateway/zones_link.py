@@ -5,9 +5,11 @@ session: whenever it is made, the broker sends everything that it retains.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import structlog
 
+from anonymizer.observe.logs import log_quarantined
 from anonymizer.pipeline.ports import Delivery, LinkCounts
 from anonymizer.pipeline.positions.device_zones import DeviceZones
 from anonymizer.pipeline.positions.topics import subscription
@@ -42,6 +44,8 @@ class ZonesLink:
             deliver=self._deliver,
             on_state=self._on_state,
             close_timeout_s=_GOODBYE_S,
+            max_payload_bytes=settings.device_zones.max_payload_bytes,
+            on_quarantined=partial(log_quarantined, "zones"),
         )
 
     @property

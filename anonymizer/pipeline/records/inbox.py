@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from anonymizer.pipeline.packed import PackedDeliveries, waiting_bytes
-from anonymizer.pipeline.ports import MAX_WAITING_BYTES, Delivery, size_bytes
+from anonymizer.pipeline.ports import MAX_WAITING_BYTES, ONCE, Delivery, size_bytes
 
 MAX_BATCH = 5_000
 """Most messages in one transaction, so that other tasks get a turn."""
@@ -39,7 +39,8 @@ class RecordInbox:
     topics of which few messages wait, so that no vehicle crowds out the others. Messages at QoS 1
     are never refused: the broker sends at most Receive Maximum of them before they are
     acknowledged, which happens when they are in the store. It sends them again on the next
-    connection, so those of the previous one must not wait beside them: see `set_aside`.
+    connection, so those of the previous one must not wait beside them: see `set_aside`. Those at
+    QoS 2 it does not send again, so they stay.
 
     Parameters
     ----------
@@ -120,10 +121,12 @@ class RecordInbox:
         self._batches.clear()
         self._n = self._n_bytes = 0
         for batch in batches:
-            self._append(_of_qos(batch, 0))
+            self._append(_that_come_again(batch, again=False))
         # If there are some already, the latest come from a connection that ended before it was of
         # use. The broker has them still.
-        self._aside = self._aside or [kept for batch in batches if (kept := _of_qos(batch, 1))]
+        self._aside = self._aside or [
+            kept for batch in batches if (kept := _that_come_again(batch, again=True))
+        ]
 
     def reconnected(self, *, resumed: bool) -> None:
         """Forget the messages set aside if the broker sends them again, else take them back."""
@@ -163,9 +166,10 @@ def _all_at_qos_1(deliveries: Sequence[Delivery]) -> bool:
     return all(delivery.receipt for delivery in deliveries)
 
 
-def _of_qos(deliveries: Sequence[Delivery], qos: int) -> Sequence[Delivery]:
-    """Return the messages of a batch at QoS 0 or 1."""
+def _that_come_again(deliveries: Sequence[Delivery], *, again: bool) -> Sequence[Delivery]:
+    """Return the messages of a batch that come again after a lost connection, or the others."""
     if isinstance(deliveries, PackedDeliveries):
-        rows = np.flatnonzero((deliveries.columns.receipt > 0) == bool(qos))
+        receipt = deliveries.columns.receipt
+        rows = np.flatnonzero(((receipt > 0) & (receipt < ONCE)) == again)
         return deliveries.only(rows)
-    return [delivery for delivery in deliveries if bool(delivery.receipt) == bool(qos)]
+    return [delivery for delivery in deliveries if (0 < delivery.receipt < ONCE) == again]

@@ -1,0 +1,46 @@
+"""Brokers that nobody here wrote, beside Mosquitto: aedes (Node) and Moquette (Java).
+
+`make test-cluster` installs them in a folder from `package-lock.json` and `pom.xml`.
+"""
+
+import os
+from pathlib import Path
+
+from anonymizer.transport.local_brokers import LocalBroker
+
+FOLDER = os.environ.get("ANONYMIZER_BROKERS", "")
+"""Where they are; empty: they are not installed."""
+_HERE = Path(__file__).parent
+
+
+def aedes() -> LocalBroker:
+    """Return an aedes: it hands messages on at the QoS of their sender, and keeps all in memory."""
+
+    def command(port: int) -> list[str | Path]:
+        return ["env", "-C", Path(FOLDER, "aedes"), "node", _HERE / "aedes.mjs", str(port)]
+
+    return LocalBroker(command, ready="ready")
+
+
+def moquette(folder: Path) -> LocalBroker:
+    """Return a Moquette with a folder for its state; it speaks MQTT 3.1.1 alone."""
+    (folder / "config").mkdir(parents=True, exist_ok=True)
+    jars = Path(FOLDER, "moquette")
+
+    def command(port: int) -> list[str | Path]:
+        lines = {
+            "host": "127.0.0.1",
+            "port": str(port),
+            "websocket_port": "disabled",
+            "allow_anonymous": "true",
+            "data_path": f"{folder}/",
+            "persistence_enabled": "true",
+            "telemetry_enabled": "false",
+            "netty.mqtt.message_size": str(64 << 20),
+        }
+        text = "".join(f"{name} {value}\n" for name, value in lines.items())
+        (folder / "config" / "moquette.conf").write_text(text)
+        options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", f"-Dmoquette.path={folder}"]
+        return ["java", *options, "-cp", f"{jars}/*", "io.moquette.broker.Server"]
+
+    return LocalBroker(command, ready="Server started", start_timeout_s=120.0)
