@@ -190,6 +190,15 @@ def anonymize(
         Path | None,
         typer.Option(help="Which row became which, as csv. For the auditor only."),
     ] = None,
+    *,
+    formulas: Annotated[
+        bool,
+        typer.Option(
+            "--formulas",
+            help="Write text such as `=A1` into a csv as it is. Otherwise it begins with `'`, and"
+            " no spreadsheet runs it.",
+        ),
+    ] = False,
 ) -> None:
     r"""Publish a table in which every person is one of at least k.
 
@@ -219,7 +228,14 @@ def anonymize(
 
     if model not in MODELS:
         raise SettingsError(f"model: must be one of {', '.join(MODELS)}")
-    places = Places(table=table, out=out, report=report, page=page, auditor_map=auditor_map)
+    places = Places(
+        table=table,
+        out=out,
+        report=report,
+        page=page,
+        auditor_map=auditor_map,
+        formulas=formulas,
+    )
     forms = label_forms(label)
     declared = declared_columns(
         qi=qi,

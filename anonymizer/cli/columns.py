@@ -1,5 +1,6 @@
 """Command-line options that declare the columns of a table, and their parsing."""
 
+import csv
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -16,7 +17,14 @@ if TYPE_CHECKING:
 
 Many: TypeAlias = list[str] | None
 
-Qis = Annotated[str, typer.Option("--qi", metavar="A,B", help="Quasi-identifiers.")]
+Qis = Annotated[
+    str,
+    typer.Option(
+        "--qi",
+        metavar="A,B",
+        help="Quasi-identifiers. A name with a comma stands in quotes: 'age,\"name, first\"'.",
+    ),
+]
 Sensitive = Annotated[str, typer.Option("--sa", metavar="S,T", help="Sensitive attributes.")]
 Id = Annotated[
     str | None,
@@ -153,8 +161,9 @@ def declared_columns(
 
 
 def names(listed: str) -> list[str]:
-    """Return the names in a comma-separated list."""
-    return [name.strip() for name in listed.split(",") if name.strip()]
+    """Return the names in a comma-separated list; one that has a comma stands in double quotes."""
+    rows = csv.reader([listed], skipinitialspace=True)
+    return [name.strip() for row in rows for name in row if name.strip()]
 
 
 def label_forms(given: Many) -> dict[str, "LabelForm"]:

@@ -45,6 +45,7 @@ _GROUPED = {
     ),
 }
 """Ways to write numbers: a cell, the separators of thousands, and that of decimals."""
+_PADDED = r"^[+-]?0[0-9]"
 _MOSTLY = 0.5
 """Share of numbers from which categories are said to look like numbers."""
 _SAFE_DIGITS = 15
@@ -147,7 +148,8 @@ _Numbers: TypeAlias = FloatArray | list[Decimal | None]
 def plain_numbers(column: pl.Series) -> tuple[pl.Series, str]:
     """Return a text column with numbers written plainly, and how they were written.
 
-    A column that holds anything but numbers is returned as it is.
+    A column that holds anything but numbers is returned as it is. So is one with padding zeros
+    (`0123`): they are codes.
 
     Raises
     ------
@@ -162,6 +164,8 @@ def plain_numbers(column: pl.Series) -> tuple[pl.Series, str]:
         n_numbers = int(column.cast(pl.Float64, strict=False).is_finite().sum())
         mostly = n_numbers > _MOSTLY * (len(column) - column.null_count())
         return column, "categories, although most cells are numbers" if mostly else "categories"
+    if cells.str.contains(_PADDED).any():
+        return column, "categories, because of padding zeros"
     if any(not _bare(cells, how).equals(_bare(cells, ways[0])) for how in ways):
         raise ValueError("a comma could be of decimals or of thousands: write numbers plainly")
     return _bare(column, ways[0]), ways[0]
@@ -356,7 +360,7 @@ def _is_number(text: str) -> bool:
 def _read_as_numbers(column: pl.Series) -> bool:
     """Return whether every text is a finite number without padding zeros."""
     numbers_ = column.cast(pl.Float64, strict=False)
-    padded = column.str.contains(r"^[+-]?0[0-9]")
+    padded = column.str.contains(_PADDED)
     return (
         bool(len(column))
         and bool(numbers_.is_finite().fill_null(value=False).all())

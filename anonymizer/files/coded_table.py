@@ -22,7 +22,7 @@ from anonymizer.files.coded_columns import (
     texts,
     with_minutes,
 )
-from anonymizer.files.tables import Table
+from anonymizer.files.tables import Table, no_column
 from anonymizer.files.time_columns import Level
 
 Origin: TypeAlias = Literal["range", "order", "hierarchy", "data"]
@@ -174,7 +174,7 @@ def code_table(table: Table, declared: Declared) -> CodedTable:
     texts. O(n log n).
     """
     if absent := [name for name in declared.columns if name not in table.frame.columns]:
-        raise InputError(f"{table.path}: no column {absent[0]}")
+        raise no_column(table.path, absent[0], table.frame.columns)
     table = with_minutes(table, declared.times, declared.markers)
     person, row = _persons(table, declared)
     names = (*declared.qis, *declared.sensitive)

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from anonymizer.errors import InputError
-from anonymizer.files.tables import Table, read_table
+from anonymizer.files.tables import Table, no_column, read_table
 
 DataFrame: TypeAlias = Any
 """A `polars.DataFrame` or a `pandas.DataFrame`."""
@@ -61,7 +61,7 @@ def as_polars(frame: DataFrame, columns: Iterable[str] | None = None, *, name: s
         if not isinstance(column, str):
             raise InputError(f"{name}: has a column whose name is not text")
         if column not in there:
-            raise InputError(f"{name}: no column {column}")
+            raise no_column(name, column, [str(each) for each in there])
         if there.count(column) > 1:
             raise InputError(f"{name}: column {column} is there twice")
     if isinstance(frame, pl.DataFrame):

@@ -13,7 +13,7 @@ from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.records import Attribute, Schema
 from anonymizer.errors import InputError
 from anonymizer.files.coded_columns import is_missing, texts
-from anonymizer.files.tables import Table, read_table
+from anonymizer.files.tables import Table, no_column, read_table, without_escapes
 
 CLASS_COLUMN = "class_id"
 
@@ -79,7 +79,7 @@ def read_published(
     Parameters
     ----------
     path
-        csv, csv.gz or parquet; or a table that has been read.
+        csv, csv.gz or parquet; or a table that has been read, without escapes.
     schema
         The attributes; columns of other names are ignored.
     markers
@@ -91,11 +91,11 @@ def read_published(
         If the file cannot be read, lacks a column, or has a cell outside its attribute's domain;
         the message names column and row (from 1, without the header).
     """
-    table = path if isinstance(path, Table) else read_table(path)
+    table = path if isinstance(path, Table) else without_escapes(read_table(path))
     names = [a.name for a in (*schema.qis, *schema.sensitive)]
     for name in (CLASS_COLUMN, *names):
         if name not in table.frame.columns:
-            raise InputError(f"{table.path}: no column {name}")
+            raise no_column(table.path, name, table.frame.columns)
     number = texts(table, CLASS_COLUMN)
     if number.null_count():
         row = int(np.argmax(number.is_null().to_numpy())) + 1

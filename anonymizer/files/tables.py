@@ -2,8 +2,9 @@
 
 import csv
 import gzip
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
@@ -18,7 +19,13 @@ KNOWN_ENDINGS = (".csv", ".csv.gz", ".parquet")
 _NOT_UTF_8 = "is not UTF-8 text: save it in this encoding"
 _CHUNK_BYTES = 2**24
 _MOST_HEADER_BYTES = 2**24
+_LIKENESS = 0.7
+"""How like a column its name must be to be proposed."""
 _LF, _CR = 10, 13
+_FORMULA = r"^'*[=+\-@\t\r]"
+"""What a spreadsheet runs, and what would be taken for it once it is escaped."""
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_ESCAPED = r"^'('*[=+\-@\t\r])"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,11 +91,17 @@ def read_table(path: str | Path, columns: Iterable[str] | None = None) -> Table:
     return Table(path, frame)
 
 
-def write_table(file: BinaryIO, frame: pl.DataFrame, form: str) -> None:
-    """Write a table in the format of an ending; equal tables give equal bytes."""
+def write_table(file: BinaryIO, frame: pl.DataFrame, form: str, *, formulas: bool = False) -> None:
+    """Write a table in the format of an ending; equal tables give equal bytes.
+
+    Unless `formulas` is set, a cell of a csv that a spreadsheet would run (`=HYPERLINK(...)`)
+    begins with an apostrophe, which `without_escapes` takes away. Numbers are written as they are.
+    """
     if form == ".parquet":
         frame.write_parquet(file)
         return
+    if not formulas:
+        frame = frame.with_columns(_escaped(name) for name in frame.select(cs.string()).columns)
     frame = frame.with_columns(cs.temporal().dt.to_string("iso:strict"))  # polars has no durations
     if form == ".csv":
         frame.write_csv(file)
@@ -96,6 +109,19 @@ def write_table(file: BinaryIO, frame: pl.DataFrame, form: str) -> None:
         # No name and no time in the header, so that equal tables give equal files.
         with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
             packed.write(frame.write_csv().encode())
+
+
+def _escaped(name: str) -> pl.Expr:
+    cell = pl.col(name)
+    runs = cell.str.contains(_FORMULA) & ~cell.str.contains(_NUMBER)
+    return pl.when(runs).then("'" + cell).otherwise(cell).alias(name)
+
+
+def without_escapes(table: Table) -> Table:
+    """Return a csv that `write_table` has written, with its cells as they were."""
+    if ending(table.path) == ".parquet":
+        return table
+    return Table(table.path, table.frame.with_columns(cs.string().str.replace(_ESCAPED, "$1")))
 
 
 def ending(path: Path) -> str:
@@ -110,6 +136,14 @@ def ending(path: Path) -> str:
         if path.name.lower().endswith(known):
             return known
     raise InputError(f"{path}: a table ends in {', '.join(KNOWN_ENDINGS)}")
+
+
+def no_column(path: Path | str, name: str, there: Sequence[str]) -> InputError:
+    """Return the error of a column that a table lacks, with the one that was probably meant."""
+    written = {column.casefold(): column for column in reversed(there)}
+    near = get_close_matches(name.casefold(), written, n=1, cutoff=_LIKENESS)
+    meant = f"; did you mean {written[near[0]]}?" if near else ""
+    return InputError(f"{path}: no column {name}{meant}")
 
 
 def _parquet(path: Path, wanted: list[str] | None) -> pl.DataFrame:
@@ -193,7 +227,7 @@ def _opened_bytes(path: Path) -> BinaryIO:
 def _require(path: Path, wanted: list[str] | None, there: list[str]) -> None:
     for name in wanted or ():
         if name not in there:
-            raise InputError(f"{path}: no column {name}")
+            raise no_column(path, name, there)
     # polars appends this ending to the second column of a name.
     for name in wanted or there:
         if f"{name}_duplicated_0" in there:

@@ -35,6 +35,7 @@ from anonymizer.app.anonymize.table_anonymization import check_target, model_of
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
 from anonymizer.extras import extra
 from anonymizer.files.coded_table import Declared
+from anonymizer.files.tables import no_column
 from anonymizer.spark import workers
 from anonymizer.spark.report import RangesReport, added
 from anonymizer.spark.stages import PERSON, Job, Verified
@@ -251,7 +252,7 @@ def _prepared(frame: SparkFrame, declared: Declared, plan: Plan) -> SparkFrame:
 
     wanted = [*declared.columns, *plan.measures]
     if absent := [name for name in wanted if name not in frame.columns]:
-        raise InputError(f"{TABLE}: no column {absent[0]}")
+        raise no_column(TABLE, absent[0], frame.columns)
     table = frame.select(*wanted)
     for name in declared.times:
         kind, cell = frame.schema[name].dataType, table[name]

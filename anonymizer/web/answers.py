@@ -151,5 +151,5 @@ def _statistics(answer: Answer) -> Statistics:
         anonymized_groups=len(answer.cells),
         suppressed_records=n - n_published,
         # Rounded down, so that 100 % means that nothing was suppressed.
-        retention_rate=n_published * 10_000 // n / _HUNDRED if n else _HUNDRED,
+        retention_rate=n_published * 10_000 // n / _HUNDRED if n else None,
     )

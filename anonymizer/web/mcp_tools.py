@@ -1,16 +1,30 @@
 """MCP server: the queries of the toll API as tools for language models; read-only."""
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp_types import ToolAnnotations
+from pydantic import ValidationError, create_model, model_validator
+from pydantic_core import PydanticCustomError
 
 from anonymizer import __version__
 from anonymizer.pipeline.records.queries import Queries, Refusal
 from anonymizer.web.answers import Lang, release_list, toll_answer
 from anonymizer.web.schemas import ReleaseList, TollAnswer
-from anonymizer.web.toll import EndDate, InLanguage, K, Limit, Offset, StartDate
+from anonymizer.web.toll import (
+    RULES,
+    EndDate,
+    InLanguage,
+    K,
+    Limit,
+    Offset,
+    StartDate,
+    known_are,
+)
 
 _READ_ONLY = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
@@ -21,14 +35,7 @@ _DEFAULT_ROWS = 200
 
 def tool_server(queries: Queries) -> MCPServer:
     """Return the MCP server; it answers from published releases alone."""
-    server = MCPServer(
-        "anonymizer",
-        version=__version__,
-        instructions="k-anonymous statistics of trucks that left motorways. No figure describes"
-        " fewer than k trucks, and neither does the difference of any two answers.",
-    )
 
-    @server.tool(annotations=_READ_ONLY)
     async def exit_hourly_flow_k_anonymized(
         *,
         start_date: StartDate = None,
@@ -59,11 +66,42 @@ def tool_server(queries: Queries) -> MCPServer:
             raise ToolError(page.sentence)
         return page.body
 
-    @server.tool(annotations=_READ_ONLY)
     async def list_releases(limit: Limit = _DEFAULT_ROWS, offset: Offset = 0) -> ReleaseList:
         """List the days (windows) that were published, newest first, with suppressed records."""
         return await asyncio.to_thread(
             release_list, queries.store, [queries.stream], limit=limit, offset=offset
         )
 
-    return server
+    return MCPServer(
+        "anonymizer",
+        version=__version__,
+        instructions="k-anonymous statistics of trucks that left motorways. No figure describes"
+        " fewer than k trucks, and neither does the difference of any two answers.",
+        tools=[_tool(exit_hourly_flow_k_anonymized), _tool(list_releases)],
+    )
+
+
+def _tool(query: Callable[..., Any]) -> Tool:
+    """Return a query as a tool that refuses what HTTP refuses, with the same sentences."""
+    tool = Tool.from_function(query, annotations=_READ_ONLY)
+    loose = tool.fn_metadata.arg_model
+
+    def checked(_: object, given: Any, validate: Callable[[Any], Any]) -> Any:  # noqa: ANN401
+        try:
+            return validate(given)
+        except ValidationError as error:
+            name = str(error.errors()[0]["loc"][0])
+            sentence = (
+                RULES[name] if name in loose.model_fields else known_are([*loose.model_fields])
+            )
+            raise PydanticCustomError("parameters", "{sentence}", {"sentence": sentence}) from None
+
+    strict = create_model(
+        loose.__name__,
+        __base__=loose,
+        __validators__={"checked": model_validator(mode="wrap")(classmethod(checked))},
+        __cls_kwargs__={"extra": "forbid", "hide_input_in_errors": True},
+    )
+    tool.fn_metadata.arg_model = strict
+    tool.parameters = strict.model_json_schema(by_alias=True)
+    return tool

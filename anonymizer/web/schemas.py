@@ -68,8 +68,11 @@ class Statistics(BaseModel):
     suppressed_records: int = Field(
         description="Exits in no class of the answer.", ge=0, examples=[0]
     )
-    retention_rate: float = Field(
-        description="Percentage of the exits that are in a class.", ge=0, le=100, examples=[100.0]
+    retention_rate: float | None = Field(
+        description="Percentage of the exits that are in a class; null if there were none.",
+        ge=0,
+        le=100,
+        examples=[100.0],
     )
 
 

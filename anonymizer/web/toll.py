@@ -20,7 +20,7 @@ from anonymizer.web.answers import MOST_K, MOST_ROWS, Lang, release_list, toll_a
 from anonymizer.web.auth import RateLimit, bearer
 from anonymizer.web.schemas import Problem, ReleaseList, TollAnswer
 
-_RULES = {
+RULES = {
     "start_date": "start_date must be a day, written YYYY-MM-DD.",
     "end_date": "end_date must be a day, written YYYY-MM-DD.",
     "k": f"k must be a whole number from 2 to {MOST_K}.",
@@ -28,6 +28,7 @@ _RULES = {
     "limit": f"limit must be a whole number from 1 to {MOST_ROWS}.",
     "offset": "offset must be a whole number from 0 to 1000000000.",
 }
+"""What is said of a parameter that breaks its rule."""
 _MAX_OFFSET = 1_000_000_000
 
 
@@ -87,6 +88,11 @@ _PAGED: dict[str, Any] = {
 }
 
 
+def known_are(names: Sequence[str]) -> str:
+    """Return what is said of a parameter that does not exist."""
+    return f"The parameters are {', '.join(names)}, each once."
+
+
 class _PlainRoute(APIRoute):
     """Route that explains in one sentence what is wrong with a request."""
 
@@ -98,12 +104,12 @@ class _PlainRoute(APIRoute):
             given = [name for name, _ in request.query_params.multi_items()]
             # A misspelt name would otherwise widen the request without notice.
             if len(set(given)) < len(given) or not set(given) <= set(names):
-                raise HTTPException(422, f"The parameters are {', '.join(names)}, each once.")
+                raise HTTPException(422, known_are(names))
             try:
                 return await handle(request)
             except RequestValidationError as error:
                 name = str(error.errors()[0]["loc"][-1])
-                raise HTTPException(422, _RULES[name]) from None
+                raise HTTPException(422, RULES[name]) from None
 
         return checked
 

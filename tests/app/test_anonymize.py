@@ -307,6 +307,16 @@ def test_the_page_asks_for_nothing_from_outside_and_shows_names_as_text(tmp_path
     assert page.count("<img") == 3
 
 
+def test_the_page_says_how_likely_a_person_is_found_and_what_its_words_mean(tmp_path: Path) -> None:
+    made = anonymize(people(), DECLARED, replace(PLAN, promise=Promise(k=4, d=1)))
+    write_release(made, Places(table=Path("t"), out=tmp_path / "o.csv", page=tmp_path / "p.html"))
+    page = (tmp_path / "p.html").read_text()
+    k, n, classes = made.report.k, made.report.n_published, made.report.n_classes
+    assert f"at most {1 / k:.1%} (1 in {k}, in the smallest class)" in page
+    assert f"{classes / n:.1%} (1 in {n / classes:.1f}) on average" in page
+    assert all(f"<b>{word}</b>: " in page for word in ("DM", "GCP", "t", "spread", "k", "d", "l"))
+
+
 def test_the_page_says_so_where_there_is_nothing_to_link(tmp_path: Path) -> None:
     declared = replace(DECLARED, sensitive=[], sources=())
     made = anonymize(people(), declared, PLAN)

@@ -58,3 +58,9 @@ def test_an_option_that_makes_no_sense_is_refused_by_its_name(
 def test_a_file_that_is_not_there_is_named() -> None:
     with pytest.raises(InputError, match=r"none\.csv: no such file"):
         declared_columns(qi="age,sex", hierarchy=["sex=none.csv"])
+
+
+def test_the_name_of_a_column_may_have_a_comma() -> None:
+    declared = declared_columns(qi='age, "name, first"', source=["age", '"name, first"'])
+    assert declared.qis == ["age", "name, first"]
+    assert declared.sources == [["age"], ["name, first"]]

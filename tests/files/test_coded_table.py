@@ -180,6 +180,11 @@ def test_categories_of_which_most_are_numbers_are_said_to_be_so() -> None:
     assert made.read_as == {"x": "categories, although most cells are numbers"}
 
 
+@pytest.mark.parametrize("cells", [["00501", "10115"], ["007", "1,5"], ["0100", "2.000,5"]])
+def test_numbers_with_padding_zeros_are_said_to_be_categories(cells: list[str]) -> None:
+    assert coded(table(x=cells)).read_as == {"x": "categories, because of padding zeros"}
+
+
 def test_a_marker_can_be_a_number() -> None:
     made = coded(table(x=[3, -1, 5], y=["3", "-1", "5"]), markers=["-1", "none"])
     for j, qi in enumerate(made.schema.qis):

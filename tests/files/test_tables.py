@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from anonymizer.errors import InputError
-from anonymizer.files.tables import read_table, write_table
+from anonymizer.files.tables import Table, read_table, without_escapes, write_table
 
 ROWS = pl.DataFrame({"age": ["30", None], "work": ["a", "b, or c"], "x": ["", "y"]})
 
@@ -104,3 +104,41 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(InputError, match="cannot be read"):
         read_table(tmp_path / "folder.csv")
+
+
+RUN = ["=HYPERLINK(1)", "+1+1", "-2+3", "@SUM(A1)", "\tx", "'=1", "''@x"]
+PLAIN = ["-3", "+4.5", "-1e-9", "a=1", "'quoted'", "", "[1-2]", "{a|-b}"]
+
+
+@pytest.mark.parametrize("form", [".csv", ".csv.gz", ".parquet"])
+def test_no_spreadsheet_runs_a_cell_and_it_is_read_back_as_it_was(
+    tmp_path: Path, form: str
+) -> None:
+    path = tmp_path / f"out{form}"
+    frame = pl.DataFrame({"a": RUN + PLAIN, "n": range(len(RUN + PLAIN))})
+    with path.open("wb") as file:
+        write_table(file, frame, form)
+    if form == ".parquet":
+        assert pl.read_parquet(path).equals(frame)
+        return
+    cells = pl.read_csv(path, infer_schema=False)["a"].to_list()
+    assert cells[: len(RUN)] == [f"'{cell}" for cell in RUN]
+    assert [cell or "" for cell in cells[len(RUN) :]] == PLAIN
+    back = without_escapes(Table(path, pl.read_csv(path, infer_schema=False)))
+    assert [cell or "" for cell in back.frame["a"]] == RUN + PLAIN
+    written = io.BytesIO()
+    write_table(written, frame, ".csv", formulas=True)
+    assert b"\n=HYPERLINK(1),0" in written.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [("Name", "; did you mean name?"), ("agee", "; did you mean age?"), ("x", "")],
+)
+def test_a_column_that_is_not_there_is_named_with_the_one_that_was_meant(
+    tmp_path: Path, asked: str, said: str
+) -> None:
+    (tmp_path / "t.csv").write_text("name,age\na,1\n")
+    with pytest.raises(InputError) as refused:
+        read_table(tmp_path / "t.csv", [asked])
+    assert str(refused.value).endswith(f"t.csv: no column {asked}{said}")

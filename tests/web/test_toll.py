@@ -183,7 +183,8 @@ async def test_english_texts_tell_the_same(client: httpx.AsyncClient) -> None:
 async def test_days_without_releases_are_an_empty_answer(client: httpx.AsyncClient) -> None:
     answer = await ask(client, start_date="0001-01-01", end_date="2022-12-31")
     assert (answer["data"], answer["count"]) == ([], 0)
-    assert answer["privacy_protection"]["statistics"]["total_records"] == 0
+    statistics = answer["privacy_protection"]["statistics"]
+    assert (statistics["total_records"], statistics["retention_rate"]) == (0, None)
 
 
 MISTAKES = {
@@ -361,3 +362,17 @@ async def test_a_language_model_asks_the_same_and_can_change_nothing(
         refused = await model.call_tool("exit_hourly_flow_k_anonymized", {"k": 3})
         assert refused.is_error
         assert "k = 3 is below 5" in str(refused.content)
+
+
+@pytest.mark.parametrize("asked", [{"start": "2023-01-03"}, {"k": 1}, {"lang": "fi"}, {"limit": 0}])
+async def test_a_language_model_is_refused_what_http_refuses_with_the_same_sentence(
+    office: Office, client: httpx.AsyncClient, asked: dict[str, Any]
+) -> None:
+    over_http = await client.get(PATH, params=asked)
+    assert over_http.status_code == 422
+    async with Client(tool_server(office.queries)) as model:
+        [tool] = [t for t in (await model.list_tools()).tools if t.name.startswith("exit")]
+        assert tool.input_schema["additionalProperties"] is False
+        told = await model.call_tool(tool.name, asked)
+    assert told.is_error
+    assert over_http.json()["detail"] in str(told.content)

@@ -27,6 +27,8 @@ class Places:
     auditor_map
         Which row became which, as csv unless its ending is another known one; its owner alone may
         read it.
+    formulas
+        Write text that a spreadsheet would run into a csv as it is; see `write_table`.
     """
 
     table: Path
@@ -34,6 +36,7 @@ class Places:
     report: Path | None = None
     page: Path | None = None
     auditor_map: Path | None = None
+    formulas: bool = False
 
     def __post_init__(self) -> None:
         ending(self.out)
@@ -67,7 +70,8 @@ def write_release(anonymized: Anonymized, places: Places) -> None:
 
         parts[places.page] = Part(_text(lambda: page(report, publication)))
     form = ending(places.out)
-    parts[places.out] = Part(partial(write_table, frame=publication.frame, form=form))
+    release = partial(write_table, frame=publication.frame, form=form, formulas=places.formulas)
+    parts[places.out] = Part(release)
     write_whole(parts)
 
 

@@ -27,6 +27,24 @@ figure { margin: 1rem 0; } img { max-width: 100%; background: #fff; border-radiu
 .warn { border-left: 4px solid #EE7733; padding: 0.2rem 0.9rem; background: var(--soft); }
 """
 
+_WORDS = {
+    "equivalence class": "persons whose published quasi-identifiers are the same.",
+    "quasi-identifier": "a column that somebody may know of a person, such as age or postcode.",
+    "k": "the fewest distinct persons in a class.",
+    "d": "the fewest different values that the members of a class had in a generalized column.",
+    "l": "the fewest different sensitive values in a class. Entropy-l is lower where some of them"
+    " are more frequent than others: l equally frequent values have an entropy-l of l.",
+    "t": "how far the sensitive values of a class are from those of the whole table, at most:"
+    " 0, distributed alike; 1, as different as can be.",
+    "spread": "the distance between the least and the greatest value of a class, at least.",
+    "GCP": "information lost by generalization, the mean over all cells: 0, the value is"
+    " unchanged; 1, nothing is left of it. A cell counts by the length of its range, the number of"
+    " its values, or the leaves below its node of the hierarchy, as a share of the whole domain.",
+    "DM": "discernibility metric: for each row the number of rows that look the same, added up.",
+    "linked": "a value that somebody who holds one source of the data learns of a person's other"
+    " columns, because it is the only one in the class that fits.",
+}
+
 
 def page(report: AnonymizeReport, publication: Publication) -> str:
     """Return the report as HTML, with its charts; it loads nothing from elsewhere."""
@@ -39,6 +57,8 @@ def page(report: AnonymizeReport, publication: Publication) -> str:
         *(f"<p class=warn>{escape(warning)}</p>" for warning in report.warnings),
         "<h2>What every class keeps</h2>",
         _promise(report),
+        "<h2>How likely a person is found</h2>",
+        f"<p>{escape(_likelihood(report))}</p>",
         "<h2>Classes</h2>",
         _plot(class_sizes(publication.class_of, k=asked.k), "Sizes of the classes"),
         "<h2>Quasi-identifiers</h2>",
@@ -59,6 +79,8 @@ def page(report: AnonymizeReport, publication: Publication) -> str:
             [[name.replace("_", " "), _plain(value)] for name, value in settings],
         ),
         _table(["step", "seconds"], [[step, f"{s:.2f}"] for step, s in report.seconds.items()]),
+        "<h2>Words</h2>",
+        *(f"<p><b>{escape(word)}</b>: {escape(text)}</p>" for word, text in _WORDS.items()),
     ]
     return (
         "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
@@ -77,6 +99,18 @@ def _sentence(report: AnonymizeReport) -> str:
     return (
         f"{report.n_published:,} of {report.n:,} rows are published in {report.n_classes:,} "
         f"equivalence classes. {suppressed}"
+    )
+
+
+def _likelihood(report: AnonymizeReport) -> str:
+    if not report.n_published:
+        return "No row is published."
+    mean = report.n_classes / report.n_published
+    return (
+        "Somebody who knows all quasi-identifiers of a person of the table, and nothing else, finds"
+        " the person's class and has to guess among its members. The guess is right with a"
+        f" probability of at most {1 / report.k:.1%} (1 in {report.k:,}, in the smallest class),"
+        f" and of {mean:.1%} (1 in {1 / mean:,.1f}) on average over the published rows."
     )
 
 

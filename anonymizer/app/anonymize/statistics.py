@@ -11,7 +11,7 @@ from anonymizer.domain.arrays import FloatArray
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.coded_columns import is_missing, texts
 from anonymizer.files.coded_table import CodedTable, Declared
-from anonymizer.files.tables import Table
+from anonymizer.files.tables import Table, no_column
 
 COUNT_COLUMN = "count"
 MEAN_PREFIX = "mean_"
@@ -32,7 +32,7 @@ def measured(table: Table, declared: Declared, names: Sequence[str]) -> FloatArr
         if name in declared.columns or name in names[:m]:
             raise SettingsError(f"measure: column {name} is declared twice")
         if name not in table.frame.columns:
-            raise InputError(f"{table.path}: no column {name}")
+            raise no_column(table.path, name, table.frame.columns)
         column = texts(table, name)
         missing = is_missing(column, declared.markers)
         value = column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
