@@ -37,12 +37,16 @@ def stamp_of(kernel: Kernel) -> str:
             left += called
     switches = tuple(getattr(config, name, None) for name in _SWITCHES)
     told = (parts[kernel.py_func], sorted(parts.values()), _VERSIONS, switches)
-    return blake2b(repr(told).encode(), digest_size=8).hexdigest()
+    return _digest(repr(told))
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 @cache
 def _described(kernel: Kernel) -> tuple[str, tuple[Kernel, ...]]:
-    """Return what one kernel says, and the kernels that it calls."""
+    """Return a digest of what one kernel says, and the kernels that it calls."""
     function: FunctionType = kernel.py_func
     cells = [cell.cell_contents for cell in function.__closure__ or ()]
     names = sorted(_names(function.__code__) & function.__globals__.keys())
@@ -58,7 +62,7 @@ def _described(kernel: Kernel) -> tuple[str, tuple[Kernel, ...]]:
             [_value(value) for value in values],
         )
     )
-    return text, tuple(_kernels(values))
+    return _digest(text), tuple(_kernels(values))
 
 
 def _kernels(values: list[Any]) -> Iterator[Kernel]:
