@@ -46,7 +46,7 @@ def printed(folder: Path, program: str, **environ: str) -> list[str]:
     return subprocess.check_output(command, env=os.environ | environ, text=True).split()
 
 
-@pytest.mark.compiled
+@pytest.mark.soak
 def test_compiled_kernels_find_nonsense_where_nobody_has_written_and_stop_at_their_bounds(
     tmp_path: Path,
 ) -> None:
