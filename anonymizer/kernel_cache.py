@@ -57,13 +57,14 @@ os.register_at_fork(after_in_child=number_functions_apart)
 def folders_for(source: Path) -> Iterator[Path]:
     """Yield where the machine code of a source may lie, in the order in which it is looked for.
 
-    They are NUMBA_CACHE_DIR, `__pycache__` beside the source, and the user's folder of caches.
+    They are NUMBA_CACHE_DIR alone, or `__pycache__` beside the source and the user's caches.
     """
     of_source = blake2b(str(source.parent).encode(), digest_size=8).hexdigest()
     shared = f"{source.parent.name}_{of_source}"
     given = config.CACHE_DIR  # type: ignore[attr-defined]  # numba sets it at run time
     if given:
         yield Path(given) / shared
+        return
     if source.exists():
         yield source.parent / "__pycache__"
     with suppress(RuntimeError):  # nobody's home

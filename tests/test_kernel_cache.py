@@ -229,6 +229,23 @@ def test_where_nothing_can_be_written_kernels_compile_and_load_what_is_there(
     assert len(files(folder)) == 1
 
 
+def test_a_folder_that_is_given_is_the_only_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "package" / "module.py"
+    source.parent.mkdir()
+    source.touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    monkeypatch.setattr(config, "CACHE_DIR", "")
+    beside, of_user = folders_for(source)
+    assert beside == source.parent / "__pycache__"
+    assert of_user.parent == tmp_path / "user" / "anonymizer"
+    assert list(folders_for(tmp_path / "gone.py")) != [beside]
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "given"))
+    [given] = folders_for(source)
+    assert given.parent == tmp_path / "given"
+
+
 def test_a_process_that_was_stopped_while_it_compiled_holds_up_no_other_for_long(
     folder: Path,
 ) -> None:
