@@ -11,6 +11,9 @@ PACKAGES := pip install --quiet --no-deps --require-hashes -r requirements-dev.t
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 CORE     := tests/algorithms tests/codecs tests/domain
+MEMORY   := tests/algorithms tests/codecs tests/pipeline
+# Kernels raise beyond an array, and memory is full of 0xCB before they write it (glibc fills in the complement of 52).
+CHECKED  := NUMBA_BOUNDSCHECK=1 MALLOC_PERTURB_=52 GLIBC_TUNABLES=glibc.malloc.tcache_count=0
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test search coverage test-data test-cluster test-judge check audit docs bench soak screenshot lock clean
@@ -90,9 +93,13 @@ $(CLUSTER_STAMP): requirements-cluster.txt pyproject.toml | $(STAMP)
 	echo "$(CURDIR)" > "$$($(CLUSTER)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/anonymizer.pth"
 	@touch $@
 
-soak: $(STAMP)  ## the slow proofs
+# Once with bounds checked and memory filled before kernels write it, once with kernels as plain Python. Machine code with
+# checks is kept apart from the usual one (anonymizer/kernel_stamps.py).
+soak: $(STAMP)  ## the slow proofs; and whether any code reads beyond an array, or what it has not written
 	@$(BIN)/python -m tests.mosquitto
 	$(BIN)/python -m pytest -m soak --timeout=3600 $(ARGS)
+	$(CHECKED) $(BIN)/python -m pytest -m "not data and not soak" $(PARALLEL) $(MEMORY) $(ARGS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -p tests.poison -m "not data and not soak and not compiled" $(PARALLEL) $(MEMORY) $(ARGS)
 
 check: $(STAMP)  ## format, lint, types, layers, dependencies, dead code, documentation
 	$(BIN)/ruff format --check .

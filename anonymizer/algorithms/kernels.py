@@ -1,23 +1,18 @@
 """Decorators that compile a function with numba: the only place where kernels are declared."""
 
-import re
-import sys
 from collections import defaultdict
 from collections.abc import Callable
-from functools import cache
-from hashlib import blake2b
-from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from numba import config, njit
-from numba.core.registry import cpu_target
+from numba.core.dispatcher import Dispatcher
 
 from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.kernel_cache import KernelCache, keep_on_disk
 
 _SHORT = 64
 _KERNELS_OF: dict[str, list[Any]] = defaultdict(list)
 """By the name of their module."""
-_IMPORT = re.compile(r"^from (anonymizer[.\w]*) import (?:\(([^)]*)\)|(.*))", re.MULTILINE)
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -65,13 +60,7 @@ def is_compiled(module: str) -> bool:
     """
     if config.DISABLE_JIT:  # type: ignore[attr-defined]  # numba sets it at run time
         return True
-    magic = cpu_target.target_context.codegen().magic_tuple()
-    return any(
-        key[1] == magic
-        for kernel in _KERNELS_OF[module]
-        # numba has no public way to ask what its cache holds.
-        for key in kernel._cache._cache_file._load_index()  # noqa: SLF001
-    )
+    return any(KernelCache(kernel).is_filled() for kernel in _KERNELS_OF[module])
 
 
 def _compiled(
@@ -79,57 +68,13 @@ def _compiled(
 ) -> Callable[P, R]:
     # `_nrt` is a switch of numba that its documentation and types leave out. It is set for every
     # kernel, because a kernel without it inherits it from the first kernel that calls it.
-    options: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": counts_references}
+    options: dict[str, Any] = {"nogil": True, "_nrt": counts_references}
     options["forceinline"] = is_inlined
     compiled: Callable[P, R] = njit(**options)(function)
-    if hasattr(compiled, "_cache"):  # not where NUMBA_DISABLE_JIT is set
-        _tolerate_renamed_types(compiled)
-        # numba has no public way to say what a kernel was compiled from.
-        compiled._cache._cache_file._source_stamp = _sources(function.__module__)  # noqa: SLF001
+    if isinstance(compiled, Dispatcher):  # not where NUMBA_DISABLE_JIT is set
+        keep_on_disk(compiled)
     _KERNELS_OF[function.__module__].append(compiled)
     return compiled
-
-
-@cache
-def _sources(module: str) -> str:
-    """Return a digest of the source of a module and of all that it imports of this project.
-
-    The code of other kernels, and constants, become part of a kernel. numba looks at the time of
-    its file alone, and would go on with what the others were.
-    """
-    names, left = set(), [module]
-    while left:
-        name = left.pop()
-        if name in sys.modules and name not in names:
-            names.add(name)
-            for package, several, few in _IMPORT.findall(_source(name)):
-                members = re.findall(r"\w+", several or few)
-                left += [package, *(f"{package}.{member}" for member in members)]
-    return blake2b("".join(map(_source, sorted(names))).encode(), digest_size=16).hexdigest()
-
-
-@cache
-def _source(module: str) -> str:
-    """Return the source of an imported module, empty if it has no file."""
-    path = getattr(sys.modules[module], "__file__", None)
-    return Path(path).read_text(encoding="utf-8") if path else ""
-
-
-def _tolerate_renamed_types(compiled: Any) -> None:  # noqa: ANN401  numba has no types
-    """Treat a cache as empty if it was written for a NamedTuple that is now named otherwise.
-
-    numba would fail instead, after each such renaming, until the cache is deleted by hand.
-    """
-    index = compiled._cache._cache_file  # noqa: SLF001  numba has no public way to its cache
-    load = index._load_index  # noqa: SLF001
-
-    def load_index() -> Any:  # noqa: ANN401
-        try:
-            return load()
-        except (AttributeError, ImportError):
-            return {}
-
-    index._load_index = load_index  # noqa: SLF001
 
 
 @inner_kernel
