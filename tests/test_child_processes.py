@@ -121,10 +121,10 @@ async def test_a_command_ends_with_the_process_that_started_it(number: signal.Si
         for _ in range(2):
             await said(parent, b"up")
         children = list(descendants(parent.pid))
-        assert len(children) == 4
         parent.send_signal(number)
         await parent.wait()
         await all_gone(children)
+    assert len(children) == 4
 
 
 async def test_a_command_that_ends_by_itself_leaves_nothing_and_says_what_it_would() -> None:
@@ -170,10 +170,10 @@ async def test_the_processes_of_a_pool_end_with_the_one_that_uses_it(tmp_path: P
     async with program(sys.executable, tmp_path / "pool.py") as parent:
         await said(parent, b"up")
         children = list(descendants(parent.pid))
-        assert len(children) >= 2
         parent.kill()
         await parent.wait()
         await all_gone(children)
+    assert len(children) >= 2
 
 
 DEMO = ("demo", "--headless", "--no-compare", "--devices", "20", "--network", "grid:8x8")
@@ -200,11 +200,11 @@ async def test_nothing_of_a_demo_is_left_when_its_terminal_is_closed(tmp_path: P
     await until(lambda: b"metrics" in shown)
     children = descendants(process.pid)
     asyncio.get_running_loop().remove_reader(terminal)
-    assert sum("simulator" in command for command in children.values()) >= 2
-    assert any("mosquitto" in command for command in children.values())
     os.close(terminal)
     await all_gone([process.pid, *children])
     await process.wait()
+    assert sum("simulator" in command for command in children.values()) >= 2
+    assert any("mosquitto" in command for command in children.values())
 
 
 @pytest.mark.parametrize(
@@ -224,9 +224,9 @@ async def test_nothing_of_a_demo_is_left_whatever_ends_it(
     async with program(ANONYMIZER, *DEMO, "--broker", broker, cwd=tmp_path) as process:
         await said(process, b"metrics")
         children = list(descendants(process.pid))
-        assert len(children) >= 3
         process.send_signal(number)
         await all_gone([process.pid, *children])
+    assert len(children) >= 3
 
 
 @pytest.mark.parametrize(
@@ -250,10 +250,11 @@ async def test_broker_and_receiving_process_end_with_the_gateway(
     async with program(*command, stderr=asyncio.subprocess.STDOUT) as process:
         await said(process, b"broker connected")
         children = descendants(process.pid)
-        assert any("receiver" in command for command in children.values())
-        assert any("mosquitto" in command for command in children.values())
         process.send_signal(signal.SIGHUP)  # it reads its settings again, in a terminal, too
         await said(process, b"settings reloaded")
-        assert set(alive([process.pid, *children])) >= {process.pid, *children}
+        still = alive([process.pid, *children])
         process.send_signal(number)
         await all_gone([process.pid, *children])
+    assert set(still) == {process.pid, *children}
+    assert any("receiver" in command for command in children.values())
+    assert any("mosquitto" in command for command in children.values())
