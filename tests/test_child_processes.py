@@ -18,7 +18,7 @@ from anonymizer.transport.local_brokers import free_port
 from tests.end_to_end import ANONYMIZER, DEADLINE_S, write_settings
 
 WAYS = [signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGKILL]
-GONE_S = 10.0
+GONE_S = 20.0
 """Until nothing may be left, on a busy machine."""
 
 
