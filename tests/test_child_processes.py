@@ -103,9 +103,9 @@ async def said(process: asyncio.subprocess.Process, text: bytes) -> None:
 PARENT = """
 import asyncio, subprocess, sys
 from anonymizer.child_processes import ending_with_parent
-stubborn = "import signal, sys; [signal.signal(n, signal.SIG_IGN) for n in (1, 2, 15)]; "
-wait = "print('up', flush=True); signal.pause()"
-for code in ("import signal; " + wait, stubborn + wait):
+stubborn = "import os, signal; [signal.signal(n, signal.SIG_IGN) for n in (1, 2, 15)]; "
+wait = "os.write(1, bytes([117, 112, 10])); signal.pause()"  # up
+for code in ("import os, signal; " + wait, stubborn + wait):
     subprocess.Popen(
         ending_with_parent([sys.executable, "-c", code]),
         stdin=subprocess.PIPE,
@@ -127,18 +127,29 @@ async def test_a_command_ends_with_the_process_that_started_it(number: signal.Si
     assert len(children) == 4
 
 
-async def test_a_command_that_ends_by_itself_leaves_nothing_and_says_what_it_would() -> None:
-    code = "import os, sys; print(os.getpid(), sys.stdin.read()); sys.exit(7)"
-    process = await asyncio.create_subprocess_exec(
-        *ending_with_parent([sys.executable, "-c", code]),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
+TOLD = """
+import os, signal, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+print(os.getpid(), sys.stdin.read(), flush=True)
+signal.pause()
+"""
+
+
+async def test_a_command_that_ends_before_its_parent_leaves_nothing() -> None:
+    process = subprocess.Popen(  # noqa: ASYNC220  asyncio would close its input
+        ending_with_parent([sys.executable, "-c", TOLD]),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
-    assert process.stdout is not None
-    beside = list(descendants(process.pid))
-    assert await process.stdout.read() == b"%d \n" % process.pid
-    assert await process.wait() == 7
-    await all_gone(beside)
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"%d \n" % process.pid
+        beside = list(descendants(process.pid))
+        process.terminate()
+        assert process.stdout.read() == b"", "nobody else holds its output"
+        assert process.wait() == 7
+        await all_gone(beside)
+    assert len(beside) == 1
 
 
 async def test_a_command_that_does_not_exist_is_an_error_of_the_process() -> None:

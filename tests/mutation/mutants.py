@@ -356,8 +356,8 @@ MODULES = (
             ("max(slowest, self._long_known) - self.rule", "slowest - self.rule"),
             ("if at_s - h <= self.rule.silence_s", "if at_s - h <= inf"),
             ("at_s - self._passed[0][0] > self", "at_s - self._passed[0][0] >= self"),
-            ("max(self.floor, self._closed_by(before))", "self._closed_by(before)"),
-            ("max(self.floor, self._closed_by(before))", "self.floor"),
+            ("if self._closed_by(newest) > self._closed_by(before)", "if newest > before"),
+            ("and self._closed_by(self._passed[0][1]) <= self.floor", "and False"),
             ("        self._note_newest(at_s)\n", ""),
             ('self._long_known = state["long_known"]', "pass"),
             ('self._passed = deque((at_s, ts) for at_s, ts in state["passed"])', "pass"),
@@ -371,7 +371,6 @@ MODULES = (
         (
             ("- self._n_unread() > self._most_bytes", "- self._n_unread() > 2**62"),
             ("- self._n_unread() > self._most_bytes", "- self._n_unread() >= self._most_bytes"),
-            ("if self.their_state is h11.IDLE else 0", "if True else 0"),
             ("self.status = HTTPStatus(error.error_status_hint)", "pass"),
             ("            *self.server_state.default_headers,\n", ""),
             ("        self.transport.write_eof()\n", "        self.transport.close()\n"),
