@@ -18,7 +18,7 @@ from anonymizer.transport.local_brokers import free_port
 from tests.end_to_end import ANONYMIZER, DEADLINE_S, write_settings
 
 WAYS = [signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGKILL]
-GONE_S = 10.0
+GONE_S = 20.0
 """Until nothing may be left, on a busy machine."""
 
 
@@ -103,9 +103,9 @@ async def said(process: asyncio.subprocess.Process, text: bytes) -> None:
 PARENT = """
 import asyncio, subprocess, sys
 from anonymizer.child_processes import ending_with_parent
-stubborn = "import signal, sys; [signal.signal(n, signal.SIG_IGN) for n in (1, 2, 15)]; "
-wait = "print('up', flush=True); signal.pause()"
-for code in ("import signal; " + wait, stubborn + wait):
+stubborn = "import os, signal; [signal.signal(n, signal.SIG_IGN) for n in (1, 2, 15)]; "
+wait = "os.write(1, bytes([117, 112, 10])); signal.pause()"  # up
+for code in ("import os, signal; " + wait, stubborn + wait):
     subprocess.Popen(
         ending_with_parent([sys.executable, "-c", code]),
         stdin=subprocess.PIPE,
@@ -121,24 +121,35 @@ async def test_a_command_ends_with_the_process_that_started_it(number: signal.Si
         for _ in range(2):
             await said(parent, b"up")
         children = list(descendants(parent.pid))
-        assert len(children) == 4
         parent.send_signal(number)
         await parent.wait()
         await all_gone(children)
+    assert len(children) == 4
 
 
-async def test_a_command_that_ends_by_itself_leaves_nothing_and_says_what_it_would() -> None:
-    code = "import os, sys; print(os.getpid(), sys.stdin.read()); sys.exit(7)"
-    process = await asyncio.create_subprocess_exec(
-        *ending_with_parent([sys.executable, "-c", code]),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
+TOLD = """
+import os, signal, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+print(os.getpid(), sys.stdin.read(), flush=True)
+signal.pause()
+"""
+
+
+async def test_a_command_that_ends_before_its_parent_leaves_nothing() -> None:
+    process = subprocess.Popen(  # noqa: ASYNC220  asyncio would close its input
+        ending_with_parent([sys.executable, "-c", TOLD]),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
-    assert process.stdout is not None
-    beside = list(descendants(process.pid))
-    assert await process.stdout.read() == b"%d \n" % process.pid
-    assert await process.wait() == 7
-    await all_gone(beside)
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"%d \n" % process.pid
+        beside = list(descendants(process.pid))
+        process.terminate()
+        assert process.stdout.read() == b"", "nobody else holds its output"
+        assert process.wait() == 7
+        await all_gone(beside)
+    assert len(beside) == 1
 
 
 async def test_a_command_that_does_not_exist_is_an_error_of_the_process() -> None:
@@ -170,10 +181,10 @@ async def test_the_processes_of_a_pool_end_with_the_one_that_uses_it(tmp_path: P
     async with program(sys.executable, tmp_path / "pool.py") as parent:
         await said(parent, b"up")
         children = list(descendants(parent.pid))
-        assert len(children) >= 2
         parent.kill()
         await parent.wait()
         await all_gone(children)
+    assert len(children) >= 2
 
 
 DEMO = ("demo", "--headless", "--no-compare", "--devices", "20", "--network", "grid:8x8")
@@ -200,11 +211,11 @@ async def test_nothing_of_a_demo_is_left_when_its_terminal_is_closed(tmp_path: P
     await until(lambda: b"metrics" in shown)
     children = descendants(process.pid)
     asyncio.get_running_loop().remove_reader(terminal)
-    assert sum("simulator" in command for command in children.values()) >= 2
-    assert any("mosquitto" in command for command in children.values())
     os.close(terminal)
     await all_gone([process.pid, *children])
     await process.wait()
+    assert sum("simulator" in command for command in children.values()) >= 2
+    assert any("mosquitto" in command for command in children.values())
 
 
 @pytest.mark.parametrize(
@@ -224,9 +235,9 @@ async def test_nothing_of_a_demo_is_left_whatever_ends_it(
     async with program(ANONYMIZER, *DEMO, "--broker", broker, cwd=tmp_path) as process:
         await said(process, b"metrics")
         children = list(descendants(process.pid))
-        assert len(children) >= 3
         process.send_signal(number)
         await all_gone([process.pid, *children])
+    assert len(children) >= 3
 
 
 @pytest.mark.parametrize(
@@ -250,10 +261,11 @@ async def test_broker_and_receiving_process_end_with_the_gateway(
     async with program(*command, stderr=asyncio.subprocess.STDOUT) as process:
         await said(process, b"broker connected")
         children = descendants(process.pid)
-        assert any("receiver" in command for command in children.values())
-        assert any("mosquitto" in command for command in children.values())
         process.send_signal(signal.SIGHUP)  # it reads its settings again, in a terminal, too
         await said(process, b"settings reloaded")
-        assert set(alive([process.pid, *children])) >= {process.pid, *children}
+        still = alive([process.pid, *children])
         process.send_signal(number)
         await all_gone([process.pid, *children])
+    assert set(still) == {process.pid, *children}
+    assert any("receiver" in command for command in children.values())
+    assert any("mosquitto" in command for command in children.values())

@@ -273,7 +273,7 @@ class Windows:
         """Note which windows the newest time of all sources alone would close, and since when."""
         newest = max(self.newest, default=-inf)
         before = self._passed[-1][1] if self._passed else self._long_known
-        if self._closed_by(newest) > max(self.floor, self._closed_by(before)):
+        if self._closed_by(newest) > self._closed_by(before):
             self._passed.append((at_s, newest))
         while self._passed and self._closed_by(self._passed[0][1]) <= self.floor:
             self._passed.popleft()

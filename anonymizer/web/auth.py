@@ -84,7 +84,7 @@ def address_of(scope: Scope) -> str:
     except ValueError:
         return host
     if isinstance(address, IPv6Address):
-        address = address.ipv4_mapped or IPv6Network((address, _PREFIX_BITS), strict=False)
+        return str(address.ipv4_mapped or IPv6Network((address, _PREFIX_BITS), strict=False))
     return str(address)
 
 

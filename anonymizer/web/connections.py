@@ -29,11 +29,14 @@ class Limits(NamedTuple):
         Time for sending a request, from the start of the connection or the previous answer.
     read_s
         Longest time in which a client reads nothing of an answer that waits for it.
+    head_bytes
+        Largest size of the request line and the headers.
     """
 
     connections: int = 320
     request_s: float = 10.0
     read_s: float = 30.0
+    head_bytes: int = 16_384
 
 
 LIMITS = Limits()
@@ -87,9 +90,7 @@ class _Connection(H11Protocol):
 
     def __init__(self, *args: Any, limits: Limits, **kwargs: Any) -> None:  # noqa: ANN401  uvicorn's
         super().__init__(*args, **kwargs)
-        self.conn = self._requests = _Requests(
-            self.config.h11_max_incomplete_event_size or h11.DEFAULT_MAX_INCOMPLETE_EVENT_SIZE
-        )
+        self.conn = self._requests = _Requests(limits.head_bytes)
         self._limits = limits
         self._is_refused = False
         self.since_s = 0.0

@@ -41,8 +41,6 @@ WRONG_TOKENS_PER_MINUTE = 20
 """Requests with a wrong token from one address; further requests that show one get 429."""
 _METRICS_S = 1.0
 """How long metrics are not computed again: a flood of scrapes must not delay a tick."""
-_MAX_HEAD_BYTES = 16_384
-"""Size of the request line and the headers."""
 _IDLE_S = 5
 """Longest time between two requests on one connection."""
 
@@ -99,11 +97,10 @@ class HttpServer:
                 access_log=False,
                 lifespan="off",
                 timeout_graceful_shutdown=_GRACE_S,
-                http=protocol(limits),  # based on h11, the implementation that bounds the head
+                http=protocol(limits),
                 ws="none",
                 proxy_headers=bool(settings.trusted_proxies),
                 forwarded_allow_ips=list(settings.trusted_proxies),
-                h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
                 timeout_keep_alive=_IDLE_S,
                 server_header=False,
                 # Of the server, not of the application: an answer to no request has them, too.

@@ -56,7 +56,11 @@ class Crowd:
         self._rows: list[Row] = [self._row(i) for i in range(N_GROUPS)]
         self._number = 0
 
-    async def frames(self, mode: str, *, raw: bool) -> AsyncIterator[bytes]:
+    def has_enough(self, address: str) -> bool:
+        return not address
+
+    async def frames(self, mode: str, *, raw: bool, address: str) -> AsyncIterator[bytes]:
+        assert address
         while True:
             self._number += 1
             for i in self._rng.integers(N_GROUPS, size=N_GROUPS // 60).tolist():

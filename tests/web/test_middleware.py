@@ -1,6 +1,7 @@
 """What a stranger can make the HTTP side take in is bounded."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
@@ -76,6 +77,17 @@ async def test_a_head_above_the_limit_is_refused_whether_complete_or_not(
     status, headers = await answer_to(url, head)
     assert (status, headers["connection"]) == (431, "close")
     assert "default-src 'none'" in headers["content-security-policy"]
+
+
+async def test_who_is_still_sending_when_refused_can_read_why(url: str) -> None:
+    parts = urlsplit(url)
+
+    def ask() -> bytes:
+        with socket.create_connection((str(parts.hostname), parts.port or 0)) as one:
+            one.sendall(FIRST + b"X: " + b"x" * 4_000_000)  # it raises if the connection is reset
+            return one.recv(100)
+
+    assert (await asyncio.to_thread(ask)).startswith(b"HTTP/1.1 431 ")
 
 
 async def test_a_head_at_the_limit_is_read_in_one_piece_and_in_several(url: str) -> None:
