@@ -36,6 +36,7 @@ from tests.cluster.processes import (
 
 N_SOURCES = 2
 TICK_S = 0.05
+TOKEN = "of-this-test"  # noqa: S105  of no value
 
 
 @pytest.fixture
@@ -369,13 +370,13 @@ async def test_a_bridge_waits_for_kafka_and_outlives_its_loss(
     (tmp_path / "kafka").mkdir()
     kafka, [port] = Kafka(tmp_path / "kafka"), free_ports(1)
     config = settings_file(tmp_path, broker, kafka, prefix)
-    http = f'port = {port}\n        token = "of-this-test"\n        map = false'
+    http = f'port = {port}\n        token = "{TOKEN}"\n        map = false'
     config.write_text(config.read_text().replace("enabled = false", http))
     topic = topics_of(load_settings(config)).sources
     bridges.start("one", "anonymizer", "bridge", "-c", str(config), "--name", "one")
 
     def why_not() -> str:
-        return answer(port, "/readyz", token="of-this-test", status=503) or ""
+        return answer(port, "/readyz", token=TOKEN, status=503) or ""
 
     await until(lambda: "waits for Kafka" in why_not(), "the reason")
     try:
@@ -386,7 +387,7 @@ async def test_a_bridge_waits_for_kafka_and_outlives_its_loss(
                 lambda before=before: bridges.said("one").count('"mqtt in"') > before,
                 "a subscription",
             )
-            await until(lambda: answer(port, "/readyz", token="of-this-test") is not None, "ready")
+            await until(lambda: answer(port, "/readyz", token=TOKEN) is not None, "ready")
             with Committed(kafka.address, topic.name, topic.n_partitions) as stored:
                 payloads = Payloads(stored)
                 async with device(broker) as link:
