@@ -58,7 +58,7 @@ class StageApplication(Application):  # type: ignore[misc]  # the library is not
         ending: Event,
     ) -> None:
         rest = {key: value for key, value in kafka.items() if key != "bootstrap.servers"}
-        self._ending = ending
+        self._ending, self._statistics = ending, statistics
         super().__init__(
             kafka["bootstrap.servers"],
             consumer_group=group,
@@ -89,7 +89,7 @@ class StageApplication(Application):  # type: ignore[misc]  # the library is not
                 "isolation.level": "read_committed",
                 "fetch.message.max.bytes": MESSAGE_BYTES,
                 "statistics.interval.ms": 1000,
-                "stats_cb": statistics,
+                "stats_cb": self._note_statistics,
             },
             producer_extra_config={
                 **rest,
@@ -101,6 +101,11 @@ class StageApplication(Application):  # type: ignore[misc]  # the library is not
                 "linger.ms": 5,
             },
         )
+
+    def _note_statistics(self, text: str) -> None:
+        self._statistics(text)
+        if self._ending.is_set():  # it was told to end before it ran
+            self.stop()
 
     def stage_topic(self, topic: Topic) -> Any:  # noqa: ANN401  the library's
         """Return a topic of inputs or messages of stages."""

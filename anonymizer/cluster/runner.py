@@ -118,7 +118,6 @@ class Runner:
         self._kafka, self._group, self._name = dict(kafka), group, name
         self._state_dir, self._commit_s = state_dir, commit_s
         self._inputs, self._outputs, self._address = inputs, {*outputs, dropped}, address
-        self._dropped = dropped
         self._keys: defaultdict[tuple[str, int], list[bytes]] = defaultdict(list)
         for topic, stages in inputs.items():
             self.observed.n_taken[topic.name] = 0
