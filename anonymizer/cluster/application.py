@@ -180,6 +180,8 @@ def translated() -> Iterator[None]:
     except InvalidStoreChangelogOffset as error:
         raise _without_changelog() from error
     except QuixException as error:
+        if isinstance(error.__cause__, AnonymizerError):  # in a callback
+            raise error.__cause__ from None
         if isinstance(error.__cause__, InvalidStoreChangelogOffset):
             raise _without_changelog() from error
         raise _known_as(getattr(error, "error", None), str(error)) from error

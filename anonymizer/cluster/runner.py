@@ -196,7 +196,7 @@ class Runner:
             ending=self._ending,
         )
         hasten_recovery(application)
-        self._watch_assignments(application)
+        self._watch_assignments(application, journals)
         self._watch_commits(application)
         self._watch_inputs(application)
         make_changelogs(self._kafka, self._group, tuple(self._inputs))
@@ -242,12 +242,15 @@ class Runner:
         _LOG.error("an input was dropped", **said._asdict())
         return [Send("dropped", 0, encode_dropped(said))]
 
-    def _watch_assignments(self, application: Any) -> None:  # noqa: ANN401  the library's
+    def _watch_assignments(self, application: Any, journals: Journals) -> None:  # noqa: ANN401
         # Quix Streams has no public calls for this.
         seen = self.observed
         assign = application._on_assign  # noqa: SLF001
 
         def watch(consumer: Any, partitions: list[Any]) -> None:  # noqa: ANN401
+            # Not only with the first input: of a topic that was made anew there may be none.
+            for topic in self._inputs:
+                journals.check(topic.name)
             seen.n_assigned += 1
             seen.owned = frozenset(
                 (each.topic, each.partition)
