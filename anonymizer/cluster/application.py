@@ -96,6 +96,7 @@ class StageApplication(Application):  # type: ignore[misc]  # the library is not
                 "partitioner": PARTITIONER,
                 "transactional.id": f"{group}.{name}",
                 "transaction.timeout.ms": TRANSACTION_S * 1000,
+                "message.timeout.ms": TRANSACTION_S * 1000,  # later ones are in no transaction
                 "message.max.bytes": MESSAGE_BYTES,
                 "compression.type": "lz4",
                 "linger.ms": 5,

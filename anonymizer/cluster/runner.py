@@ -24,6 +24,7 @@ import structlog
 
 from anonymizer.cluster.application import StageApplication, make_changelogs, translated
 from anonymizer.cluster.dropping import Dropped, encode_dropped
+from anonymizer.cluster.ending import ends_in_time
 from anonymizer.cluster.erasing import Eraser
 from anonymizer.cluster.journals import Journals
 from anonymizer.cluster.kafka import MESSAGE_BYTES, KafkaLostError
@@ -139,6 +140,10 @@ class Runner:
         """
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._ending.set())
+        with ends_in_time():
+            self._run_until_told()
+
+    def _run_until_told(self) -> None:
         seen, patience = self.observed, Patience()
         while not self._ending.is_set():
             try:
