@@ -14,7 +14,7 @@ END_S = 20.0
 
 
 @contextmanager
-def ends_in_time() -> Iterator[None]:
+def ends_in_time(*, within_s: float = END_S) -> Iterator[None]:
     """End this process with exit code 0 if a signal tells it to, and the block takes too long.
 
     To be used in the main thread. What a stage has taken and not committed is taken again, as after
@@ -30,7 +30,7 @@ def ends_in_time() -> Iterator[None]:
         while (said := os.read(told, 1)) and said[0] not in {signal.SIGTERM, signal.SIGINT}:
             pass
         os.close(told)
-        if said and not done.wait(END_S):
+        if said and not done.wait(within_s):
             structlog.get_logger().warning("ended while it waited for Kafka; it is taken again")
             sys.stdout.flush()
             os._exit(0)
