@@ -58,7 +58,7 @@ class StageApplication(Application):  # type: ignore[misc]  # the library is not
         ending: Event,
     ) -> None:
         rest = {key: value for key, value in kafka.items() if key != "bootstrap.servers"}
-        self._ending = ending
+        self._ending, self._statistics = ending, statistics
         super().__init__(
             kafka["bootstrap.servers"],
             consumer_group=group,
@@ -89,18 +89,24 @@ class StageApplication(Application):  # type: ignore[misc]  # the library is not
                 "isolation.level": "read_committed",
                 "fetch.message.max.bytes": MESSAGE_BYTES,
                 "statistics.interval.ms": 1000,
-                "stats_cb": statistics,
+                "stats_cb": self._note_statistics,
             },
             producer_extra_config={
                 **rest,
                 "partitioner": PARTITIONER,
                 "transactional.id": f"{group}.{name}",
                 "transaction.timeout.ms": TRANSACTION_S * 1000,
+                "message.timeout.ms": TRANSACTION_S * 1000,  # later ones are in no transaction
                 "message.max.bytes": MESSAGE_BYTES,
                 "compression.type": "lz4",
                 "linger.ms": 5,
             },
         )
+
+    def _note_statistics(self, text: str) -> None:
+        self._statistics(text)
+        if self._ending.is_set():  # it was told to end before it ran
+            self.stop()
 
     def stage_topic(self, topic: Topic) -> Any:  # noqa: ANN401  the library's
         """Return a topic of inputs or messages of stages."""
@@ -175,6 +181,8 @@ def translated() -> Iterator[None]:
     except InvalidStoreChangelogOffset as error:
         raise _without_changelog() from error
     except QuixException as error:
+        if isinstance(error.__cause__, AnonymizerError):  # in a callback
+            raise error.__cause__ from None
         if isinstance(error.__cause__, InvalidStoreChangelogOffset):
             raise _without_changelog() from error
         raise _known_as(getattr(error, "error", None), str(error)) from error

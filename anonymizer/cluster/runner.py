@@ -24,6 +24,7 @@ import structlog
 
 from anonymizer.cluster.application import StageApplication, make_changelogs, translated
 from anonymizer.cluster.dropping import Dropped, encode_dropped
+from anonymizer.cluster.ending import ends_in_time
 from anonymizer.cluster.erasing import Eraser
 from anonymizer.cluster.journals import Journals
 from anonymizer.cluster.kafka import MESSAGE_BYTES, KafkaLostError
@@ -118,7 +119,6 @@ class Runner:
         self._kafka, self._group, self._name = dict(kafka), group, name
         self._state_dir, self._commit_s = state_dir, commit_s
         self._inputs, self._outputs, self._address = inputs, {*outputs, dropped}, address
-        self._dropped = dropped
         self._keys: defaultdict[tuple[str, int], list[bytes]] = defaultdict(list)
         for topic, stages in inputs.items():
             self.observed.n_taken[topic.name] = 0
@@ -140,6 +140,10 @@ class Runner:
         """
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._ending.set())
+        with ends_in_time():
+            self._run_until_told()
+
+    def _run_until_told(self) -> None:
         seen, patience = self.observed, Patience()
         while not self._ending.is_set():
             try:
@@ -197,7 +201,7 @@ class Runner:
             ending=self._ending,
         )
         hasten_recovery(application)
-        self._watch_assignments(application)
+        self._watch_assignments(application, journals)
         self._watch_commits(application)
         self._watch_inputs(application)
         make_changelogs(self._kafka, self._group, tuple(self._inputs))
@@ -243,12 +247,15 @@ class Runner:
         _LOG.error("an input was dropped", **said._asdict())
         return [Send("dropped", 0, encode_dropped(said))]
 
-    def _watch_assignments(self, application: Any) -> None:  # noqa: ANN401  the library's
+    def _watch_assignments(self, application: Any, journals: Journals) -> None:  # noqa: ANN401
         # Quix Streams has no public calls for this.
         seen = self.observed
         assign = application._on_assign  # noqa: SLF001
 
         def watch(consumer: Any, partitions: list[Any]) -> None:  # noqa: ANN401
+            # Not only with the first input: of a topic that was made anew there may be none.
+            for topic in self._inputs:
+                journals.check(topic.name)
             seen.n_assigned += 1
             seen.owned = frozenset(
                 (each.topic, each.partition)

@@ -231,11 +231,11 @@ class Verified(NamedTuple):
 
 def _checksum(classes: Iterable[pl.DataFrame]) -> int:
     """Return a number that depends on which records are in which class, and not on their order."""
-    total = np.uint64(0)
+    total = 0
     for frame in classes:
         rows = frame.select(pl.exclude("border")).hash_rows(seed=_SEED).to_numpy()
-        total += rows.sum(dtype=np.uint64)
-    return int(total)
+        total += int(rows.sum(dtype=np.uint64))
+    return total % 2**64
 
 
 def checked(batches: Iterable[Any], job: Job, *, partition: int) -> Iterator[Any]:

@@ -268,7 +268,7 @@ class Replay:
     def _note(self, sends: Sequence[Send]) -> None:
         for to, number, value in sends:
             topic: Topic = self._topics[to]  # type: ignore[index]  # stages know the kinds
-            address = key_of(to, number, topic.n_partitions)  # type: ignore[arg-type]  # likewise
+            address = key_of(to, number, topic.n_partitions)
             self.sent[Sent(topic.name, address, value)] += 1
 
 

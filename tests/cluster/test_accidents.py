@@ -183,7 +183,7 @@ def test_a_worker_told_to_end_ends_well_while_kafka_is_dead_or_says_nothing(
         began = monotonic()
         assert workers.stop("a") == 0  # at once
         print(f"ended after {monotonic() - began:.1f} s")  # noqa: T201
-        assert monotonic() - began < 60
+        assert monotonic() - began < 60  # 20 s on an idle machine
         sleep(15)  # long enough for the other to know
         began = monotonic()
         assert workers.stop("b") == 0

@@ -24,11 +24,19 @@ from anonymizer.pipeline.positions.raw_batches import STATEMENTS, Raw, decode_ra
 from anonymizer.settings import BrokerSettings, Settings, load_settings
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
-from tests.cluster.kafka import Kafka
-from tests.cluster.processes import DEADLINE_S, Committed, Processes, processes, wait_until
+from tests.cluster.kafka import Kafka, free_ports
+from tests.cluster.processes import (
+    DEADLINE_S,
+    Committed,
+    Processes,
+    answer,
+    processes,
+    wait_until,
+)
 
 N_SOURCES = 2
 TICK_S = 0.05
+TOKEN = "of-this-test"  # noqa: S105  of no value
 
 
 @pytest.fixture
@@ -353,6 +361,43 @@ async def test_without_kafka_a_bridge_stops_reading(
         assert metrics.get_sample_value("anonymizer_bridge_wait_seconds")
     stop.set()
     await running
+
+
+async def test_a_bridge_waits_for_kafka_and_outlives_its_loss(
+    broker: LocalBroker, bridges: Processes, prefix: str, tmp_path: Path
+) -> None:
+    """It starts before Kafka does; then Kafka comes back with an empty disk."""
+    (tmp_path / "kafka").mkdir()
+    kafka, [port] = Kafka(tmp_path / "kafka"), free_ports(1)
+    config = settings_file(tmp_path, broker, kafka, prefix)
+    http = f'port = {port}\n        token = "{TOKEN}"\n        map = false'
+    config.write_text(config.read_text().replace("enabled = false", http))
+    topic = topics_of(load_settings(config)).sources
+    bridges.start("one", "anonymizer", "bridge", "-c", str(config), "--name", "one")
+
+    def why_not() -> str:
+        return answer(port, "/readyz", token=TOKEN, status=503) or ""
+
+    await until(lambda: "waits for Kafka" in why_not(), "the reason")
+    try:
+        for n in range(2):
+            before = bridges.said("one").count('"mqtt in"')
+            await asyncio.to_thread(kafka.start)
+            await until(
+                lambda before=before: bridges.said("one").count('"mqtt in"') > before,
+                "a subscription",
+            )
+            await until(lambda: answer(port, "/readyz", token=TOKEN) is not None, "ready")
+            with Committed(kafka.address, topic.name, topic.n_partitions) as stored:
+                payloads = Payloads(stored)
+                async with device(broker) as link:
+                    wanted = await say(link, range(100 * n, 100 * n + 100))
+                await until(lambda w=wanted, p=payloads: p.contain(w), "the messages")
+            await asyncio.to_thread(kafka.lose_everything)
+        assert bridges.revive() == 0
+        assert await asyncio.to_thread(bridges.stop, "one") == 0
+    finally:
+        kafka.kill()
 
 
 async def test_a_bridge_whose_clock_is_far_ahead_closes_no_ticks_and_ends(

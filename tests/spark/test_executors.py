@@ -1,12 +1,14 @@
 """Executors that die between the verification of a table and its writing."""
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyspark
 import pytest
 
 from anonymizer.spark import anonymize
@@ -22,7 +24,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     """Spark with two executors, each a process of its own."""
     folder = tmp_path_factory.mktemp("spark")
     with local_spark(folder, master="local-cluster[2,1,1024]") as session:
+        left = Path(pyspark.__file__).parent / "work" / session.sparkContext.applicationId
         yield session
+    shutil.rmtree(left, ignore_errors=True)  # Spark has no setting for where this is
 
 
 def executors() -> list[int]:

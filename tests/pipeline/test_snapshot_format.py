@@ -1,0 +1,53 @@
+"""The format of snapshots and messages has a number, which changes when any of them does."""
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from anonymizer.cluster.resident import SNAPSHOT_FORMAT
+from anonymizer.pipeline.packed_state import unpack
+from anonymizer.pipeline.positions import raw_batches, stage_messages
+from anonymizer.pipeline.records import window_messages
+from tests.pipeline.test_unreadable_inputs import KINDS, makers
+
+KNOWN = {
+    "source": "a602ee87f2e6fb4e",
+    "lane": "338d6b527a0cecab",
+    "joiner": "e58c17f5ee8cb007",
+    "planner": "eb871198f343dee1",
+    "range": "5837ad1db87856f5",
+    "messages": "476cd246ddba8e39",
+}
+"""Digests of what format 2 looks like, by kind of stage."""
+
+
+def shape(value: Any) -> Any:  # noqa: ANN401  whatever is in a snapshot
+    """Return names and types, without values."""
+    if isinstance(value, dict):
+        return {str(key): shape(each) for key, each in sorted(value.items(), key=str)}
+    if isinstance(value, list | tuple):
+        return [shape(each) for each in value]
+    return value.dtype.str if isinstance(value, np.ndarray) else type(value).__name__
+
+
+def messages() -> Any:  # noqa: ANN401  likewise
+    """Return the fields of all messages between stages."""
+    modules = raw_batches, stage_messages, window_messages
+    return {
+        f"{module.__name__}.{name}": list(each._fields)
+        for module in modules
+        for name, each in sorted(vars(module).items())
+        if hasattr(each, "_fields") and each.__module__ == module.__name__
+    }
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_whoever_changes_a_snapshot_or_a_message_raises_the_number_of_the_format(kind: str) -> None:
+    """If this fails: raise SNAPSHOT_FORMAT where it was released, and put the new digest here."""
+    assert set(KINDS) < set(KNOWN)
+    looks = messages() if kind == "messages" else shape(unpack(makers()[kind](0).snapshot()))
+    digest = hashlib.sha256(json.dumps(looks, sort_keys=True).encode()).hexdigest()[:16]
+    assert (SNAPSHOT_FORMAT, digest) == (2, KNOWN[kind])
