@@ -40,6 +40,7 @@ def connections_lost(cause: str) -> str:
 
 
 LINK = {"link": "records"}
+QUARANTINED = 'anonymizer_broker_quarantined_total{link="records"}'
 TAKEN = LINK | {"cause": "taken_over"}
 UNVERIFIED = {"outcome": "suppressed", "reason": "unverified"}
 OVERLOAD = {"outcome": "suppressed", "reason": "overload"}
@@ -232,12 +233,14 @@ CASES = [
     ),
     Case(
         "PacketQuarantined",
-        {'anonymizer_broker_quarantined_total{link="records"}': "0+0x55 1+0x20"},
+        {QUARANTINED: "0+0x55 1+0x20"},
         True,
         labels=LINK,
     ),
     Case(
-        "PacketQuarantined", {'anonymizer_broker_quarantined_total{link="records"}': "1+0x80"}, False
+        "PacketQuarantined",
+        {QUARANTINED: "1+0x80"},
+        False,
     ),
     Case("BrokerDropsMessages", {"anonymizer_broker_dropped_total": "0+0x55 9+0x20"}, True),
     Case("BrokerDropsMessages", {"anonymizer_broker_dropped_total": "9+0x80"}, False),

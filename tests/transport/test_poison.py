@@ -161,6 +161,7 @@ async def test_a_packet_in_quarantine_is_acknowledged_and_counted_and_its_neighb
             server.writer.write(poison + b"\x30\x04\x00\x01t\x00")
             await inbox.until(lambda n=n: link.counts.n_connections > n)  # type: ignore[misc]
         assert inbox.payloads == []
+        assert server.writer is not None
         server.writer.write(poison + b"\x30\x04\x00\x01t\x00")
         await inbox.receives(1)
         await server.until_acknowledged(1)
