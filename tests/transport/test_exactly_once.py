@@ -166,6 +166,18 @@ async def test_an_identifier_that_comes_with_another_message_loses_neither() -> 
         assert server.acknowledged == [b"\x50\x02\x00\x07"]
 
 
+async def test_a_broker_that_has_lost_the_session_uses_its_identifiers_anew() -> None:
+    inbox = Inbox()
+    async with hand_made(inbox) as (link, writer, server):
+        writer.write(at_qos_2(7, b"a"))
+        await inbox.receives(1)
+        writer.close()
+        await inbox.until(lambda: link.counts.n_connections == 2)  # it says that it has no session
+        assert server.writer is not None
+        server.writer.write(at_qos_2(7, b"a"))
+        await inbox.receives(2)
+
+
 async def test_a_release_of_an_unknown_identifier_is_completed() -> None:
     async with hand_made(Inbox()) as (link, writer, server):
         writer.write(b"\x62\x02\x01\x02" + b"\x62\x03\x01\x03\x92")

@@ -147,6 +147,8 @@ async def test_under_hostile_traffic_every_message_is_accounted_for(
     )
     after = await play(tmp_path, scene)
     after.records.n_bad = hostile.n_bad
+    # aedes sends what waited for a client after what has just come.
+    after.records.in_order = not is_aedes
     print(f"{len(after.records.sent)} records, {hostile.n_bad} bad ones")  # noqa: T201
     assert_every_promise_is_kept(tmp_path, after)
     slow = [(blow, seconds) for blow, seconds in took if seconds > RECOVERY_S]
