@@ -4,6 +4,7 @@ It lasts $ANONYMIZER_SOAK_S seconds, two hours unless it is set, divided among t
 needs $ANONYMIZER_BROKERS (`make soak` installs it).
 """
 
+import asyncio
 import json
 import os
 import random
@@ -39,6 +40,9 @@ RECOVERY_S = float(os.environ.get("ANONYMIZER_RECOVERY_S", "10"))
 """Within which everything must flow again; more on a machine that is busy with other things."""
 BROKERS = [("mosquitto", "5"), ("mosquitto", "3.1.1"), ("aedes", "3.1.1")]
 _HUGE_EVERY = 40
+_PAUSE_S = 0.5
+_QUEUE = "max_queued_bytes 4000000000"
+"""For what waits while the gateway is away: beyond it Mosquitto drops messages."""
 
 __all__ = ["compiled"]
 
@@ -72,6 +76,7 @@ class Hostile:
                 name = f"hostile-{self.version}"
                 await send_patiently(url, records + others, name=name, version=self.version)
                 self.n_bad += sum(qos > 0 for _, _, qos in records)
+            await asyncio.sleep(_PAUSE_S)
 
     def _bad(self, rng: random.Random, number: int) -> bytes:
         """Return a payload that nobody can read, and that no other has."""
@@ -104,7 +109,12 @@ async def until_everything_flows(machine: Machine) -> None:
             return is_ready and len(seen[url]) > 1
         return False
 
-    await eventually(look, bool)
+    try:
+        await eventually(look, bool)
+    except AssertionError:
+        said = machine.supervisor._program
+        print(*(said.lines[-9:] if said else []), sep="\n")  # noqa: T201  shown if the test fails
+        raise
 
 
 @pytest.mark.soak
@@ -116,7 +126,11 @@ async def test_under_hostile_traffic_every_message_is_accounted_for(
     if name == "aedes" and not FOLDER:
         pytest.skip("there is no npm: see `make soak`")
     is_aedes = name == "aedes"
-    real = aedes() if is_aedes else mosquitto(tmp_path, persistence=True, stop_timeout_s=PATIENCE_S)
+    real = (
+        aedes()
+        if is_aedes
+        else mosquitto(tmp_path, _QUEUE, persistence=True, stop_timeout_s=PATIENCE_S)
+    )
     await real.start()
     vehicles = Vehicles(0.3, version, at_qos_2=True)
     hostile = Hostile(vehicles, version)
