@@ -16,7 +16,7 @@ MEMORY   := tests/algorithms tests/codecs tests/pipeline
 CHECKED  := NUMBA_BOUNDSCHECK=1 MALLOC_PERTURB_=52 GLIBC_TUNABLES=glibc.malloc.tcache_count=0
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test search coverage test-data test-cluster test-judge check audit docs bench soak screenshot lock clean
+.PHONY: help install demo test search coverage test-data test-cluster test-brokers test-judge check audit docs bench soak screenshot lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -66,8 +66,28 @@ KAFKA_STAMP   := $(CLUSTER)/kafka/.installed
 test-cluster:  ## the tests on Apache Spark and Apache Kafka (one line says so where there is no Java or Maven)
 	@if java -version >/dev/null 2>&1 && mvn -version >/dev/null 2>&1; then \
 	$(MAKE) --no-print-directory $(CLUSTER_STAMP) $(KAFKA_STAMP) && $(BIN)/python -m tests.mosquitto && \
-	$(CLUSTER)/bin/python -m pytest -m "not soak" $(ARGS) tests/spark tests/cluster; \
+	$(CLUSTER)/bin/python -m pytest -m "not soak" $(ARGS) tests/spark tests/cluster && \
+	$(MAKE) --no-print-directory test-brokers; \
 	else echo "make: test-cluster is skipped: there is no Java, or no Maven"; fi
+
+# MQTT brokers that nobody here wrote: aedes (npm) and Moquette (Maven).
+BROKERS       := $(VENV)-brokers
+BROKERS_STAMP := $(BROKERS)/.installed
+OTHER_BROKERS := tests/other_brokers
+HAS_BROKERS   := npm --version && java -version && mvn -version
+
+test-brokers:  ## the gateway with aedes and Moquette; test-cluster runs it (one line says so where there is no npm or Maven)
+	@if ($(HAS_BROKERS)) >/dev/null 2>&1; then \
+	$(MAKE) --no-print-directory $(STAMP) $(BROKERS_STAMP) && \
+	ANONYMIZER_BROKERS=$(CURDIR)/$(BROKERS) $(BIN)/python -m pytest $(ARGS) $(OTHER_BROKERS)/brokering.py; \
+	else echo "make: test-brokers is skipped: there is no npm, no Java or no Maven"; fi
+
+$(BROKERS_STAMP): $(OTHER_BROKERS)/package-lock.json $(OTHER_BROKERS)/package.json $(OTHER_BROKERS)/pom.xml | $(STAMP)
+	mkdir -p $(BROKERS)/aedes
+	cp $(OTHER_BROKERS)/package.json $(OTHER_BROKERS)/package-lock.json $(BROKERS)/aedes
+	cd $(BROKERS)/aedes && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	mvn --quiet --batch-mode --file $(OTHER_BROKERS)/pom.xml dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(BROKERS)/moquette
+	@touch $@
 
 # pycanon needs an older numpy and pandas than the project: it judges files, in an environment of its own.
 JUDGE       := $(VENV)-judge
@@ -93,11 +113,12 @@ $(CLUSTER_STAMP): requirements-cluster.txt pyproject.toml | $(STAMP)
 	echo "$(CURDIR)" > "$$($(CLUSTER)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/anonymizer.pth"
 	@touch $@
 
-# Once with bounds checked and memory filled before kernels write it, once with kernels as plain Python. Machine code with
-# checks is kept apart from the usual one (anonymizer/kernel_stamps.py).
-soak: $(STAMP)  ## the slow proofs; and whether any code reads beyond an array, or what it has not written
+# Then once with bounds checked and memory filled before kernels write it, and once with kernels as plain Python. Machine
+# code with checks is kept apart from the usual one (anonymizer/kernel_stamps.py).
+soak: $(STAMP)  ## the slow proofs (with aedes, too, where there is npm, Java and Maven), and memory that is read wrongly
 	@$(BIN)/python -m tests.mosquitto
-	$(BIN)/python -m pytest -m soak --timeout=3600 $(ARGS)
+	@if ($(HAS_BROKERS)) >/dev/null 2>&1; then $(MAKE) --no-print-directory $(BROKERS_STAMP); fi
+	ANONYMIZER_BROKERS=$$(test -e $(BROKERS_STAMP) && echo $(CURDIR)/$(BROKERS)) $(BIN)/python -m pytest -m soak --timeout=3600 $(ARGS)
 	$(CHECKED) $(BIN)/python -m pytest -m "not data and not soak" $(PARALLEL) $(MEMORY) $(ARGS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -p tests.poison -m "not data and not soak and not compiled" $(PARALLEL) $(MEMORY) $(ARGS)
 

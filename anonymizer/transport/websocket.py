@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from websockets.frames import Frame
 
 _SUBPROTOCOL = "mqtt"
-_MAX_FRAME_BYTES = 17 << 20
-"""Largest frame: the largest packet and its head."""
+_MAX_FRAME_BYTES = 257 << 20
+"""Largest frame: the largest packet of MQTT and its head. The library holds a frame until it is
+complete; if it ended the connection instead, the broker would deliver the same one again."""
 _READ_BYTES = 1 << 18
 """Most bytes that the wire gets in one call, as from a socket."""
 

@@ -40,6 +40,7 @@ def connections_lost(cause: str) -> str:
 
 
 LINK = {"link": "records"}
+QUARANTINED = 'anonymizer_broker_quarantined_total{link="records"}'
 TAKEN = LINK | {"cause": "taken_over"}
 UNVERIFIED = {"outcome": "suppressed", "reason": "unverified"}
 OVERLOAD = {"outcome": "suppressed", "reason": "overload"}
@@ -227,14 +228,34 @@ CASES = [
         {connections_lost("taken_over"): "1+0x80", connections_lost("other"): "0+1x80"},
         False,
     ),
-    Case("ConnectionUnstable", {connections_lost("other"): "0+1x80"}, True, labels=LINK),
+    Case(
+        "ConnectionUnstable",
+        {connections_lost("malformed"): "0+1x80", connections_lost("closed"): "0+0x55 4+0x9"},
+        True,
+        labels=LINK | {"cause": "malformed"},
+    ),
     Case(
         "ConnectionUnstable",
         {connections_lost("unacknowledged"): "0+0x55 1+0x9"},
         True,
+        labels=LINK | {"cause": "unacknowledged"},
+    ),
+    Case(
+        "ConnectionUnstable",
+        {connections_lost("closed"): "0+0x55 4+0x9", connections_lost("refused"): "0+0x55 4+0x9"},
+        False,
+    ),
+    Case(
+        "PacketQuarantined",
+        {QUARANTINED: "0+0x55 1+0x20"},
+        True,
         labels=LINK,
     ),
-    Case("ConnectionUnstable", {connections_lost("other"): "0+0x55 4+0x9"}, False),
+    Case(
+        "PacketQuarantined",
+        {QUARANTINED: "1+0x80"},
+        False,
+    ),
     Case("BrokerDropsMessages", {"anonymizer_broker_dropped_total": "0+0x55 9+0x20"}, True),
     Case("BrokerDropsMessages", {"anonymizer_broker_dropped_total": "9+0x80"}, False),
     Case(

@@ -293,6 +293,35 @@ async def test_a_device_that_knows_the_id_of_a_session_does_not_get_it(deployed:
     assert (link.counts.n_connections, sum(link.counts.lost.values())) == (1, 0)
 
 
+@pytest.mark.parametrize("version", ["5", "3.1.1"])
+async def test_bad_messages_cost_their_sender_alone(deployed: Deployed, version: str) -> None:
+    heard: asyncio.Queue[bytes] = asyncio.Queue()
+
+    def deliver(deliveries: Sequence[Delivery]) -> None:
+        link.acknowledge(delivery.receipt for delivery in deliveries)
+        for delivery in deliveries:
+            heard.put_nowait(delivery.payload)
+
+    link = MqttLink(
+        deployed.settings("gateway", version=version, session_expiry_s=600),
+        client_id="gateway",
+        deliver=deliver,
+        subscriptions=[("positions/#", 1)],
+    )
+    async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
+        group.create_task(link.run(), name="link")
+        await link.until_connected()
+        async with deployed.client("simulator") as honest:
+            for qos in range(3):
+                with contextlib.suppress(aiomqtt.MqttError):  # the broker throws it out
+                    async with deployed.client(TRAM) as device:
+                        await device.publish(f"positions/{TRAM}", bytes(17 << 20), qos=qos)
+                await honest.publish("positions/tram-2", b"%d" % qos, qos=qos)
+                assert await heard.get() == b"%d" % qos
+        await link.close()
+    assert (link.counts.n_connections, sum(link.counts.lost.values())) == (1, 0)
+
+
 async def flood(deployed: Deployed, payload: bytes, *, until: asyncio.Event) -> int:
     """Publish as fast as the broker reads, by whatever user; return how many were written."""
     n = 0

@@ -8,7 +8,8 @@ import pytest
 from anonymizer.pipeline.ports import ONCE, Loss
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import LocalBroker
-from tests.app.gateway.poison import VERSION_OF, assert_it_costs_nobody_else
+from tests.app.gateway.ordeal import VERSION_OF
+from tests.app.gateway.poison import assert_it_costs_nobody_else
 from tests.app.gateway.records import compiled
 from tests.end_to_end import client
 from tests.other_brokers.brokers import aedes, moquette

@@ -16,7 +16,7 @@ from tests.end_to_end import client
 from tests.transport.peers import Server, served
 from tests.transport.support import Inbox, running, settings
 from tests.transport.test_mqtt import VERSIONS
-from tests.transport.unchanged import UnchangedBroker
+from tests.transport.unchanged import Alter, UnchangedBroker
 
 PUBACK, PUBREC, PUBCOMP = 4, 5, 7
 
@@ -39,25 +39,39 @@ async def unchanged(
             yield link, relay
 
 
+def watched(sent: list[bytes]) -> Alter:
+    """Note what passes."""
+
+    def note(packet: bytes) -> bytes:
+        sent.append(packet)
+        return packet
+
+    return note
+
+
+def kinds(packets: Sequence[bytes]) -> list[int]:
+    return [packet[0] >> 4 for packet in packets]
+
+
 @VERSIONS
 async def test_messages_at_qos_2_come_once_each_and_are_released(
     broker: LocalBroker, version: str
 ) -> None:
     inbox = Inbox()
     async with unchanged(broker, version, inbox) as (link, relay):
-        seen = list[int]()
-        relay.to_broker(lambda packet: seen.append(packet[0] >> 4) or packet)
+        sent = list[bytes]()
+        relay.to_broker(watched(sent))
         async with client(broker.url, "device") as device:
             for i in range(50):
                 await device.publish(f"in/{i}", b"%d" % i, qos=i % 3)
         await inbox.receives(50)
         assert sorted(map(int, inbox.payloads)) == list(range(50))
         assert {d.receipt > ONCE for d in inbox.deliveries if int(d.payload) % 3 == 2} == {True}
-        assert PUBREC not in seen  # not before they are settled
+        assert PUBREC not in kinds(sent)  # not before they are settled
         for _ in range(2):
             link.acknowledge([d.receipt for d in inbox.deliveries])
-        await relay.until(lambda: seen.count(PUBCOMP) == 16)
-        assert (seen.count(PUBACK), seen.count(PUBREC)) == (17, 16)
+        await relay.until(lambda: kinds(sent).count(PUBCOMP) == 16)
+        assert (kinds(sent).count(PUBACK), kinds(sent).count(PUBREC)) == (17, 16)
         assert not any(link.counts.lost.values())
 
 
@@ -75,7 +89,7 @@ async def test_what_is_settled_or_still_held_is_not_delivered_again_after_a_lost
         relay.to_broker(lambda packet: b"" if packet[0] >> 4 == PUBREC else packet)
         link.acknowledge(receipts[:1])  # nobody learns of it
         released = list[bytes]()
-        relay.to_broker(lambda packet: released.append(packet) or packet)
+        relay.to_broker(watched(released))
         for n in (2, 3):
             relay.cut()
             link.acknowledge(receipts[1:2])  # while there is no connection, or an old one
@@ -150,6 +164,18 @@ async def test_an_identifier_that_comes_with_another_message_loses_neither() -> 
         await server.until_acknowledged(1)
         assert inbox.payloads == [b"a", b"other"]
         assert server.acknowledged == [b"\x50\x02\x00\x07"]
+
+
+async def test_a_broker_that_has_lost_the_session_uses_its_identifiers_anew() -> None:
+    inbox = Inbox()
+    async with hand_made(inbox) as (link, writer, server):
+        writer.write(at_qos_2(7, b"a"))
+        await inbox.receives(1)
+        writer.close()
+        await inbox.until(lambda: link.counts.n_connections == 2)  # it says that it has no session
+        assert server.writer is not None
+        server.writer.write(at_qos_2(7, b"a"))
+        await inbox.receives(2)
 
 
 async def test_a_release_of_an_unknown_identifier_is_completed() -> None:

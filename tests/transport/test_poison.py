@@ -1,5 +1,6 @@
 """One bad message costs itself: what is too large, and what cannot be read at all."""
 
+import asyncio
 import tracemalloc
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymizer.pipeline.ports import Loss, Outgoing
+from anonymizer.transport import MqttLink
 from anonymizer.transport.mqtt_session import MOST_PACKET_BYTES
 from anonymizer.transport.packets import (
     MalformedPacketError,
@@ -16,10 +18,13 @@ from anonymizer.transport.packets import (
     encode_publish,
 )
 from anonymizer.transport.quarantine import MOST_ENDS, Quarantine
-from tests.transport.peers import served
-from tests.transport.support import Inbox
+from anonymizer.transport.receiving import ReceivingLink
+from tests.end_to_end import eventually
+from tests.transport.peers import ACCEPTED, Serve, peer, read_packet, served
+from tests.transport.support import DEADLINE_S, Inbox, running, settings
 from tests.transport.test_packets import unpacked
 
+SUBSCRIBE = 8
 LIMIT, MOST = 300, 40
 PIECE_BYTES = 1 << 18
 NOT_UTF8 = b"\x32\x07\x00\x01\xff\x00\x09\x00x"
@@ -145,6 +150,92 @@ def test_only_so_many_broken_packets_are_remembered() -> None:
     assert quarantine.holds(b"1000", n_bytes=1)
 
 
+def subscribed(then: bytes) -> Serve:
+    """Accept a client and its subscription, then send these bytes."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_packet(reader)
+        writer.write(ACCEPTED)
+        while packet := await read_packet(reader):
+            if packet[0] >> 4 == SUBSCRIBE:
+                writer.write(b"\x90\x04" + packet[2:4] + b"\x00\x01" + then)
+
+    return serve
+
+
+async def test_a_receiving_process_tells_of_its_quarantine() -> None:
+    inbox, told = Inbox(), list[int]()
+    good = b"\x30\x08\x00\x01t\x00good"
+
+    async def quarantined() -> int:
+        return link.counts.n_quarantined
+
+    async with peer(subscribed(NOT_UTF8 + good)) as url:
+        link = ReceivingLink(
+            settings(url),
+            client_id="in",
+            output_client_id="out",
+            deliver=inbox.deliver,
+            subscriptions=[("t", 1)],
+            on_quarantined=lambda n_bytes, _: told.append(n_bytes),
+        )
+        async with running(link, connected=False):
+            await inbox.receives(1)
+            await eventually(quarantined, bool)  # told with the next beat
+    assert inbox.payloads[0] == b"good"
+    assert told == [len(NOT_UTF8) - 2]
+    assert link.counts.lost[Loss.MALFORMED] == MOST_ENDS
+
+
+@pytest.mark.parametrize(
+    ("answer", "loss"),
+    [
+        (b"\x20\x03\x00\x87\x00", Loss.REFUSED),
+        (b"\x31", Loss.NO_ANSWER),
+        (b"\xff" * 9, Loss.MALFORMED),
+        (ACCEPTED + b"\x90\x04\x00\x01\x00\x87", Loss.REFUSED),
+        (ACCEPTED + NOT_UTF8, Loss.MALFORMED),
+        (None, Loss.CLOSED),
+    ],
+)
+async def test_a_connection_that_was_never_usable_is_counted_with_its_cause(
+    answer: bytes | None, loss: Loss
+) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_packet(reader)
+        if answer is not None:
+            writer.write(answer)
+            await reader.read()
+
+    inbox = Inbox()
+    async with peer(serve) as url:
+        link = MqttLink(
+            settings(url),
+            client_id="link",
+            deliver=inbox.deliver,
+            subscriptions=[("t", 1)],
+            on_state=inbox.on_state,
+            connect_timeout_s=2.0 if loss is Loss.NO_ANSWER else DEADLINE_S,
+        )
+        async with running(link, connected=False):
+            await inbox.until(lambda: link.counts.lost[loss] >= 2)
+        assert sum(link.counts.lost.values()) == link.counts.lost[loss]
+    assert link.counts.n_connections == 0
+
+
+async def test_an_attempt_that_makes_no_connection_is_none_that_ended() -> None:
+    inbox = Inbox()
+    link = MqttLink(
+        settings("mqtt://127.0.0.1:1"),
+        client_id="link",
+        deliver=inbox.deliver,
+        on_state=inbox.on_state,
+    )
+    async with running(link, connected=False):
+        await inbox.until(lambda: len(inbox.states) > 1)
+    assert not any(link.counts.lost.values())
+
+
 @pytest.mark.parametrize(("qos", "acknowledgement"), [(1, b"\x40"), (2, b"\x50")])
 async def test_a_packet_in_quarantine_is_acknowledged_and_counted_and_its_neighbours_arrive(
     qos: int, acknowledgement: bytes
@@ -161,6 +252,7 @@ async def test_a_packet_in_quarantine_is_acknowledged_and_counted_and_its_neighb
             server.writer.write(poison + b"\x30\x04\x00\x01t\x00")
             await inbox.until(lambda n=n: link.counts.n_connections > n)  # type: ignore[misc]
         assert inbox.payloads == []
+        assert server.writer is not None
         server.writer.write(poison + b"\x30\x04\x00\x01t\x00")
         await inbox.receives(1)
         await server.until_acknowledged(1)

@@ -7,17 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import aiomqtt
 from prometheus_client.parser import text_string_to_metric_families
 
 from anonymizer.transport.local_brokers import LocalBroker, find_mosquitto
+from tests.app.gateway.ordeal import VERSION_OF
 from tests.app.gateway.test_recorder import serving_records
 from tests.end_to_end import Gateway, client, eventually
 from tests.pipeline.records.made import Sent
 
 ABOVE = bytes(17 << 20)
 """A payload above the largest packet that the gateway holds."""
-VERSION_OF = {"5": aiomqtt.ProtocolVersion.V5, "3.1.1": aiomqtt.ProtocolVersion.V311}
 _N_EACH = 9
 """Good messages before and behind every bad one."""
 

@@ -18,11 +18,17 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 import httpx
 import pytest
@@ -40,7 +46,9 @@ from tests.app.gateway.ordeal import (
     has_all_of_its_windows,
     patient,
     stay,
+    until_all_is_stored,
     until_only_the_last_is_held,
+    until_ready,
 )
 from tests.app.gateway.records import compiled, write_records_settings
 from tests.app.gateway.shifted_clock import put
@@ -97,6 +105,8 @@ def blows(seed: int, n: int) -> list[tuple[Blow, float]]:
 class Devices:
     """They stand somewhere, report without a time of their own, and come and go."""
 
+    version: str = "5"
+    """Of MQTT."""
     positions: list[tuple[float, str, int]] = field(default_factory=list)
     """Unix seconds, device and node of each position that the broker has taken."""
 
@@ -105,7 +115,9 @@ class Devices:
         rng = random.Random(0)  # noqa: S311  places, no secrets
         at = [("", 0, 0.0)] * N_DEVICES
         n = 0
-        link = MqttLink(patient(url), client_id="devices", deliver=lambda _: None)
+        link = MqttLink(
+            patient(url, version=self.version), client_id="devices", deliver=lambda _: None
+        )
         async with connected(link):
             while True:
                 now = time.time()
@@ -258,6 +270,8 @@ class Machine:
     disk: Disk
     clock: Path
     shifts_s: list[float] = field(default_factory=lambda: [0.0])
+    silence: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    """Waits until nothing is in the broker that it would lose in a restart, and keeps it so."""
 
     async def suffer(self, blow: Blow, x: float) -> None:
         """Let one thing happen, and wait until the gateway has recovered."""
@@ -266,9 +280,10 @@ class Machine:
             case "kill gateway":
                 program.process.kill()
             case "restart broker":
-                assert await self.broker.stop() == 0, "it was killed, and has lost messages"
-                await asyncio.sleep(x)
-                await self.broker.start()
+                async with self.silence():
+                    assert await self.broker.stop() == 0, "it was killed, and has lost messages"
+                    await asyncio.sleep(x)
+                    await self.broker.start()
             case "freeze gateway":
                 program.process.send_signal(signal.SIGSTOP)
                 await asyncio.sleep(3 * x)
@@ -316,13 +331,53 @@ class Aftermath:
     shifts_s: list[float]
 
 
+class Relay(Protocol):
+    """What is between the gateway and the broker."""
+
+    url: str
+
+    def serving(self) -> AbstractAsyncContextManager[None]: ...
+
+
+@dataclass
+class Scene:
+    """The broker, the traffic, and what happens to them."""
+
+    real: LocalBroker
+    relay: Relay
+    happens: Callable[[Machine], Awaitable[None]]
+    """Lets everything happen."""
+    vehicles: Vehicles
+    version: str = "5"
+    """Of MQTT."""
+    keeps_sessions: bool = True
+    """Whether a restart of the broker loses nothing."""
+    hostile: Callable[[str], Awaitable[None]] | None = None
+    """Sends bad messages, given the address of the broker, until the vehicles have enough."""
+
+
 async def endure(folder: Path, *, n_faults: int, n_blows: int, seed: int) -> Aftermath:
     faults, to_suffer = schedule(seed, n_faults), blows(seed, n_blows)
     print(f"seed {seed}", *faults, *(f"{b} {x:.2f}" for b, x in to_suffer), sep="\n")  # noqa: T201
     real = mosquitto(folder, persistence=True, stop_timeout_s=PATIENCE_S)
     await real.start()
     faulty = FaultyBroker(real.url, faults)
-    vehicles, devices, seen = Vehicles(0.5), Devices(), list[bytes]()
+
+    async def happens(machine: Machine) -> None:
+        faulty.begin()
+        for blow, x in to_suffer:
+            await machine.suffer(blow, x)
+        await faulty.until_over()
+
+    after = await play(folder, Scene(real, faulty, happens, Vehicles(0.5)))
+    print(dict(faulty.happened))  # noqa: T201
+    return after
+
+
+async def play(folder: Path, scene: Scene) -> Aftermath:
+    """Let a scene happen, then wait until everything has been taken in; the broker ends with it."""
+    real, version = scene.real, scene.version
+    vehicles, devices, seen = scene.vehicles, Devices(version), list[bytes]()
     regions = list[tuple[float, bytes]]()
     clock = folder / "clock"
     put(clock, 0.0)
@@ -330,18 +385,22 @@ async def endure(folder: Path, *, n_faults: int, n_blows: int, seed: int) -> Aft
         store = small.folder / "records.sqlite"
         try:
             async with (
-                faulty.serving(),
-                analyst(real.url, seen),
-                _watching(real.url, regions),
+                scene.relay.serving(),
+                analyst(real.url, seen, version=version) as reader,
+                _watching(real.url, regions, version=version),
             ):
                 config = write_records_settings(
                     folder / "gateway.toml",
-                    faulty.url,
+                    scene.relay.url,
                     store=store,
                     fleet={"idle_s": 600},
                     inputs=[{"topic": "positions/{device}", "qos": 1}],
                     network={"source": NETWORK_NAME},
-                    broker={"probe_topic": "anonymizer/probe", "max_backlog_s": MAX_BACKLOG_S},
+                    broker={
+                        "probe_topic": "anonymizer/probe",
+                        "max_backlog_s": MAX_BACKLOG_S,
+                        "version": version,
+                    },
                     presence={"ttl_s": TTL_S},
                     session={"beat_s": 1.0, "settle_s": 0.5, "epoch_s": 20.0},
                 )
@@ -357,19 +416,22 @@ async def endure(folder: Path, *, n_faults: int, n_blows: int, seed: int) -> Aft
                     ]
                 )
                 machine = Machine(supervisor, real, small, clock)
+                if not scene.keeps_sessions:
+                    machine.silence = lambda: _silence(machine, vehicles, reader)
                 async with asyncio.TaskGroup() as group:
                     kept_up = group.create_task(supervisor.run(), name="supervisor")
                     await supervisor.connected()
                     driving = group.create_task(vehicles.drive(real.url), name="vehicles")
                     reporting = group.create_task(devices.drive(real.url), name="devices")
                     watching = group.create_task(supervisor.watch(), name="watch")
-                    faulty.begin()
-                    for blow, x in to_suffer:
-                        await machine.suffer(blow, x)
-                    await faulty.until_over()
+                    harming = asyncio.ensure_future(
+                        scene.hostile(real.url) if scene.hostile else asyncio.sleep(0)
+                    )
+                    await scene.happens(machine)
                     reporting.cancel()
                     vehicles.enough.set()
                     await driving
+                    await harming
                     program = await supervisor.connected()
                     url = events(program, "listening")[0]["url"]
                     await until_only_the_last_is_held(url)
@@ -379,7 +441,7 @@ async def endure(folder: Path, *, n_faults: int, n_blows: int, seed: int) -> Aft
                 await eventually(lambda: stay(seen), has_all_of_its_windows)
         finally:
             await real.stop()
-        print(dict(faulty.happened), dict(supervisor.codes), supervisor.n_looks)  # noqa: T201
+        print(dict(supervisor.codes), supervisor.n_looks)  # noqa: T201
         copy = folder / "records.sqlite"
         for file in small.folder.glob("records.sqlite*"):
             shutil.copy2(file, folder)
@@ -394,7 +456,20 @@ async def endure(folder: Path, *, n_faults: int, n_blows: int, seed: int) -> Aft
 
 
 @asynccontextmanager
-async def _watching(url: str, regions: list[tuple[float, bytes]]) -> AsyncIterator[None]:
+async def _silence(machine: Machine, vehicles: Vehicles, reader: MqttLink) -> AsyncIterator[None]:
+    """Keep vehicles silent, from when all that they have sent is stored until all are back."""
+    async with vehicles.sending:
+        program = await machine.supervisor.connected()
+        await until_all_is_stored(events(program, "listening")[0]["url"])
+        yield
+        await reader.until_connected()
+        await until_ready(events(program, "listening")[0]["url"])
+
+
+@asynccontextmanager
+async def _watching(
+    url: str, regions: list[tuple[float, bytes]], *, version: str
+) -> AsyncIterator[None]:
     """See the regions of positions; the subscription outlives the broker."""
     link: MqttLink
 
@@ -403,7 +478,7 @@ async def _watching(url: str, regions: list[tuple[float, bytes]]) -> AsyncIterat
         link.acknowledge(message.receipt for message in batch)
 
     link = MqttLink(
-        patient(url, session_expiry_s=600),
+        patient(url, session_expiry_s=600, version=version),
         client_id="watcher",
         deliver=see,
         subscriptions=[("cloaked/positions", 1)],
@@ -452,7 +527,12 @@ def audit(folder: Path, after: Aftermath) -> dict[str, Any]:
 
 
 async def suffer_all(folder: Path, *, n_faults: int, n_blows: int, seed: int) -> None:
-    after = await endure(folder, n_faults=n_faults, n_blows=n_blows, seed=seed)
+    assert_every_promise_is_kept(
+        folder, await endure(folder, n_faults=n_faults, n_blows=n_blows, seed=seed)
+    )
+
+
+def assert_every_promise_is_kept(folder: Path, after: Aftermath) -> None:
     assert_nothing_was_lost(after.records)
     assert after.supervisor.n_looks > 0
     assert_balanced(after.stopped)

@@ -12,7 +12,7 @@ import pytest
 
 from anonymizer.errors import StoreError
 from anonymizer.pipeline.packed import PackedDeliveries
-from anonymizer.pipeline.ports import Delivery, Outgoing
+from anonymizer.pipeline.ports import ONCE, Delivery, Outgoing
 from anonymizer.pipeline.records.anonymize_window import Closing
 from anonymizer.pipeline.records.flow import Due
 from anonymizer.pipeline.records.inbox import Arrived, RecordInbox
@@ -386,6 +386,18 @@ async def test_what_the_broker_sends_again_does_not_wait_twice() -> None:
         assert arrived is not None
         assert all_of(arrived) == arrive(3, qos=0)
     assert inbox._n_bytes == inbox.n_waiting == 0
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+async def test_what_comes_once_is_not_set_aside(*, is_packed: bool) -> None:
+    inbox = RecordInbox(100, stream_of=lambda _: 0)
+    batch = [Delivery("t", b"%d" % i, receipt) for i, receipt in enumerate([0, 7, ONCE + 8])]
+    inbox.put(PackedDeliveries.of(batch) if is_packed else batch)
+    inbox.set_aside()
+    inbox.reconnected(resumed=True)
+    arrived = await inbox.take()
+    assert arrived is not None
+    assert [delivery.payload for delivery in all_of(arrived)] == [b"0", b"2"]
 
 
 async def test_what_the_broker_has_forgotten_is_kept_over_failed_attempts_to_connect() -> None:
