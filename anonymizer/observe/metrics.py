@@ -114,6 +114,11 @@ class FlowCollector(Collector):
             ("devices_on_graph", "Devices that count towards k.", on_graph),
             ("newcomers", "Devices on the graph that wait for a group.", figures.n_newcomers),
             ("fixed_devices", "Cloaked fixed devices present.", figures.n_fixed_devices),
+            (
+                "zones_left_out",
+                "Devices that are hidden because there is no room for the zones that they state.",
+                figures.n_without_room,
+            ),
             ("inbox_messages", "Messages that wait for the next tick.", figures.n_waiting),
             ("queued_ticks", "Outputs that wait to be published.", self._n_queued_ticks()),
             ("broker_connected", "1 while the broker is connected.", int(self._connected())),

@@ -39,6 +39,7 @@ class DeviceTable:
         self._free: list[int] = []
         self._pseudonyms = Pseudonyms(secret)
         self._key_of: NDArray[np.uint64] = np.zeros(64, np.uint64)
+        self._publisher_of: NDArray[np.uint64] = np.zeros(64, np.uint64)
         self._is_taken: BoolArray = np.zeros(64, bool)
         self.n_freed: IntArray = np.zeros(64, np.int64)
         """How often each slot has been freed; whoever remembers a slot remembers this too."""
@@ -50,6 +51,10 @@ class DeviceTable:
     def key(self, device: str) -> int:
         """Return the key of a device, see `key_of`."""
         return key_of(device, self._secret)
+
+    def publisher(self, device: str) -> int:
+        """Return the key of the first level of an id: the broker's rules bind it to a user."""
+        return self.key(device.partition("/")[0])
 
     def slot(self, device: str) -> int:
         """Return the slot of a device, a new one for a new device; `NO_SLOT` if all are taken."""
@@ -64,11 +69,13 @@ class DeviceTable:
             self._n_slots += 1
             self.n_freed = with_room(self.n_freed, slot + 1)
             self._key_of = with_room(self._key_of, slot + 1)
+            self._publisher_of = with_room(self._publisher_of, slot + 1)
             self._is_taken = with_room(self._is_taken, slot + 1)
         else:
             return NO_SLOT
         self._slot_of[key] = slot
         self._key_of[slot], self._is_taken[slot] = key, True
+        self._publisher_of[slot] = self.publisher(device) if "/" in device else key
         return slot
 
     def find(self, key: int) -> int:
@@ -78,6 +85,10 @@ class DeviceTable:
     def keys(self, slots: Int32Array) -> NDArray[np.uint64]:
         """Return the key of the device in each slot: in every process with the secret, equal."""
         return self._key_of[slots]
+
+    def publishers(self, slots: Int32Array) -> NDArray[np.uint64]:
+        """Return the key of the publisher of the device in each slot, see `publisher`."""
+        return self._publisher_of[slots]
 
     def free(self, slots: Int32Array) -> None:
         """Forget the devices of these slots."""
@@ -99,7 +110,12 @@ class DeviceTable:
     def state(self) -> dict[str, Any]:
         """Return which devices have which slots."""
         n = self._n_slots
-        columns = {"key": self._key_of, "is_taken": self._is_taken, "n_freed": self.n_freed}
+        columns = {
+            "key": self._key_of,
+            "publisher": self._publisher_of,
+            "is_taken": self._is_taken,
+            "n_freed": self.n_freed,
+        }
         free = np.array(self._free, np.int32)
         return {name: column[:n] for name, column in columns.items()} | {"free": free}
 
@@ -107,6 +123,7 @@ class DeviceTable:
         """Go on from a state of a table with the same secret."""
         self._n_slots = n = len(state["key"])
         self._key_of = with_room(state["key"], n + 1)
+        self._publisher_of = with_room(state["publisher"], n + 1)
         self._is_taken = with_room(state["is_taken"], n + 1)
         self.n_freed = with_room(state["n_freed"], n + 1)
         self._free = state["free"].tolist()

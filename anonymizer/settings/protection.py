@@ -75,9 +75,10 @@ class DeviceZoneSettings(Group):
     the zones of a device. While its message is not valid or exceeds a limit, nothing is published
     about the device."""
     max_devices: AtLeastOne = 10_000
-    """Most devices with zones of their own, in a cluster for each source. Once there are more,
-    nothing is published about any device without zones until the gateway restarts, or the cluster
-    begins anew: it may be one of those left out."""
+    """Most devices with zones of their own, in a cluster for each source. Beyond that, publishers
+    with most of them yield first (a publisher is the first level of the id), and nothing is
+    published about the devices left out, until there is room. A publisher of twenty times as many
+    is hidden whole, until the gateway restarts or the cluster begins anew."""
     max_zones: AtLeastOne = 20
     """Most zones of one device."""
     max_payload_bytes: AtLeastOne = 8192

@@ -95,6 +95,8 @@ CASES = [
     Case("ClusterPromiseBroken", {_REJECTED: "1+0x80"}, False),
     Case("ClusterReleasesLate", {"anonymizer_bridge_releases_lag": "1001+0x80"}, True),
     Case("ClusterReleasesLate", {"anonymizer_bridge_releases_lag": "1+0x80"}, False),
+    Case("ZonesLeftOut", {"anonymizer_zones_left_out": "0+0x50 7+0x20"}, True),
+    Case("ZonesLeftOut", {"anonymizer_zones_left_out": "7+0x50 0+0x20"}, False),
     Case("PromiseBroken", {suppressed("unverified"): "0+0x55 1+0x20"}, True, labels=UNVERIFIED),
     Case(
         "PromiseBroken",

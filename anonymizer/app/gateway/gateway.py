@@ -524,6 +524,10 @@ class Gateway:
             problems.append("broker: not connected")
         if self._zones and not self._zones.connected:
             problems.append("broker: not connected for zones")
+        if self._zones and self._zones.full:
+            problems.append(
+                "zones: there is no room for those of some devices, so these are hidden everywhere"
+            )
         if self.records and not self.records.connected:
             problems.append("broker: not connected for records")
         if self.records and not self.records.usable:

@@ -1,9 +1,12 @@
 """Connection on which devices state privacy zones of their own, apart from their positions.
 
 A queue of positions can therefore neither delay nor displace a statement. The connection keeps no
-session: whenever it is made, the broker sends everything that it retains.
+session: whenever it is made, the broker sends everything that it retains. So do others, for devices
+that were left out for lack of room, once there is room.
 """
 
+import asyncio
+import time
 from collections.abc import Sequence
 from functools import partial
 
@@ -18,6 +21,10 @@ from anonymizer.transport import MqttLink
 from anonymizer.transport.connecting import client_id_of
 
 _GOODBYE_S = 2.0
+_LOOK_S = 1.0
+_HEAR_S = 10.0
+_AGAIN_S = 60.0
+"""Everything retained is asked for once more at most so often, and heard for `_HEAR_S`."""
 
 
 class ZonesLink:
@@ -37,16 +44,24 @@ class ZonesLink:
         self._zones = zones
         self._log = structlog.get_logger()
         self._closing = False
-        self._link = MqttLink(
+        make_link = partial(
+            MqttLink,
             settings.broker.model_copy(update={"session_expiry_s": 0}),
-            client_id=client_id_of(settings.broker, key=key, role="zones"),
             subscriptions=[(subscription(settings.device_zones.topic), 1)],
-            deliver=self._deliver,
-            on_state=self._on_state,
             close_timeout_s=_GOODBYE_S,
             max_payload_bytes=settings.device_zones.max_payload_bytes,
             on_quarantined=partial(log_quarantined, "zones"),
         )
+        self._link = make_link(
+            client_id=client_id_of(settings.broker, key=key, role="zones"),
+            deliver=self._deliver,
+            on_state=self._on_state,
+        )
+        self._make_second = partial(
+            make_link, client_id=client_id_of(settings.broker, key=key, role="zones-again")
+        )
+        self.full = False
+        """Whether devices are hidden because there is no room for their zones."""
 
     @property
     def connected(self) -> bool:
@@ -64,12 +79,44 @@ class ZonesLink:
 
     async def run(self) -> None:
         """Keep the connection until `close`."""
-        await self._link.run()
+        async with asyncio.TaskGroup() as group:
+            watching = group.create_task(self._watch(), name="room for zones")
+            await self._link.run()
+            watching.cancel()
 
     async def close(self) -> None:
         """Disconnect, so that `run` returns."""
         self._closing = True
         await self._link.close()
+
+    async def _watch(self) -> None:
+        """Tell when devices are left out, and ask for their zones again when there is room."""
+        asked_s = -_AGAIN_S
+        while True:
+            n = self._zones.n_left_out
+            if bool(n) is not self.full:
+                self.full = bool(n)
+                if n:
+                    self._log.warning("no room for the zones of some devices", devices=n)
+                else:
+                    self._log.info("room for all zones")
+            if self._zones.room_again and time.monotonic() - asked_s > _AGAIN_S:
+                asked_s = time.monotonic()
+                await self._hear_again()
+            await asyncio.sleep(_LOOK_S)
+
+    async def _hear_again(self) -> None:
+        second: MqttLink
+
+        def deliver(deliveries: Sequence[Delivery]) -> None:
+            self._zones.put(deliveries, again=True)
+            second.acknowledge([each.receipt for each in deliveries if each.receipt])
+
+        second = self._make_second(deliver=deliver)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(second.run(), name="zones link again")
+            await asyncio.sleep(_HEAR_S)
+            await second.close()
 
     def _deliver(self, deliveries: Sequence[Delivery]) -> None:
         self._zones.put(deliveries)

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,15 +13,30 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.trip_guard import Positions
+from anonymizer.pipeline.positions.zone_shares import Held, ZoneShares
 from anonymizer.settings import DeviceZoneSettings
 from anonymizer.settings.base import id_levels
 
 _UNKNOWN = -2
 """Owner of a slot whose device has not been looked up."""
 _NO_ZONES = -1
+_HIDDEN = -3
+"""Its zones are not known, because there is no room for them."""
+_NAMES_PER_PLACE = 20
+"""So many times `max_devices` are remembered by name alone."""
 _EVERYWHERE = Zones(circles=[Circle(0.0, 0.0, 1e9)])
 _MOST_RECENT = 256
 """Devices that may restate their zones before all zones are compiled anew."""
+
+
+class _Statement(NamedTuple):
+    """What is said about the zones of a device; see `DeviceZones.put`."""
+
+    device: str
+    payload: bytes
+    by: str
+    beside: Collection[str]
+    again: bool
 
 
 class DeviceZones:
@@ -47,12 +62,16 @@ class DeviceZones:
         self._settings = settings
         self._levels = id_levels(settings.topic)
         self._devices = devices
-        self._arrived: deque[tuple[str, bytes, str, Collection[str]]] = deque()
+        self._arrived: deque[_Statement] = deque()
         self._said_of: dict[int, dict[str, bytes]] = {}
         """The last payload of each who passes statements on, by the keys of devices."""
         self._zones_of: dict[int, Zones] = {}
         """What follows from these."""
-        self._overflowed = False
+        self._places = ZoneShares(settings.max_devices)
+        self._left_out = ZoneShares(_NAMES_PER_PLACE * settings.max_devices)
+        """Devices for whose zones there is no room: nothing is published about them."""
+        self._shut_out: set[int] = set()
+        """Publishers of more names than are kept; all their devices are hidden."""
         self._owner_of: dict[int, int] = {}
         self._owned = self._recently_owned = OwnedZones()
         self._n_owned = 0
@@ -65,8 +84,23 @@ class DeviceZones:
         """Return the number of devices alone."""
         return f"DeviceZones({len(self._zones_of)} devices)"
 
+    @property
+    def n_left_out(self) -> int:
+        """Devices hidden because there is no room for their zones; who is shut out counts one."""
+        return len(self._left_out) + len(self._shut_out)
+
+    @property
+    def room_again(self) -> bool:
+        """Whether there is room by now for devices that were left out, should they state again."""
+        return len(self._left_out) > 0 and len(self._places) < self._settings.max_devices
+
     def put(
-        self, deliveries: Iterable[Delivery], *, by: str = "", beside: Collection[str] = ()
+        self,
+        deliveries: Iterable[Delivery],
+        *,
+        by: str = "",
+        beside: Collection[str] = (),
+        again: bool = False,
     ) -> None:
         """Take in messages on the topic of the settings; the next tick applies them.
 
@@ -77,21 +111,25 @@ class DeviceZones:
         beside
             Who else does. What these have last passed on about the same device is also true: one of
             them may be behind the others. What anybody else has passed on about it is forgotten.
+        again
+            Whether they may have arrived before: only those of devices left out count.
         """
         for delivery in deliveries:
             levels = delivery.topic.split("/")
             device = "/".join(levels[i] for i in self._levels)
             too_large = len(delivery.payload) > self._settings.max_payload_bytes
             payload = b"?" if too_large else delivery.payload
-            self._arrived.append((device, payload, by, beside))
+            self._arrived.append(_Statement(device, payload, by, beside, again))
 
     def keep_out(self, positions: Positions, node: Int32Array) -> Int32Array:
         """Return the node of each position, `IN_ZONE` inside a zone of its device's own."""
         self._apply()
-        if not self._zones_of and not self._overflowed:
+        if not self._zones_of and not self.n_left_out:
             return node
         owner = self._owners(positions.slot)
-        hidden = np.full(len(owner), self._overflowed)
+        hidden = owner == _HIDDEN
+        if self._overflowed:
+            hidden |= owner == _NO_ZONES
         for zones, first, end in (
             (self._owned, 0, self._n_owned),
             (self._recently_owned, self._n_owned, np.iinfo(np.int32).max),
@@ -111,43 +149,86 @@ class DeviceZones:
         if not self._arrived:
             return
         while self._arrived:
-            name, payload, by, beside = self._arrived.popleft()
-            device = self._devices.key(name)
+            name, payload, by, beside, again = self._arrived.popleft()
+            held = Held(self._devices.publisher(name), self._devices.key(name))
+            if held.publisher in self._shut_out or (again and not self._left_out.has(held)):
+                continue
+            device = held.device
             before = self._said_of.get(device, {})
             said = {each: before[each] for each in before if each == by or each in beside}
             said[by] = payload
             if said != before:
-                self._take(device, said)
-                self._recent.add(device)
+                self._take(held, said)
         if len(self._recent) > _MOST_RECENT:
             self._compile_all()
         else:
             self._compile_recent()
 
-    def _take(self, device: int, said: dict[str, bytes]) -> None:
+    def _take(self, held: Held, said: dict[str, bytes]) -> None:
         """Take what is said about a device in place of what was said before."""
+        self._recent.add(held.device)
         stated = [self._stated(payload) for payload in dict.fromkeys(said.values())]
         zones = [each for each in stated if each is not None]
         if not zones:
-            self._zones_of.pop(device, None)
-            self._said_of.pop(device, None)
-        elif device in self._zones_of or len(self._zones_of) < self._settings.max_devices:
-            self._zones_of[device] = Zones.joined(zones)
-            self._said_of[device] = said
-        else:
-            self._overflowed = True
+            self._drop(held)
+            return
+        without = self._places.take(held)
+        if without != held:
+            self._left_out.leave(held)
+            self._zones_of[held.device] = Zones.joined(zones)
+            self._said_of[held.device] = said
+        if without is not None:
+            self._drop(without)
+            self._leave_out(without)
+
+    def _drop(self, held: Held) -> None:
+        """Forget a device: it has withdrawn its zones, or its place is another's now."""
+        self._places.leave(held)
+        self._left_out.leave(held)
+        self._zones_of.pop(held.device, None)
+        self._said_of.pop(held.device, None)
+        self._recent.add(held.device)
+
+    def _leave_out(self, held: Held) -> None:
+        """Hide a device by name; if there are too many names, all devices of who states most."""
+        without = None if self._overflowed else self._left_out.take(held)
+        if without is None:
+            return
+        publisher = without.publisher
+        self._shut_out.add(publisher)
+        for each in (*self._left_out.of(publisher), *self._places.of(publisher)):
+            self._drop(each)
+        self._owner_of_slot[:] = _UNKNOWN
+
+    @property
+    def _overflowed(self) -> bool:
+        """Whether more publishers are shut out than are kept: any device may be one of theirs.
+
+        It takes a broker that lets users make publishers up.
+        """
+        return len(self._shut_out) > self._settings.max_devices
 
     def state(self) -> dict[str, Any]:
         """Return what was said. It says where devices want privacy: store it like raw positions."""
-        said = [[device, list(said.items())] for device, said in self._said_of.items()]
-        return {"said": said, "overflowed": self._overflowed}
+        return {
+            "said": [
+                [held.publisher, held.device, list(self._said_of[held.device].items())]
+                for held in self._places.all()
+            ],
+            "left_out": [list(held) for held in self._left_out.all()],
+            "shut_out": sorted(self._shut_out),
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state; between two ticks."""
         self._said_of, self._zones_of = {}, {}
-        self._overflowed = state["overflowed"]
-        for device, said in state["said"]:  # of which the settings may by now allow fewer
-            self._take(device, dict(said))
+        self._places = ZoneShares(self._settings.max_devices)
+        self._left_out = ZoneShares(_NAMES_PER_PLACE * self._settings.max_devices)
+        self._shut_out = set(state["shut_out"])
+        for publisher, device in state["left_out"]:
+            self._leave_out(Held(publisher, device))
+        for publisher, device, said in state["said"]:  # the settings may by now allow fewer
+            self._take(Held(publisher, device), dict(said))
         self._compile_all()
 
     def _compile_all(self) -> None:
@@ -183,6 +264,11 @@ class DeviceZones:
             return _EVERYWHERE
         return zones if len(zones) else None
 
+    def _owner(self, publisher: int, device: int) -> int:
+        if publisher in self._shut_out or self._left_out.has(Held(publisher, device)):
+            return _HIDDEN
+        return self._owner_of.get(device, _NO_ZONES)
+
     def _owners(self, slot: Int32Array) -> Int32Array:
         """Return the owner of each slot, negative if its device has no zones, same shape."""
         more = int(slot.max(initial=-1)) + 1 - len(self._owner_of_slot)
@@ -191,7 +277,8 @@ class DeviceZones:
             self._owner_of_slot = np.concatenate([self._owner_of_slot, room])
         unknown = np.unique(slot[self._owner_of_slot[slot] == _UNKNOWN])
         keys = self._devices.keys(unknown).tolist()
-        found = [self._owner_of.get(key, _NO_ZONES) for key in keys]
+        publishers = self._devices.publishers(unknown).tolist()
+        found = [self._owner(*each) for each in zip(publishers, keys, strict=True)]
         self._owner_of_slot[unknown] = np.array(found, np.int32)
         owner: Int32Array = self._owner_of_slot[slot]
         return owner

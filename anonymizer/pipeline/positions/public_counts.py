@@ -56,6 +56,8 @@ class Figures:
         Cloaked fixed devices present.
     n_clamped, n_left_out
         By declared reading; see `GroupReadings`.
+    n_without_room
+        Devices that are hidden because there is no room for their zones; rounded up in public.
     n_followed, n_below_k
         Pseudonyms that the light audit follows, and those with fewer than k candidates left; in
         public the latter are rounded up, because a defect must be seen.
@@ -80,6 +82,7 @@ class Figures:
     n_fixed_devices: int
     n_clamped: IntArray
     n_left_out: IntArray
+    n_without_room: int
     n_followed: int
     n_below_k: int
     hidden_to_k_least: float
@@ -104,6 +107,7 @@ def exact_figures(flow: PositionFlow, ledger: Ledger, *, n_waiting: int) -> Figu
         n_fixed_devices=view.n_fixed_devices,
         n_clamped=view.n_clamped,
         n_left_out=view.n_left_out,
+        n_without_room=flow.device_zones.n_left_out if flow.device_zones else 0,
         n_followed=len(view.hidden_to_k),
         n_below_k=int((view.hidden_to_k < 1).sum()),
         hidden_to_k_least=float(view.hidden_to_k.min()) if len(view.hidden_to_k) else math.nan,
@@ -197,6 +201,7 @@ class PublicCounts:
             n_fixed_devices=down(figures.n_fixed_devices),
             n_clamped=figures.n_clamped - figures.n_clamped % step,
             n_left_out=figures.n_left_out - figures.n_left_out % step,
+            n_without_room=up(figures.n_without_room),
             n_followed=down(figures.n_followed),
             n_below_k=up(figures.n_below_k),
             hidden_to_k_least=float(np.floor(figures.hidden_to_k_least)),

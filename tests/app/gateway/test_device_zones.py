@@ -6,10 +6,11 @@ from pathlib import Path
 
 from anonymizer.networks import load_network
 from anonymizer.transport.local_brokers import LocalBroker
-from tests.end_to_end import client, quick, send, serving, witness
+from tests.end_to_end import client, eventually, quick, send, serving, witness
 
 NETWORK = load_network("grid:20x20")
 AT = 37
+NO_ROOM = "zones: there is no room for those of some devices"
 
 
 def position(node: int) -> bytes:
@@ -61,3 +62,52 @@ async def test_a_retained_statement_hides_its_device_and_is_published_nowhere(
             "anonymizer/status",
             "anonymizer/rejected",
         }
+
+
+async def test_one_user_s_zones_silence_nobody_else_over_restarts_and_after_they_are_withdrawn(
+    broker: LocalBroker, tmp_path: Path
+) -> None:
+    place = {"lat": float(NETWORK.lat[AT]), "lon": float(NETWORK.lon[AT]), "radius_m": 123.0}
+    zone = json.dumps([{"circle": place}]).encode()
+    elsewhere = json.dumps([{"circle": place | {"lat": -10.0}}]).encode()
+    honest = [(f"positions/u{i}/car", position(AT)) for i in range(20)]
+    settings = quick(
+        broker.url,
+        inputs=[{"topic": "positions/{user}/{device}"}],
+        device_zones={"enabled": True, "topic": "zones/{user}/{device}", "max_devices": 30},
+        public_network={"enabled": False},
+    )
+
+    async with client(broker.url, "devices") as devices:
+        for i in range(31):
+            await devices.publish(f"zones/eve/{i}", elsewhere, qos=1, retain=True)
+        for restarted in (False, True):
+            async with serving(tmp_path, settings) as gateway:
+
+                async def problems() -> str:
+                    return str((await gateway.get("/readyz")).json()["problems"])
+
+                await eventually(problems, lambda said: NO_ROOM in said)
+                await send(devices, honest)
+                now = await gateway.until_settled(20)
+                n_hidden = 1 if restarted else 0
+                assert now.outcomes.get("suppressed/privacy_zone", 0) == n_hidden
+                assert now.outcomes["published"] >= 15
+                metrics = (await gateway.get("/metrics")).text
+                assert f"anonymizer_zones_left_out {1 + n_hidden}" in metrics
+                # An honest device that comes later gets its room from who has most.
+                await devices.publish("zones/u0/car", zone, qos=1, retain=True)
+
+                async def exposed() -> str:
+                    return (await gateway.get("/metrics")).text
+
+                await eventually(exposed, lambda text: "zones_left_out 2" in text)
+        async with serving(tmp_path, settings) as gateway:
+            await eventually(problems, lambda said: NO_ROOM in said)
+            for i in range(31):
+                await devices.publish(f"zones/eve/{i}", b"", qos=1, retain=True)
+            await gateway.until_ready()
+            await send(devices, [*honest, ("positions/eve/3", position(AT))])
+            now = await gateway.until_settled(21)
+            assert now.outcomes["suppressed/privacy_zone"] == 1, "of the honest device alone"
+            assert "anonymizer_zones_left_out 0" in (await gateway.get("/metrics")).text

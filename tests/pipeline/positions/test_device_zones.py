@@ -118,12 +118,101 @@ def test_nothing_is_published_of_a_device_whose_statement_cannot_be_used(payload
     assert rig.hidden("a", "b", "c") == 0
 
 
-def test_beyond_the_bound_nothing_is_published_of_devices_without_zones() -> None:
+def test_beyond_the_bound_only_those_left_out_are_hidden_by_name() -> None:
     rig = ZonesRig()
     for device in ("a", "b", "c"):
         rig.state(device, FAR)
-    assert rig.hidden("a", "b") == 0
-    assert rig.hidden("a", "b", "c", "d") == 2
+    assert rig.hidden("a", "b", "d", "e") == 0
+    assert rig.hidden("a", "b", "c", "d") == 1
+    assert rig.zones.n_left_out == 1
+    assert not rig.zones.room_again
+
+
+TWO_LEVELS = {
+    "inputs": [{"topic": "positions/{user}/{device}"}],
+    "device_zones": ENABLED | {"topic": "zones/{user}/{device}", "max_devices": 100},
+}
+
+
+@pytest.mark.parametrize("order", ["hostile first", "hostile last", "hostile between"])
+def test_one_publisher_of_more_zones_than_there_is_room_for_hides_its_own_devices_alone(
+    order: str,
+) -> None:
+    """The reproduction: 10,001 retained statements of one user hid every device of everybody."""
+    hostile = [(f"eve/{i}", FAR) for i in range(101)]
+    honest = [(f"u{i}/car", AROUND_12) for i in range(10)]
+    n = {"hostile first": 101, "hostile last": 0, "hostile between": 50}[order]
+    rig = ZonesRig(**TWO_LEVELS)
+    for device, zone in hostile[:n] + honest + hostile[n:]:
+        rig.state(device, zone)
+    others = [f"v{i}/car" for i in range(10)]
+    assert rig.hidden(*others) == 0, "of those who state nothing, nobody is hidden"
+    assert rig.hidden(*others, *(device for device, _ in honest)) == 10, "in their zones"
+    assert rig.hidden(*others, *(device for device, _ in honest), node=3) == 0, "outside of them"
+    n_left_out = 101 + 10 - 100
+    assert rig.zones.n_left_out == n_left_out
+    assert rig.hidden(*(device for device, _ in hostile), node=3) == n_left_out
+    assert rig.hidden("eve/phone", node=3) == 0, "it states no zones"
+
+
+def test_the_state_clears_when_the_count_falls() -> None:
+    rig = ZonesRig(**TWO_LEVELS)
+    for i in range(103):
+        rig.state(f"eve/{i}", AROUND_12)
+    assert rig.hidden("eve/100", "eve/101", "eve/102", "a/a", node=3) == 3
+    rig.state("eve/0", payload=b"")
+    rig.state("eve/102", payload=b"")
+    rig.hidden()
+    assert rig.zones.n_left_out == 2
+    assert rig.zones.room_again
+    assert rig.hidden("eve/100", "eve/101", "eve/102", "a/a", node=3) == 2
+    # The broker says everything once more; what is known already is not taken for new.
+    said = json.dumps([AROUND_12]).encode()
+    for device in ("eve/1", "eve/0", "eve/100"):
+        again = Delivery(f"zones/{device}", b"" if device == "eve/1" else said, 0, retained=True)
+        rig.zones.put([again], again=True)
+    assert rig.hidden("eve/1", "eve/0", "eve/100", "a/a") == 2, "the first and the last"
+    assert rig.zones.n_left_out == 1
+    assert not rig.zones.room_again
+    for i in range(103):
+        rig.state(f"eve/{i}", payload=b"")
+    assert rig.hidden(*(f"eve/{i}" for i in range(103)), "a/a") == 0
+    assert rig.zones.n_left_out == 0
+
+
+def test_a_device_that_is_left_out_does_not_stay_in_the_zones_that_it_had() -> None:
+    rig = ZonesRig(**TWO_LEVELS)
+    for i in range(100):
+        rig.state(f"eve/{i}", FAR)
+    assert rig.hidden("eve/99", "a/a", node=3) == 0
+    rig.state("bob/car", FAR)
+    assert rig.hidden("eve/99", "a/a", node=3) == 1, "it has yielded its place"
+    assert rig.hidden("eve/98", "bob/car", node=3) == 0
+    rig.state("eve/99", FAR)
+    assert rig.hidden("eve/99", "a/a", node=3) == 1
+
+
+def test_who_states_more_names_than_are_kept_hides_all_their_devices_and_no_other() -> None:
+    rig = ZonesRig(**TWO_LEVELS)
+    rig.state("bob/car", AROUND_12)
+    for i in range(21 * 100 + 1):
+        rig.state(f"eve/{i}", FAR)
+    assert rig.hidden("eve/0", "eve/2000", "eve/phone", "eve/9999", "a/a", node=3) == 4
+    assert rig.hidden("bob/car", "a/a") == 1
+    assert rig.hidden("bob/car", "a/a", node=3) == 0
+    assert rig.zones.n_left_out == 1
+    other = ZonesRig(**TWO_LEVELS)
+    other.zones.restore(unpack(pack(rig.zones.state())))
+    assert other.hidden("eve/5", "bob/car", "a/a", node=3) == 1
+
+
+def test_publishers_that_anybody_can_make_up_end_in_silence_not_in_memory() -> None:
+    few = ENABLED | {"topic": "zones/{user}/{device}", "max_devices": 1}
+    rig = ZonesRig(inputs=TWO_LEVELS["inputs"], device_zones=few)
+    for i in range(200):
+        rig.state(f"u{i}/car", FAR)
+    assert rig.hidden("v/car", "w/car", node=3) == 2
+    assert rig.zones.n_left_out < 30
 
 
 def test_zones_of_many_devices_stay_those_of_each_when_some_restate_theirs() -> None:
@@ -176,17 +265,17 @@ def test_a_state_goes_on_alike_and_does_not_show_itself() -> None:
     other.zones.restore(unpack(state))
     assert pack(other.zones.state()) == state
     assert other.hidden("a", "b") == 1
-    assert other.hidden("d", "e") == 2, "there were more devices with zones than are kept"
+    assert other.hidden("c", "d", "e") == 1, "there were more devices with zones than are kept"
     assert repr(other.zones) == "DeviceZones(2 devices)"
 
 
-def test_a_state_of_more_devices_than_may_have_zones_by_now_hides_all_others() -> None:
+def test_a_state_of_more_devices_than_may_have_zones_by_now_hides_the_rest_of_them() -> None:
     rig, smaller = ZonesRig(), ZonesRig(device_zones=ENABLED | {"max_devices": 1})
     rig.state("a", FAR)
     rig.state("b", AROUND_12)
     rig.hidden()
     smaller.zones.restore(unpack(pack(rig.zones.state())))
-    assert smaller.hidden("a", "b", "c") == 2
+    assert smaller.hidden("a", "b", "c", node=3) == 1
 
 
 @pytest.mark.parametrize(
