@@ -1,6 +1,7 @@
 """The tracking attack on a release, next to what an adversary knows without it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from anonymizer.algorithms.attacks.lives import (
     read_regions,
     rounded_lives,
 )
+from anonymizer.algorithms.attacks.motion import Motion
 from anonymizer.algorithms.attacks.observed import Observed, tangent_plane
 from anonymizer.algorithms.attacks.reachability import Roads, new_spread, spread_from
 from anonymizer.algorithms.attacks.tracking import smooth, track
@@ -37,7 +39,7 @@ N_COUNTED_TICKS = 60
 """Ticks at which devices in pieces are counted."""
 MOST_TIMES_NONE = {"regions": 2.0, "pieces": 2.0, "followed": 2.5}
 """The bar of each adversary: how many times as much it may believe as without a release."""
-ADVERSARIES = ("none", "raw", "regions", "pieces", "followed")
+ADVERSARIES = ("none", "placebo", "raw", "regions", "pieces", "followed")
 HINDSIGHT_S = 120.0
 """Adversaries who look back know the release until so long after the last horizon: two of the
 longest beats of the default settings."""
@@ -122,6 +124,93 @@ def tracking_figures(
     Looking back takes twice as long as tracking and is done for three adversaries, so that the
     attack takes about three times as long with it.
     """
+    found = beliefs(
+        observed,
+        truth,
+        network,
+        piece_of,
+        class_of=class_of,
+        interval_s=interval_s,
+        n_starts=n_starts,
+        n_targets=n_targets,
+        nodes_per_cell=nodes_per_cell,
+        hindsight_s=hindsight_s,
+        seed=seed,
+    )
+    return {**found.figures(), **_pieces(observed, truth, piece_of)}
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Beliefs:
+    """What adversaries believe of the true places of some targets.
+
+    Attributes
+    ----------
+    minutes
+        Those of `HORIZONS_MIN` that the release is long enough for.
+    near, smoothed
+        Of each adversary, the probability that it gives to the nodes within `NEAR_M` of the true
+        place, without and with hindsight, shape (targets, minutes).
+    top
+        Of each adversary, whether the most probable node is within it, same shape.
+    moves
+        Whether a target is ever farther than `NEAR_M` from its known position at one of the
+        minutes, shape (targets,).
+    neglected
+        Largest probability of the states that were dropped for a target.
+    """
+
+    minutes: tuple[int, ...]
+    near: dict[str, FloatArray]
+    smoothed: dict[str, FloatArray]
+    top: dict[str, FloatArray]
+    moves: BoolArray
+    neglected: float
+
+    def figures(self) -> dict[str, Figure]:
+        """Return the means over the targets."""
+        return {
+            **_by_minute("belief", self.near, self.minutes),
+            **_by_minute("top", self.top, self.minutes),
+            **_by_minute("belief_smoothed", self.smoothed, self.minutes),
+            "neglected_max": self.neglected,
+            "n_tracks": len(self.moves),
+        }
+
+
+def beliefs(
+    observed: Observed,
+    truth: Truth,
+    network: RoadNetwork,
+    piece_of: IntArray | None,
+    *,
+    class_of: IntArray | None = None,
+    interval_s: float = 1.0,
+    n_starts: int = N_STARTS,
+    n_targets: int = N_TARGETS,
+    nodes_per_cell: float = NODES_PER_CELL,
+    hindsight_s: float | None = HINDSIGHT_S,
+    seed: int = 0,
+    placebo: Observed | None = None,
+    victims: BoolArray | None = None,
+    motion: Motion | None = None,
+    adversaries: Sequence[str] = ADVERSARIES,
+) -> Beliefs:
+    """Track devices as in `tracking_figures`; return what is believed of each of them.
+
+    Parameters
+    ----------
+    placebo
+        A release of other devices at the same times. None: the adversary `placebo` is left out.
+    victims
+        Which devices may be targets, shape (devices,). None: all, but at most half.
+    motion
+        How devices move, learned from others than those of `truth`, in a step of
+        `max(interval_s, SHORTEST_STEP_S)`. Any number of devices may then be targets. None: it is
+        learned from the devices that are no targets.
+    adversaries
+        Those to measure, of `ADVERSARIES`.
+    """
     step_s = max(interval_s, SHORTEST_STEP_S)
     class_of = indistinguishable_classes(observed) if class_of is None else class_of
     minutes = horizons(observed, HORIZONS_MIN)
@@ -134,18 +223,29 @@ def tracking_figures(
         n_targets=n_targets,
         rng=np.random.default_rng(seed),
         ahead_s=hindsight_s or 0.0,
+        victims=victims,
+        most_share=0.5 if motion is None else 1.0,
     )
-    motion = motion_of_others(observed, truth, network, chosen, step_s=step_s)
+    if motion is None:
+        motion = motion_of_others(observed, truth, network, chosen, step_s=step_s)
     read = _readings(observed, network, class_of, piece_of, nodes_per_cell)
-    near: dict[str, list[FloatArray]] = {name: [] for name in read}
-    top: dict[str, list[FloatArray]] = {name: [] for name in read}
-    hindsight: dict[str, list[FloatArray]] = {name: [] for name in MOST_TIMES_NONE}
-    neglected = [0.0]
+    if placebo is not None:
+        others = indistinguishable_classes(placebo)
+        read["placebo"] = _readings(placebo, network, others, piece_of, nodes_per_cell)["followed"]
+    read = {name: read[name] for name in adversaries if name in read}
+    empty = np.zeros((0, len(minutes)))
+    near: dict[str, list[FloatArray]] = {name: [empty] for name in read}
+    top: dict[str, list[FloatArray]] = {name: [empty] for name in read}
+    hindsight = {name: [empty] for name in MOST_TIMES_NONE if name in read}
+    neglected, moves = [0.0], [np.zeros(0, bool)]
     for stretch in chosen:
-        close = close_to(network, stretch.place[stretch.at][:, stretch.targets].T)
+        places = stretch.place[stretch.at][:, stretch.targets].T
+        close = close_to(network, places)
+        start = stretch.place[0, stretch.targets].astype(np.int64)
+        stays: BoolArray = close[np.arange(len(start)), :, start].all(axis=1)
+        moves.append(~stays)
         for name, lives_in in read.items():
             lives, n_present = lives_in(stretch), (stretch.place >= 0).sum(axis=1)
-            start = stretch.place[0, stretch.targets].astype(np.int64)
             found = track(lives, motion, n_present=n_present, start=start, at=stretch.at)
             near[name].append((found.belief * close).sum(axis=2))
             guess = found.belief.argmax(axis=2)[:, :, None]
@@ -154,14 +254,14 @@ def tracking_figures(
             if name in hindsight and hindsight_s is not None:
                 found = smooth(lives, motion, n_present=n_present, start=start, at=stretch.at)
                 hindsight[name].append((found.belief * close).sum(axis=2))
-    return {
-        **_by_minute("belief", near, minutes),
-        **_by_minute("top", top, minutes),
-        **_by_minute("belief_smoothed", hindsight, minutes),
-        "neglected_max": max(neglected),
-        "n_tracks": sum(len(stretch.targets) for stretch in chosen),
-        **_pieces(observed, truth, piece_of),
-    }
+    return Beliefs(
+        minutes,
+        {name: np.concatenate(each) for name, each in near.items()},
+        {name: np.concatenate(each) for name, each in hindsight.items()},
+        {name: np.concatenate(each) for name, each in top.items()},
+        np.concatenate(moves),
+        max(neglected),
+    )
 
 
 def _readings(
@@ -202,11 +302,11 @@ def _pieces(observed: Observed, truth: Truth, piece_of: IntArray | None) -> dict
 
 
 def _by_minute(
-    what: str, found: Mapping[str, list[FloatArray]], minutes: tuple[int, ...]
+    what: str, found: Mapping[str, FloatArray], minutes: tuple[int, ...]
 ) -> dict[str, Figure]:
     figures: dict[str, Figure] = {}
     for name in ADVERSARIES if what != "belief_smoothed" else MOST_TIMES_NONE:
-        shares = np.concatenate([np.zeros((0, len(minutes))), *found.get(name, [])])
+        shares = found.get(name, np.zeros((0, len(minutes))))
         for minute in HORIZONS_MIN:
             column = shares[:, minutes.index(minute)] if minute in minutes else np.zeros(0)
             figures[f"{what}_{name}_{minute}min"] = of_any(np.mean, column)
