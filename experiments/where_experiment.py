@@ -16,11 +16,13 @@ python -m experiments.where_experiment --fleet taxis:18 --data /path/to/data
 | `taxis:HOUR` | taxis of San Francisco, 15 minutes of several days; victims that move |
 
 Each row has the belief in the nodes within 300 m of the true place 1, 3 and 5 minutes after one
-known position, by an adversary of `audit stream` who follows groups: the mean of all victims, the
-mean of the most exposed tenth, and the share of victims whose belief is above one half. Beside it
-is the same without a release (`none`), and with a release of other devices (`placebo`). `age` is
-the time since what is known of a device was published, `valid` the share of device-time in which it
-is valid. `--quick` has fewer victims: at most a minute of CPU for each fleet.
+known position, by the adversary of `audit stream` who follows groups, and who is told the true
+pieces of each group and their levels, too: the mean of all victims, the mean of the most exposed
+tenth, and the share of victims whose belief is above one half. Beside it is the same without a
+release (`none`), with a release of other devices (`placebo`), and with hindsight. `times` is
+`followed` in multiples of `none`. `age` is the time since what is known of a device was published,
+`valid` the share of device-time in which it is valid. `--quick` has some hundred victims and takes
+at most a minute of CPU for each fleet; `--no-hindsight` takes half as long.
 """
 
 import argparse
@@ -34,14 +36,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from anonymizer.algorithms.attacks.lives import Handed
 from anonymizer.algorithms.attacks.motion import Motion, learn_motion
+from anonymizer.algorithms.positions.district_operator import DistrictOperator
 from anonymizer.app.audit import Case
-from anonymizer.app.audit.tracking_attack import SHORTEST_STEP_S, Beliefs, beliefs
+from anonymizer.app.audit.tracking_attack import (
+    ADVERSARIES,
+    Beliefs,
+    Heard,
+    beliefs,
+    exposed,
+    most_exposed_tenth,
+    steps_of,
+)
 from anonymizer.domain.arrays import BoolArray, FloatArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import Released
 from anonymizer.networks import load_network
+from anonymizer.pipeline.positions.core import FlowCore, TickRelease
 from anonymizer.settings import Settings
 from experiments.tracking_experiment import START, drive, released
 from simulator.traffic import Traffic
@@ -117,8 +130,7 @@ class Row:
 
 def summary(belief: FloatArray) -> tuple[float, float, float]:
     """Return the mean, the mean of the highest tenth, and the share above one half."""
-    top = np.sort(belief)[::-1][: max(1, len(belief) // 10)]
-    return float(belief.mean()), float(top.mean()), float((belief > 0.5).mean())
+    return float(belief.mean()), most_exposed_tenth(belief), exposed(belief)
 
 
 def even(network: RoadNetwork, n: int, seed: int) -> tuple[Trace, BoolArray]:
@@ -203,7 +215,7 @@ def run_fleet(
     data: Path,
     n_fleets: int,
     n_targets: int,
-    adversaries: Sequence[str] = ("none", "placebo", "followed"),
+    adversaries: Sequence[str] = ADVERSARIES,
 ) -> Row:
     """Cloak fleets of one kind and attack what is published.
 
@@ -221,22 +233,19 @@ def run_fleet(
     kept: list[tuple[float, float, float]] = []
     motion: Motion | None = None
     for i, scene in enumerate(all_scenes):
-        case, release = released(scene.trace, network, settings)
-        placebo = released(scene.other, network, settings)[0].observed
-        step_s = max(case.reports.interval_s, SHORTEST_STEP_S)
+        case, release, heard = _heard(scene.trace, network, settings)
+        placebo = _heard(scene.other, network, settings)[2]
         if motion is None or moving_only:
-            motion = _motion(scene.trained, network, settings, step_s)
+            motion = _motion(scene.trained, network, settings, case.reports.interval_s)
         found.append(
             beliefs(
-                case.observed,
+                heard,
                 case.truth,
                 network,
                 case.piece_of,
-                class_of=case.class_of,
                 interval_s=case.reports.interval_s,
                 n_starts=N_STARTS,
                 n_targets=n_targets,
-                hindsight_s=None,
                 seed=i,
                 placebo=placebo,
                 victims=scene.victims,
@@ -253,6 +262,43 @@ def run_fleet(
     }
     nodes, valid, age = np.mean(kept, axis=0).tolist()
     return Row(fleet, found[0].minutes, near, nodes, valid, age, time.process_time() - begun)
+
+
+class _Levels:
+    """Notes the level of the pieces as which each device is published, at each tick."""
+
+    def __init__(self) -> None:
+        self.level_at: dict[tuple[float, int], int] = {}
+
+    def __call__(self, core: FlowCore, tick: TickRelease) -> None:
+        if isinstance(core.operator, DistrictOperator):
+            return
+        cloak = core.operator.state()["cloak"]
+        if "level" not in cloak or not len(tick.release.member):
+            return
+        sizes, level = np.diff(cloak["first_member_of"]), cloak["level"]
+        if len(level) == len(sizes):  # one for each group
+            level = np.repeat(level, sizes)
+        level_of = dict(zip(cloak["member"].tolist(), level.tolist(), strict=True))
+        at = round(tick.published_s, 3)
+        for slot in tick.release.member.tolist():
+            self.level_at[at, slot] = level_of.get(slot, 0)
+
+
+def _heard(trace: Trace, network: RoadNetwork, settings: Settings) -> tuple[Case, Released, Heard]:
+    """Cloak a trace; return it for an adversary who is told the true pieces and levels."""
+    levels = _Levels()
+    case, release = released(trace, network, settings, watch=levels)
+    observed, handed = case.observed, None
+    if levels.level_at and case.piece_of is not None:
+        first = observed.time[observed.first_tick_of].round(3).tolist()
+        level_of = [
+            levels.level_at[at, slot]
+            for at, slot in zip(first, case.device_of.tolist(), strict=True)
+        ]
+        place = case.true_node_of(np.arange(observed.n_records)).astype(np.int64)
+        handed = Handed(np.array(level_of), place, case.piece_of)
+    return case, release, Heard(observed, case.class_of, release.until, handed)
 
 
 def served(case: Case, release: Released) -> tuple[float, float, float]:
@@ -274,20 +320,22 @@ def served(case: Case, release: Released) -> tuple[float, float, float]:
     return nodes, float(valid_s.sum() / present_s), float(age)
 
 
-def _motion(trace: Trace, network: RoadNetwork, settings: Settings, step_s: float) -> Motion:
+def _motion(trace: Trace, network: RoadNetwork, settings: Settings, interval_s: float) -> Motion:
     """Learn how the devices of a trace move in a step."""
+    fine_s, step_s = steps_of(interval_s)
     from anonymizer.app.audit.stream_audit import reports_of  # noqa: PLC0415
 
     reports = reports_of(trace, network, settings)
-    n_steps = int((trace.ts[-1] - trace.ts[0]) / step_s) + 1
+    n_steps = int((trace.ts[-1] - trace.ts[0]) / fine_s) + 1
     place = np.full((n_steps, trace.n_devices), -1, np.int32)
-    step = np.ceil((reports.ts - trace.ts[0]) / step_s).astype(np.int64)
+    step = np.ceil((reports.ts - trace.ts[0]) / fine_s).astype(np.int64)
     inside = step < n_steps
     place[step[inside], reports.device[inside]] = reports.node[inside]
     # Who is silent for a step or two has not moved, as far as anybody knows.
     for t in range(1, n_steps):
         place[t] = np.where(place[t] < 0, place[t - 1], place[t])
-    return learn_motion(network, place, learned_from=np.ones(trace.n_devices, bool), tick_s=step_s)
+    everybody, every = np.ones(trace.n_devices, bool), round(step_s / fine_s)
+    return learn_motion(network, place, learned_from=everybody, tick_s=fine_s, every=every)
 
 
 def with_values(settings: Settings, values: Sequence[str]) -> Settings:
@@ -304,7 +352,7 @@ def header(minutes: Sequence[int]) -> str:
     """Return the head of the table."""
     cells = ["fleet", "victims"]
     for minute in minutes:
-        cells += [f"{minute} min: {name}" for name in ("none", "placebo", "followed", "times")]
+        cells += [f"{minute} min: {name}" for name in (*ADVERSARIES, "times")]
     cells += ["nodes", "valid", "age s", "CPU s"]
     return "\n".join([f"| {' | '.join(cells)} |", "|---" * len(cells) + "|"])
 
@@ -316,7 +364,7 @@ def line(row: Row) -> str:
         found = row.figures(minute)
         cells += [
             "{:.3f} / {:.2f} / {:.0%}".format(*found[name]) if name in found else ""
-            for name in ("none", "placebo", "followed")
+            for name in ADVERSARIES
         ]
         none, followed = found["none"], found["followed"]
         cells.append(f"{followed[0] / none[0]:.2f} / {followed[1] / none[1]:.2f}")
@@ -333,6 +381,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="TABLE.KEY=VALUE")
     parser.add_argument("--fleets", type=int, help="number of fleets that are pooled")
     parser.add_argument("--quick", action="store_true", help="fewer victims")
+    parser.add_argument("--no-hindsight", action="store_true", help="leave out who looks back")
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("ANONYMIZER_DATA", ".")))
     options = parser.parse_args(arguments)
     settings = with_values(Settings(), options.set)
@@ -348,6 +397,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     data=options.data,
                     n_fleets=options.fleets or n_fleets,
                     n_targets=n_targets,
+                    adversaries=ADVERSARIES[: 3 if options.no_hindsight else 4],
                 )
             )
         )
@@ -355,9 +405,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def size_of(fleet: str, *, quick: bool) -> tuple[int, int]:
     """Return how many fleets to pool, and how many victims to follow from each moment."""
-    if quick:
-        return 2, 12
-    return (8, 10) if fleet in {"even:20", "even:50"} else (4, 25)
+    few = fleet.startswith("taxis") or fleet == "even:20"
+    return (3 if few else 2, 12) if quick else (5, 25)
 
 
 if __name__ == "__main__":

@@ -99,14 +99,15 @@ def motion_of_others(
     chosen: list[Stretch],
     *,
     step_s: float,
+    every: int = 1,
 ) -> Motion:
-    """Learn how devices that are no targets move in a step."""
+    """Learn how devices that are no targets move in `every` steps of `step_s` seconds."""
     others = np.ones(truth.n_devices, bool)
     for stretch in chosen:
         others[stretch.targets] = False
     times = np.arange(observed.time[0], observed.time[-1] + TIME_SLACK_S, step_s)
     place = truth.place[tick_at(observed, times)]
-    return learn_motion(network, place, learned_from=others, tick_s=step_s)
+    return learn_motion(network, place, learned_from=others, tick_s=step_s, every=every)
 
 
 def tick_at(observed: Observed, moments: FloatArray) -> IntArray:
