@@ -234,7 +234,10 @@ def run_fleet(
     motion: Motion | None = None
     for i, scene in enumerate(all_scenes):
         case, release, heard = _heard(scene.trace, network, settings)
-        placebo = _heard(scene.other, network, settings)[2]
+        other = _heard(scene.other, network, settings)[2]
+        if other.handed is not None:
+            shares = other.handed.shares(other.observed)
+            heard, other = heard._replace(level_share=shares), other._replace(level_share=shares)
         if motion is None or moving_only:
             motion = _motion(scene.trained, network, settings, case.reports.interval_s)
         found.append(
@@ -247,7 +250,7 @@ def run_fleet(
                 n_starts=N_STARTS,
                 n_targets=n_targets,
                 seed=i,
-                placebo=placebo,
+                placebo=other,
                 victims=scene.victims,
                 motion=motion,
                 adversaries=adversaries,

@@ -2,13 +2,15 @@
 
 A region says that each of its pieces holds at least one device of its group, and how many the group
 has. A device that is alone near a piece must be in it, and is therefore in no other. Multiplying
-what each device says alone would lose that; to enumerate all assignments takes too long.
-Belief propagation between devices and pieces comes close to it (Williams and Lau [1]_).
+what each device says alone would lose that. Here all assignments of devices to pieces are summed,
+device by device: what matters about those before is which pieces they hold, and how many of them
+are in a piece that another one holds (as in the exact form of joint probabilistic data association
+[1]_).
 
 References
 ----------
-.. [1] J. Williams, R. Lau, "Approximate evaluation of marginal association probabilities with
-   belief propagation", IEEE Transactions on Aerospace and Electronic Systems 50(4), 2014.
+.. [1] Y. Bar-Shalom, F. Daum, J. Huang, "The probabilistic data association filter", IEEE Control
+   Systems Magazine 29(6), 2009.
 """
 
 import numpy as np
@@ -17,12 +19,9 @@ from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.domain.arrays import FloatArray
 
 TINY = 1e-9
-"""Unknown devices in a piece of which none is expected."""
-_HALVINGS = 24
-_ROUNDS = 8
-"""Exchanges of messages for each halving; they go on from the last ones."""
-_LAST_ROUNDS = 40
-_LOG_ODDS = (-12.0, 12.0)
+"""Unknown devices in a piece of which none is expected; no factor is above its inverse."""
+MOST_PIECES = 10
+"""More pieces are taken in parts, each as if the others said nothing about how many it holds."""
 
 
 @kernel
@@ -40,7 +39,7 @@ def associate(
     unknown
         Expected number of other devices in each piece that may be members, shape (pieces,).
     size
-        Number of members.
+        Number of members. A group with fewer members than pieces is taken to have as many.
 
     Returns
     -------
@@ -54,21 +53,26 @@ def associate(
 
     Notes
     -----
-    All odds of being a member have the same factor, such that the expected number of members is
-    `size`. Messages are damped by half. O(devices * pieces), some hundred times.
+    O(devices * pieces * 2^pieces * (size - pieces + 1)).
     """
     n, m = inside.shape
-    low, high = _LOG_ODDS
-    message = np.ones((n + 1, m))
-    odds = 1.0
-    for _ in range(_HALVINGS):
-        odds = np.exp((low + high) / 2)
-        if _exchange(inside, outside, unknown, odds, message, _ROUNDS) < size:
-            low = (low + high) / 2
-        else:
-            high = (low + high) / 2
-    _exchange(inside, outside, unknown, odds, message, _LAST_ROUNDS)
-    factor = odds * message
+    factor = np.ones((n + 1, m))
+    n_parts = -(-m // MOST_PIECES)
+    for part in range(n_parts):
+        first, end = part * m // n_parts, (part + 1) * m // n_parts
+        elsewhere = outside.copy()
+        for j in range(n):
+            for p in range(m):
+                if not first <= p < end:
+                    elsewhere[j] += inside[j, p]
+        more = max(int(np.round(size)) - m, 0)
+        factor[:, first:end] = _factors(
+            np.ascontiguousarray(inside[:, first:end]),
+            elsewhere,
+            unknown[first:end] + TINY,
+            more,
+            n_parts == 1,
+        )
     total = np.ones(n + 1)
     for j in range(n):
         total[j] = outside[j] + (inside[j] * factor[j]).sum()
@@ -76,40 +80,100 @@ def associate(
 
 
 @kernel
-def _exchange(
+def _factors(
     inside: FloatArray,
     outside: FloatArray,
     unknown: FloatArray,
-    odds: float,
-    message: FloatArray,
-    rounds: int,
-) -> float:
-    """Exchange messages; return how many members are expected with them."""
+    more: int,
+    exactly: bool,  # noqa: FBT001  a kernel takes no keywords
+) -> FloatArray:
+    """Return `factor` for pieces that hold `more` devices than there are pieces, or up to so many.
+
+    The weights of all assignments of the first devices are by state: the pieces that they hold, in
+    bits, and how many of them are in a piece that an earlier one holds.
+    """
     n, m = inside.shape
-    share = np.empty((n, m))
-    for _ in range(rounds):
-        none_of = -odds * (unknown + TINY)
-        for j in range(n):
-            within = odds * inside[j] * message[j]
-            total = outside[j] + within.sum()
-            for p in range(m):
-                here, others = odds * inside[j, p], max(total - within[p], 0.0)
-                share[j, p] = min(here / (here + others + 1e-300), 1.0 - TINY)
-                none_of[p] += np.log1p(-share[j, p])
-        _answer(share, none_of, message)
-    members = (odds * (unknown + TINY) * message[n]).sum()
+    n_states = 2**m * (more + 1)
+    before, after = np.zeros((n + 1, n_states)), np.zeros((n + 1, n_states))
+    before[0, 0] = 1.0
+    for p in range(m):
+        _add_unknown(before[0], unknown[p], p, more)
     for j in range(n):
-        member = (odds * inside[j] * message[j]).sum()
-        members += member / (outside[j] + member + 1e-300)
-    return float(members)
+        _add_device(before[j], before[j + 1], inside[j], outside[j], more)
+    after[n, -1] = 1.0
+    if not exactly:
+        after[n, n_states - more - 1 :] = 1.0
+    for j in range(n - 1, -1, -1):
+        _take_device(after[j + 1], after[j], inside[j], outside[j], more)
+    factor = np.empty((n + 1, m))
+    for j in range(n + 1):
+        rest = after[min(j + 1, n)]
+        out = 0.0
+        for s in range(n_states):
+            out += before[j, s] * rest[s]
+        for p in range(m):
+            held = 0.0
+            for s in range(n_states):
+                then = _with_one_in(s, p, more)
+                if then >= 0:
+                    held += before[j, s] * rest[then]
+            factor[j, p] = min(held / max(out, 1e-300), 1.0 / TINY)
+    return factor
 
 
 @inner_kernel
-def _answer(share: FloatArray, none_of: FloatArray, message: FloatArray) -> None:
-    """Move each message half way to how much more likely a piece is held if the device is in it."""
-    n, m = share.shape
-    for p in range(m):
-        for j in range(n):
-            held = -np.expm1(none_of[p] - np.log1p(-share[j, p]))
-            message[j, p] = (message[j, p] + 1.0 / max(held, TINY)) / 2
-        message[n, p] = (message[n, p] + 1.0 / max(-np.expm1(none_of[p]), TINY)) / 2
+def _with_one_in(state: int, piece: int, more: int) -> int:
+    """Return the state with another device in a piece, -1 if there is one too many."""
+    held, extra = state // (more + 1), state % (more + 1)
+    if not held >> piece & 1:
+        return state + (1 << piece) * (more + 1)
+    return state + 1 if extra < more else -1
+
+
+@inner_kernel
+def _add_unknown(weight: FloatArray, expected: float, piece: int, more: int) -> None:
+    """Put any number of unknown devices in a piece that no other device holds yet."""
+    for s in range((1 << piece) * (more + 1)):
+        then, each = s, weight[s]
+        for count in range(1, more + 2):
+            then = _with_one_in(then, piece, more)
+            if then < 0:
+                break
+            each *= expected / count
+            weight[then] += each
+
+
+@inner_kernel
+def _add_device(
+    weight: FloatArray, then: FloatArray, inside: FloatArray, outside: float, more: int
+) -> None:
+    """Set the weights with one device more, such that the largest is 1."""
+    largest = 0.0
+    for s in range(len(weight)):
+        if weight[s] > 0.0:
+            then[s] += weight[s] * outside
+            for p in range(len(inside)):
+                to = _with_one_in(s, p, more) if inside[p] > 0.0 else -1
+                if to >= 0:
+                    then[to] += weight[s] * inside[p]
+    for s in range(len(weight)):
+        largest = max(largest, then[s])
+    for s in range(len(weight)):
+        then[s] /= max(largest, 1e-300)
+
+
+@inner_kernel
+def _take_device(
+    then: FloatArray, weight: FloatArray, inside: FloatArray, outside: float, more: int
+) -> None:
+    """Set the weights of what is still missing before a device, such that the largest is 1."""
+    largest = 0.0
+    for s in range(len(weight)):
+        weight[s] = then[s] * outside
+        for p in range(len(inside)):
+            to = _with_one_in(s, p, more) if inside[p] > 0.0 else -1
+            if to >= 0:
+                weight[s] += then[to] * inside[p]
+        largest = max(largest, weight[s])
+    for s in range(len(weight)):
+        weight[s] /= max(largest, 1e-300)

@@ -44,6 +44,23 @@ _LEAST_INSIDE = 1e-6
 _NO_TRACK = -1
 
 
+class LevelPrior(NamedTuple):
+    """How likely a device is published as a piece of each level when its group is formed.
+
+    The size of a piece tells how much company its device had.
+
+    Attributes
+    ----------
+    level_of
+        Level of the pieces of each life, shape (lives,).
+    share
+        Probability of each level of a device at each node, shape (levels, nodes).
+    """
+
+    level_of: IntArray
+    share: FloatArray
+
+
 def follow(
     lives: Lives,
     motion: Motion,
@@ -52,6 +69,7 @@ def follow(
     start: IntArray,
     enter: int,
     at: IntArray,
+    prior: LevelPrior | None = None,
     look_back: bool = False,
 ) -> tuple[FloatArray, FloatArray | None]:
     """Follow all devices from step 0, and targets from their known positions at a later step.
@@ -67,6 +85,8 @@ def follow(
         Known node of each target, shape (targets,), and the step at which it is there.
     at
         Steps at which to return the belief, shape (n,), not before `enter`.
+    prior
+        How likely each level is. None: lives may have any level.
     look_back
         Whether to return what is believed with hindsight, too.
 
@@ -82,7 +102,7 @@ def follow(
     looks back does so for the targets; what a step says is what it said at that time.
     """
     belief = np.zeros((len(start), len(at), len(motion.leave)))
-    crowd, targets = _Crowd(motion, float(n_present[0])), _NOBODY
+    crowd, targets = _Crowd(motion, float(n_present[0]), prior), _NOBODY
     steps: list[_Step] = []
     last = lives.n_steps - 1 if look_back else int(at.max(initial=enter))
     for t in range(last + 1):
@@ -166,6 +186,8 @@ class _Said(NamedTuple):
         The life, and whether this is its first region.
     piece_at
         Piece of the region of each node, negative for none, shape (nodes,).
+    likely
+        Probability of the level of the life for who joins it at each node, shape (nodes,).
     row_of
         Row of each track in `factor` and `total`, shape (tracks,); the last row is for others.
     factor, total
@@ -177,6 +199,7 @@ class _Said(NamedTuple):
     life: int
     begins: bool
     piece_at: Int32Array
+    likely: FloatArray
     row_of: IntArray
     factor: FloatArray
     total: FloatArray
@@ -189,8 +212,9 @@ _EMPTY = Masses(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.int
 class _Crowd:
     """The tracks of all devices; their owners are numbered as they appear."""
 
-    def __init__(self, motion: Motion, n_present: float) -> None:
+    def __init__(self, motion: Motion, n_present: float, prior: LevelPrior | None) -> None:
         self._motion = motion
+        self._prior = prior
         self.masses = _EMPTY
         self.n_tracks = 0
         self.n_present = n_present
@@ -211,10 +235,14 @@ class _Crowd:
         piece_at = np.full(len(self._motion.leave), -1, np.int32)
         sizes = np.diff(regions.first_node_of[first : end + 1])
         piece_at[regions.node[rows]] = np.repeat(np.arange(n_pieces), sizes)
+        likely = np.ones(len(piece_at))
+        if begins and self._prior is not None:
+            likely = self._prior.share[self._prior.level_of[life]]
         inside, total = _inside(
             self.masses,
             self._motion.node_of,
             piece_at,
+            likely,
             FREE if begins else life,
             self.n_tracks,
             n_pieces,
@@ -223,14 +251,14 @@ class _Crowd:
         outside = np.ones(len(near)) if begins else 1.0 - (1.0 - SLIP) * total[near]
         outside = np.maximum(outside - (0.0 if begins else SLIP) * inside[near].sum(axis=1), SLIP)
         nodes = regions.node[rows]
-        density = np.bincount(piece_at[nodes], self._motion.density[nodes], n_pieces)
+        density = np.bincount(piece_at[nodes], (self._motion.density * likely)[nodes], n_pieces)
         unknown = density.astype(np.float64) * (self.unknown if begins else SLIP)
         factor, sums, new = associate(
             np.ascontiguousarray(inside[near]), outside, unknown, float(lives.size[life])
         )
         row_of = np.full(self.n_tracks, len(near))
         row_of[near] = np.arange(len(near))
-        return _Said(life, begins, piece_at, row_of, factor, sums, new)
+        return _Said(life, begins, piece_at, likely, row_of, factor, sums, new)
 
     def learn(self, said: _Said) -> None:
         """Take in what a region says; devices that it shows for the first time become tracks."""
@@ -244,7 +272,8 @@ class _Crowd:
         for piece in np.flatnonzero(said.new > _LEAST_EXISTENCE).tolist():
             nodes = np.flatnonzero(said.piece_at == piece)
             row, state, share = self._motion.states_at(nodes)
-            share = share * self._motion.density[nodes][row] / self._motion.density[nodes].sum()
+            density = (self._motion.density * said.likely)[nodes]
+            share = share * density[row] / density.sum()
             n_new = int(np.ceil(said.new[piece] - _LEAST_EXISTENCE))
             for _ in range(n_new):
                 born.append(
@@ -344,6 +373,7 @@ def _after(
         masses,
         node_of,
         said.piece_at,
+        said.likely,
         said.life,
         said.begins,
         row_of,
@@ -359,18 +389,19 @@ def _inside(
     masses: Masses,
     node_of: Int32Array,
     piece_at: Int32Array,
+    likely: FloatArray,
     life: int,
     n_owners: int,
     n_pieces: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the mass of each owner in each piece, and all of it, in one life."""
+    """Return the mass of each owner in a life: what may be in each piece, and all of it."""
     inside, total = np.zeros((n_owners, n_pieces)), np.zeros(n_owners)
     for i in range(len(masses.mass)):
         if masses.life[i] == life:
-            a, p = masses.owner[i], piece_at[node_of[masses.state[i]]]
+            a, v = masses.owner[i], node_of[masses.state[i]]
             total[a] += masses.mass[i]
-            if p >= 0:
-                inside[a, p] += masses.mass[i]
+            if piece_at[v] >= 0:
+                inside[a, piece_at[v]] += masses.mass[i] * likely[v]
     return inside, total
 
 
@@ -379,6 +410,7 @@ def _weigh(
     masses: Masses,
     node_of: Int32Array,
     piece_at: Int32Array,
+    likely: FloatArray,
     life: int,
     begins: bool,  # noqa: FBT001  a kernel takes no keywords
     row_of: IntArray,
@@ -394,11 +426,12 @@ def _weigh(
     n = 0
     for i in range(len(masses.mass)):
         a, c = masses.owner[i], masses.life[i]
-        row, p = row_of[a], piece_at[node_of[masses.state[i]]]
+        row, v = row_of[a], node_of[masses.state[i]]
+        p = piece_at[v]
         here = masses.mass[i] / total[row]
         if begins and c == FREE and p >= 0:
             owner[n], at[n], state[n] = a, life, masses.state[i]
-            mass[n], source[n] = here * factor[row, p], i
+            mass[n], source[n] = here * factor[row, p] * likely[v], i
             n += 1
         elif not begins and c == life:
             here *= factor[row, p] if p >= 0 else slip

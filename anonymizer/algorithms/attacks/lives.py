@@ -11,6 +11,7 @@ they take for a life and for a piece:
 - raw positions without names are lives of one step whose regions are the cells of a grid.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,13 @@ from anonymizer.algorithms.attacks.observed import Observed
 from anonymizer.algorithms.attacks.truth import TIME_SLACK_S
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.release import starts_of
+
+_EXPLAINS = 0.9
+"""Pieces of one level are believed if they explain so much of what pieces of several levels do."""
+
+
+_USUAL_LEVELS = 3.0
+"""Pseudonyms that are added to those of each area, of levels as they are everywhere."""
 
 
 class Regions(NamedTuple):
@@ -117,6 +125,71 @@ def read_regions(observed: Observed, piece_of: IntArray | None = None) -> Region
     )
 
 
+def read_mixed_regions(observed: Observed, piece_of: IntArray, n_members: IntArray) -> Regions:
+    """Return the published regions as sets of pieces that may be of different levels.
+
+    Parameters
+    ----------
+    piece_of
+        As in `read_regions`, shape (levels, nodes), the smallest pieces first.
+    n_members
+        Number of devices that publish each region: it has no more pieces, shape (regions,).
+
+    Notes
+    -----
+    A region is read as by `read_regions` if that leaves little of it unexplained. If not, whole
+    pieces are taken from large to small, each of which explains more than half of its nodes: a
+    large piece contains small ones, and seldom happens to be filled by others. What a piece larger
+    than it covers is not seen, nor which piece is whose. O(levels * nodes).
+    """
+    one = read_regions(observed, piece_of)
+    n_nodes_in = [np.bincount(at[at >= 0]) for at in piece_of]
+    sizes, nodes, first_piece_of = [], [], [0]
+    for region in range(observed.n_regions):
+        first, end = one.first_piece_of[region : region + 2].tolist()
+        rows = slice(one.first_node_of[first], one.first_node_of[end])
+        held = observed.node[observed.first_node_of[region] : observed.first_node_of[region + 1]]
+        label = _large_to_small(held, piece_of, n_nodes_in, int(n_members[region]))
+        n_explained = int((label >= 0).sum())
+        if n_explained and (
+            end - first > n_members[region] or rows.stop - rows.start < _EXPLAINS * n_explained
+        ):
+            order = np.argsort(label, kind="stable")[len(label) - n_explained :]
+            counts = np.bincount(label[order])
+            sizes += counts[counts > 0].tolist()
+            nodes.append(held[order])
+        else:
+            sizes += np.diff(one.first_node_of[first : end + 1]).tolist()
+            nodes.append(one.node[rows])
+        first_piece_of.append(len(sizes))
+    return Regions(
+        np.array(first_piece_of, np.int64),
+        starts_of(np.array(sizes, np.int64)),
+        np.concatenate([np.zeros(0, np.int32), *nodes]),
+    )
+
+
+def _large_to_small(
+    node: Int32Array, piece_of: IntArray, n_nodes_in: Sequence[IntArray], most: int
+) -> IntArray:
+    """Return the number of the piece that explains each node of a region, negative for none."""
+    label, n = np.full(len(node), -1), 0
+    for at, size in zip(piece_of[::-1], n_nodes_in[::-1], strict=True):
+        inside = at[node] >= 0
+        piece, piece_at, n_held = np.unique(
+            at[node[inside]], return_inverse=True, return_counts=True
+        )
+        fresh = np.bincount(piece_at, label[inside] < 0, len(piece))
+        taken = np.flatnonzero((n_held == size[piece]) & (2 * fresh > size[piece]))[: most - n]
+        number = np.full(len(piece), -1)
+        number[taken] = n + np.arange(len(taken))
+        n += len(taken)
+        found = np.full(len(node), -1)
+        found[inside] = number[piece_at]
+        label = np.where((label < 0) & (found >= 0), found, label)
+    return label
+
+
 def published_lives(
     observed: Observed,
     class_of: IntArray,
@@ -189,6 +262,22 @@ class Handed(NamedTuple):
     place: IntArray
     piece_of: IntArray
 
+    def shares(self, observed: Observed) -> FloatArray:
+        """Return how likely each level is for a device at each node, shape (levels, nodes).
+
+        Counted over the pseudonyms of a release in each of the largest pieces, and, as if by a few
+        more, in all of them.
+        """
+        n_levels, area_of = len(self.piece_of), self.piece_of[-1]
+        n_areas = int(area_of.max()) + 1
+        area = area_of[self.place[observed.first_record_of[:-1]]]
+        n_in = np.bincount(self.level_of * n_areas + area, minlength=n_levels * n_areas)
+        n_in = n_in.reshape(n_levels, n_areas)
+        usual = (n_in.sum(axis=1) + 1.0) / (n_in.sum() + n_levels)
+        share = (n_in + _USUAL_LEVELS * usual[:, None]) / (n_in.sum(axis=0) + _USUAL_LEVELS)
+        by_node: FloatArray = share[:, area_of]
+        return by_node
+
 
 def handed_lives(
     observed: Observed,
@@ -197,8 +286,8 @@ def handed_lives(
     *,
     steps_s: FloatArray,
     until: FloatArray,
-) -> Lives:
-    """Return lives for an adversary who is told the pieces of each group, and their levels.
+) -> tuple[Lives, IntArray]:
+    """Return lives and their levels for an adversary who is told the pieces of each group.
 
     The members of a group whose pieces are of one level are a life. Which of them is in which piece
     is not told. The parameters are those of `published_lives`.
@@ -241,7 +330,8 @@ def handed_lives(
     ends_s = np.full(newest.shape[1], -np.inf)
     last_until = np.maximum.reduceat(until, observed.first_record_of[:-1])
     np.maximum.at(ends_s, pseudonym_life, last_until)
-    return _lasting(lives, ends_s[np.unique(life_of)], steps_s, step_s)
+    present = np.unique(life_of)
+    return _lasting(lives, ends_s[present], steps_s, float(step_s)), present % n_levels
 
 
 def _lasting(lives: Lives, ends_s: FloatArray, steps_s: FloatArray, step_s: float) -> Lives:

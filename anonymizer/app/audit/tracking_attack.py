@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.following import follow
+from anonymizer.algorithms.attacks.following import LevelPrior, follow
 from anonymizer.algorithms.attacks.indistinguishability import indistinguishable_classes
 from anonymizer.algorithms.attacks.lives import (
     Handed,
@@ -17,6 +17,7 @@ from anonymizer.algorithms.attacks.lives import (
     no_lives,
     pieces_held,
     published_lives,
+    read_mixed_regions,
     read_regions,
     rounded_lives,
 )
@@ -72,12 +73,24 @@ class Heard(NamedTuple):
         Unix seconds until which each record holds, shape (records,). None: that is not known.
     handed
         What the adversary is told beyond the release. None: nothing.
+    level_share
+        How likely each level is at each node, from `Handed.shares` of other devices, shape (levels,
+        nodes). None: that is not known. It is only used with `handed`.
     """
 
     observed: Observed
     class_of: IntArray
     until: FloatArray | None = None
     handed: Handed | None = None
+    level_share: FloatArray | None = None
+
+
+class _Said(NamedTuple):
+    """What a release says from before a stretch on, which begins at step `n_before`."""
+
+    lives: Lives
+    n_before: int
+    prior: LevelPrior | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -300,10 +313,8 @@ def _readings(
     return readings if piece_of is None else readings | {"pieces": read(pieces, follow=False)}
 
 
-def _groups(
-    heard: Heard, piece_of: IntArray | None, time_of: Observed, stretch: Stretch
-) -> tuple[Lives, int]:
-    """Return the lives of groups from before a stretch on, and at which step it begins.
+def _groups(heard: Heard, piece_of: IntArray | None, time_of: Observed, stretch: Stretch) -> _Said:
+    """Return the lives of groups from before a stretch on.
 
     Where pseudonyms are not published in groups, regions are not followed.
     """
@@ -314,16 +325,22 @@ def _groups(
     steps_s = stretch.steps_s[0] + step_s * np.arange(-n_before, n_steps - n_before)
     until = observed.time[observed.tick_of] if heard.until is None else heard.until
     if heard.handed is not None:
-        lives = handed_lives(observed, class_of, heard.handed, steps_s=steps_s, until=until)
-        return lives, n_before
-    regions = read_regions(observed, piece_of)
+        lives, level_of = handed_lives(
+            observed, class_of, heard.handed, steps_s=steps_s, until=until
+        )
+        share = heard.level_share
+        return _Said(lives, n_before, None if share is None else LevelPrior(level_of, share))
     n_members = np.bincount(class_of)[class_of][observed.pseudonym_of]
-    n_pieces = np.diff(regions.first_piece_of)[observed.region_of]
-    in_groups = bool((n_members >= n_pieces).mean() > 0.5)
+    in_groups = bool((n_members >= observed.k).mean() > 0.5)
+    regions = read_regions(observed, piece_of)
+    if in_groups and piece_of is not None and piece_of.ndim > 1:
+        of_region = np.zeros(observed.n_regions, np.int64)
+        np.maximum.at(of_region, observed.region_of, n_members)
+        regions = read_mixed_regions(observed, piece_of, of_region)
     lives = published_lives(
         observed, class_of, regions, steps_s=steps_s, follow=in_groups, until=until
     )
-    return lives, n_before
+    return _Said(lives, n_before)
 
 
 def _places(truth: Truth, observed: Observed, steps_s: FloatArray) -> Int32Array:
@@ -332,7 +349,7 @@ def _places(truth: Truth, observed: Observed, steps_s: FloatArray) -> Int32Array
 
 
 def _followed(
-    said: tuple[Lives, int],
+    said: _Said,
     motion: Motion,
     stretch: Stretch,
     places: Callable[[FloatArray], Int32Array],
@@ -340,7 +357,7 @@ def _followed(
     look_back: bool = False,
 ) -> tuple[FloatArray, FloatArray | None]:
     """Return what who follows groups believes at the steps `at` of a stretch; see `follow`."""
-    lives, n_before = said
+    lives, n_before, prior = said
     step_s = float(stretch.steps_s[1] - stretch.steps_s[0])
     steps_s = stretch.steps_s[0] + step_s * np.arange(-n_before, lives.n_steps - n_before)
     return follow(
@@ -350,6 +367,7 @@ def _followed(
         start=stretch.place[0, stretch.targets].astype(np.int64),
         enter=n_before,
         at=n_before + stretch.at,
+        prior=prior,
         look_back=look_back,
     )
 

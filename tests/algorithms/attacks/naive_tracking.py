@@ -97,40 +97,6 @@ def naive_track(
     return beliefs
 
 
-def naive_smooth(
-    lives: Sequence[NaiveLife],
-    motion: Motion,
-    *,
-    n_present: Sequence[int],
-    start: int,
-    end: int | None = None,
-) -> list[dict[int, float]]:
-    """Return the belief by node at each step, given all steps and the node at the last one.
-
-    How likely the future of a state is: a device that is certainly there goes on step by step.
-    """
-    node_of = motion.node_of.tolist()
-    steps = naive_evidence(lives, motion, n_present)
-    target = begun(motion, start)
-    filtered = [scaled(weighed(target, lives, steps[0], node_of, 0))]
-    for t, factor in enumerate(steps[1:], 1):
-        target = moved_on(motion, filtered[-1])
-        filtered.append(scaled(weighed(target, lives, factor, node_of, t)))
-    future = {key: float(end is None or node_of[key[1]] == end) for key in filtered[-1]}
-    if not any(future.values()):
-        future = dict.fromkeys(future, 1.0)
-    beliefs = []
-    for t in range(len(steps) - 1, -1, -1):
-        if t < len(steps) - 1:
-            later, future = future, {}
-            for key in filtered[t]:
-                after = weighed(moved_on(motion, {key: 1.0}), lives, steps[t + 1], node_of, t + 1)
-                future[key] = sum(mass * later.get(other, 0.0) for other, mass in after.items())
-        now = {key: mass * future[key] for key, mass in filtered[t].items()}
-        beliefs.append(by_node(scaled(now), node_of))
-    return beliefs[::-1]
-
-
 def scaled(masses: Masses) -> Masses:
     total = sum(masses.values())
     return {key: mass / total for key, mass in masses.items()}
