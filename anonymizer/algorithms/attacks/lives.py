@@ -11,6 +11,7 @@ they take for a life and for a piece:
 - raw positions without names are lives of one step whose regions are the cells of a grid.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,13 @@ from anonymizer.algorithms.attacks.observed import Observed
 from anonymizer.algorithms.attacks.truth import TIME_SLACK_S
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.release import starts_of
+
+_EXPLAINS = 0.9
+"""Pieces of one level are believed if they explain so much of what pieces of several levels do."""
+
+
+_USUAL_LEVELS = 3.0
+"""Pseudonyms that are added to those of each area, of levels as they are everywhere."""
 
 
 class Regions(NamedTuple):
@@ -117,6 +125,71 @@ def read_regions(observed: Observed, piece_of: IntArray | None = None) -> Region
     )
 
 
+def read_mixed_regions(observed: Observed, piece_of: IntArray, n_members: IntArray) -> Regions:
+    """Return the published regions as sets of pieces that may be of different levels.
+
+    Parameters
+    ----------
+    piece_of
+        As in `read_regions`, shape (levels, nodes), the smallest pieces first.
+    n_members
+        Number of devices that publish each region: it has no more pieces, shape (regions,).
+
+    Notes
+    -----
+    A region is read as by `read_regions` if that leaves little of it unexplained. If not, whole
+    pieces are taken from large to small, each of which explains more than half of its nodes: a
+    large piece contains small ones, and seldom happens to be filled by others. What a piece larger
+    than it covers is not seen, nor which piece is whose. O(levels * nodes).
+    """
+    one = read_regions(observed, piece_of)
+    n_nodes_in = [np.bincount(at[at >= 0]) for at in piece_of]
+    sizes, nodes, first_piece_of = [], [], [0]
+    for region in range(observed.n_regions):
+        first, end = one.first_piece_of[region : region + 2].tolist()
+        rows = slice(one.first_node_of[first], one.first_node_of[end])
+        held = observed.node[observed.first_node_of[region] : observed.first_node_of[region + 1]]
+        label = _large_to_small(held, piece_of, n_nodes_in, int(n_members[region]))
+        n_explained = int((label >= 0).sum())
+        if n_explained and (
+            end - first > n_members[region] or rows.stop - rows.start < _EXPLAINS * n_explained
+        ):
+            order = np.argsort(label, kind="stable")[len(label) - n_explained :]
+            counts = np.bincount(label[order])
+            sizes += counts[counts > 0].tolist()
+            nodes.append(held[order])
+        else:
+            sizes += np.diff(one.first_node_of[first : end + 1]).tolist()
+            nodes.append(one.node[rows])
+        first_piece_of.append(len(sizes))
+    return Regions(
+        np.array(first_piece_of, np.int64),
+        starts_of(np.array(sizes, np.int64)),
+        np.concatenate([np.zeros(0, np.int32), *nodes]),
+    )
+
+
+def _large_to_small(
+    node: Int32Array, piece_of: IntArray, n_nodes_in: Sequence[IntArray], most: int
+) -> IntArray:
+    """Return the number of the piece that explains each node of a region, negative for none."""
+    label, n = np.full(len(node), -1), 0
+    for at, size in zip(piece_of[::-1], n_nodes_in[::-1], strict=True):
+        inside = at[node] >= 0
+        piece, piece_at, n_held = np.unique(
+            at[node[inside]], return_inverse=True, return_counts=True
+        )
+        fresh = np.bincount(piece_at, label[inside] < 0, len(piece))
+        taken = np.flatnonzero((n_held == size[piece]) & (2 * fresh > size[piece]))[: most - n]
+        number = np.full(len(piece), -1)
+        number[taken] = n + np.arange(len(taken))
+        n += len(taken)
+        found = np.full(len(node), -1)
+        found[inside] = number[piece_at]
+        label = np.where((label < 0) & (found >= 0), found, label)
+    return label
+
+
 def published_lives(
     observed: Observed,
     class_of: IntArray,
@@ -124,6 +197,7 @@ def published_lives(
     *,
     steps_s: FloatArray,
     follow: bool,
+    until: FloatArray | None = None,
 ) -> Lives:
     """Return the lives in a release.
 
@@ -138,6 +212,10 @@ def published_lives(
         before it; of several regions of a pseudonym, the newest.
     follow
         Whether pseudonyms are followed.
+    until
+        Unix seconds until which each record holds, shape (records,): a life that is followed lasts
+        as long as its last record, and lives do not share a step. None: it ends with its last
+        record, or a step earlier if another life begins then.
     """
     _, chosen = np.unique(class_of, return_index=True)
     some, n_devices = observed.of_pseudonyms(chosen), np.bincount(class_of)
@@ -147,7 +225,7 @@ def published_lives(
     # Records are sorted by pseudonym and time: the newest of a step is the last one in a row.
     last = np.diff(pseudonym, append=-1) != 0
     newest = last | (np.diff(step, append=-1) != 0)
-    if follow:
+    if follow and until is None:
         # Who ends a life may begin the next one in the same step: it then ends a step earlier.
         begun = np.isin(step, step[np.diff(pseudonym, prepend=-1) != 0])
         is_first = np.diff(pseudonym[newest], prepend=-1) != 0
@@ -160,7 +238,107 @@ def published_lives(
         step, region_of = np.divmod(pair, observed.n_regions)
         size = np.bincount(pair_of, size[life_of], len(pair)).astype(np.float64)
         life_of = np.arange(len(pair))
-    return _lives(step, life_of, region_of, size, regions, n_steps=len(steps_s))
+    lives = _lives(step, life_of, region_of, size, regions, n_steps=len(steps_s))
+    if until is None or not follow:
+        return lives
+    ends_s = np.maximum.reduceat(until, observed.first_record_of[:-1])[chosen]
+    return _lasting(lives, ends_s[np.unique(life_of)], steps_s, float(step_s))
+
+
+class Handed(NamedTuple):
+    """What an adversary may be told beyond the release: an upper bound of what one can infer.
+
+    Attributes
+    ----------
+    level_of
+        Level of the pieces as which each pseudonym is published, shape (pseudonyms,).
+    place
+        Node of each record's device when it was published, shape (records,).
+    piece_of
+        Public piece of each node at each level, shape (levels, nodes).
+    """
+
+    level_of: IntArray
+    place: IntArray
+    piece_of: IntArray
+
+    def shares(self, observed: Observed) -> FloatArray:
+        """Return how likely each level is for a device at each node, shape (levels, nodes).
+
+        Counted over the pseudonyms of a release in each of the largest pieces, and, as if by a few
+        more, in all of them.
+        """
+        n_levels, area_of = len(self.piece_of), self.piece_of[-1]
+        n_areas = int(area_of.max()) + 1
+        area = area_of[self.place[observed.first_record_of[:-1]]]
+        n_in = np.bincount(self.level_of * n_areas + area, minlength=n_levels * n_areas)
+        n_in = n_in.reshape(n_levels, n_areas)
+        usual = (n_in.sum(axis=1) + 1.0) / (n_in.sum() + n_levels)
+        share = (n_in + _USUAL_LEVELS * usual[:, None]) / (n_in.sum(axis=0) + _USUAL_LEVELS)
+        by_node: FloatArray = share[:, area_of]
+        return by_node
+
+
+def handed_lives(
+    observed: Observed,
+    class_of: IntArray,
+    handed: Handed,
+    *,
+    steps_s: FloatArray,
+    until: FloatArray,
+) -> tuple[Lives, IntArray]:
+    """Return lives and their levels for an adversary who is told the pieces of each group.
+
+    The members of a group whose pieces are of one level are a life. Which of them is in which piece
+    is not told. The parameters are those of `published_lives`.
+    """
+    n_levels, n_nodes = handed.piece_of.shape
+    n_pieces = int(handed.piece_of.max()) + 1
+    level_of = handed.level_of[observed.pseudonym_of]
+    life = class_of[observed.pseudonym_of] * n_levels + level_of
+    step_s = steps_s[1] - steps_s[0] if len(steps_s) > 1 else 1.0
+    step = np.ceil((observed.time - steps_s[0] - TIME_SLACK_S) / step_s).astype(np.int64)
+    step = step[observed.tick_of]
+    rows = np.flatnonzero((step >= 0) & (step < len(steps_s)))
+    # Of several regions of a life in one step, the newest.
+    newest = np.zeros((len(steps_s), int(life.max(initial=0)) + 1), np.int64)
+    np.maximum.at(newest, (step[rows], life[rows]), observed.tick_of[rows])
+    rows = rows[newest[step[rows], life[rows]] == observed.tick_of[rows]]
+    piece = level_of[rows] * n_pieces + handed.piece_of[level_of[rows], handed.place[rows]]
+    key = step[rows] * newest.shape[1] + life[rows]
+    record, record_of = np.unique(key, return_inverse=True)
+    pair = np.unique(record_of * (n_levels * n_pieces) + piece)
+    record_of, piece = np.divmod(pair, n_levels * n_pieces)
+    by_piece = np.argsort(
+        (handed.piece_of + n_pieces * np.arange(n_levels)[:, None]).ravel(), kind="stable"
+    )
+    all_pieces = (handed.piece_of + n_pieces * np.arange(n_levels)[:, None]).ravel()[by_piece]
+    first, end = np.searchsorted(all_pieces, piece), np.searchsorted(all_pieces, piece, "right")
+    sizes = end - first
+    at = np.arange(sizes.sum()) + np.repeat(first - starts_of(sizes)[:-1], sizes)
+    regions = Regions(
+        np.searchsorted(record_of, np.arange(len(record) + 1)),
+        starts_of(sizes),
+        (by_piece[at] % n_nodes).astype(np.int32),
+    )
+    record_step, life_of = np.divmod(record, newest.shape[1])
+    pseudonym_life = class_of * n_levels + handed.level_of
+    size = np.bincount(pseudonym_life, minlength=newest.shape[1]).astype(np.float64)
+    lives = _lives(
+        record_step, life_of, np.arange(len(record)), size, regions, n_steps=len(steps_s)
+    )
+    ends_s = np.full(newest.shape[1], -np.inf)
+    last_until = np.maximum.reduceat(until, observed.first_record_of[:-1])
+    np.maximum.at(ends_s, pseudonym_life, last_until)
+    present = np.unique(life_of)
+    return _lasting(lives, ends_s[present], steps_s, float(step_s)), present % n_levels
+
+
+def _lasting(lives: Lives, ends_s: FloatArray, steps_s: FloatArray, step_s: float) -> Lives:
+    """Return lives that last until their regions hold no longer, unix seconds, shape (lives,)."""
+    lasts = np.minimum((ends_s - steps_s[0] - TIME_SLACK_S) / step_s, len(steps_s))
+    last_step_of = np.maximum(np.ceil(lasts).astype(np.int64) - 1, lives.last_step_of)
+    return lives._replace(last_step_of=np.minimum(last_step_of, len(steps_s) - 1))
 
 
 def rounded_lives(place: Int32Array, cell_of: IntArray) -> Lives:

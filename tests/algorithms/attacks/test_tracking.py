@@ -20,12 +20,12 @@ from anonymizer.algorithms.attacks.lives import (
     rounded_lives,
 )
 from anonymizer.algorithms.attacks.motion import MOST_MOVES, Motion, learn_motion
-from anonymizer.algorithms.attacks.tracking import Schedule, smooth, track
+from anonymizer.algorithms.attacks.tracking import Schedule, track
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.networks import load_network
 from tests.algorithms.attacks.made import GRID, Line, observed_of, random_release
 from tests.algorithms.attacks.naive import graph_of
-from tests.algorithms.attacks.naive_tracking import naive_lives, naive_smooth, naive_track
+from tests.algorithms.attacks.naive_tracking import naive_lives, naive_track
 
 PATH = load_network("grid:1x5")
 seeds = st.integers(0, 10_000)
@@ -50,19 +50,6 @@ class Chase:
         n_present = np.full(self.n_steps, 6)
         at, start = np.arange(self.n_steps), np.array([self.start])
         tracks = track(self.lives, self.motion, n_present=n_present, start=start, at=at)
-        belief: FloatArray = tracks.belief[0]
-        return belief
-
-    def in_hindsight(self, end: int | None = None) -> FloatArray:
-        """Return the belief at each step, given all steps and perhaps the last node."""
-        tracks = smooth(
-            self.lives,
-            self.motion,
-            n_present=np.full(self.n_steps, 6),
-            start=np.array([self.start]),
-            at=np.arange(self.n_steps),
-            end=None if end is None else np.array([end]),
-        )
         belief: FloatArray = tracks.belief[0]
         return belief
 
@@ -96,36 +83,6 @@ def test_beliefs_equal_those_of_the_naive_twin(seed: int, kind: str) -> None:
         expected = [twin[t].get(v, 0.0) for v in range(GRID.n_nodes)]
         # States are dropped below one in a million.
         assert belief == pytest.approx(expected, abs=1e-3)
-
-
-@settings(deadline=None, max_examples=20)
-@given(seeds, kinds, st.booleans())
-def test_beliefs_in_hindsight_equal_those_of_the_naive_twin(
-    seed: int,
-    kind: str,
-    ends: bool,  # noqa: FBT001
-) -> None:
-    case = chase(seed, kind)
-    # A place that is likely: where the filter drops everything, the twins may differ.
-    end = int(case.beliefs()[-1].argmax()) if ends else None
-    twin = naive_smooth(
-        naive_lives(case.lives),
-        case.motion,
-        n_present=[6] * case.n_steps,
-        start=case.start,
-        end=end,
-    )
-    for t, belief in enumerate(case.in_hindsight(end)):
-        expected = [twin[t].get(v, 0.0) for v in range(GRID.n_nodes)]
-        assert belief == pytest.approx(expected, abs=2e-3)
-
-
-@settings(deadline=None, max_examples=30)
-@given(seeds, kinds)
-def test_at_the_last_step_there_is_no_hindsight(seed: int, kind: str) -> None:
-    case = chase(seed, kind)
-    assert case.in_hindsight()[-1] == pytest.approx(case.beliefs()[-1], abs=1e-9)
-    assert case.in_hindsight().sum(axis=1) == pytest.approx(1)
 
 
 @settings(deadline=None, max_examples=60)
@@ -280,58 +237,6 @@ def test_who_knows_when_the_target_reports_knows_when_it_moves() -> None:
     assert beat[1] == pytest.approx([0, 0, 1, 0, 0])
 
 
-def in_hindsight(lives: Lives, start: int, end: int | None = None) -> FloatArray:
-    """Return the belief at each step, of a target that leaves each node half of the time."""
-    tracks = smooth(
-        lives,
-        certain(0.5),
-        n_present=np.full(lives.n_steps, 2),
-        start=np.array([start]),
-        at=np.arange(lives.n_steps),
-        end=None if end is None else np.array([end]),
-    )
-    belief: FloatArray = tracks.belief[0]
-    return belief
-
-
-def test_between_two_known_positions_a_device_is_on_the_way() -> None:
-    # Two steps from 2 to 4 lead over 3. From 0 to 1 it moves in the first or in the second one.
-    assert in_hindsight(no_lives(3), 2, 4)[1] == pytest.approx([0, 0, 0, 1, 0])
-    assert in_hindsight(no_lives(3), 0, 1) == pytest.approx(
-        np.array([[1, 0, 0, 0, 0], [0.5, 0.5, 0, 0, 0], [0, 1, 0, 0, 0]])
-    )
-
-
-def test_an_end_that_cannot_be_is_ignored() -> None:
-    lives = no_lives(2)
-    assert in_hindsight(lives, 0, 4) == pytest.approx(in_hindsight(lives, 0))
-
-
-def test_a_later_region_says_where_a_device_was_before() -> None:
-    # At first both devices may be anywhere; then both are at 4, one of them from 2 over 3.
-    lines: list[Line] = [(p, t, (0, 1, 2, 3, 4), 2) for p in range(2) for t in range(2)]
-    lines += [(p, 2, (4,), 2) for p in range(2)]
-    lives = lives_of(lines, follow=False)
-    assert believed(lives, 2, n_present=2, at=1)[3] < 0.3
-    assert in_hindsight(lives, 2)[1, 3] > 1 - 10 * SLIP
-
-
-def test_without_a_later_release_hindsight_is_no_better() -> None:
-    assert in_hindsight(no_lives(4), 1)[2] == pytest.approx(
-        believed(no_lives(4), 1, n_present=2, at=2)
-    )
-
-
-def test_targets_are_smoothed_one_by_one() -> None:
-    lines: list[Line] = [(p, t, (0, 1, 2), 2) for p in range(2) for t in range(3)]
-    lives = lives_of(lines, follow=True)
-    start = np.arange(12) % 5
-    tracks = smooth(lives, certain(0.5), n_present=np.full(3, 2), start=start, at=np.array([1]))
-    for target in range(12):
-        alone = in_hindsight(lives, int(start[target]))[1]
-        assert tracks.belief[target, 0] == pytest.approx(alone)
-
-
 def moves(*nodes: int) -> Int32Array:
     return np.array(nodes, np.int32)[:, None]
 
@@ -355,6 +260,27 @@ def test_jumps_are_several_moves_at_once_and_absences_are_none() -> None:
     long = load_network("grid:1x40")
     far = learn_motion(long, moves(0, 39), learned_from=np.ones(1, bool), tick_s=1.0)
     assert len(far.stop) == MOST_MOVES
+
+
+def test_who_stays_for_a_minute_stands_and_one_that_drives_may_come_to_a_stand() -> None:
+    place = np.hstack([moves(*[4] * 100), moves(*[0] * 20, *[1, 2, 3] * 20, *[2] * 20)])
+    motion = learn_motion(PATH, place, learned_from=np.ones(2, bool), tick_s=1.0)
+    assert motion.stands[4] > 0.5 > motion.stands[0]
+    assert motion.sets_off == 0, "the one that stood never left"
+    assert motion.settles[4] > motion.settles[2]
+    row, state, share = motion.states_at(np.array([4, 0]))
+    assert row.tolist() == [0, 1, 0, 1]
+    assert motion.node_of[state].tolist() == [4, 0, 4, 0]
+    assert np.bincount(row, share) == pytest.approx([1, 1])
+
+
+def test_turns_are_learned_in_short_ticks_and_moves_in_those_of_the_model() -> None:
+    to_and_fro = moves(*[*range(5), *range(3, 0, -1)] * 50)
+    motion = learn_motion(PATH, to_and_fro, learned_from=np.ones(1, bool), tick_s=1.0, every=2)
+    came_from_1 = motion.first_state_of[2] + 1
+    turn = motion.turn[motion.first_turn_of[came_from_1] : motion.first_turn_of[came_from_1 + 1]]
+    assert turn[1] > 0.95
+    assert motion.stop[0] < 0.05, "two moves in a tick"
 
 
 def test_devices_that_are_left_out_teach_nothing() -> None:

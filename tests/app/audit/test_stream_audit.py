@@ -16,7 +16,7 @@ from anonymizer.app.cloak import cloak_trace
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.errors import InputError
-from anonymizer.files.release_lines import read_auditor_map, read_release
+from anonymizer.files.release_lines import Released, read_auditor_map, read_release
 from anonymizer.files.traces import read_trace
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
@@ -50,6 +50,7 @@ def audited(
     sample: int = 0,
     seed: int = 0,
     settings: Settings = SETTINGS,
+    placebo: Released | None = None,
 ) -> AuditReport:
     """Audit the release and the map that lie in a folder."""
     released = read_release(folder / "PUB.jsonl", network)
@@ -66,6 +67,7 @@ def audited(
         tick_s=1.0,
         sample=sample,
         seed=seed,
+        placebo=placebo,
     )
 
 
@@ -388,17 +390,45 @@ def test_tracking_finds_devices_that_are_published_where_they_are(
         for d in world.on_air(t):
             paper.publish(t, [f"p{d}"], [world.last_known(t, d)], k=1)
     found = the(audit_of(paper, tmp_path, world=world, mode="bfs"), "tracking").figures
-    assert found["belief_followed_1min"] == pytest.approx(1, abs=0.01)
-    assert found["top_followed_1min"] == 1
-    assert found["belief_smoothed_followed_1min"] == pytest.approx(1, abs=0.01)
-    assert found["belief_smoothed_regions_1min"] >= found["belief_regions_1min"] - 0.01  # type: ignore[operator]
+    assert found["belief_followed_1min"] == pytest.approx(1, abs=0.02)
+    assert found["tenth_followed_1min"] == pytest.approx(1, abs=0.02)
+    assert found["exposed_followed_1min"] == 1
+    assert found["belief_hindsight_1min"] == pytest.approx(1, abs=0.02)
     assert found["belief_none_1min"] is not None
     assert found["belief_none_1min"] < 0.5
-    # The release is shorter than three minutes, and its regions are not made of public pieces.
-    assert found["belief_none_3min"] is None
-    assert found["belief_pieces_1min"] is found["belief_smoothed_pieces_1min"] is None
-    assert found["belief_smoothed_followed_3min"] is None
+    # The release is shorter than three minutes, its regions are not made of public pieces, and
+    # there is no release of others.
+    assert found["belief_none_3min"] is found["belief_hindsight_3min"] is None
+    assert found["belief_placebo_1min"] is None
     assert found["pieces_held_share"] is None
+
+
+def test_a_release_of_others_says_nothing_whenever_it_was_made(tmp_path: Path) -> None:
+    worlds = [wandering(n_devices=12, n_ticks=70, seed=seed) for seed in (2, 3)]
+    for world, name in zip(worlds, ("one", "other"), strict=True):
+        paper = Paper(device_of={f"p{d}": f"device-{d}" for d in range(world.n_devices)})
+        for t in range(3, world.n_ticks):
+            for d in world.on_air(t):
+                paper.publish(t, [f"p{d}"], [world.last_known(t, d)], k=1)
+        (tmp_path / name).mkdir()
+        paper.write(tmp_path / name)
+    network = worlds[0].network
+    other = read_release(tmp_path / "other" / "PUB.jsonl", network)
+    later = replace(other.observed, time=other.observed.time + 86_400)
+    report = audited(
+        tmp_path / "one",
+        worlds[0].trace(),
+        network,
+        mode="bfs",
+        placebo=replace(other, observed=later, until=other.until + 86_400),
+    )
+    found = the(report, "tracking").figures
+    placebo, none = found["belief_placebo_1min"], found["belief_none_1min"]
+    assert placebo is not None
+    assert none is not None
+    # Names that are followed from a place that nobody is at: better or worse by chance alone.
+    assert placebo < 0.5
+    assert found["belief_followed_1min"] == pytest.approx(1, abs=0.02)
 
 
 def test_a_release_shorter_than_a_minute_is_too_short_to_track_in(tmp_path: Path) -> None:
@@ -407,7 +437,7 @@ def test_a_release_shorter_than_a_minute_is_too_short_to_track_in(tmp_path: Path
     report = audited(tmp_path, WORLD.trace(), WORLD.network, settings=made_of_pieces)
     figures = the(report, "tracking").figures
     assert figures["n_tracks"] == 0
-    assert figures["belief_regions_1min"] is None
+    assert figures["belief_followed_1min"] is figures["tenth_followed_1min"] is None
     assert figures["pieces_held_share"] is not None
 
 
