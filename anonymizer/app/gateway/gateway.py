@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from anonymizer.algorithms.positions.cloaks.session import BEATS_OF_LARGE
 from anonymizer.app.gateway.analyst_topics import CurrentTopic, NetworkTopics
 from anonymizer.app.gateway.misfit import MisfitWatch
 from anonymizer.app.gateway.own_reports import OwnReports
@@ -537,7 +536,7 @@ class Gateway:
         patience_s += self.flow.core.delay_s
         if self._settings.region.mode == "session":
             session = self._settings.session
-            patience_s += session.settle_s + BEATS_OF_LARGE * session.beat_s
+            patience_s += session.settle_s + session.beat_s
         if silent_s <= patience_s:
             return []
         return [f"output: positions arrive, and none has been published for {silent_s:.0f} s"]

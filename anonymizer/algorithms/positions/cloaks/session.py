@@ -31,13 +31,13 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
-from anonymizer.algorithms.positions.atoms import LARGE_LEVEL, Company, Levels, lowest_shared_level
+from anonymizer.algorithms.positions.atoms import Company, Levels, lowest_shared_level
 from anonymizer.algorithms.positions.cloaks.protocol import State
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.device_partition import partition
 from anonymizer.algorithms.positions.districts import fold
 from anonymizer.algorithms.positions.pace import Pace
-from anonymizer.algorithms.positions.regions import cover, cover_to_fit
+from anonymizer.algorithms.positions.regions import cover
 from anonymizer.algorithms.positions.spanning_forest import compact_parts, planar_coordinates
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
@@ -48,8 +48,6 @@ _UNGROUPED = -1
 _NOWHERE = -1
 _GROUPS_PER_CELL = 4
 """A cell has an epoch of its own if so many of the largest groups could be formed in it."""
-BEATS_OF_LARGE = 2
-"""Groups of large places publish once in so many beats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +81,24 @@ class _Groups:
     k: Int32Array
     ends_at: FloatArray
     due_at: FloatArray
-    level: IntArray
+    beat_s: FloatArray
     serial: IntArray
     first_member_of: IntArray
     member: Int32Array
+    level: IntArray
 
     def only(self, chosen: BoolArray) -> "_Groups":
         sizes = np.diff(self.first_member_of)
+        of_chosen = np.repeat(chosen, sizes)
         return _Groups(
             self.k[chosen],
             self.ends_at[chosen],
             self.due_at[chosen],
-            self.level[chosen],
+            self.beat_s[chosen],
             self.serial[chosen],
             starts_of(sizes[chosen]),
-            self.member[np.repeat(chosen, sizes)],
+            self.member[of_chosen],
+            self.level[of_chosen],
         )
 
     def joined(self, other: "_Groups") -> "_Groups":
@@ -106,10 +107,11 @@ class _Groups:
             np.concatenate([self.k, other.k]),
             np.concatenate([self.ends_at, other.ends_at]),
             np.concatenate([self.due_at, other.due_at]),
-            np.concatenate([self.level, other.level]),
+            np.concatenate([self.beat_s, other.beat_s]),
             np.concatenate([self.serial, other.serial]),
             starts_of(sizes),
             np.concatenate([self.member, other.member]),
+            np.concatenate([self.level, other.level]),
         )
 
 
@@ -127,10 +129,11 @@ _NO_GROUPS = _Groups(
     np.zeros(0, np.int32),
     np.zeros(0),
     np.zeros(0),
-    np.zeros(0, np.int64),
+    np.zeros(0),
     np.zeros(0, np.int64),
     np.zeros(1, np.int64),
     np.zeros(0, np.int32),
+    np.zeros(0, np.int64),
 )
 
 
@@ -288,18 +291,19 @@ class SessionCloak:
         whole = np.diff(release.first_node_of) > 0
         published = np.zeros(len(due) + 1, bool)  # the last entry stands for _UNGROUPED
         published[np.flatnonzero(due)[whole]] = True
-        due = np.append(due, True)
-        grouped = group_of != _UNGROUPED
+        silent = np.append(due & ~published[:-1] | (self._groups.due_at == np.inf), False)
         on_large = self._is_large[density.node_of[slot]]
-        outcome[~grouped & ~on_large] = Outcome.SUPPRESSED__REGION_TOO_SMALL
-        outcome[grouped & published[group_of]] = Outcome.PUBLISHED
-        outcome[grouped & due[group_of] & ~published[group_of]] = (
-            Outcome.SUPPRESSED__REGION_TOO_LARGE
-        )
+        outcome[(group_of == _UNGROUPED) & ~on_large] = Outcome.SUPPRESSED__REGION_TOO_SMALL
+        outcome[published[group_of]] = Outcome.PUBLISHED
+        outcome[silent[group_of]] = Outcome.SUPPRESSED__REGION_TOO_LARGE
         if not whole.all():
-            self.retire(release.only(~whole).member)
+            self._silence(np.flatnonzero(due)[~whole])
             release = release.only(whole)
         return Cloaked(release, outcome)
+
+    def _silence(self, group: IntArray) -> None:
+        """Publish nothing more of groups that are too large, until they end."""
+        self._groups.due_at[group] = self._groups.beat_s[group] = np.inf
 
     def retire(self, slot: Int32Array) -> None:
         """End the groups of these devices at once, for all their members."""
@@ -310,27 +314,23 @@ class SessionCloak:
 
     def _due(self, group_of: IntArray, n_old: int, now: float) -> BoolArray:
         """Return which groups publish now, and set when they publish next."""
-        due = np.zeros(len(self._groups.k), bool)
+        groups = self._groups
         if self._beat_s > 0:
-            due |= self._groups.due_at <= now
-            beat_s = self._beats_s()
-            due |= self._groups.due_at > now + beat_s  # the clock was put back
-            n_beats = np.floor((now - self._groups.due_at) / beat_s) + 1
-            self._groups.due_at[due] += (n_beats * beat_s)[due]
-        else:
-            due[group_of[group_of != _UNGROUPED]] = True
-            due[n_old:] = True
-        return due
-
-    def _beats_s(self) -> FloatArray:
-        """Return how often each group publishes, shape (groups,)."""
-        is_large = self._groups.level >= LARGE_LEVEL
-        return self._beat_s * np.where(is_large, float(BEATS_OF_LARGE), 1.0)
+            # The latter if the clock was put back.
+            due = (groups.due_at <= now) | (groups.due_at > now + groups.beat_s)
+            beat_s, due_at = groups.beat_s[due], groups.due_at[due]
+            groups.due_at[due] += (np.floor((now - due_at) / beat_s) + 1) * beat_s
+            return due
+        due = np.zeros(len(groups.k), bool)
+        due[group_of[group_of != _UNGROUPED]] = True
+        due[n_old:] = True
+        return due & (groups.due_at < np.inf)
 
     def _end_and_form(self, density: DensityMap, now: float) -> int:
         """End the groups whose epoch is over and form new ones; return how many live on."""
         length_s = self._pace.epoch_s
         self._bring_forward(density, now)
+        published = self._published()
         ended = self._groups.ends_at <= now
         just_ended = np.zeros(0, np.int32)
         if ended.any():
@@ -342,14 +342,12 @@ class SessionCloak:
         due = self._cell_ends_at <= now
         if due.any() or len(just_ended):
             self._cell_ends_at[due] = self._epochs.ends(now, length_s)[due]
-            cell_of = self._cells(density)[self._cell_of]
             # Devices that wait in a cell whose epoch begins, and members of groups that just ended.
-            joining = due[cell_of[density.node_of]]
+            joining = due[self._cells(published)[density.node_of]]
             joining[just_ended] = True
             joining &= self._can_join(density) & (self._group_of == _UNGROUPED)
             joining &= density.version_of >= now + length_s - self._pace.ttl_s
-            slot = np.flatnonzero(joining).astype(np.int32)
-            self._form(density, slot, cell_of, self._cell_ends_at, now)
+            self._form(density, np.flatnonzero(joining).astype(np.int32), now)
         return n_old
 
     def _bring_forward(self, density: DensityMap, now: float) -> None:
@@ -361,12 +359,12 @@ class SessionCloak:
         group publishes nothing more, and ends when its next beat is due. What a group has published
         holds until then. Without a beat, groups end now.
         """
-        longest_s = BEATS_OF_LARGE * self._beat_s
-        latest = now + max(self._pace.epoch_s, self._epochs.settle_s, longest_s)
         groups = self._groups
+        longest_s = groups.beat_s[groups.beat_s < np.inf].max(initial=0.0)
+        latest = now + max(self._pace.epoch_s, self._epochs.settle_s, longest_s)
         if len(groups.k):
             late = groups.ends_at > latest
-            groups.ends_at[late] = now + self._beats_s()[late].max(initial=0.0)
+            groups.ends_at[late] = now + longest_s
             seen_at = np.minimum.reduceat(
                 density.version_of[groups.member], groups.first_member_of[:-1]
             )
@@ -375,28 +373,25 @@ class SessionCloak:
         if self._cell_ends_at is not None:
             self._cell_ends_at[self._cell_ends_at > latest] = now
 
-    def _cells(self, density: DensityMap) -> IntArray:
-        """Return the cell whose epoch each cell follows, by the devices present in each."""
-        own = density.node_of[density.is_own]
-        n_in = np.bincount(self._cell_of[own], minlength=self._epochs.n_cells)
-        return fold(n_in, _GROUPS_PER_CELL * (max(self._rule.values) + self._k_extra))
+    def _published(self) -> Int32Array:
+        """Return the members of groups that are published; a silent group is not."""
+        return self._groups.only(self._groups.due_at < np.inf).member
+
+    def _cells(self, member: Int32Array) -> IntArray:
+        """Return the cell whose epoch each node follows, by the members in each cell.
+
+        Only those of groups count: who is not published changes nothing that is.
+        """
+        n_in = np.bincount(self._cell_of[self._place_of[member]], minlength=self._epochs.n_cells)
+        least = _GROUPS_PER_CELL * (max(self._rule.values) + self._k_extra)
+        return fold(n_in, least)[self._cell_of]
 
     def _can_join(self, density: DensityMap) -> BoolArray:
         """Return which slots may be grouped here, in a component that is large enough."""
         return density.is_own & self._is_large[density.node_of]
 
-    def _form(
-        self,
-        density: DensityMap,
-        slot: Int32Array,
-        cell_of: IntArray,
-        cell_ends_at: FloatArray,
-        now: float,
-    ) -> None:
-        """Partition devices into the smallest groups that satisfy all demands.
-
-        `cell_of` is the cell whose epoch each node follows, shape (nodes,).
-        """
+    def _form(self, density: DensityMap, slot: Int32Array, now: float) -> None:
+        """Partition devices into the smallest groups that satisfy all demands."""
         node = density.node_of[slot]
         part, near = self._network.component_of[node], density.n_near[node]
         if self._parked_s is not None:
@@ -410,50 +405,58 @@ class SessionCloak:
         member, first = partition(self._point_of[node], k + np.int32(self._k_extra), part)
         sizes = np.diff(first)
         k_of_group = np.maximum.reduceat(k[member], first[:-1])
+        # The others are not published, and change nothing that is.
+        good = sizes >= k_of_group + self._k_extra
+        self._add(slot[member[np.repeat(good, sizes)]], sizes[good], k_of_group[good], now)
+
+    def _add(self, member: Int32Array, sizes: IntArray, k: Int32Array, now: float) -> None:
+        """Add groups, of so many members each."""
         # They grow with time: a cloak that has lost its state does not use a number again.
         self._n_formed = max(self._n_formed, int(now) * _MOST_PER_S)
-        n_cells = self._epochs.n_cells
-        group_and_cell = np.repeat(np.arange(len(sizes)), sizes) * n_cells + cell_of[node[member]]
-        n_in_cell = np.bincount(group_and_cell, minlength=len(sizes) * n_cells).reshape(-1, n_cells)
-        ends_at = cell_ends_at[n_in_cell.argmax(axis=1)]
-        new = _Groups(
-            k_of_group,
-            ends_at,
-            now + self._turns_s(ends_at - now),
-            self._levels_for(density, node[member], first),
-            self._serials.first
-            + self._serials.step * np.arange(self._n_formed, self._n_formed + len(sizes)),
-            first,
-            slot[member],
+        serial = self._serials.first + self._serials.step * np.arange(
+            self._n_formed, self._n_formed + len(sizes)
         )
         self._n_formed += len(sizes)
-        self._groups = self._groups.joined(new.only(sizes >= k_of_group + self._k_extra))
+        published = np.concatenate([self._published(), member])
+        ends_at, level = self._ends(member, sizes, published), self._levels_for(member, published)
+        first = starts_of(sizes)
+        beat_s = self._beats_s(level, first)
+        due_at = now + self._turns_s(beat_s, ends_at - now)
+        self._groups = self._groups.joined(
+            _Groups(k, ends_at, due_at, beat_s, serial, first, member, level)
+        )
         self._index()
 
-    def _turns_s(self, lifetime_s: FloatArray) -> FloatArray:
+    def _ends(self, member: Int32Array, sizes: IntArray, published: Int32Array) -> FloatArray:
+        """Return when each new group ends: with the epoch of the cell of most of its members."""
+        n_cells, n = self._epochs.n_cells, len(sizes)
+        cell_of = self._cells(published)[self._place_of[member]]
+        group_and_cell = np.repeat(np.arange(n), sizes) * n_cells + cell_of
+        n_in_cell = np.bincount(group_and_cell, minlength=n * n_cells).reshape(-1, n_cells)
+        ends_at: FloatArray = self._cell_ends_at[n_in_cell.argmax(axis=1)]
+        return ends_at
+
+    def _beats_s(self, level: IntArray, first_member_of: IntArray) -> FloatArray:
+        """Return how often each new group publishes, shape (groups,)."""
+        times = np.add.reduceat(self._levels.times[level], first_member_of[:-1])
+        return self._beat_s * np.sqrt(times / np.diff(first_member_of))
+
+    def _turns_s(self, beat_s: FloatArray, lifetime_s: FloatArray) -> FloatArray:
         """Return the seconds until each new group publishes first, shape (groups,).
 
         With a beat they take turns until the next cell forms groups, so that every tick publishes
         about as many. Turns depend on nothing but the order of the groups and their lifetimes.
         """
         n = len(lifetime_s)
-        spread_s = min(self._beat_s, self._pace.epoch_s / self._epochs.n_cells)
+        spread_s = np.minimum(beat_s, self._pace.epoch_s / self._epochs.n_cells)
         turns_s: FloatArray = np.minimum(spread_s, lifetime_s / 2) * np.arange(n) / max(n, 1)
         return turns_s
 
-    def _levels_for(self, density: DensityMap, place: Int32Array, first: IntArray) -> IntArray:
-        """Return the level of the atoms of each new group.
-
-        It is the lowest one at which the members share their atoms with as many devices as
-        `company` requires. It is lower if the region would fill more than half of the cap:
-        members move on, and a group above the cap ends.
-        """
-        present = density.node_of[density.node_of >= 0]
-        level = lowest_shared_level(self._levels, present, first, place, self._company)
-        cap = max(1, self._max_nodes // 2)
-        return cover_to_fit(
-            self._network, self._levels, first, place, level, max_nodes=cap
-        ).level_of
+    def _levels_for(self, member: Int32Array, published: Int32Array) -> IntArray:
+        """Return the level of the atom of each member of new groups, shape (members,)."""
+        n_at = np.bincount(self._place_of[published], minlength=self._network.n_nodes)
+        company = self._company.beyond(self._k_extra)
+        return lowest_shared_level(self._levels, n_at, self._place_of[member], company)
 
     def _keep(self, chosen: BoolArray) -> None:
         self._group_of[self._groups.member] = _UNGROUPED

@@ -28,7 +28,7 @@ from tests.algorithms.positions.cloaks.driving import (
     session_cloak,
     traffic,
 )
-from tests.graphs import two_islands
+from tests.graphs import network_of, two_islands
 
 GRID = load_network("grid:5x5")
 WIDE = load_network("grid:12x12")
@@ -304,8 +304,7 @@ def test_a_group_that_outgrows_the_cap_is_retired_for_all_its_members_at_once() 
     assert drive.tick({0: 0, 1: 13}, now=1) == []
     assert drive.outcomes == ["SUPPRESSED__REGION_TOO_LARGE"] * 2
     assert drive.tick({0: 12, 1: 13}, now=2) == [], "it does not come back when it would fit"
-    assert drive.outcomes == ["HELD", "HELD"]
-    assert drive.operator.n_waiting == 2
+    assert drive.outcomes == ["SUPPRESSED__REGION_TOO_LARGE"] * 2, "until it ends"
     assert drive.tick({0: 12, 1: 13}, now=59) == []
     [group] = drive.tick({0: 12}, now=60)
     assert sorted(group.members) == [0, 1]
@@ -470,48 +469,78 @@ def test_an_epoch_ends_after_now_and_within_its_length(
         assert np.isclose(epochs.ends(end, length_s), end + length_s, atol=slack).any()
 
 
-# Places: how large the atoms of a group are.
+# Places: how large the atom of each member is.
+
+SHARED = Company(place_devices=3, area_devices=4)
 
 
-def naive_level(levels: Sequence[Atoms], everybody: list[int], members: list[int]) -> int:
-    """Return the first level at which members share their atoms with enough devices."""
-    for level, atoms in enumerate(levels):
-        company = [sum(atoms.at[w] == atoms.at[v] for w in everybody) for v in members]
-        if np.mean(company) >= SHARED:
-            return level
-    return len(levels) - 1
-
-
-SHARED = 1.9
+def company_in(atoms: Atoms, everybody: list[int], v: int) -> int:
+    """Return the devices at a node, and the other nodes of its atom at which there are any."""
+    inside = set(np.flatnonzero(atoms.at == atoms.at[v]).tolist())
+    return everybody.count(v) + len(inside & set(everybody) - {v})
 
 
 @pytest.mark.parametrize("n_devices", [12, 40, 200])
-def test_a_group_is_covered_by_the_smallest_atoms_that_enough_devices_share(n_devices: int) -> None:
+@pytest.mark.parametrize("n_parked", [0, 30])
+def test_a_member_is_told_as_the_smallest_atom_in_which_it_has_enough_company(
+    n_devices: int, n_parked: int
+) -> None:
     rng = np.random.default_rng(n_devices)
-    where = {d: int(v) for d, v in enumerate(rng.integers(CITY.n_nodes, size=n_devices))}
+    nodes = [*rng.integers(CITY.n_nodes, size=n_devices).tolist(), *[7] * n_parked]
     forest = spanning_forest(CITY)
     levels = [cut_into_atoms(forest, min_nodes=times * 4) for times in (1, 2, 4)]
-    cloak = session_cloak(CITY, rule=RULE, min_nodes=4, company=Company(SHARED))
-    groups = Drive(CITY, cloak).tick(where, now=0)
+    cloak = session_cloak(CITY, rule=RULE, min_nodes=4, company=SHARED)
+    groups = Drive(CITY, cloak).tick(dict(enumerate(nodes)), now=0)
+    told = dict(zip(cloak._groups.member.tolist(), cloak._groups.level.tolist(), strict=True))
+    everybody = [nodes[m] for m in told]
     assert groups
-    used = set()
     for group in groups:
-        members = [where[m] for m in group.members]
-        level = naive_level(levels, list(where.values()), members)
-        used.add(level)
-        atoms = levels[level]
-        for v in members:
-            a = atoms.at[v]
+        for m in group.members:
+            enough = [
+                company_in(levels[i], everybody, nodes[m]) >= SHARED.place_devices
+                and company_in(levels[2], everybody, nodes[m]) >= SHARED.area_devices
+                for i in range(3)
+            ]
+            assert told[m] == (enough.index(True) if True in enough else 2)
+            atoms = levels[told[m]]
+            a = atoms.at[nodes[m]]
             whole = atoms.node[atoms.first_node_of[a] : atoms.first_node_of[a + 1]]
             assert set(whole.tolist()) <= set(group.region)
-    assert used != {0} or n_devices > 100
+    assert len(set(told.values())) > 1 or n_devices == 12
+
+
+def test_a_full_car_park_lends_its_company_to_nobody_outside() -> None:
+    cloak = session_cloak(WIDE, min_nodes=4, company=SHARED)
+    Drive(WIDE, cloak).tick({**dict.fromkeys(range(9), 0), 9: 143}, now=0)
+    told = dict(zip(cloak._groups.member.tolist(), cloak._groups.level.tolist(), strict=True))
+    assert [told[m] for m in range(9)] == [0] * 9
+    assert told[9] == 2
+
+
+def test_devices_within_k_extra_make_no_place_smaller() -> None:
+    """Five devices of the adversary stand around its victim and join its group."""
+
+    def levels(k_extra: int, *sybils: int) -> list[int]:
+        rng = np.random.default_rng(3)
+        nodes = rng.integers(CITY.n_nodes, size=60).tolist()
+        rule = DensityRule(steps=(), values=(6,))
+        cloak = session_cloak(CITY, rule=rule, min_nodes=4, company=SHARED, k_extra=k_extra)
+        Drive(CITY, cloak).tick(dict(enumerate([*nodes, *sybils])), now=0)
+        told = dict(zip(cloak._groups.member.tolist(), cloak._groups.level.tolist(), strict=True))
+        return [told[m] for m in range(60)]
+
+    honest = levels(0)
+    for v in range(0, CITY.n_nodes, 40):
+        around = levels(5, *CITY.neighbour_of[CITY.first_arc_of[v] :][:5].tolist())
+        assert all(now >= before for now, before in zip(around, honest, strict=True))
+    assert levels(0, *range(100, 105)) != honest
 
 
 def test_sparse_groups_have_larger_places_than_dense_ones() -> None:
     def nodes_per_member(n_devices: int) -> float:
         rng = np.random.default_rng(5)
         where = {d: int(v) for d, v in enumerate(rng.integers(CITY.n_nodes, size=n_devices))}
-        cloak = session_cloak(CITY, min_nodes=4, company=Company(SHARED))
+        cloak = session_cloak(CITY, min_nodes=4, company=SHARED)
         groups = Drive(CITY, cloak).tick(where, now=0)
         return float(np.mean([len(group.region) / len(group.members) for group in groups]))
 
@@ -519,20 +548,25 @@ def test_sparse_groups_have_larger_places_than_dense_ones() -> None:
 
 
 def test_places_keep_their_size_until_the_group_ends() -> None:
-    cloak = session_cloak(WIDE, min_nodes=4, company=Company(SHARED))
+    cloak = session_cloak(WIDE, min_nodes=4, company=SHARED)
     drive = Drive(WIDE, cloak)
     [alone] = drive.tick({0: 0, 1: 143}, now=0)
     [crowded] = drive.tick({0: 0, 1: 143, **dict.fromkeys(range(2, 40), 0)}, now=1)
     assert crowded.region == alone.region
 
 
-def test_places_are_smaller_where_the_region_would_fill_more_than_half_of_the_cap() -> None:
-    def region(max_nodes: int) -> int:
-        cloak = session_cloak(WIDE, min_nodes=4, company=Company(SHARED), max_nodes=max_nodes)
-        [group] = Drive(WIDE, cloak).tick({0: 0, 1: 8}, now=0)
-        return len(group.region)
+def test_the_cap_suppresses_and_never_makes_places_smaller() -> None:
+    def drive(max_nodes: int) -> Drive:
+        cloak = session_cloak(WIDE, min_nodes=4, company=SHARED, max_nodes=max_nodes)
+        return Drive(WIDE, cloak)
 
-    assert region(40) <= 20 < region(1000)
+    [whole] = drive(1000).tick({0: 0, 1: 8}, now=0)
+    assert len(whole.region) > 20
+    [fits] = drive(len(whole.region)).tick({0: 0, 1: 8}, now=0)
+    assert fits == whole
+    capped = drive(len(whole.region) - 1)
+    assert capped.tick({0: 0, 1: 8}, now=0) == []
+    assert capped.outcomes == ["SUPPRESSED__REGION_TOO_LARGE"] * 2
 
 
 # The beat: when a group publishes.
@@ -650,6 +684,60 @@ def test_putting_the_clock_back_does_not_silence_a_beat() -> None:
     drive.tick({}, now=start)
     drive.tick({0: 12, 1: 13}, now=start)
     assert drive.tick({}, now=start - 500)
+
+
+# Who is not published.
+
+N_CITY = CITY.n_nodes
+
+
+def with_side_road() -> RoadNetwork:
+    """Return the city, and a road of twelve nodes that leads nowhere else."""
+    tail = np.repeat(np.arange(N_CITY), np.diff(CITY.first_arc_of))
+    city = [(u, v) for u, v in zip(tail.tolist(), CITY.neighbour_of.tolist(), strict=True) if u < v]
+    return network_of(N_CITY + 12, [*city, *((N_CITY + v, N_CITY + v + 1) for v in range(11))])
+
+
+def sent_beside(unpublished: Sequence[int], *, n: int, first: bool) -> list[Shared]:
+    """Return what is sent, and when, about n devices in a city.
+
+    Parameters
+    ----------
+    unpublished
+        Nodes of other devices, that stand on the side road. They are too few for a group.
+    first
+        Whether they come before all others in the order of devices.
+    """
+    network = with_side_road()
+    rule = DensityRule(steps=(4, 10), values=(6, 4, 2))
+    cloak = session_cloak(
+        network,
+        rule=rule,
+        epochs=Epochs(4, SETTLE_S),
+        min_nodes=4,
+        pace=Pace(ttl_s=40, epoch_s=LENGTH_S),
+        beat_s=6.0,
+        company=SHARED,
+    )
+    drive = Drive(network, cloak, ttl_s=40)
+    before = len(unpublished) if first else 0
+    others = range(len(unpublished)) if first else range(n, n + len(unpublished))
+    for now, where in enumerate(islice(traffic(CITY, n, seed=9, says=1.0), 70)):
+        reports = {d + before: v for d, v in where.items()}
+        drive.tick(reports | dict(zip(others, unpublished, strict=True)), now=now)
+    assert not {m for group in drive.released for m in group.members} & set(others)
+    return [g._replace(members=tuple(m - before for m in g.members)) for g in drive.released]
+
+
+@pytest.mark.parametrize("n", [90, 145, 200])
+@pytest.mark.parametrize("n_more", [1, 3])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_device_that_is_not_published_changes_nothing_that_is_sent_nor_when(
+    n: int, n_more: int, *, first: bool
+) -> None:
+    alone = sent_beside([], n=n, first=False)
+    assert len(alone) > 50
+    assert sent_beside(list(range(N_CITY, N_CITY + n_more)), n=n, first=first) == alone
 
 
 # Cells that too few devices are in.
