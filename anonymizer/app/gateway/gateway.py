@@ -18,6 +18,7 @@ from anonymizer.app.gateway.own_reports import OwnReports
 from anonymizer.app.gateway.positions_link import link_counts, positions_link
 from anonymizer.app.gateway.preflight import read_registries, read_secrets
 from anonymizer.app.gateway.silent_connection import LIKELY, SilentConnection
+from anonymizer.app.gateway.too_large import PROBLEM, TooLargeWatch
 from anonymizer.app.gateway.zones_link import ZonesLink
 from anonymizer.app.live_map.frames import Viewer, map_routes, origin_of
 from anonymizer.app.live_map.screen import AnalystLink, AnalystView, See
@@ -153,6 +154,7 @@ class Gateway:
         )
         self._ticks: Ticks = asyncio.Queue(QUEUED_TICKS)
         self._public = PublicCounts(self._figures(), step=public_step(settings))
+        self._too_large = TooLargeWatch(look_s=settings.session.epoch_s)
         self._phase = _Phase.SERVING
         self.records = self._recorder(streams) if streams else None
         # Without a store nothing outlives this process, and neither does the session.
@@ -452,6 +454,8 @@ class Gateway:
                 found = watches[flow].see(ledger.counts(), n_held=n_held, at_s=time.monotonic())
                 if found is not None:
                     self._log.error("nothing that arrives can be used", flow=flow, **found.fields)
+            if self._too_large.see(self.ledger.counts(), at_s=time.monotonic()):
+                self._log.warning("regions are too large", problem=PROBLEM)
             await asyncio.sleep(_MISFITS_S)
 
     def _connections(self) -> list[tuple[str, bool, int, list[str]]]:
@@ -524,7 +528,7 @@ class Gateway:
             problems.append("store: cannot be used, so records wait at the broker")
         if self._backlog and self._link.connected and self._backlog.is_too_old:
             problems.append(self._backlog.problem)
-        problems += self._why_silent()
+        problems += [*self._why_silent(), *self._too_large.problems]
         if self._phase is not _Phase.SERVING:
             problems.append("stopping")
         return problems

@@ -330,24 +330,23 @@ class SessionCloak:
         """End the groups whose epoch is over and form new ones; return how many live on."""
         length_s = self._pace.epoch_s
         self._bring_forward(density, now)
-        published = self._published()
         ended = self._groups.ends_at <= now
-        just_ended = np.zeros(0, np.int32)
-        if ended.any():
-            just_ended = self._groups.only(ended).member
-            self._keep(~ended)
+        begin = np.zeros(self._epochs.n_cells, bool)
+        if self._cell_ends_at is not None:
+            begin = self._cell_ends_at <= now
+            self._cell_ends_at[begin] = self._epochs.ends(now, length_s)[begin]
+        if not (ended.any() or begin.any()):
+            return len(self._groups.k)
+        published = self._published()
+        just_ended = self._groups.only(ended).member
+        self._keep(~ended)
         n_old = len(self._groups.k)
-        if self._cell_ends_at is None:
-            return n_old
-        due = self._cell_ends_at <= now
-        if due.any() or len(just_ended):
-            self._cell_ends_at[due] = self._epochs.ends(now, length_s)[due]
-            # Devices that wait in a cell whose epoch begins, and members of groups that just ended.
-            joining = due[self._cells(published)[density.node_of]]
-            joining[just_ended] = True
-            joining &= self._can_join(density) & (self._group_of == _UNGROUPED)
-            joining &= density.version_of >= now + length_s - self._pace.ttl_s
-            self._form(density, np.flatnonzero(joining).astype(np.int32), now)
+        # Devices that wait in a cell whose epoch begins, and members of groups that just ended.
+        joining = begin[self._cells(published)[density.node_of]]
+        joining[just_ended] = True
+        joining &= self._can_join(density) & (self._group_of == _UNGROUPED)
+        joining &= density.version_of >= now + length_s - self._pace.ttl_s
+        self._form(density, np.flatnonzero(joining).astype(np.int32), now)
         return n_old
 
     def _bring_forward(self, density: DensityMap, now: float) -> None:
@@ -392,7 +391,8 @@ class SessionCloak:
 
     def _form(self, density: DensityMap, slot: Int32Array, now: float) -> None:
         """Partition devices into the smallest groups that satisfy all demands."""
-        node = density.node_of[slot]
+        # Also of those that have not reported since they came from another district.
+        node = self._place_of[slot] = density.node_of[slot]
         part, near = self._network.component_of[node], density.n_near[node]
         if self._parked_s is not None:
             parked = density.is_parked(since=now - self._parked_s)
