@@ -79,12 +79,12 @@ class SessionSettings(Group):
     """Number of parts of the network whose epochs begin at different times; 1: all at once."""
     settle_s: NotNegative = 5.0
     """How long to wait after the first position before forming the first groups."""
-    beat_s: NotNegative = 30.0
-    """How often a group publishes, whether its members report or not; positions wait until then,
-    and of several of one device the newest is published. Where devices are few, so that places
-    are four times as large as `region.min_nodes` or larger, a group publishes half as often: with
-    the defaults, once in its life, and other groups at most twice. A shorter beat tells more about
-    where devices drive. 0: a group publishes whenever a member reports, which also tells when."""
+    beat_s: NotNegative = 10.0
+    """How often a group of the smallest places publishes, whether its members report or not;
+    positions wait until then, and of several of one device the newest is published. Where places
+    are n times as large, because devices are few, a group publishes every √n beats. A shorter beat
+    tells more about where devices drive. 0: a group publishes whenever a member reports, which also
+    tells when."""
 
 
 class PseudonymSettings(Group):

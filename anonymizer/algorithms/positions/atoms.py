@@ -190,7 +190,7 @@ class Company(NamedTuple):
     area_devices: int = 1
 
     def beyond(self, k_extra: int) -> "Company":
-        """Return the company that is left if so many devices are the adversary's, and do not count."""
+        """Return what to ask for so that this is left without so many devices of the adversary."""
         return Company(self.place_devices + k_extra, self.area_devices + k_extra)
 
 

@@ -1,7 +1,5 @@
 """Cloaking regions made of atoms: the atoms of all members of a group, joined by connectors."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from anonymizer.algorithms.kernels import copy_items, kernel, sort_in_place

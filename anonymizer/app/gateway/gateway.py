@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from anonymizer.algorithms.positions.atoms import LEVELS
+from anonymizer.algorithms.positions.cloaks.session import beat_of
 from anonymizer.app.gateway.analyst_topics import CurrentTopic, NetworkTopics
 from anonymizer.app.gateway.misfit import MisfitWatch
 from anonymizer.app.gateway.own_reports import OwnReports
@@ -540,7 +542,7 @@ class Gateway:
         patience_s += self.flow.core.delay_s
         if self._settings.region.mode == "session":
             session = self._settings.session
-            patience_s += session.settle_s + session.beat_s
+            patience_s += session.settle_s + float(beat_of(session.beat_s, LEVELS[-1]))
         if silent_s <= patience_s:
             return []
         return [f"output: positions arrive, and none has been published for {silent_s:.0f} s"]

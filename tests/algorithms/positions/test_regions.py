@@ -147,7 +147,8 @@ def test_a_region_depends_only_on_the_set_of_atoms(world: World, data: st.DataOb
             [(i, w) for w in np.flatnonzero(cuts[i].at == cuts[i].at[v]).tolist()] for i, v in group
         ]
         first = [data.draw(st.sampled_from(members)) for members in inside]
-        more = data.draw(st.lists(st.sampled_from(sum(inside, [])), max_size=4))
+        every = [member for members in inside for member in members]
+        more = data.draw(st.lists(st.sampled_from(every), max_size=4))
         return data.draw(st.permutations([*first, *more]))
 
     others = [otherwise(group) for group in groups]

@@ -9,15 +9,17 @@ assigned at random: even an adversary who knows every position is left with a po
 
 That hides who bears a pseudonym. Three rules hide where somebody is:
 
-- A member is published as a *place*, an atom of the network that several devices share. Each group
-  uses the smallest atoms in which its members have enough company when it is formed, and keeps
-  their size until it ends. Regions made of smaller atoms would be a map of occupied atoms.
+- A member is published as a *place*, an atom of the network that several devices share: the
+  smallest in which it has enough company when its group is formed. It keeps that size until the
+  group ends. Regions made of smaller atoms would be a map of occupied atoms.
 - A group publishes on a beat of its own, whether its members report or not. The time of a release
   therefore does not tell when a member reported, and few releases leave few traces of a drive.
-  Groups of large places skip every second beat: a device takes longer to leave such a place, and
+  Groups of large places publish more rarely: a device takes longer to leave such a place, and
   where devices are few, each release says more. Groups that are formed together take turns, so that
   no tick has to publish them all.
 - A group covers what its members reported last, and nothing else depends on who reported.
+- Who is in no group that is published changes nothing: neither the places of others nor when groups
+  publish or end.
 
 Epochs are not aligned: the network is divided into cells with phases of their own, and a group
 ends with the epoch of the cell that contained most of its members. Cells in which too few devices
@@ -48,6 +50,25 @@ _UNGROUPED = -1
 _NOWHERE = -1
 _GROUPS_PER_CELL = 4
 """A cell has an epoch of its own if so many of the largest groups could be formed in it."""
+
+
+def beat_of(beat_s: float, times: FloatArray | float) -> FloatArray:
+    """Return how often a group publishes, shape of `times`.
+
+    Parameters
+    ----------
+    beat_s
+        How often one of the smallest places does.
+    times
+        Mean size of the places of its members, in multiples of the smallest.
+
+    Notes
+    -----
+    Who drives takes √n times as long to cross a place of n times as many nodes. The mean counts:
+    with the largest place of a group its beat would be that of its loneliest member, with the
+    smallest that of whoever stands in a full car park.
+    """
+    return beat_s * np.sqrt(times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +174,7 @@ class SessionCloak:
         if it will still be present when the group ends, even if it falls silent now. Otherwise an
         adversary who assumes that every pseudonym belongs to a present device could rule it out.
     max_nodes
-        A group whose region would need more nodes is suppressed and ends for all its members.
+        A group whose region would need more nodes publishes nothing more until it ends.
     k_extra
         Members beyond k, to allow for devices that the adversary controls.
     serials
@@ -163,11 +184,11 @@ class SessionCloak:
         Devices that have stayed near one node for this long when a group is formed are company
         for each other alone. None: for all.
     beat_s
-        How often a group publishes; one of large places once in `BEATS_OF_LARGE` beats. 0: at every
+        How often a group of the smallest places publishes; others as `beat_of` says. 0: at every
         tick in which a member reports.
     company
-        How many devices share the atoms of a group's members when it is formed. By default all
-        regions are made of the smallest atoms.
+        How many devices share the atom of a member when its group is formed, not counting
+        `k_extra`. By default all regions are made of the smallest atoms.
 
     Notes
     -----
@@ -439,13 +460,14 @@ class SessionCloak:
     def _beats_s(self, level: IntArray, first_member_of: IntArray) -> FloatArray:
         """Return how often each new group publishes, shape (groups,)."""
         times = np.add.reduceat(self._levels.times[level], first_member_of[:-1])
-        return self._beat_s * np.sqrt(times / np.diff(first_member_of))
+        return beat_of(self._beat_s, times / np.diff(first_member_of))
 
     def _turns_s(self, beat_s: FloatArray, lifetime_s: FloatArray) -> FloatArray:
         """Return the seconds until each new group publishes first, shape (groups,).
 
         With a beat they take turns until the next cell forms groups, so that every tick publishes
-        about as many. Turns depend on nothing but the order of the groups and their lifetimes.
+        about as many. Turns depend on nothing but the order of the groups that are published,
+        their beats and their lifetimes.
         """
         n = len(lifetime_s)
         spread_s = np.minimum(beat_s, self._pace.epoch_s / self._epochs.n_cells)

@@ -19,7 +19,6 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
 from anonymizer.pipeline.devices import DeviceTable
-from anonymizer.settings import SessionSettings
 from tests.algorithms.positions.cloaks.driving import (
     TWO,
     Drive,
@@ -607,47 +606,36 @@ def test_a_group_publishes_on_its_beat_whether_its_members_report_or_not(says: f
     assert {len(times) for times in lives.values()} >= {3, 4}
 
 
-def test_a_group_of_large_places_publishes_on_every_second_beat() -> None:
+def beats_of_groups(where: Where, *, rule: DensityRule = TWO) -> dict[tuple[int, ...], set[float]]:
+    """Return the seconds between the publications of each group; a beat has ten."""
     cloak = session_cloak(
         WIDE,
+        rule=rule,
         pace=Pace(ttl_s=900, epoch_s=200),
         beat_s=10,
         company=Company(place_devices=2),
         sizes=(1, 1.5, 2, 3, 4),
     )
     drive = Drive(WIDE, cloak, ttl_s=900)
-    # Two devices share the smallest place; the two others have no company in any.
-    for now in range(100):
-        drive.tick({0: 0, 1: 0, 2: 65, 3: 143}, now=now)
+    for now in range(150):
+        drive.tick(where, now=now)
     published: defaultdict[tuple[int, ...], list[float]] = defaultdict(list)
     for shared in drive.released:
-        published[shared.members].append(shared.now)
-    assert set(published) == {(0, 1), (2, 3)}
-    assert set(np.diff(published[0, 1]).tolist()) == {10.0}
-    assert set(np.diff(published[2, 3]).tolist()) == {20.0}
+        published[tuple(sorted(shared.members))].append(shared.now)
+    return {members: set(np.diff(times).tolist()) for members, times in published.items()}
 
 
-def test_with_the_defaults_a_group_of_large_places_publishes_once_in_its_life() -> None:
-    default = SessionSettings()
-    pace = Pace(ttl_s=120, epoch_s=default.epoch_s)
-    cloak = session_cloak(
-        WIDE,
-        epochs=Epochs(default.cells, default.settle_s),
-        pace=pace,
-        beat_s=default.beat_s,
-        company=Company(place_devices=2),
-        sizes=(1, 1.5, 2, 3, 4),
-    )
-    drive = Drive(WIDE, cloak, ttl_s=120)
-    for now in range(300):
-        drive.tick({0: 0, 1: 0, 2: 65, 3: 143}, now=now)
-    n_released: dict[tuple[int, ...], Counter[Life]] = defaultdict(Counter)
-    for shared in drive.released:
-        n_released[shared.members].update(shared.lives)
-    assert set(n_released) == {(0, 1), (2, 3)}
-    assert set(n_released[2, 3].values()) == {1}
-    assert set(n_released[0, 1].values()) <= {1, 2}
-    assert max(n_released[0, 1].values()) == 2
+def test_a_group_publishes_more_rarely_the_larger_its_places_are() -> None:
+    # Two devices share the smallest place; the two others have no company in any: four times 1.
+    found = beats_of_groups({0: 0, 1: 0, 2: 65, 3: 143})
+    assert found == {(0, 1): {10.0}, (2, 3): {20.0}}
+
+
+def test_one_large_place_does_not_make_all_members_of_its_group_publish_rarely() -> None:
+    # Eleven in a car park and one without company: the mean size is 15 / 12.
+    where = {**dict.fromkeys(range(11), 0), 11: 143}
+    [(_, gaps)] = beats_of_groups(where, rule=DensityRule(steps=(), values=(12,))).items()
+    assert gaps <= {11.0, 12.0}
 
 
 def test_groups_that_are_formed_together_take_turns_so_that_no_tick_publishes_them_all() -> None:
