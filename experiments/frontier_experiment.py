@@ -24,7 +24,7 @@ from anonymizer.app.audit.publications import (
     read_devices,
     true_traffic,
 )
-from anonymizer.app.audit.tracking_attack import HORIZONS_MIN, MOST_TIMES_NONE, tracking_figures
+from anonymizer.app.audit.tracking_attack import WITH_RELEASE, Heard, beliefs
 from anonymizer.app.audit.utility import GRACE_TICKS, LAPLACE_EPSILON, figures
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
@@ -196,31 +196,28 @@ def _release_point(
     reader = ReleaseReader(
         case.observed, until=until, times=times, n_nodes=n_nodes, piece_of=case.piece_of
     )
-    found = tracking_figures(
-        case.observed,
+    found = beliefs(
+        Heard(case.observed, case.class_of, release.until),
         case.truth,
         case.network,
         case.piece_of,
-        class_of=case.class_of,
         interval_s=case.reports.interval_s,
-        hindsight_s=None,
+        adversaries=("none", *WITH_RELEASE),
         seed=scene.seed,
     )
 
     def believed(names: Sequence[str]) -> dict[int, float]:
-        beliefs = {
-            minute: [found[f"belief_{name}_{minute}min"] for name in names]
-            for minute in HORIZONS_MIN
-        }
         return {
-            m: max(b for b in each if b is not None) for m, each in beliefs.items() if any(each)
+            minute: max(float(found.at(name, minute).mean()) for name in names)
+            for minute in found.minutes
+            if len(found.moves)
         }
 
     return scene.point(
         mode,
         ", ".join(f"{value:g}" for value in region.values()),
         [reader.read(division) for division in scene.divisions],
-        believed(("none", *MOST_TIMES_NONE)),
+        believed(tuple(found.near)),
         believed(("none",)),
         link=link_regions(
             case.observed, case.device_of, scene.known, times, until, n_nodes=n_nodes

@@ -14,11 +14,12 @@ from typing import Any, Literal
 import numpy as np
 
 from anonymizer.app.audit import Case, case_of
-from anonymizer.app.audit.tracking_attack import HORIZONS_MIN, MOST_TIMES_NONE, tracking_figures
+from anonymizer.app.audit.tracking_attack import HORIZONS_MIN, WITH_RELEASE, Heard, beliefs
 from anonymizer.app.cloak import cloak_trace
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.files.release_lines import Released, read_auditor_map, read_release
+from anonymizer.pipeline.positions.core import FlowCore, TickRelease
 from anonymizer.settings import Settings
 from simulator.traffic import Traffic
 
@@ -74,7 +75,7 @@ class Point:
     @property
     def strongest(self) -> float:
         """Belief of the adversary who knows the release and believes most."""
-        return max(self.belief[name] for name in MOST_TIMES_NONE)
+        return max(self.belief[name] for name in WITH_RELEASE if name in self.belief)
 
 
 def run_tracking(
@@ -145,12 +146,27 @@ def attacked(
 
 
 def released(
-    trace: Trace, network: RoadNetwork, settings: Settings, *, tick_s: float = 1.0, seed: int = 0
+    trace: Trace,
+    network: RoadNetwork,
+    settings: Settings,
+    *,
+    tick_s: float = 1.0,
+    seed: int = 0,
+    watch: Callable[[FlowCore, TickRelease], None] = lambda _core, _tick: None,
 ) -> tuple[Case, Released]:
     """Cloak a trace; return what the audit's attacks need, and the release."""
     with TemporaryDirectory() as folder:
         out, named = Path(folder, "out.jsonl"), Path(folder, "map.jsonl")
-        cloak_trace(trace, network, settings, tick_s=tick_s, seed=seed, out=out, auditor_map=named)
+        cloak_trace(
+            trace,
+            network,
+            settings,
+            tick_s=tick_s,
+            seed=seed,
+            out=out,
+            auditor_map=named,
+            watch=watch,
+        )
         release = read_release(out, network)
         device_of = read_auditor_map(named, pseudonym=release.pseudonym, device_id=trace.device_id)
     case = case_of(trace, release, network, settings, device_of=device_of, tick_s=tick_s, seed=seed)
@@ -163,21 +179,14 @@ def _attack(
     """Return the nodes in a region, and each adversary's belief."""
     case = attacked(trace, network, choice.settings, seed=seed)
     nodes = float(case.observed.region_size[case.observed.region_of].mean())
-    figures = tracking_figures(
-        case.observed,
+    found = beliefs(
+        Heard(case.observed, case.class_of, case.until),
         case.truth,
         network,
         case.piece_of,
-        class_of=case.class_of,
         interval_s=case.reports.interval_s,
         nodes_per_cell=nodes,
-        hindsight_s=None,
+        adversaries=("none", "raw", *WITH_RELEASE),
         seed=seed,
     )
-    before, after = "belief_", f"_{HORIZONS_MIN[-1]}min"
-    belief = {
-        name.removeprefix(before).removesuffix(after): float(value)
-        for name, value in figures.items()
-        if name.startswith(before) and name.endswith(after) and value is not None
-    }
-    return nodes, belief
+    return nodes, {name: float(found.at(name, HORIZONS_MIN[-1]).mean()) for name in found.near}

@@ -185,6 +185,7 @@ def audit_stream(
     seed: int = 0,
     settings: Settings | None = None,
     earlier: CloakedTrace | DataFrame | FilePath | None = None,
+    placebo: CloakedTrace | DataFrame | FilePath | None = None,
     progress: Callable[[str], None] = lambda _step: None,
 ) -> AuditReport:
     """Attack a release of cloaked positions.
@@ -211,6 +212,9 @@ def audit_stream(
     earlier
         A release from before the zones of the settings were declared, for an adversary who
         compares the two.
+    placebo
+        A release of other devices on the same network, as long as this one and with the same
+        settings: whatever the tracking attack tells from it is chance.
     progress
         Called with the name of each step before it begins.
 
@@ -244,6 +248,8 @@ def audit_stream(
         release = release.frame
     if isinstance(earlier, CloakedTrace):
         earlier = earlier.frame
+    if isinstance(placebo, CloakedTrace):
+        placebo = placebo.frame
     progress("reading the network and the release")
     roads = _network(network, chosen)
     released = _released(release, roads)
@@ -268,6 +274,7 @@ def audit_stream(
         sample=whole_number("sample", sample, 0),
         seed=whole_number("seed", seed, 0),
         earlier=None if earlier is None else _released(earlier, roads).observed,
+        placebo=None if placebo is None else _released(placebo, roads),
         progress=progress,
     )
 

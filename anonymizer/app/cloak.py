@@ -19,7 +19,7 @@ from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.release_lines import AuditorMapWriter, ReleaseWriter
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.accounting import Ledger
-from anonymizer.pipeline.positions.core import FlowCore, row_locator
+from anonymizer.pipeline.positions.core import FlowCore, TickRelease, row_locator
 from anonymizer.pipeline.positions.headings import headings_in
 from anonymizer.pipeline.positions.trip_guard import Positions
 from anonymizer.settings import Settings, zones_of
@@ -62,6 +62,7 @@ def cloak_trace(
     out: Path | BinaryIO,
     auditor_map: Path | BinaryIO | None = None,
     progress: Callable[[int], None] = lambda _rows: None,
+    watch: Callable[[FlowCore, TickRelease], None] = lambda _core, _tick: None,
 ) -> CloakSummary:
     """Cloak a trace in event time; write what an analyst would have received.
 
@@ -84,6 +85,9 @@ def cloak_trace(
         Receives the device of each pseudonym; None: it is not written. Likewise.
     progress
         Called with the number of rows finished since the previous call.
+    watch
+        Called with each tick and the core that made it, for whoever measures an adversary who is
+        told more than subscribers are.
 
     Raises
     ------
@@ -117,6 +121,7 @@ def cloak_trace(
             lines.writelines(writer.lines(tick))
             ledger.settle(Outcome.PUBLISHED, len(tick.carried.slot))
             summary.n_ticks += 1
+            watch(core, tick)
             summary.region_nodes.append(np.diff(tick.release.first_node_of))
             progress(len(rows))
     core.close()

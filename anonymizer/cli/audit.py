@@ -105,6 +105,14 @@ def stream(
             "zones compares the two.",
         ),
     ] = None,
+    placebo: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PUB",
+            help="A release of other devices on the same network, as long as this one: the "
+            "tracking attack is mounted with it, too, and shows what it finds by chance.",
+        ),
+    ] = None,
     utility: Annotated[  # noqa: FBT002  typer's
         bool,
         typer.Option(
@@ -151,6 +159,7 @@ def stream(
             sample=sample,
             seed=seed,
             earlier=earlier,
+            placebo=placebo,
             progress=lambda name: bar.update(task, description=name, advance=1),
         )
     figures: tuple[UtilityFigures, ...] = ()

@@ -109,12 +109,13 @@ def weighed(
 def _with_births(crowd: Masses, motion: Motion, n_present: float) -> Masses:
     """Add the devices that the crowd lacks, wherever devices usually are."""
     births = max(n_present - float(crowd.mass.sum()), SLIP * n_present)
-    n = len(motion.leave)
+    row, state, share = motion.states_at(np.arange(len(motion.leave)))
+    n = len(row)
     return Masses(
         np.concatenate([np.zeros(n, np.int32), crowd.owner]),
         np.concatenate([np.full(n, FREE, np.int32), crowd.life]),
-        np.concatenate([motion.first_state_of[:-1].astype(np.int32), crowd.state]),
-        np.concatenate([births * motion.density, crowd.mass]),
+        np.concatenate([state, crowd.state]),
+        np.concatenate([births * motion.density[row] * share, crowd.mass]),
     )
 
 

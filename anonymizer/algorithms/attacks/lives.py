@@ -124,6 +124,7 @@ def published_lives(
     *,
     steps_s: FloatArray,
     follow: bool,
+    until: FloatArray | None = None,
 ) -> Lives:
     """Return the lives in a release.
 
@@ -138,6 +139,10 @@ def published_lives(
         before it; of several regions of a pseudonym, the newest.
     follow
         Whether pseudonyms are followed.
+    until
+        Unix seconds until which each record holds, shape (records,): a life that is followed lasts
+        as long as its last record, and lives do not share a step. None: it ends with its last
+        record, or a step earlier if another life begins then.
     """
     _, chosen = np.unique(class_of, return_index=True)
     some, n_devices = observed.of_pseudonyms(chosen), np.bincount(class_of)
@@ -147,7 +152,7 @@ def published_lives(
     # Records are sorted by pseudonym and time: the newest of a step is the last one in a row.
     last = np.diff(pseudonym, append=-1) != 0
     newest = last | (np.diff(step, append=-1) != 0)
-    if follow:
+    if follow and until is None:
         # Who ends a life may begin the next one in the same step: it then ends a step earlier.
         begun = np.isin(step, step[np.diff(pseudonym, prepend=-1) != 0])
         is_first = np.diff(pseudonym[newest], prepend=-1) != 0
@@ -160,7 +165,90 @@ def published_lives(
         step, region_of = np.divmod(pair, observed.n_regions)
         size = np.bincount(pair_of, size[life_of], len(pair)).astype(np.float64)
         life_of = np.arange(len(pair))
-    return _lives(step, life_of, region_of, size, regions, n_steps=len(steps_s))
+    lives = _lives(step, life_of, region_of, size, regions, n_steps=len(steps_s))
+    if until is None or not follow:
+        return lives
+    ends_s = np.maximum.reduceat(until, observed.first_record_of[:-1])[chosen]
+    return _lasting(lives, ends_s[np.unique(life_of)], steps_s, float(step_s))
+
+
+class Handed(NamedTuple):
+    """What an adversary may be told beyond the release: an upper bound of what one can infer.
+
+    Attributes
+    ----------
+    level_of
+        Level of the pieces as which each pseudonym is published, shape (pseudonyms,).
+    place
+        Node of each record's device when it was published, shape (records,).
+    piece_of
+        Public piece of each node at each level, shape (levels, nodes).
+    """
+
+    level_of: IntArray
+    place: IntArray
+    piece_of: IntArray
+
+
+def handed_lives(
+    observed: Observed,
+    class_of: IntArray,
+    handed: Handed,
+    *,
+    steps_s: FloatArray,
+    until: FloatArray,
+) -> Lives:
+    """Return lives for an adversary who is told the pieces of each group, and their levels.
+
+    The members of a group whose pieces are of one level are a life. Which of them is in which piece
+    is not told. The parameters are those of `published_lives`.
+    """
+    n_levels, n_nodes = handed.piece_of.shape
+    n_pieces = int(handed.piece_of.max()) + 1
+    level_of = handed.level_of[observed.pseudonym_of]
+    life = class_of[observed.pseudonym_of] * n_levels + level_of
+    step_s = steps_s[1] - steps_s[0] if len(steps_s) > 1 else 1.0
+    step = np.ceil((observed.time - steps_s[0] - TIME_SLACK_S) / step_s).astype(np.int64)
+    step = step[observed.tick_of]
+    rows = np.flatnonzero((step >= 0) & (step < len(steps_s)))
+    # Of several regions of a life in one step, the newest.
+    newest = np.zeros((len(steps_s), int(life.max(initial=0)) + 1), np.int64)
+    np.maximum.at(newest, (step[rows], life[rows]), observed.tick_of[rows])
+    rows = rows[newest[step[rows], life[rows]] == observed.tick_of[rows]]
+    piece = level_of[rows] * n_pieces + handed.piece_of[level_of[rows], handed.place[rows]]
+    key = step[rows] * newest.shape[1] + life[rows]
+    record, record_of = np.unique(key, return_inverse=True)
+    pair = np.unique(record_of * (n_levels * n_pieces) + piece)
+    record_of, piece = np.divmod(pair, n_levels * n_pieces)
+    by_piece = np.argsort(
+        (handed.piece_of + n_pieces * np.arange(n_levels)[:, None]).ravel(), kind="stable"
+    )
+    all_pieces = (handed.piece_of + n_pieces * np.arange(n_levels)[:, None]).ravel()[by_piece]
+    first, end = np.searchsorted(all_pieces, piece), np.searchsorted(all_pieces, piece, "right")
+    sizes = end - first
+    at = np.arange(sizes.sum()) + np.repeat(first - starts_of(sizes)[:-1], sizes)
+    regions = Regions(
+        np.searchsorted(record_of, np.arange(len(record) + 1)),
+        starts_of(sizes),
+        (by_piece[at] % n_nodes).astype(np.int32),
+    )
+    record_step, life_of = np.divmod(record, newest.shape[1])
+    pseudonym_life = class_of * n_levels + handed.level_of
+    size = np.bincount(pseudonym_life, minlength=newest.shape[1]).astype(np.float64)
+    lives = _lives(
+        record_step, life_of, np.arange(len(record)), size, regions, n_steps=len(steps_s)
+    )
+    ends_s = np.full(newest.shape[1], -np.inf)
+    last_until = np.maximum.reduceat(until, observed.first_record_of[:-1])
+    np.maximum.at(ends_s, pseudonym_life, last_until)
+    return _lasting(lives, ends_s[np.unique(life_of)], steps_s, step_s)
+
+
+def _lasting(lives: Lives, ends_s: FloatArray, steps_s: FloatArray, step_s: float) -> Lives:
+    """Return lives that last until their regions hold no longer, unix seconds, shape (lives,)."""
+    lasts = np.minimum((ends_s - steps_s[0] - TIME_SLACK_S) / step_s, len(steps_s))
+    last_step_of = np.maximum(np.ceil(lasts).astype(np.int64) - 1, lives.last_step_of)
+    return lives._replace(last_step_of=np.minimum(last_step_of, len(steps_s) - 1))
 
 
 def rounded_lives(place: Int32Array, cell_of: IntArray) -> Lives:

@@ -111,13 +111,24 @@ def _add(by_state: FloatArray, listed: Int32Array, n: int, state: int, mass: flo
 
 
 @inner_kernel
+def _leaves(motion: Motion, s: int) -> float:
+    """Return the probability that a device in a state leaves its node."""
+    v = motion.node_of[s]
+    return motion.sets_off if s == motion.first_state_of[v + 1] - 1 else motion.leave[v]
+
+
+@inner_kernel
 def _move(motion: Motion, work: _Work, masses: Masses, first: int, end: int, share: float) -> int:
     """Move a share of some masses; put all into `work.after`, return how many states it has."""
     n_now, n_after = 0, 0
     for i in range(first, end):
         s = masses.state[i]
-        goes = share * masses.mass[i] * motion.leave[motion.node_of[s]]
-        n_after = _add(work.after, work.after_listed, n_after, s, masses.mass[i] - goes)
+        v = motion.node_of[s]
+        goes = share * masses.mass[i] * _leaves(motion, s)
+        stand = motion.first_state_of[v + 1] - 1
+        settles = 0.0 if s == stand else share * motion.settles[v] * (masses.mass[i] - goes)
+        n_after = _add(work.after, work.after_listed, n_after, s, masses.mass[i] - goes - settles)
+        n_after = _add(work.after, work.after_listed, n_after, stand, settles)
         n_now = _add(work.now, work.now_listed, n_now, s, goes)
     for stop in motion.stop:
         n_moved = _spread(motion, work.now, work.now_listed, n_now, work.moved, work.moved_listed)
@@ -231,7 +242,7 @@ def _move_back(
     n = 0
     for i in range(first, end):
         s = before.state[i]
-        goes = before.mass[i] * motion.leave[motion.node_of[s]]
+        goes = before.mass[i] * _leaves(motion, s)
         n = _add(work.flow[0], work.listed[0], n, s, goes)
     work.n_listed[0] = n
     last = len(motion.stop)
@@ -246,8 +257,11 @@ def _move_back(
             work.worth[m, s] = _worth(motion, work, m, s)
     for i in range(first, end):
         s = before.state[i]
-        leave = motion.leave[motion.node_of[s]]
-        known[i] = before.mass[i] * ((1.0 - leave) * work.goal[s] + leave * work.worth[0, s])
+        leave, v = _leaves(motion, s), motion.node_of[s]
+        stand = motion.first_state_of[v + 1] - 1
+        settles = 0.0 if s == stand else motion.settles[v]
+        stays = (1.0 - settles) * work.goal[s] + settles * work.goal[stand]
+        known[i] = before.mass[i] * ((1.0 - leave) * stays + leave * work.worth[0, s])
     for m in range(last + 1):
         for i in range(work.n_listed[m]):
             work.flow[m, work.listed[m, i]] = 0.0

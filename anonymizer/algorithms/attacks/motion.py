@@ -1,10 +1,13 @@
 """Motion model of the tracking attack: how devices move over the network from tick to tick.
 
-A state is a node and the neighbour from which a device came, or the node alone if that is unknown.
-At each tick a device stays at its node or makes one or more moves. Staying depends on the node, the
-next node depends on the state: a first-order Markov chain over arcs. All probabilities are learned
-from the positions of some devices, and fall back on the free-flow speeds and on the shape of the
-network where few of them passed.
+A state is a node and the neighbour from which a device came, or the node alone if that is unknown,
+or the node at which a device stands. At each tick a device that drives stays at its node or makes
+one or more moves, or comes to a stand; one that stands seldom leaves. Without the latter, who is
+parked would seem to be a slow driver, and nobody could be told to be parked who is seen in the same
+place again and again. Staying depends on the node, the next node depends on the state: a
+first-order Markov chain over arcs. All probabilities are learned from the positions of some
+devices, and fall back on the free-flow speeds and on the shape of the network where few of them
+passed.
 
 Shokri et al. learn such a chain for each user [1]_; this one is the crowd's, because the adversary
 knows one position of the target and no history.
@@ -31,6 +34,10 @@ _NEGLECTED = 1e-3
 _PRIOR_TICKS = 10.0
 _PRIOR_TURNS = 2.0
 _PRIOR_BACK = (1.0, 10.0)
+_PRIOR_STANDS = 3.0
+"""Weight of what is usual at all nodes, in stands."""
+STAND_S = 60.0
+"""A device stands that stays at a node for as long, and for two ticks."""
 _FORBIDDEN = 0.02
 """Weight of an arc against the direction of a one-way road, where a drivable one has 1: the
 nearest node may be on the other carriageway."""
@@ -40,7 +47,8 @@ class Motion(NamedTuple):
     """The motion model in the form that kernels need.
 
     The states of node v are `first_state_of[v]` to `first_state_of[v + 1]`, exclusive: the first
-    one is "origin unknown", the others follow the order of the neighbours from which a device came.
+    one is "origin unknown", the last one "stands", and those between follow the order of the
+    neighbours from which a device came.
 
     Attributes
     ----------
@@ -53,7 +61,12 @@ class Motion(NamedTuple):
     next_state_of
         State after a move along each arc, shape (arcs,).
     leave
-        Probability of leaving each node within a tick, shape (nodes,).
+        Probability of leaving each node within a tick of a device that drives, shape (nodes,).
+    stands, settles
+        Probability that a device at each node stands, and that one that drives and does not leave
+        comes to a stand there, shape (nodes,).
+    sets_off
+        Probability that a device that stands leaves within a tick.
     first_turn_of, turn
         Probability of each arc out of its node for a device that leaves in state s:
         `turn[first_turn_of[s]:first_turn_of[s + 1]]`, in the order of the node's arcs.
@@ -69,6 +82,9 @@ class Motion(NamedTuple):
     first_arc_of: Int32Array
     next_state_of: IntArray
     leave: FloatArray
+    stands: FloatArray
+    settles: FloatArray
+    sets_off: float
     first_turn_of: IntArray
     turn: FloatArray
     stop: FloatArray
@@ -79,16 +95,37 @@ class Motion(NamedTuple):
         """Number of states."""
         return len(self.node_of)
 
+    def states_at(self, node: IntArray) -> tuple[IntArray, Int32Array, FloatArray]:
+        """Return the states of devices that are at some nodes, as far as anybody knows.
+
+        Returns
+        -------
+        row, state, share
+            Index into `node`, state and its probability, shape (2 * n,).
+        """
+        row = np.tile(np.arange(len(node)), 2)
+        state = np.concatenate([self.first_state_of[node], self.first_state_of[node + 1] - 1])
+        share = np.concatenate([1.0 - self.stands[node], self.stands[node]])
+        return row, state.astype(np.int32), share
+
 
 class _Counts(NamedTuple):
     visits: FloatArray
     leaves: FloatArray
     jumps: FloatArray
     turns: FloatArray
+    standing: FloatArray
+    stands: FloatArray
+    set_off: FloatArray
 
 
 def learn_motion(
-    network: RoadNetwork, place: Int32Array, *, learned_from: BoolArray, tick_s: float
+    network: RoadNetwork,
+    place: Int32Array,
+    *,
+    learned_from: BoolArray,
+    tick_s: float,
+    every: int = 1,
 ) -> Motion:
     """Learn the motion model from the positions of some devices.
 
@@ -100,46 +137,77 @@ def learn_motion(
         The devices to learn from, shape (devices,). An adversary does not know the history of the
         target: leave it out.
     tick_s
-        Length of a tick; it only matters if no device ever moves.
+        Length of a tick of `place`.
+    every
+        A tick of the model has so many ticks of `place`.
 
     Notes
     -----
-    The time at a node is geometric in this model; that of a driving car is more regular. The model
+    The time at a node is geometric in this model; that of a driving car is more regular. A longer
+    tick has several moves, whose number is more regular too. The turns are learned from the short
+    ticks: who has made several moves may have turned anywhere. The model
     is the same for all releases, so that comparisons between them are fair. O(devices * ticks),
     and a search over up to `MOST_MOVES` moves for each jump.
     """
     degree = np.diff(network.first_arc_of).astype(np.int64)
-    first_state_of = starts_of(degree + 1)
-    node_of = np.repeat(np.arange(network.n_nodes, dtype=np.int32), degree + 1)
+    first_state_of = starts_of(degree + 2)
+    node_of = np.repeat(np.arange(network.n_nodes, dtype=np.int32), degree + 2)
     first_turn_of = starts_of(degree[node_of])
     came_by = network.opposite_arcs()
-    next_state_of = came_by + network.neighbour_of + 1
-    counts = _Counts(
-        np.zeros(network.n_nodes),
-        np.zeros(network.n_nodes),
-        np.zeros(MOST_MOVES + 1),
-        np.zeros(first_turn_of[-1]),
-    )
-    _count_moves(
-        place,
-        np.flatnonzero(learned_from),
-        network.first_arc_of,
-        network.neighbour_of,
-        came_by,
-        first_turn_of,
-        counts,
-    )
+    next_state_of = came_by + 2 * network.neighbour_of.astype(np.int64) + 1
+    devices = np.flatnonzero(learned_from)
+    roads = network.first_arc_of, network.neighbour_of, came_by, first_turn_of
+    fine = _no_counts(network.n_nodes, int(first_turn_of[-1]))
+    _count_moves(place, devices, *roads, max(int(np.ceil(STAND_S / tick_s)), 2), fine)
+    model_s, coarse = every * tick_s, fine
+    if every > 1:
+        coarse = _no_counts(network.n_nodes, int(first_turn_of[-1]))
+        least = max(int(np.ceil(STAND_S / model_s)), 2)
+        _count_moves(np.ascontiguousarray(place[::every]), devices, *roads, least, coarse)
+    stands, settles, sets_off = _stands(coarse)
     return Motion(
         first_state_of,
         node_of,
         network.first_arc_of,
         next_state_of,
-        _leave(network, counts, tick_s),
+        _leave(network, coarse, model_s),
+        stands,
+        settles,
+        sets_off,
         first_turn_of,
-        _turns(network, counts.turns, first_turn_of, node_of, first_state_of),
-        _stops(counts.jumps),
-        _density(counts.visits),
+        _turns(network, fine.turns, first_turn_of, node_of, first_state_of),
+        _stops(coarse.jumps),
+        _density(coarse.visits + coarse.standing),
     )
+
+
+def _no_counts(n_nodes: int, n_turns: int) -> _Counts:
+    return _Counts(
+        np.zeros(n_nodes),
+        np.zeros(n_nodes),
+        np.zeros(MOST_MOVES + 1),
+        np.zeros(n_turns),
+        np.zeros(n_nodes),
+        np.zeros(n_nodes),
+        np.zeros(n_nodes),
+    )
+
+
+def _stands(counts: _Counts) -> tuple[FloatArray, FloatArray, float]:
+    """Return the fields of `Motion` about devices that stand.
+
+    A device that stands for an hour is one case, not an hour of them.
+    """
+    n_stands, ticks = float(counts.stands.sum()), float(counts.standing.sum())
+    n_driving = float(counts.visits.sum())
+    long = max(ticks / n_stands, 1.0) if n_stands else 1.0
+    usual = ticks / max(ticks + n_driving, 1.0)
+    here = (counts.standing + counts.visits) / long
+    stands = (counts.standing / long + _PRIOR_STANDS * usual) / (here + _PRIOR_STANDS)
+    often = n_stands / max(n_driving, 1.0)
+    settles = (counts.stands + _PRIOR_TICKS * often) / (counts.visits + _PRIOR_TICKS)
+    sets_off = float(counts.set_off.sum()) / ticks if ticks else 1.0
+    return stands, np.minimum(settles, 1.0), sets_off
 
 
 def _leave(network: RoadNetwork, counts: _Counts, tick_s: float) -> FloatArray:
@@ -191,7 +259,7 @@ def _turns(
     popular = popular + np.where(network.drivable, 1.0, _FORBIDDEN)
     onward = np.where(back, 0.0, popular[arc])
     onward_sum = np.bincount(state, onward, len(node_of))[state]
-    known = origin > 0
+    known = (origin > 0) & (origin <= n_turns[state])
     share_back = (counted[back].sum() + _PRIOR_BACK[0]) / (counted[known].sum() + _PRIOR_BACK[1])
     share_onward = np.where(known, 1.0 - share_back, 1.0)
     prior = np.where(back, share_back, share_onward * onward / np.maximum(onward_sum, 1e-300))
@@ -209,27 +277,37 @@ def _count_moves(
     neighbour_of: Int32Array,
     arc_back_of: IntArray,
     first_turn_of: IntArray,
+    least: int,
     counts: _Counts,
 ) -> None:
+    """Count moves; a device that stays at a node for `least` ticks or longer stands."""
     n_nodes = len(first_arc_of) - 1
     seen = np.full(n_nodes, -1, np.int64)
     queue = np.empty(n_nodes, np.int32)
     search = 0
     for d in devices:
-        origin = 0
+        origin, stays_from = 0, 0
         for t in range(1, len(place)):
             u, v = place[t - 1, d], place[t, d]
             if u < 0 or v < 0:
-                origin = 0
+                origin, stays_from = 0, t
                 continue
-            counts.visits[u] += 1
             if u == v:
+                if t + 1 == len(place) or place[t + 1, d] != v:
+                    _end_stay(counts, v, t - stays_from, least, t + 1 < len(place))
                 continue
-            counts.leaves[u] += 1
+            stayed = t - 1 - stays_from
+            stays_from = t
+            if stayed >= least:
+                # It sets off as one of which nobody knows where it came from.
+                origin = 0
+            else:
+                counts.visits[u] += 1
+                counts.leaves[u] += 1
             arc = _arc_to(first_arc_of, neighbour_of, u, v)
             if arc >= 0:
                 counts.jumps[1] += 1
-                turns = first_turn_of[first_arc_of[u] + u + origin]
+                turns = first_turn_of[first_arc_of[u] + 2 * u + origin]
                 counts.turns[turns + arc - first_arc_of[u]] += 1
                 origin = 1 + arc_back_of[arc] - first_arc_of[v]
             else:
@@ -237,6 +315,16 @@ def _count_moves(
                 n = _n_moves(first_arc_of, neighbour_of, u, v, seen, queue, search)
                 counts.jumps[n] += 1
                 origin = 0
+
+
+@inner_kernel
+def _end_stay(counts: _Counts, node: int, ticks: int, least: int, leaves: bool) -> None:  # noqa: FBT001  a kernel takes no keywords
+    if ticks >= least:
+        counts.standing[node] += ticks
+        counts.stands[node] += 1
+        counts.set_off[node] += 1 if leaves else 0
+    else:
+        counts.visits[node] += ticks
 
 
 @inner_kernel

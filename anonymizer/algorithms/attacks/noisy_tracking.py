@@ -91,8 +91,8 @@ def track_noisy(
 
 
 def _at(motion: Motion, node: int) -> Masses:
-    state = np.array([motion.first_state_of[node]], np.int32)
-    return Masses(np.zeros(1, np.int32), np.full(1, FREE, np.int32), state, np.ones(1))
+    row, state, share = motion.states_at(np.array([node]))
+    return Masses(np.zeros(len(row), np.int32), np.full(len(row), FREE, np.int32), state, share)
 
 
 def _by_node(masses: Masses, motion: Motion) -> FloatArray:
@@ -143,9 +143,10 @@ def _weighed(part: Masses, likelihood: FloatArray, motion: Motion, total: float)
     """Return the masses of one name after its place; their sum is `total`."""
     before = float(part.mass.sum())
     moved = (1 - SLIP) * part.mass / before * likelihood[motion.node_of[part.state]]
-    anywhere = SLIP * motion.density * likelihood
+    row, state, share = motion.states_at(np.arange(len(motion.leave)))
+    anywhere = SLIP * (motion.density * likelihood)[row] * share
     mass = np.concatenate([moved, anywhere])
-    state = np.concatenate([part.state, motion.first_state_of[:-1].astype(np.int32)])
+    state = np.concatenate([part.state, state])
     found = Masses(
         np.zeros(len(mass), np.int32),
         np.full(len(mass), part.life[0], np.int32),

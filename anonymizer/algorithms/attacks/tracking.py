@@ -190,13 +190,10 @@ class _Step(NamedTuple):
 
 
 def _known(motion: Motion, start: IntArray) -> Masses:
-    n = len(start)
-    return Masses(
-        np.arange(n, dtype=np.int32),
-        np.full(n, FREE, np.int32),
-        motion.first_state_of[start].astype(np.int32),
-        np.ones(n),
-    )
+    row, state, share = motion.states_at(start)
+    order = np.argsort(row, kind="stable")
+    free = np.full(len(row), FREE, np.int32)
+    return only(Masses(row.astype(np.int32), free, state, share), order)
 
 
 def _step(before: Masses, evidence: Evidence | None, motion: Motion, silence: FloatArray) -> _Step:

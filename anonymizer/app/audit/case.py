@@ -54,6 +54,13 @@ class Reports(NamedTuple):
         return "Reports(...)"
 
 
+class Placebo(NamedTuple):
+    """A release of other devices at the same times: `until` is as in `Case`."""
+
+    observed: Observed
+    until: FloatArray
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Case:
     """What was published, what was true, and the network.
@@ -83,6 +90,10 @@ class Case:
         A circle around each privacy zone, if they are known.
     earlier
         A release from before the zones were declared, if there is one.
+    until
+        Unix seconds until which each record of `observed` holds, shape (records,); None: unknown.
+    placebo
+        A release of other devices on the same network, if there is one.
     """
 
     observed: Observed
@@ -98,6 +109,8 @@ class Case:
     values: tuple[Values, ...] = ()
     zones: tuple[Circle, ...] = ()
     earlier: Observed | None = None
+    until: FloatArray | None = None
+    placebo: "Placebo | None" = None
 
     @property
     def has_map(self) -> bool:

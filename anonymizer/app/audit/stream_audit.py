@@ -1,6 +1,7 @@
 """Audit of a stream: all attacks on a release, checked against the promises of its mode."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,7 +13,7 @@ from anonymizer.algorithms.attacks.truth import follow_devices
 from anonymizer.algorithms.attacks.value_linking import last_sensed
 from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.algorithms.positions.protection import TripEnds
-from anonymizer.app.audit.case import Case, Reports, Values
+from anonymizer.app.audit.case import Case, Placebo, Reports, Values
 from anonymizer.app.audit.days_attack import days, homes
 from anonymizer.app.audit.findings import AuditReport, Finding, Mode, RegionStatistics
 from anonymizer.app.audit.pseudonym_attacks import (
@@ -93,6 +94,7 @@ def audit_release(
     sample: int,
     seed: int,
     earlier: Observed | None = None,
+    placebo: Released | None = None,
     progress: Callable[[str], None] = lambda _step: None,
 ) -> AuditReport:
     """Audit a release against the true positions.
@@ -117,6 +119,9 @@ def audit_release(
         Equal input and seed give equal reports.
     earlier
         A release from before the zones were declared, for an adversary who compares the two.
+    placebo
+        A release of other devices on the same network, as long as this one: what is told from it
+        about these devices is not told by theirs.
     progress
         Called with the name of each step before it begins.
 
@@ -142,6 +147,7 @@ def audit_release(
         sample=sample,
         seed=seed,
         earlier=earlier,
+        placebo=placebo,
     )
     observed = case.observed
     findings: list[Finding] = []
@@ -178,6 +184,7 @@ def case_of(
     sample: int = 0,
     seed: int = 0,
     earlier: Observed | None = None,
+    placebo: Released | None = None,
 ) -> Case:
     """Return what the attacks need; the arguments are those of `audit_release`."""
     observed = released.observed
@@ -210,7 +217,16 @@ def case_of(
         values=_values(trace, released, settings, device_of),
         zones=discs_of(zone.shape for zone in settings.zones) if network.has_coordinates else (),
         earlier=earlier,
+        until=released.until,
+        placebo=None if placebo is None else _placebo(placebo, observed),
     )
+
+
+def _placebo(other: Released, observed: Observed) -> Placebo:
+    """Return a release of other devices as if it had begun when this one did."""
+    shift_s = float(observed.time[0] - other.observed.time[0])
+    moved = replace(other.observed, time=other.observed.time + shift_s)
+    return Placebo(moved, other.until + shift_s)
 
 
 def reports_of(trace: Trace, network: RoadNetwork, settings: Settings) -> Reports:

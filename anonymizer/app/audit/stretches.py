@@ -7,7 +7,7 @@ import numpy as np
 from anonymizer.algorithms.attacks.motion import Motion, learn_motion
 from anonymizer.algorithms.attacks.observed import Observed
 from anonymizer.algorithms.attacks.truth import TIME_SLACK_S, Truth
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 
 
@@ -48,6 +48,8 @@ def stretches(
     rng: np.random.Generator,
     ahead_s: float = 0.0,
     moments: FloatArray | None = None,
+    victims: BoolArray | None = None,
+    most_share: float = 0.5,
 ) -> list[Stretch]:
     """Return random stretches of the release, and random targets.
 
@@ -56,12 +58,16 @@ def stretches(
     minutes
         From `horizons`. If there is none, there is no stretch.
     n_starts, n_targets
-        Most stretches, and most targets of each; at most half of the devices are targets.
+        Most stretches, and most targets of each.
     ahead_s
         How long the stretches go on after the last of `minutes`, as far as the release does.
     moments
         Unix seconds, rising, at which stretches may begin; the last of `minutes` is not after the
         last moment. None: the ticks of the release.
+    victims
+        Which devices may be targets, shape (devices,). None: all.
+    most_share
+        At most so many of the devices are targets of one stretch or another.
     """
     if not minutes:
         return []
@@ -69,14 +75,19 @@ def stretches(
     moments = observed.time if moments is None else moments
     possible = moments[moments + 60 * minutes[-1] <= moments[-1] + TIME_SLACK_S]
     starts = np.sort(rng.choice(possible, min(n_starts, len(possible)), replace=False))
-    n_targets = min(n_targets, max(1, truth.n_devices // (2 * max(len(starts), 1))))
+    if most_share < 1.0:
+        most = int(most_share * truth.n_devices) // max(len(starts), 1)
+        n_targets = min(n_targets, max(1, most))
     at = np.round(60.0 * np.array(minutes) / step_s).astype(np.int64)
     found = []
     for start in starts.tolist():
         n_steps = int(min(60.0 * minutes[-1] + ahead_s, end - start) / step_s)
         steps_s = start + step_s * np.arange(max(n_steps, at[-1]) + 1)
         place = truth.place[tick_at(observed, steps_s)]
-        present = np.flatnonzero((place[np.append(at, 0)] >= 0).all(axis=0))
+        possible_targets = (place[np.append(at, 0)] >= 0).all(axis=0)
+        if victims is not None:
+            possible_targets &= victims
+        present = np.flatnonzero(possible_targets)
         found.append(Stretch(steps_s, at, place, rng.permutation(present)[:n_targets]))
     return found
 
@@ -88,14 +99,15 @@ def motion_of_others(
     chosen: list[Stretch],
     *,
     step_s: float,
+    every: int = 1,
 ) -> Motion:
-    """Learn how devices that are no targets move in a step."""
+    """Learn how devices that are no targets move in `every` steps of `step_s` seconds."""
     others = np.ones(truth.n_devices, bool)
     for stretch in chosen:
         others[stretch.targets] = False
     times = np.arange(observed.time[0], observed.time[-1] + TIME_SLACK_S, step_s)
     place = truth.place[tick_at(observed, times)]
-    return learn_motion(network, place, learned_from=others, tick_s=step_s)
+    return learn_motion(network, place, learned_from=others, tick_s=step_s, every=every)
 
 
 def tick_at(observed: Observed, moments: FloatArray) -> IntArray:

@@ -1,27 +1,34 @@
 """The tracking attack on a release, next to what an adversary knows without it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
+from anonymizer.algorithms.attacks.following import follow
 from anonymizer.algorithms.attacks.indistinguishability import indistinguishable_classes
 from anonymizer.algorithms.attacks.lives import (
+    Handed,
     Lives,
     Regions,
+    handed_lives,
     no_lives,
     pieces_held,
     published_lives,
     read_regions,
     rounded_lives,
 )
+from anonymizer.algorithms.attacks.motion import Motion
 from anonymizer.algorithms.attacks.observed import Observed, tangent_plane
 from anonymizer.algorithms.attacks.reachability import Roads, new_spread, spread_from
-from anonymizer.algorithms.attacks.tracking import smooth, track
+from anonymizer.algorithms.attacks.tracking import track
 from anonymizer.algorithms.attacks.truth import Truth
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.app.audit.case import Case, of_any
 from anonymizer.app.audit.findings import Figure, Finding
-from anonymizer.app.audit.stretches import Stretch, horizons, motion_of_others, stretches
+from anonymizer.app.audit.stretches import Stretch, horizons, motion_of_others, stretches, tick_at
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 
@@ -31,137 +38,242 @@ N_STARTS = 4
 N_TARGETS = 25
 """Targets for each start."""
 SHORTEST_STEP_S = 2.0
+STEP_S = 10.0
+"""The filter takes a step in this time, or in the interval of reports if that is longer. Several
+moves in a step are more regular than as many steps with one move each."""
 NODES_PER_CELL = 6
 """Nodes in a cell of the raw positions, on average: as in the smallest regions of the gateway."""
 N_COUNTED_TICKS = 60
 """Ticks at which devices in pieces are counted."""
-MOST_TIMES_NONE = {"regions": 2.0, "pieces": 2.0, "followed": 2.5}
-"""The bar of each adversary: how many times as much it may believe as without a release."""
-ADVERSARIES = ("none", "raw", "regions", "pieces", "followed")
+MOST_TIMES_NONE = 2.0
+"""The bar: how many times as much may be believed as without a release, of all devices on average
+and of the most exposed tenth."""
+ADVERSARIES = ("none", "placebo", "followed", "hindsight")
+"""Those of the report."""
+WITH_RELEASE = ("regions", "pieces", "followed")
+"""Those who know the release and do not look back."""
+EARLIER_S = 150.0
+"""Who follows groups reads the release from so long before the known position: two epochs."""
 HINDSIGHT_S = 120.0
-"""Adversaries who look back know the release until so long after the last horizon: two of the
-longest beats of the default settings."""
+"""Who looks back knows the release until so long after the last horizon: two of the longest beats
+of the default settings."""
+EXPOSED = 0.5
+"""Belief above which a device counts as exposed."""
+
+
+class Heard(NamedTuple):
+    """A release, as the adversaries read it.
+
+    Attributes
+    ----------
+    observed, class_of
+        The release, and the class of each pseudonym, from `indistinguishable_classes`.
+    until
+        Unix seconds until which each record holds, shape (records,). None: that is not known.
+    handed
+        What the adversary is told beyond the release. None: nothing.
+    """
+
+    observed: Observed
+    class_of: IntArray
+    until: FloatArray | None = None
+    handed: Handed | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Beliefs:
+    """What adversaries believe of the true places of some targets.
+
+    Attributes
+    ----------
+    minutes
+        Those of `HORIZONS_MIN` that the release is long enough for.
+    near
+        Of each adversary, the probability that it gives to the nodes within `NEAR_M` of the true
+        place, shape (targets, minutes).
+    moves
+        Whether a target is farther than `NEAR_M` from its known position at one of the minutes,
+        shape (targets,).
+    """
+
+    minutes: tuple[int, ...]
+    near: dict[str, FloatArray]
+    moves: BoolArray
+
+    def at(self, name: str, minute: int, chosen: BoolArray | None = None) -> FloatArray:
+        """Return the beliefs of an adversary after some minutes, of some targets or of all."""
+        if minute not in self.minutes or name not in self.near:
+            return np.zeros(0)
+        column = self.near[name][:, self.minutes.index(minute)]
+        return column if chosen is None else column[chosen]
+
+    def figures(self) -> dict[str, Figure]:
+        """Return the figures of the report."""
+        last = HORIZONS_MIN[-1]
+        found: dict[str, Figure] = {"n_tracks": len(self.moves)}
+        for name in ADVERSARIES:
+            for minute in HORIZONS_MIN:
+                column = self.at(name, minute)
+                found[f"belief_{name}_{minute}min"] = of_any(np.mean, column)
+                found[f"tenth_{name}_{minute}min"] = of_any(most_exposed_tenth, column)
+                found[f"exposed_{name}_{minute}min"] = of_any(exposed, column)
+            column = self.at(name, last, self.moves)
+            found[f"belief_moving_{name}_{last}min"] = of_any(np.mean, column)
+            found[f"tenth_moving_{name}_{last}min"] = of_any(most_exposed_tenth, column)
+        found["moving_share"] = of_any(np.mean, self.moves)
+        return found
+
+
+def most_exposed_tenth(belief: FloatArray) -> float:
+    """Return the mean of the highest tenth of at least one belief."""
+    return float(np.sort(belief)[::-1][: max(1, len(belief) // 10)].mean())
+
+
+def exposed(belief: FloatArray) -> float:
+    """Return the share of beliefs above `EXPOSED`."""
+    return float((belief > EXPOSED).mean())
 
 
 def tracking(case: Case) -> list[Finding]:
     """Track devices from one known position; report the belief in the true place."""
-    figures = tracking_figures(
-        case.observed,
+    found = beliefs(
+        Heard(case.observed, case.class_of, case.until),
         case.truth,
         case.network,
         case.piece_of,
-        class_of=case.class_of,
         interval_s=case.reports.interval_s,
+        placebo=case.placebo
+        and Heard(
+            case.placebo.observed,
+            indistinguishable_classes(case.placebo.observed),
+            case.placebo.until,
+        ),
         seed=case.seed,
     )
-    beliefs = [
-        (figures[f"belief_{name}_{minute}min"], most, figures[f"belief_none_{minute}min"])
+    figures = found.figures()
+    times = [
+        MOST_TIMES_NONE * none - after
+        for what in ("belief", "tenth")
+        for name in ("followed", "hindsight")
         for minute in HORIZONS_MIN
-        for name, most in MOST_TIMES_NONE.items()
+        if (none := figures[f"{what}_none_{minute}min"])
+        and (after := figures[f"{what}_{name}_{minute}min"]) is not None
     ]
-    times = [most * none - found for found, most, none in beliefs if found and none]
     return [
         Finding(
             attack="tracking",
-            figures=figures,
-            bar="belief <= "
-            + ", ".join(f"{m:g} none ({name})" for name, m in MOST_TIMES_NONE.items()),
+            figures={**figures, **_pieces(case.observed, case.truth, case.piece_of)},
+            bar=f"belief and tenth of followed and hindsight <= {MOST_TIMES_NONE:g} none",
             holds=min(times) >= 0 if times else None,
         )
     ]
 
 
-def tracking_figures(
-    observed: Observed,
+def beliefs(
+    heard: Heard,
     truth: Truth,
     network: RoadNetwork,
     piece_of: IntArray | None,
     *,
-    class_of: IntArray | None = None,
     interval_s: float = 1.0,
     n_starts: int = N_STARTS,
     n_targets: int = N_TARGETS,
     nodes_per_cell: float = NODES_PER_CELL,
-    hindsight_s: float | None = HINDSIGHT_S,
+    placebo: Heard | None = None,
+    victims: BoolArray | None = None,
+    motion: Motion | None = None,
+    adversaries: Sequence[str] = ADVERSARIES,
     seed: int = 0,
-) -> dict[str, Figure]:
-    """Return what each adversary believes of the true place 1, 3 and 5 minutes later.
+) -> Beliefs:
+    """Return what adversaries believe of the true places of devices 1, 3 and 5 minutes later.
 
     Parameters
     ----------
-    observed, truth
+    heard, truth
         The release and the true positions.
     piece_of
         Public piece of each node, negative if it is in none, shape (nodes,) or (levels, nodes).
         None: regions are not made of public pieces.
-    class_of
-        Class of each pseudonym, from `indistinguishable_classes`; None: it is computed.
     interval_s
-        How often a device reports. The filter takes a step in this time, or in
-        `SHORTEST_STEP_S` if that is longer.
+        How often a device reports.
     n_starts, n_targets
-        Random ticks at which the positions of so many random devices each are known. At most half
-        of the devices are targets; the motion model is learned from the others.
+        Random ticks at which the positions of so many random devices each are known.
     nodes_per_cell
         Nodes in a cell of the raw positions, on average.
-    hindsight_s
-        How long after the last horizon adversaries who look back know the release. None: nobody
-        looks back.
-
-    Returns
-    -------
-    figures
-        `belief_A_Mmin`: mean probability that adversary A gives to the nodes within `NEAR_M` of
-        the true place after M minutes; `top_A_Mmin`: share of targets whose most probable node
-        is within it. `belief_smoothed_A_Mmin`: the same for an adversary who knows the release
-        until `hindsight_s` after the last horizon, as far as there is one. None if the release is
-        too short, or if nobody looks back.
-
-    Notes
-    -----
-    Looking back takes twice as long as tracking and is done for three adversaries, so that the
-    attack takes about three times as long with it.
+    placebo
+        A release of other devices at the same times, for the adversary `placebo`, who takes it for
+        that of the targets. None: there is none.
+    victims
+        Which devices may be targets, shape (devices,). None: all.
+    motion
+        How devices move, learned from others than those of `truth` in steps of
+        `steps_of(interval_s)`. Any number of devices may then be targets. None: at most half of the
+        devices are targets, and it is learned from the others.
+    adversaries
+        Which to measure: `none`, who has no release; `placebo`; `followed`, who follows groups and
+        devices; `hindsight`, who also knows what was published until `HINDSIGHT_S` later. Weaker
+        ones: `raw` has positions without names, `regions` and `pieces` follow nobody.
     """
-    step_s = max(interval_s, SHORTEST_STEP_S)
-    class_of = indistinguishable_classes(observed) if class_of is None else class_of
-    minutes = horizons(observed, HORIZONS_MIN)
+    fine_s, step_s = steps_of(interval_s)
+    minutes = horizons(heard.observed, HORIZONS_MIN)
     chosen = stretches(
-        observed,
+        heard.observed,
         truth,
         minutes,
         step_s=step_s,
         n_starts=n_starts,
         n_targets=n_targets,
         rng=np.random.default_rng(seed),
-        ahead_s=hindsight_s or 0.0,
+        ahead_s=HINDSIGHT_S if "hindsight" in adversaries else 0.0,
+        victims=victims,
+        most_share=0.5 if motion is None else 1.0,
     )
-    motion = motion_of_others(observed, truth, network, chosen, step_s=step_s)
-    read = _readings(observed, network, class_of, piece_of, nodes_per_cell)
-    near: dict[str, list[FloatArray]] = {name: [] for name in read}
-    top: dict[str, list[FloatArray]] = {name: [] for name in read}
-    hindsight: dict[str, list[FloatArray]] = {name: [] for name in MOST_TIMES_NONE}
-    neglected = [0.0]
+    if motion is None:
+        every = round(step_s / fine_s)
+        motion = motion_of_others(
+            heard.observed, truth, network, chosen, step_s=fine_s, every=every
+        )
+    read = _readings(heard.observed, network, heard.class_of, piece_of, nodes_per_cell)
+    empty = np.zeros((0, len(minutes)))
+    near: dict[str, list[FloatArray]] = {}
+    moves = [np.zeros(0, np.bool_)]
     for stretch in chosen:
         close = close_to(network, stretch.place[stretch.at][:, stretch.targets].T)
-        for name, lives_in in read.items():
-            lives, n_present = lives_in(stretch), (stretch.place >= 0).sum(axis=1)
-            start = stretch.place[0, stretch.targets].astype(np.int64)
-            found = track(lives, motion, n_present=n_present, start=start, at=stretch.at)
-            near[name].append((found.belief * close).sum(axis=2))
-            guess = found.belief.argmax(axis=2)[:, :, None]
-            top[name].append(np.take_along_axis(close, guess, axis=2)[:, :, 0].astype(np.float64))
-            neglected += found.neglected.tolist()
-            if name in hindsight and hindsight_s is not None:
-                found = smooth(lives, motion, n_present=n_present, start=start, at=stretch.at)
-                hindsight[name].append((found.belief * close).sum(axis=2))
-    return {
-        **_by_minute("belief", near, minutes),
-        **_by_minute("top", top, minutes),
-        **_by_minute("belief_smoothed", hindsight, minutes),
-        "neglected_max": max(neglected),
-        "n_tracks": sum(len(stretch.targets) for stretch in chosen),
-        **_pieces(observed, truth, piece_of),
-    }
+        start = stretch.place[0, stretch.targets].astype(np.int64)
+        stays = np.logical_and.reduce(close[np.arange(len(start)), :, start], axis=1)
+        moves.append(np.logical_not(stays))
+        n_present = (stretch.place >= 0).sum(axis=1)
+        believed = {
+            name: track(
+                read[name](stretch), motion, n_present=n_present, start=start, at=stretch.at
+            ).belief
+            for name in adversaries
+            if name in read
+        }
+        places = partial(_places, truth, heard.observed)
+        if placebo is not None and "placebo" in adversaries:
+            said = _groups(placebo, piece_of, heard.observed, stretch)
+            believed["placebo"], _ = _followed(said, motion, stretch, places)
+        if "followed" in adversaries:
+            said = _groups(heard, piece_of, heard.observed, stretch)
+            believed["followed"], hindsight = _followed(
+                said, motion, stretch, places, look_back="hindsight" in adversaries
+            )
+            if hindsight is not None:
+                believed["hindsight"] = hindsight
+        for name, belief in believed.items():
+            near.setdefault(name, [empty]).append((belief * close).sum(axis=2))
+    return Beliefs(
+        minutes,
+        {name: np.concatenate(each) for name, each in near.items()},
+        np.concatenate(moves),
+    )
+
+
+def steps_of(interval_s: float) -> tuple[float, float]:
+    """Return the seconds in which turns are learned, and those of a step of the filter."""
+    fine_s = max(interval_s, SHORTEST_STEP_S)
+    return fine_s, fine_s * max(1.0, STEP_S // fine_s)
 
 
 def _readings(
@@ -184,9 +296,62 @@ def _readings(
         "none": lambda stretch: no_lives(len(stretch.steps_s)),
         "raw": lambda stretch: rounded_lives(stretch.place, cell_of),
         "regions": read(whole, follow=False),
-        "followed": read(pieces, follow=True),
     }
     return readings if piece_of is None else readings | {"pieces": read(pieces, follow=False)}
+
+
+def _groups(
+    heard: Heard, piece_of: IntArray | None, time_of: Observed, stretch: Stretch
+) -> tuple[Lives, int]:
+    """Return the lives of groups from before a stretch on, and at which step it begins.
+
+    Where pseudonyms are not published in groups, regions are not followed.
+    """
+    observed, class_of = heard.observed, heard.class_of
+    step_s = float(stretch.steps_s[1] - stretch.steps_s[0])
+    n_before = int(min(EARLIER_S, stretch.steps_s[0] - time_of.time[0]) / step_s)
+    n_steps = n_before + len(stretch.steps_s)
+    steps_s = stretch.steps_s[0] + step_s * np.arange(-n_before, n_steps - n_before)
+    until = observed.time[observed.tick_of] if heard.until is None else heard.until
+    if heard.handed is not None:
+        lives = handed_lives(observed, class_of, heard.handed, steps_s=steps_s, until=until)
+        return lives, n_before
+    regions = read_regions(observed, piece_of)
+    n_members = np.bincount(class_of)[class_of][observed.pseudonym_of]
+    n_pieces = np.diff(regions.first_piece_of)[observed.region_of]
+    in_groups = bool((n_members >= n_pieces).mean() > 0.5)
+    lives = published_lives(
+        observed, class_of, regions, steps_s=steps_s, follow=in_groups, until=until
+    )
+    return lives, n_before
+
+
+def _places(truth: Truth, observed: Observed, steps_s: FloatArray) -> Int32Array:
+    """Return where each device is at each step, negative if absent, shape (steps, devices)."""
+    return truth.place[tick_at(observed, steps_s)]
+
+
+def _followed(
+    said: tuple[Lives, int],
+    motion: Motion,
+    stretch: Stretch,
+    places: Callable[[FloatArray], Int32Array],
+    *,
+    look_back: bool = False,
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return what who follows groups believes at the steps `at` of a stretch; see `follow`."""
+    lives, n_before = said
+    step_s = float(stretch.steps_s[1] - stretch.steps_s[0])
+    steps_s = stretch.steps_s[0] + step_s * np.arange(-n_before, lives.n_steps - n_before)
+    return follow(
+        lives,
+        motion,
+        n_present=(places(steps_s) >= 0).sum(axis=1),
+        start=stretch.place[0, stretch.targets].astype(np.int64),
+        enter=n_before,
+        at=n_before + stretch.at,
+        look_back=look_back,
+    )
 
 
 def _pieces(observed: Observed, truth: Truth, piece_of: IntArray | None) -> dict[str, Figure]:
@@ -199,18 +364,6 @@ def _pieces(observed: Observed, truth: Truth, piece_of: IntArray | None) -> dict
         observed, read_regions(observed, piece_of), truth.place, ticks=ticks.astype(np.int64)
     )
     return {"pieces_held_share": n_held / n_covered}
-
-
-def _by_minute(
-    what: str, found: Mapping[str, list[FloatArray]], minutes: tuple[int, ...]
-) -> dict[str, Figure]:
-    figures: dict[str, Figure] = {}
-    for name in ADVERSARIES if what != "belief_smoothed" else MOST_TIMES_NONE:
-        shares = np.concatenate([np.zeros((0, len(minutes))), *found.get(name, [])])
-        for minute in HORIZONS_MIN:
-            column = shares[:, minutes.index(minute)] if minute in minutes else np.zeros(0)
-            figures[f"{what}_{name}_{minute}min"] = of_any(np.mean, column)
-    return figures
 
 
 def _cells(network: RoadNetwork, nodes_per_cell: float) -> IntArray:

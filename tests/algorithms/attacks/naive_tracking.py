@@ -40,8 +40,12 @@ def naive_lives(lives: Lives) -> list[NaiveLife]:
 def moved_on(motion: Motion, masses: Masses) -> Masses:
     after: defaultdict[tuple[int, int], float] = defaultdict(float)
     for (life, start), mass in masses.items():
-        leave = motion.leave[motion.node_of[start]]
-        after[life, start] += mass * (1 - leave)
+        v = motion.node_of[start]
+        stand = int(motion.first_state_of[v + 1]) - 1
+        leave = motion.sets_off if start == stand else motion.leave[v]
+        settles = 0.0 if start == stand else motion.settles[v]
+        after[life, start] += mass * (1 - leave) * (1 - settles)
+        after[life, stand] += mass * (1 - leave) * settles
         on_the_way = {start: mass * leave}
         for stop in motion.stop:
             arrived: defaultdict[int, float] = defaultdict(float)
@@ -54,6 +58,13 @@ def moved_on(motion: Motion, masses: Masses) -> Masses:
                 after[life, s] += m * stop
             on_the_way = {s: m * (1 - stop) for s, m in arrived.items()}
     return {key: m for key, m in after.items() if m > 0}
+
+
+def begun(motion: Motion, node: int) -> Masses:
+    """Return the free states of a device at a node."""
+    first, end = (int(s) for s in motion.first_state_of[node : node + 2])
+    stands = float(motion.stands[node])
+    return {(FREE, first): 1 - stands, (FREE, end - 1): stands}
 
 
 def devices_in(means: Sequence[float], n_devices: float) -> list[float]:
@@ -76,7 +87,7 @@ def naive_track(
 ) -> list[dict[int, float]]:
     """Return the belief by node at each step."""
     node_of = motion.node_of.tolist()
-    target: Masses = {(FREE, int(motion.first_state_of[start])): 1.0}
+    target = begun(motion, start)
     beliefs = []
     for t, factor in enumerate(naive_evidence(lives, motion, n_present)):
         if t > 0:
@@ -100,7 +111,7 @@ def naive_smooth(
     """
     node_of = motion.node_of.tolist()
     steps = naive_evidence(lives, motion, n_present)
-    target: Masses = {(FREE, int(motion.first_state_of[start])): 1.0}
+    target = begun(motion, start)
     filtered = [scaled(weighed(target, lives, steps[0], node_of, 0))]
     for t, factor in enumerate(steps[1:], 1):
         target = moved_on(motion, filtered[-1])
@@ -137,15 +148,15 @@ def naive_evidence(
 ) -> list[dict[tuple[int, int], float]]:
     """Return the factors of each step, given the crowd."""
     node_of = motion.node_of.tolist()
-    origin = [int(s) for s in motion.first_state_of[:-1]]
     crowd: Masses = {}
     found = []
     for t, present in enumerate(n_present):
         if t > 0:
             crowd = moved_on(motion, crowd)
         births = max(present - sum(crowd.values()), SLIP * present)
-        for s, share in zip(origin, motion.density, strict=True):
-            crowd[FREE, s] = crowd.get((FREE, s), 0.0) + births * share
+        for v, density in enumerate(motion.density):
+            for key, share in begun(motion, v).items():
+                crowd[key] = crowd.get(key, 0.0) + births * density * share
         found.append(factors(lives, crowd, node_of, t, present))
         crowd = weighed(crowd, lives, found[-1], node_of, t)
     return found

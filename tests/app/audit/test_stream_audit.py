@@ -388,16 +388,16 @@ def test_tracking_finds_devices_that_are_published_where_they_are(
         for d in world.on_air(t):
             paper.publish(t, [f"p{d}"], [world.last_known(t, d)], k=1)
     found = the(audit_of(paper, tmp_path, world=world, mode="bfs"), "tracking").figures
-    assert found["belief_followed_1min"] == pytest.approx(1, abs=0.01)
-    assert found["top_followed_1min"] == 1
-    assert found["belief_smoothed_followed_1min"] == pytest.approx(1, abs=0.01)
-    assert found["belief_smoothed_regions_1min"] >= found["belief_regions_1min"] - 0.01  # type: ignore[operator]
+    assert found["belief_followed_1min"] == pytest.approx(1, abs=0.02)
+    assert found["tenth_followed_1min"] == pytest.approx(1, abs=0.02)
+    assert found["exposed_followed_1min"] == 1
+    assert found["belief_hindsight_1min"] == pytest.approx(1, abs=0.02)
     assert found["belief_none_1min"] is not None
     assert found["belief_none_1min"] < 0.5
-    # The release is shorter than three minutes, and its regions are not made of public pieces.
-    assert found["belief_none_3min"] is None
-    assert found["belief_pieces_1min"] is found["belief_smoothed_pieces_1min"] is None
-    assert found["belief_smoothed_followed_3min"] is None
+    # The release is shorter than three minutes, its regions are not made of public pieces, and
+    # there is no release of others.
+    assert found["belief_none_3min"] is found["belief_hindsight_3min"] is None
+    assert found["belief_placebo_1min"] is None
     assert found["pieces_held_share"] is None
 
 
@@ -407,7 +407,7 @@ def test_a_release_shorter_than_a_minute_is_too_short_to_track_in(tmp_path: Path
     report = audited(tmp_path, WORLD.trace(), WORLD.network, settings=made_of_pieces)
     figures = the(report, "tracking").figures
     assert figures["n_tracks"] == 0
-    assert figures["belief_regions_1min"] is None
+    assert figures["belief_followed_1min"] is figures["tenth_followed_1min"] is None
     assert figures["pieces_held_share"] is not None
 
 

@@ -1,0 +1,413 @@
+"""How well somebody is hidden who is in one of several fleets: one row of figures a fleet.
+
+Run it in any work tree, with the settings to try:
+
+```text
+export PYTHONPATH=$PWD
+python -m experiments.where_experiment --quick --fleet even:50 --fleet lots:200:0.5
+python -m experiments.where_experiment --set region.max_nodes=4000 --set session.beat_s=10
+python -m experiments.where_experiment --fleet taxis:18 --data /path/to/data
+```
+
+| fleet | |
+|---|---|
+| `even:N` | N devices spread over `city:10000`, nine in ten drive |
+| `lots:N:SHARE` | the same, but SHARE of them stand in five lots; victims drive |
+| `taxis:HOUR` | taxis of San Francisco, 15 minutes of several days; victims that move |
+
+Each row has the belief in the nodes within 300 m of the true place 1, 3 and 5 minutes after one
+known position, by the adversary of `audit stream` who follows groups, and who is told the true
+pieces of each group and their levels, too: the mean of all victims, the mean of the most exposed
+tenth, and the share of victims whose belief is above one half. Beside it is the same without a
+release (`none`), with a release of other devices (`placebo`), and with hindsight. `times` is
+`followed` in multiples of `none`. `age` is the time since what is known of a device was published,
+`valid` the share of device-time in which it is valid. `--quick` has some hundred victims and takes
+at most a minute of CPU for each fleet; `--no-hindsight` takes half as long.
+"""
+
+import argparse
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from anonymizer.algorithms.attacks.lives import Handed
+from anonymizer.algorithms.attacks.motion import Motion, learn_motion
+from anonymizer.algorithms.positions.district_operator import DistrictOperator
+from anonymizer.app.audit import Case
+from anonymizer.app.audit.tracking_attack import (
+    ADVERSARIES,
+    Beliefs,
+    Heard,
+    beliefs,
+    exposed,
+    most_exposed_tenth,
+    steps_of,
+)
+from anonymizer.domain.arrays import BoolArray, FloatArray
+from anonymizer.domain.network import RoadNetwork
+from anonymizer.domain.trace import Trace
+from anonymizer.files.release_lines import Released
+from anonymizer.networks import load_network
+from anonymizer.pipeline.positions.core import FlowCore, TickRelease
+from anonymizer.settings import Settings
+from experiments.tracking_experiment import START, drive, released
+from simulator.traffic import Traffic
+
+FLEETS = (
+    "even:20",
+    "even:50",
+    "even:100",
+    "even:200",
+    "even:1000",
+    "lots:200:0.5",
+    "lots:200:0.75",
+    "taxis:18",
+    "taxis:4",
+)
+CITY = "city:10000"
+SECONDS = 600
+N_LOTS = 5
+LOT_M = 60.0
+"""Devices of a lot are within this distance of its middle."""
+N_STARTS = 4
+TAXIS_S = 900
+TAXIS_ZONE_S = 7 * 3600
+"""San Francisco is so far behind UTC."""
+TAXIS_DAYS = (1211155200, 1211587200, 1211673600, 1211760000, 1211846400, 1211932800, 1212019200)
+"""Midnight UTC of days of the recording; each is attacked with the release of the next one."""
+N_TRAINED = 200
+"""Fewest devices from which the adversary learns how devices move."""
+
+
+class Scene(NamedTuple):
+    """One fleet, and another one on the same network.
+
+    Attributes
+    ----------
+    trace, other
+        The fleet that is attacked, and one whose release says nothing about it.
+    victims
+        Which devices of `trace` may be targets.
+    trained
+        A third fleet, from which the adversary learns how devices move.
+    """
+
+    trace: Trace
+    other: Trace
+    victims: BoolArray
+    trained: Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the releases of one kind of fleet say, over several fleets.
+
+    Attributes
+    ----------
+    near
+        Belief by adversary, shape (victims, minutes).
+    """
+
+    fleet: str
+    minutes: tuple[int, ...]
+    near: dict[str, FloatArray]
+    nodes: float
+    valid: float
+    age_s: float
+    cpu_s: float
+
+    def figures(self, minute: int) -> dict[str, tuple[float, float, float]]:
+        """Return mean, mean of the most exposed tenth and share above one half, by adversary."""
+        column = self.minutes.index(minute)
+        return {name: summary(each[:, column]) for name, each in self.near.items()}
+
+
+def summary(belief: FloatArray) -> tuple[float, float, float]:
+    """Return the mean, the mean of the highest tenth, and the share above one half."""
+    return float(belief.mean()), most_exposed_tenth(belief), exposed(belief)
+
+
+def even(network: RoadNetwork, n: int, seed: int) -> tuple[Trace, BoolArray]:
+    """Return devices that drive all over the network, and who of them may be a victim."""
+    return drive(network, n, seconds=SECONDS, seed=seed), np.ones(n, bool)
+
+
+def in_lots(network: RoadNetwork, n: int, share: float, seed: int) -> tuple[Trace, BoolArray]:
+    """Return devices of which a share stands in five lots, and who of them may be a victim."""
+    rng = np.random.default_rng(seed)
+    lots = np.random.default_rng(0).choice(network.n_nodes, N_LOTS, replace=False)
+    stands = rng.permutation(n)[: round(share * n)]
+    traffic = Traffic(network, n, seed=seed, parked_share=0.0)
+    places = [traffic.advance(float(second)) for second in range(SECONDS)]
+    lat, lon = (np.array(each) for each in zip(*places, strict=True))
+    lot = lots[rng.integers(N_LOTS, size=len(stands))]
+    degrees = LOT_M / 111_195.0
+    around = rng.uniform(-degrees, degrees, (2, len(stands)))
+    lat[:, stands] = network.lat[lot] + around[0]
+    lon[:, stands] = network.lon[lot] + around[1] / np.cos(np.radians(network.lat[lot]))
+    trace = Trace(
+        device_id=tuple(f"device-{d}" for d in range(n)),
+        device_of=np.tile(np.arange(n), SECONDS),
+        ts=START + np.repeat(np.arange(SECONDS, dtype=np.float64), n),
+        lat=lat.ravel(),
+        lon=lon.ravel(),
+    )
+    victims = np.ones(n, bool)
+    victims[stands] = False
+    return trace, victims
+
+
+def taxis(data: Path, hour: int) -> list[Trace]:
+    """Return the taxis of a quarter of an hour of each day, all at the times of the first day."""
+    import polars as pl  # noqa: PLC0415  only here
+
+    files = sorted((data / "traces").glob("cabspotting*.parquet"))
+    rows = pl.concat([pl.read_parquet(file) for file in files])
+    found = []
+    for day in TAXIS_DAYS:
+        begin = day + TAXIS_ZONE_S + 3600 * hour
+        some = rows.filter((pl.col("ts") >= begin) & (pl.col("ts") < begin + TAXIS_S)).sort("ts")
+        names, device = np.unique(some["device_id"].cast(str).to_numpy(), return_inverse=True)
+        found.append(
+            Trace(
+                device_id=tuple(names.tolist()),
+                device_of=device.astype(np.int64),
+                ts=START + some["ts"].to_numpy().astype(np.float64) - begin,
+                lat=some["lat"].to_numpy(),
+                lon=some["lon"].to_numpy(),
+            )
+        )
+    return found
+
+
+def scenes(fleet: str, n_fleets: int, data: Path) -> tuple[RoadNetwork, Iterator[Scene]]:
+    """Return the network of a fleet by its name, and scenes on it."""
+    kind, *numbers = fleet.split(":")
+    if kind == "taxis":
+        days = taxis(data, int(numbers[0]))
+        n_days = len(days)
+        return load_network(str(data / "networks" / "san_francisco")), (
+            Scene(days[i], days[(i + 1) % n_days], np.ones(days[i].n_devices, bool), days[i - 1])
+            for i in range(min(n_fleets, n_days))
+        )
+    network = load_network(CITY)
+    share = float(numbers[1]) if len(numbers) > 1 else 0.0
+
+    def fleet_of(seed: int, n: int) -> tuple[Trace, BoolArray]:
+        return in_lots(network, n, share, seed) if share else even(network, n, seed)
+
+    n = int(numbers[0])
+    trained, _ = fleet_of(999, max(n, N_TRAINED))
+    pairs = ((fleet_of(1 + i, n), fleet_of(501 + i, n)[0]) for i in range(n_fleets))
+    return network, (Scene(trace, other, victims, trained) for (trace, victims), other in pairs)
+
+
+def run_fleet(
+    fleet: str,
+    settings: Settings,
+    *,
+    data: Path,
+    n_fleets: int,
+    n_targets: int,
+    adversaries: Sequence[str] = ADVERSARIES,
+) -> Row:
+    """Cloak fleets of one kind and attack what is published.
+
+    Parameters
+    ----------
+    n_fleets, n_targets
+        Fleets, and most victims from each of `N_STARTS` moments of each.
+    """
+    begun = time.process_time()
+    network, all_scenes = scenes(fleet, n_fleets, data)
+    moving_only = fleet.startswith("taxis")
+    if moving_only:
+        settings = with_values(settings, ["presence.ttl_s=240"])
+    found: list[Beliefs] = []
+    kept: list[tuple[float, float, float]] = []
+    motion: Motion | None = None
+    for i, scene in enumerate(all_scenes):
+        case, release, heard = _heard(scene.trace, network, settings)
+        placebo = _heard(scene.other, network, settings)[2]
+        if motion is None or moving_only:
+            motion = _motion(scene.trained, network, settings, case.reports.interval_s)
+        found.append(
+            beliefs(
+                heard,
+                case.truth,
+                network,
+                case.piece_of,
+                interval_s=case.reports.interval_s,
+                n_starts=N_STARTS,
+                n_targets=n_targets,
+                seed=i,
+                placebo=placebo,
+                victims=scene.victims,
+                motion=motion,
+                adversaries=adversaries,
+            )
+        )
+        kept.append(served(case, release))
+    near = {
+        name: np.concatenate(
+            [each.near[name][each.moves if moving_only else slice(None)] for each in found]
+        )
+        for name in found[0].near
+    }
+    nodes, valid, age = np.mean(kept, axis=0).tolist()
+    return Row(fleet, found[0].minutes, near, nodes, valid, age, time.process_time() - begun)
+
+
+class _Levels:
+    """Notes the level of the pieces as which each device is published, at each tick."""
+
+    def __init__(self) -> None:
+        self.level_at: dict[tuple[float, int], int] = {}
+
+    def __call__(self, core: FlowCore, tick: TickRelease) -> None:
+        if isinstance(core.operator, DistrictOperator):
+            return
+        cloak = core.operator.state()["cloak"]
+        if "level" not in cloak or not len(tick.release.member):
+            return
+        sizes, level = np.diff(cloak["first_member_of"]), cloak["level"]
+        if len(level) == len(sizes):  # one for each group
+            level = np.repeat(level, sizes)
+        level_of = dict(zip(cloak["member"].tolist(), level.tolist(), strict=True))
+        at = round(tick.published_s, 3)
+        for slot in tick.release.member.tolist():
+            self.level_at[at, slot] = level_of.get(slot, 0)
+
+
+def _heard(trace: Trace, network: RoadNetwork, settings: Settings) -> tuple[Case, Released, Heard]:
+    """Cloak a trace; return it for an adversary who is told the true pieces and levels."""
+    levels = _Levels()
+    case, release = released(trace, network, settings, watch=levels)
+    observed, handed = case.observed, None
+    if levels.level_at and case.piece_of is not None:
+        first = observed.time[observed.first_tick_of].round(3).tolist()
+        level_of = [
+            levels.level_at[at, slot]
+            for at, slot in zip(first, case.device_of.tolist(), strict=True)
+        ]
+        place = case.true_node_of(np.arange(observed.n_records)).astype(np.int64)
+        handed = Handed(np.array(level_of), place, case.piece_of)
+    return case, release, Heard(observed, case.class_of, release.until, handed)
+
+
+def served(case: Case, release: Released) -> tuple[float, float, float]:
+    """Return nodes a record, the share of device-time with a valid region, and its mean age."""
+    observed = case.observed
+    nodes = float(observed.region_size[observed.region_of].mean())
+    device = case.device_of[observed.pseudonym_of]
+    at = observed.time[observed.tick_of]
+    order = np.lexsort((at, device))
+    device, at, until = device[order], at[order], release.until[order]
+    following = np.where(np.append(np.diff(device) == 0, False), np.append(at[1:], np.inf), np.inf)
+    begin, end = observed.time[0] + 60.0, observed.time[-1]
+    ends = np.minimum(np.minimum(until, following), end)
+    from_s, to_s = np.clip(at, begin, end) - at, np.maximum(ends, begin) - at
+    valid_s = np.maximum(to_s - from_s, 0.0)
+    age = (np.maximum(to_s, from_s) ** 2 - from_s**2).sum() / 2 / valid_s.sum()
+    gaps = np.diff(np.clip(observed.time, begin, end), append=end)
+    present_s = float((case.truth.on_air.sum(axis=1) * gaps).sum())
+    return nodes, float(valid_s.sum() / present_s), float(age)
+
+
+def _motion(trace: Trace, network: RoadNetwork, settings: Settings, interval_s: float) -> Motion:
+    """Learn how the devices of a trace move in a step."""
+    fine_s, step_s = steps_of(interval_s)
+    from anonymizer.app.audit.stream_audit import reports_of  # noqa: PLC0415
+
+    reports = reports_of(trace, network, settings)
+    n_steps = int((trace.ts[-1] - trace.ts[0]) / fine_s) + 1
+    place = np.full((n_steps, trace.n_devices), -1, np.int32)
+    step = np.ceil((reports.ts - trace.ts[0]) / fine_s).astype(np.int64)
+    inside = step < n_steps
+    place[step[inside], reports.device[inside]] = reports.node[inside]
+    # Who is silent for a step or two has not moved, as far as anybody knows.
+    for t in range(1, n_steps):
+        place[t] = np.where(place[t] < 0, place[t - 1], place[t])
+    everybody, every = np.ones(trace.n_devices, bool), round(step_s / fine_s)
+    return learn_motion(network, place, learned_from=everybody, tick_s=fine_s, every=every)
+
+
+def with_values(settings: Settings, values: Sequence[str]) -> Settings:
+    """Return the settings with others, each as TABLE.KEY=VALUE."""
+    tables: dict[str, Any] = settings.model_dump(exclude_unset=True)
+    for each in values:
+        name, _, value = each.partition("=")
+        table, _, key = name.partition(".")
+        tables.setdefault(table, {})[key] = value
+    return Settings.model_validate(tables)
+
+
+def header(minutes: Sequence[int]) -> str:
+    """Return the head of the table."""
+    cells = ["fleet", "victims"]
+    for minute in minutes:
+        cells += [f"{minute} min: {name}" for name in (*ADVERSARIES, "times")]
+    cells += ["nodes", "valid", "age s", "CPU s"]
+    return "\n".join([f"| {' | '.join(cells)} |", "|---" * len(cells) + "|"])
+
+
+def line(row: Row) -> str:
+    """Return a row of the table: mean / most exposed tenth / above one half, and ratios."""
+    cells = [row.fleet, str(len(row.near["none"]))]
+    for minute in row.minutes:
+        found = row.figures(minute)
+        cells += [
+            "{:.3f} / {:.2f} / {:.0%}".format(*found[name]) if name in found else ""
+            for name in ADVERSARIES
+        ]
+        none, followed = found["none"], found["followed"]
+        cells.append(f"{followed[0] / none[0]:.2f} / {followed[1] / none[1]:.2f}")
+    cells += [f"{row.nodes:.0f}", f"{row.valid:.2f}", f"{row.age_s:.0f}", f"{row.cpu_s:.0f}"]
+    return f"| {' | '.join(cells)} |"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--fleet", action="append", help="default: all of them")
+    parser.add_argument("--set", action="append", default=[], metavar="TABLE.KEY=VALUE")
+    parser.add_argument("--fleets", type=int, help="number of fleets that are pooled")
+    parser.add_argument("--quick", action="store_true", help="fewer victims")
+    parser.add_argument("--no-hindsight", action="store_true", help="leave out who looks back")
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("ANONYMIZER_DATA", ".")))
+    options = parser.parse_args(arguments)
+    settings = with_values(Settings(), options.set)
+    say = partial(print, flush=True)
+    say(header((1, 3, 5)))
+    for fleet in options.fleet or FLEETS:
+        n_fleets, n_targets = size_of(fleet, quick=options.quick)
+        say(
+            line(
+                run_fleet(
+                    fleet,
+                    settings,
+                    data=options.data,
+                    n_fleets=options.fleets or n_fleets,
+                    n_targets=n_targets,
+                    adversaries=ADVERSARIES[: 3 if options.no_hindsight else 4],
+                )
+            )
+        )
+
+
+def size_of(fleet: str, *, quick: bool) -> tuple[int, int]:
+    """Return how many fleets to pool, and how many victims to follow from each moment."""
+    few = fleet.startswith("taxis") or fleet == "even:20"
+    return (3 if few else 2, 12) if quick else (5, 25)
+
+
+if __name__ == "__main__":
+    main()
