@@ -81,9 +81,10 @@ class SessionSettings(Group):
     """How long to wait after the first position before forming the first groups."""
     beat_s: NotNegative = 10.0
     """How often a group of the smallest places publishes, whether its members report or not;
-    positions wait until then, and of several of one device the newest is published. Where places
-    are n times as large, because devices are few, a group publishes every √n beats. A shorter beat
-    tells more about where devices drive. 0: a group publishes whenever a member reports, which also
+    positions wait until then, and of several of one device the newest is published. If the largest
+    place of a group is n times as large, because devices are few, it publishes once in √n beats or
+    a little more rarely, at equal distances over its life. A shorter beat tells more about where
+    devices drive. 0: a group publishes whenever a member reports, which also
     tells when."""
 
 

@@ -60,13 +60,13 @@ def beat_of(beat_s: float, times: FloatArray | float) -> FloatArray:
     beat_s
         How often one of the smallest places does.
     times
-        Mean size of the places of its members, in multiples of the smallest.
+        Size of the largest place of its members, in multiples of the smallest.
 
     Notes
     -----
-    Who drives takes √n times as long to cross a place of n times as many nodes. The mean counts:
-    with the largest place of a group its beat would be that of its loneliest member, with the
-    smallest that of whoever stands in a full car park.
+    Who drives takes √n times as long to cross a place of n times as many nodes. The largest place
+    counts, because all members publish together: a beat that suits those in a full car park would
+    tell where their loneliest companion drives.
     """
     return beat_s * np.sqrt(times)
 
@@ -441,7 +441,7 @@ class SessionCloak:
         published = np.concatenate([self._published(), member])
         ends_at, level = self._ends(member, sizes, published), self._levels_for(member, published)
         first = starts_of(sizes)
-        beat_s = self._beats_s(level, first)
+        beat_s = self._beats_s(level, first, ends_at - now)
         due_at = now + self._turns_s(beat_s, ends_at - now)
         self._groups = self._groups.joined(
             _Groups(k, ends_at, due_at, beat_s, serial, first, member, level)
@@ -457,10 +457,19 @@ class SessionCloak:
         ends_at: FloatArray = self._cell_ends_at[n_in_cell.argmax(axis=1)]
         return ends_at
 
-    def _beats_s(self, level: IntArray, first_member_of: IntArray) -> FloatArray:
-        """Return how often each new group publishes, shape (groups,)."""
-        times = np.add.reduceat(self._levels.times[level], first_member_of[:-1])
-        return beat_of(self._beat_s, times / np.diff(first_member_of))
+    def _beats_s(
+        self, level: IntArray, first_member_of: IntArray, lifetime_s: FloatArray
+    ) -> FloatArray:
+        """Return how often each new group publishes, shape (groups,).
+
+        Not more often than `beat_of` says, and at equal distances over its life: a last release
+        just before the first one of the next group would tell more and make nothing fresher.
+        """
+        times = np.maximum.reduceat(self._levels.times[level], first_member_of[:-1])
+        beat_s = beat_of(self._beat_s, times)
+        if not self._beat_s:
+            return beat_s
+        return lifetime_s / np.maximum(np.floor(lifetime_s / beat_s), 1.0)
 
     def _turns_s(self, beat_s: FloatArray, lifetime_s: FloatArray) -> FloatArray:
         """Return the seconds until each new group publishes first, shape (groups,).

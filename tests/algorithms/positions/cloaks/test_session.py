@@ -601,9 +601,11 @@ def test_a_group_publishes_on_its_beat_whether_its_members_report_or_not(says: f
         for life in shared.lives:
             lives[life].append(shared.now)
     assert len(lives) > 200
+    # A life of 20 seconds has room for three beats of 6 seconds, one of 15 for two.
     for times in lives.values():
-        assert np.diff(times).tolist() == [6.0] * (len(times) - 1)
-    assert {len(times) for times in lives.values()} >= {3, 4}
+        assert set(np.diff(times).tolist()) <= {6.0, 7.0, 8.0}
+    assert {len(times) for times in lives.values()} >= {2, 3}
+    assert max(len(times) for times in lives.values()) == 3
 
 
 def beats_of_groups(where: Where, *, rule: DensityRule = TWO) -> dict[tuple[int, ...], set[float]]:
@@ -631,11 +633,11 @@ def test_a_group_publishes_more_rarely_the_larger_its_places_are() -> None:
     assert found == {(0, 1): {10.0}, (2, 3): {20.0}}
 
 
-def test_one_large_place_does_not_make_all_members_of_its_group_publish_rarely() -> None:
-    # Eleven in a car park and one without company: the mean size is 15 / 12.
+def test_the_loneliest_member_decides_how_often_its_group_publishes() -> None:
+    # Eleven in a car park, and one without company.
     where = {**dict.fromkeys(range(11), 0), 11: 143}
-    [(_, gaps)] = beats_of_groups(where, rule=DensityRule(steps=(), values=(12,))).items()
-    assert gaps <= {11.0, 12.0}
+    found = beats_of_groups(where, rule=DensityRule(steps=(), values=(12,)))
+    assert found == {tuple(range(12)): {20.0}}
 
 
 def test_groups_that_are_formed_together_take_turns_so_that_no_tick_publishes_them_all() -> None:
@@ -643,7 +645,7 @@ def test_groups_that_are_formed_together_take_turns_so_that_no_tick_publishes_th
     # Six seconds of a beat, in each of which about as many groups publish.
     alive = sum(n_published.values()) * 6 / (100 - SETTLE_S)
     assert max(n_published.values()) < alive / 3
-    assert min(n_published[now] for now in range(10, 100)) > alive / 20
+    assert min(n_published[now] for now in range(10, 100)) > alive / 40
 
 
 def test_a_group_that_ends_soon_publishes_before_its_end() -> None:
@@ -724,7 +726,7 @@ def test_a_device_that_is_not_published_changes_nothing_that_is_sent_nor_when(
     n: int, n_more: int, *, first: bool
 ) -> None:
     alone = sent_beside([], n=n, first=False)
-    assert len(alone) > 50
+    assert len(alone) > 40
     assert sent_beside(list(range(N_CITY, N_CITY + n_more)), n=n, first=first) == alone
 
 
