@@ -34,6 +34,7 @@ import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
 from anonymizer.algorithms.positions.atoms import Company, Levels, lowest_shared_level
+from anonymizer.algorithms.positions.cloaks.lasting_groups import NO_GROUPS, Groups
 from anonymizer.algorithms.positions.cloaks.protocol import State
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.device_partition import partition
@@ -95,47 +96,6 @@ class Epochs:
         return np.where(ends > now, ends, ends + length_s)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Groups:
-    """Living groups, with their members (slots) in compressed sparse rows."""
-
-    k: Int32Array
-    ends_at: FloatArray
-    due_at: FloatArray
-    beat_s: FloatArray
-    serial: IntArray
-    first_member_of: IntArray
-    member: Int32Array
-    level: IntArray
-
-    def only(self, chosen: BoolArray) -> "_Groups":
-        sizes = np.diff(self.first_member_of)
-        of_chosen = np.repeat(chosen, sizes)
-        return _Groups(
-            self.k[chosen],
-            self.ends_at[chosen],
-            self.due_at[chosen],
-            self.beat_s[chosen],
-            self.serial[chosen],
-            starts_of(sizes[chosen]),
-            self.member[of_chosen],
-            self.level[of_chosen],
-        )
-
-    def joined(self, other: "_Groups") -> "_Groups":
-        sizes = np.concatenate([np.diff(self.first_member_of), np.diff(other.first_member_of)])
-        return _Groups(
-            np.concatenate([self.k, other.k]),
-            np.concatenate([self.ends_at, other.ends_at]),
-            np.concatenate([self.due_at, other.due_at]),
-            np.concatenate([self.beat_s, other.beat_s]),
-            np.concatenate([self.serial, other.serial]),
-            starts_of(sizes),
-            np.concatenate([self.member, other.member]),
-            np.concatenate([self.level, other.level]),
-        )
-
-
 class Serials(NamedTuple):
     """Numbers of groups: `first`, `first + step` and so on."""
 
@@ -145,17 +105,6 @@ class Serials(NamedTuple):
 
 _MOST_PER_S = 1 << 20
 """No cloak forms so many groups a second."""
-
-_NO_GROUPS = _Groups(
-    np.zeros(0, np.int32),
-    np.zeros(0),
-    np.zeros(0),
-    np.zeros(0),
-    np.zeros(0, np.int64),
-    np.zeros(1, np.int64),
-    np.zeros(0, np.int32),
-    np.zeros(0, np.int64),
-)
 
 
 class SessionCloak:
@@ -230,7 +179,7 @@ class SessionCloak:
         self._cell_ends_at: FloatArray | None = None
         self._serials = serials
         self._n_formed = 0
-        self._groups = _NO_GROUPS
+        self._groups = NO_GROUPS
         self._group_of = np.zeros(0, np.int64)
         self._place_of = np.zeros(0, np.int32)
         # Compile now, or load from the cache, rather than when the first groups are due.
@@ -244,7 +193,7 @@ class SessionCloak:
 
     def state(self) -> State:
         """Return what changes from tick to tick."""
-        groups = {name: getattr(self._groups, name) for name in _Groups.__slots__}
+        groups = {name: getattr(self._groups, name) for name in Groups.__slots__}
         return {
             "cell_ends_at": self._cell_ends_at,
             "n_formed": self._n_formed,
@@ -257,7 +206,7 @@ class SessionCloak:
         self._cell_ends_at = state["cell_ends_at"]
         self._n_formed = state["n_formed"]
         self._place_of = state["place_of"]
-        self._groups = _Groups(*(state[name] for name in _Groups.__slots__))
+        self._groups = Groups(*(state[name] for name in Groups.__slots__))
         self._group_of = np.full(len(self._place_of), _UNGROUPED)
         self._index()
 
@@ -352,10 +301,11 @@ class SessionCloak:
         length_s = self._pace.epoch_s
         self._bring_forward(density, now)
         ended = self._groups.ends_at <= now
-        begin = np.zeros(self._epochs.n_cells, bool)
-        if self._cell_ends_at is not None:
-            begin = self._cell_ends_at <= now
-            self._cell_ends_at[begin] = self._epochs.ends(now, length_s)[begin]
+        cell_ends_at = self._cell_ends_at
+        if cell_ends_at is None:
+            return 0
+        begin = cell_ends_at <= now
+        cell_ends_at[begin] = self._epochs.ends(now, length_s)[begin]
         if not (ended.any() or begin.any()):
             return len(self._groups.k)
         published = self._published()
@@ -367,7 +317,7 @@ class SessionCloak:
         joining[just_ended] = True
         joining &= self._can_join(density) & (self._group_of == _UNGROUPED)
         joining &= density.version_of >= now + length_s - self._pace.ttl_s
-        self._form(density, np.flatnonzero(joining).astype(np.int32), now)
+        self._form(density, np.flatnonzero(joining).astype(np.int32), cell_ends_at, now)
         return n_old
 
     def _bring_forward(self, density: DensityMap, now: float) -> None:
@@ -410,7 +360,9 @@ class SessionCloak:
         """Return which slots may be grouped here, in a component that is large enough."""
         return density.is_own & self._is_large[density.node_of]
 
-    def _form(self, density: DensityMap, slot: Int32Array, now: float) -> None:
+    def _form(
+        self, density: DensityMap, slot: Int32Array, cell_ends_at: FloatArray, now: float
+    ) -> None:
         """Partition devices into the smallest groups that satisfy all demands."""
         # Also of those that have not reported since they came from another district.
         node = self._place_of[slot] = density.node_of[slot]
@@ -428,34 +380,39 @@ class SessionCloak:
         k_of_group = np.maximum.reduceat(k[member], first[:-1])
         # The others are not published, and change nothing that is.
         good = sizes >= k_of_group + self._k_extra
-        self._add(slot[member[np.repeat(good, sizes)]], sizes[good], k_of_group[good], now)
-
-    def _add(self, member: Int32Array, sizes: IntArray, k: Int32Array, now: float) -> None:
-        """Add groups, of so many members each."""
-        # They grow with time: a cloak that has lost its state does not use a number again.
-        self._n_formed = max(self._n_formed, int(now) * _MOST_PER_S)
-        serial = self._serials.first + self._serials.step * np.arange(
-            self._n_formed, self._n_formed + len(sizes)
-        )
-        self._n_formed += len(sizes)
+        member, sizes = slot[member[np.repeat(good, sizes)]], sizes[good]
         published = np.concatenate([self._published(), member])
-        ends_at, level = self._ends(member, sizes, published), self._levels_for(member, published)
-        first = starts_of(sizes)
+        ends_at = cell_ends_at[self._cell_of_most(member, sizes, published)]
+        first, level = starts_of(sizes), self._levels_for(member, published)
         beat_s = self._beats_s(level, first, ends_at - now)
-        due_at = now + self._turns_s(beat_s, ends_at - now)
         self._groups = self._groups.joined(
-            _Groups(k, ends_at, due_at, beat_s, serial, first, member, level)
+            Groups(
+                k_of_group[good],
+                ends_at,
+                now + self._turns_s(beat_s, ends_at - now),
+                beat_s,
+                self._new_serials(len(sizes), now),
+                first,
+                member,
+                level,
+            )
         )
         self._index()
 
-    def _ends(self, member: Int32Array, sizes: IntArray, published: Int32Array) -> FloatArray:
-        """Return when each new group ends: with the epoch of the cell of most of its members."""
+    def _new_serials(self, n: int, now: float) -> IntArray:
+        """Return numbers for new groups."""
+        # They grow with time: a cloak that has lost its state does not use a number again.
+        begin = max(self._n_formed, int(now) * _MOST_PER_S)
+        self._n_formed = begin + n
+        return self._serials.first + self._serials.step * np.arange(begin, begin + n)
+
+    def _cell_of_most(self, member: Int32Array, sizes: IntArray, published: Int32Array) -> IntArray:
+        """Return the cell with whose epoch each new group ends: that of most of its members."""
         n_cells, n = self._epochs.n_cells, len(sizes)
         cell_of = self._cells(published)[self._place_of[member]]
         group_and_cell = np.repeat(np.arange(n), sizes) * n_cells + cell_of
         n_in_cell = np.bincount(group_and_cell, minlength=n * n_cells).reshape(-1, n_cells)
-        ends_at: FloatArray = self._cell_ends_at[n_in_cell.argmax(axis=1)]
-        return ends_at
+        return n_in_cell.argmax(axis=1)
 
     def _beats_s(
         self, level: IntArray, first_member_of: IntArray, lifetime_s: FloatArray
