@@ -41,7 +41,7 @@ from experiments.frontier_attacks import (
 from experiments.tracking_experiment import released
 
 SIDES = (6, 18)
-SESSIONS = ((1.0, 1.0), (2.0, 3.0), (3.0, 6.0))
+SESSIONS = ((1, 1), (3, 4), (4, 6))
 """`place_devices` and `area_devices` of the sessions; the second ones are the default."""
 LAPLACE_AT_M = (50, 100, 200, 500, 1000, 2000)
 """Metres within which a place is at most 4 times as likely from one position as from another."""

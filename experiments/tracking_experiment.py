@@ -31,8 +31,8 @@ class Choice:
     """Settings of regions to compare: keys of `[region]`."""
 
     mode: Literal["session", "snapshot"]
-    place_devices: float
-    area_devices: float
+    place_devices: int
+    area_devices: int
     min_nodes: int
 
     @property
@@ -44,11 +44,10 @@ class Choice:
 
 CHOICES = (
     Choice("session", 1, 1, 6),
-    Choice("session", 1.5, 1, 6),
-    Choice("session", 1.9, 1, 5),
-    Choice("session", 1.9, 2.5, 5),
     Choice("session", 2, 3, 6),
-    Choice("session", 3, 6, 6),
+    Choice("session", 3, 3, 6),
+    Choice("session", 3, 4, 6),
+    Choice("session", 4, 6, 6),
     Choice("snapshot", 1, 1, 6),
     Choice("snapshot", 2, 3, 6),
     Choice("snapshot", 3, 6, 6),

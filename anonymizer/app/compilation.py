@@ -81,8 +81,8 @@ def _compile_grouping() -> None:
 def _compile_regions() -> None:
     one = atoms.Atoms(np.zeros(len(_NODES), np.int64), _ROWS, _NODES)
     levels = atoms.stack_levels([one], _NETWORK)
-    group = np.zeros(1, np.int64)
-    regions.cover(_NETWORK, levels, _ROWS, _NODES, group, max_nodes=len(_NODES))
+    level = np.zeros(len(_NODES), np.int64)
+    regions.cover(_NETWORK, levels, _ROWS, _NODES, level, max_nodes=len(_NODES))
 
 
 def _compile_partition() -> None:

@@ -71,7 +71,7 @@ class OutputSettings(Group):
     rejected_every_s: Annotated[Positive, LESS_IS_WEAKER] = 10.0
     silence_s: Positive = 60.0
     """If positions arrive and none is published for longer than this, in addition to the delays of
-    the settings (`trips.delay_s`, `session.settle_s`, twice `beat_s`), the gateway is not ready."""
+    the settings (`trips.delay_s`, `session.settle_s`, longest beat), the gateway is not ready."""
     qos: Qos = 0
     form: Literal["group", "device"] = "group"
     """`group`: one message for all devices that share a region; `device`: one for each. `device`

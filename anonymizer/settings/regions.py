@@ -61,27 +61,28 @@ class RegionSettings(Group):
     districts: Districts = 1
     """Number of fixed parts into which the network is cut. Groups are formed within one part, so
     that several workers can keep some parts each. 1: the network is not cut."""
-    max_nodes: AtLeastOne = 1000
-    """A region that would need more nodes is suppressed for all its devices."""
+    max_nodes: AtLeastOne | None = None
+    """A region that would need more nodes is suppressed for all its devices. None: half of the
+    network, or 1,000 nodes if that is more."""
     min_nodes: AtLeastOne = 6
     """Least number of nodes of a region (`snapshot`, `session`)."""
     min_road_m: NotNegative = 0.0
     """Least length of road in a region, in metres (`snapshot`, `session`)."""
-    place_devices: Annotated[float, Field(ge=1)] = 2.0
-    """How many devices share the place as which a member is published, the member included, on
-    average over its group. More make regions larger and devices harder to follow. 1: places are
-    as small as `min_nodes` allows (`snapshot`, `session`)."""
-    area_devices: Annotated[float, Field(ge=1)] = 3.0
-    """How many devices share the area around such a place, three of the smallest places large, or
-    the place itself if it is larger. This makes places large where devices are few
+    place_devices: AtLeastOne = 3
+    """How many devices share the place as which a member is published, the member included: those
+    where it stands, and one for each other node of the place at which there are any. More make
+    regions larger and devices harder to follow. 1: places are as small as `min_nodes` allows
     (`snapshot`, `session`)."""
+    area_devices: AtLeastOne = 4
+    """How many devices, counted likewise, share the area around such a place, three of the smallest
+    places large, or the place itself if it is larger (`snapshot`, `session`)."""
     k_extra: Annotated[int, Field(ge=0), LESS_IS_WEAKER] = 0
     """Members of a group beyond k: so many of its devices may belong to the adversary
     (`snapshot`, `session`)."""
 
     @model_validator(mode="after")
     def _bounds_fit(self) -> Self:
-        if self.mode != "bfs" and self.max_nodes < self.min_nodes:
+        if self.mode != "bfs" and self.max_nodes and self.max_nodes < self.min_nodes:
             raise ValueError("max_nodes must not be below min_nodes")
         return self
 
@@ -96,12 +97,13 @@ class SessionSettings(Group):
     """Number of parts of the network whose epochs begin at different times; 1: all at once."""
     settle_s: NotNegative = 5.0
     """How long to wait after the first position before forming the first groups."""
-    beat_s: NotNegative = 30.0
-    """How often a group publishes, whether its members report or not; positions wait until then,
-    and of several of one device the newest is published. Where devices are few, so that places
-    are four times as large as `region.min_nodes` or larger, a group publishes half as often: with
-    the defaults, once in its life, and other groups at most twice. A shorter beat tells more about
-    where devices drive. 0: a group publishes whenever a member reports, which also tells when."""
+    beat_s: NotNegative = 10.0
+    """How often a group of the smallest places publishes, whether its members report or not;
+    positions wait until then, and of several of one device the newest is published. If the largest
+    place of a group is n times as large, because devices are few, it publishes once in √n beats or
+    a little more rarely, at equal distances over its life. A shorter beat tells more about where
+    devices drive. 0: a group publishes whenever a member reports, which also
+    tells when."""
 
 
 class PseudonymSettings(Group):

@@ -158,7 +158,7 @@ def assert_true(
                 inside = set().union(*(at.get(v, set()) for v in region))
                 assert len(inside) >= line["k"] >= settings.adka.k_floor
                 assert where in region
-                assert len(region) == len(line["region"]) <= settings.region.max_nodes
+                assert len(region) == len(line["region"])
             else:
                 assert line["k"] == 0
     assert n_lines == len(run.lines)

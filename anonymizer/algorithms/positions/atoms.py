@@ -2,8 +2,8 @@
 
 Anybody can compute them from the network and the settings. A region made of atoms that hold one
 device each is a map of where devices are; atoms that several devices share are not. The network is
-therefore cut at several levels, and each group uses the smallest atoms that give its members enough
-company.
+therefore cut at several levels, and each member of a group is published as the smallest atom in
+which it has enough company.
 """
 
 from collections.abc import Sequence
@@ -17,14 +17,10 @@ from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.release import starts_of
 
-LEVELS = (1, 1.5, 2, 3, 4, 6, 8, 12, 16)
+LEVELS = (1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Sizes of the atoms at each level, in multiples of the smallest."""
 AREA_LEVEL = 3
 """Level whose atoms are areas: three times the smallest places, about 300 m in a city."""
-
-
-LARGE_LEVEL = 4
-"""Level from which on atoms are large: four times the smallest places, about 350 m in a city."""
 
 
 class Atoms(NamedTuple):
@@ -100,6 +96,8 @@ class Levels(NamedTuple):
 
     Attributes
     ----------
+    times
+        Size of the atoms of each level in multiples of the smallest, rising, shape (levels,).
     at
         Atom of each node at each level, shape (levels, nodes).
     first_atom_of
@@ -111,6 +109,7 @@ class Levels(NamedTuple):
         shape (nodes,).
     """
 
+    times: FloatArray
     at: Int32Array
     first_atom_of: IntArray
     first_node_of: IntArray
@@ -118,8 +117,10 @@ class Levels(NamedTuple):
     is_large: BoolArray
 
 
-def stack_levels(cuts: Sequence[Atoms], network: RoadNetwork) -> Levels:
-    """Return the levels that consist of these cuts.
+def stack_levels(
+    cuts: Sequence[Atoms], network: RoadNetwork, *, times: Sequence[float] = (1,)
+) -> Levels:
+    """Return the levels that consist of these cuts, whose sizes are `times` the smallest.
 
     A component that is too small for an atom gets one of its own: no group is formed there, but a
     member of a group can move there and has to be covered.
@@ -129,6 +130,7 @@ def stack_levels(cuts: Sequence[Atoms], network: RoadNetwork) -> Levels:
     n_atoms = [len(cut.first_node_of) - 1 for cut in cuts]
     sizes = np.concatenate([np.diff(cut.first_node_of) for cut in cuts])
     return Levels(
+        np.array(times, np.float64),
         np.stack([cut.at for cut in cuts]).astype(np.int32),
         starts_of(np.array(n_atoms, np.int64))[:-1],
         starts_of(sizes),
@@ -166,57 +168,59 @@ def cut_into_levels(
         )
         for size in sizes
     ]
-    return stack_levels(cuts, network)
+    return stack_levels(cuts, network, times=sizes)
 
 
 class Company(NamedTuple):
-    """How many devices must share the atoms of a group's members, each member included.
+    """How much company a member has in the atom as which it is published, itself included.
+
+    The company of a device in an atom is the number of devices at its own node, and of other nodes
+    of the atom at which there is any: where it stands, one device is as good as another, but all
+    that stand at one other node are a single alternative to it.
 
     Attributes
     ----------
     place_devices
-        In the atom of a member, on average over the group.
+        In the atom of each member.
     area_devices
-        In the atom of a member at level `AREA_LEVEL`, or at the level of the group if that is
-        higher.
+        In its atom at level `AREA_LEVEL`, or at its own level if that is higher.
     """
 
-    place_devices: float = 1.0
-    area_devices: float = 1.0
+    place_devices: int = 1
+    area_devices: int = 1
+
+    def beyond(self, k_extra: int) -> "Company":
+        """Return what to ask for so that this is left without so many devices of the adversary."""
+        return Company(self.place_devices + k_extra, self.area_devices + k_extra)
 
 
 def lowest_shared_level(
-    levels: Levels,
-    present: Int32Array,
-    first_member_of: IntArray,
-    place: Int32Array,
-    company: Company,
+    levels: Levels, n_at: IntArray, place: Int32Array, company: Company
 ) -> IntArray:
-    """Return the lowest level at which members share their atoms, shape (groups,).
+    """Return the lowest level at which each member has enough company, shape (members,).
 
     Parameters
     ----------
-    present
-        Nodes of all devices present, shape (devices,).
-    first_member_of, place
-        Node of each member in compressed sparse rows; all members are present.
+    n_at
+        Devices that count as company at each node, shape (nodes,).
+    place
+        Node of each member, which is counted in `n_at`, shape (members,).
     company
-        How many devices must share the atoms. If no level has so many, it is the highest one.
+        How much it must have. If it does at no level, the level is the highest one.
 
     Notes
     -----
-    With d devices per node, an atom of m nodes has 1 / (1 - exp(-dm)) times as many devices if it
-    is known to hold any, and a member has dm others in its atom on average. An adversary who
-    follows a device is content with a guess that is close, in an area of a nodes, say. Its belief
-    is then 1 / (d max(a, m)) times that without a release, up to a factor: where devices are many,
-    places may be smaller than that area, where they are few, they must be larger.
-    O((devices + members) levels).
+    An adversary who follows a device is content with a guess that is close, in an area of a nodes,
+    say. With d occupied nodes per node, its belief in an atom of m nodes is about
+    1 / (d max(a, m)) times that without a release: where devices are many, places may be smaller
+    than that area, where they are few, they must be larger.
+
+    A level that asked for company on average over a group would let a full car park lend its
+    company to a lonely member. O((nodes + members) levels).
     """
-    n_levels, sizes = len(levels.at), np.diff(first_member_of)
-    shared_by = np.empty((n_levels, len(sizes)))
-    for i, at in enumerate(levels.at):
-        n_in = np.bincount(at[present])
-        shared_by[i] = np.add.reduceat(n_in[at[place]], first_member_of[:-1]) / sizes
+    n_levels, occupied = len(levels.at), np.flatnonzero(n_at)
+    here = n_at[place] - 1
+    shared_by = np.stack([here + np.bincount(at[occupied])[at[place]] for at in levels.at])
     in_area = shared_by[np.maximum(np.arange(n_levels), min(AREA_LEVEL, n_levels - 1))]
     enough = (shared_by >= company.place_devices) & (in_area >= company.area_devices)
     enough[-1] = True

@@ -345,6 +345,8 @@ def newest_of(
     on_graph = node[moved] >= 0
     outcome[moved[~on_graph]] = Outcome.SUPPRESSED__OFF_GRAPH
     outcome[moved[node[moved] == IN_ZONE]] = Outcome.SUPPRESSED__PRIVACY_ZONE
+    if on_graph.all():
+        return Newest(outcome, moved, slot[:0], node[:0])
     left, left_from = _last_seen(slot, ts, node, moved[~on_graph], outcome)
     if stand_in is not None:
         inside = moved[~on_graph & (stand_in[moved] >= 0)]

@@ -1,7 +1,5 @@
 """Cloaking regions made of atoms: the atoms of all members of a group, joined by connectors."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from anonymizer.algorithms.kernels import copy_items, kernel, sort_in_place
@@ -32,7 +30,7 @@ def cover(
     first_member_of, place
         Node of each member in compressed sparse rows.
     level_of
-        Level whose atoms each group's region is made of, shape (groups,).
+        Level of the atom of each member, shape (members,).
     max_nodes
         A group that would need more nodes gets no region.
 
@@ -68,46 +66,8 @@ def cover(
     )
 
 
-class Fitted(NamedTuple):
-    """Regions that fit a cap, if some level makes them fit.
-
-    Attributes
-    ----------
-    level_of
-        Level whose atoms each region is made of, shape (groups,).
-    first_node_of, node
-        As returned by `cover`.
-    """
-
-    level_of: IntArray
-    first_node_of: IntArray
-    node: Int32Array
-
-
-def cover_to_fit(
-    network: RoadNetwork,
-    levels: Levels,
-    first_member_of: IntArray,
-    place: Int32Array,
-    level_of: IntArray,
-    *,
-    max_nodes: int,
-) -> Fitted:
-    """Return the region of each group, at a lower level where it would need too many nodes.
-
-    The parameters are those of `cover`. Even the lowest level may need more than `max_nodes`; the
-    region is then empty.
-    """
-    while True:
-        rows, node = cover(network, levels, first_member_of, place, level_of, max_nodes=max_nodes)
-        too_large = (np.diff(rows) == 0) & (level_of > 0)
-        if not too_large.any():
-            return Fitted(level_of, rows, node)
-        level_of = level_of - too_large
-
-
 # Marks carry the number of the group that set them and are never cleared. The entries for node v
-# and for atom v share a record, so that a visit touches one cache line.
+# and for atom v share a record.
 _MARK = np.dtype(
     [
         ("seen_by", np.int32),  # node: reached by the search
@@ -139,11 +99,13 @@ def _queue_atoms(
     queue: Int32Array,
     g: int,
     atoms: Int32Array,
-    first_atom: int,
     first_node_of: IntArray,
     node: Int32Array,
 ) -> tuple[int, int]:
-    """Queue the nodes of a group's atoms; return their number and that of connected parts."""
+    """Queue the nodes of a group's atoms; return their number and that of connected parts.
+
+    Atoms of different levels may overlap, as those of one level may in their connectors.
+    """
     n, parts = 0, 0
     for a in atoms:
         if marks[a]["placed_by"] == g:
@@ -151,7 +113,7 @@ def _queue_atoms(
         marks[a]["placed_by"] = g
         marks[a]["leader"] = a
         parts += 1
-        for i in range(first_node_of[first_atom + a], first_node_of[first_atom + a + 1]):
+        for i in range(first_node_of[a], first_node_of[a + 1]):
             v = node[i]
             mark = marks[v]
             if mark["seen_by"] == g:
@@ -239,8 +201,8 @@ def _cover(
     max_nodes: int,
 ) -> tuple[IntArray, Int32Array]:
     n_groups, n_nodes = len(first_member_of) - 1, atom_at.shape[1]
-    marks = np.empty(n_nodes, _MARK)
-    for v in range(n_nodes):
+    marks = np.empty(max(n_nodes, len(first_node_of) - 1), _MARK)
+    for v in range(len(marks)):
         marks[v]["seen_by"] = _NONE
         marks[v]["kept_by"] = _NONE
         marks[v]["placed_by"] = _NONE
@@ -249,12 +211,14 @@ def _cover(
     region = np.empty(max(1024, 8 * n_groups), np.int32)
     first = np.zeros(n_groups + 1, np.int64)
     for g in range(n_groups):
-        members = place[first_member_of[g] : first_member_of[g + 1]]
+        start, end = first_member_of[g], first_member_of[g + 1]
+        atoms = np.empty(end - start, np.int32)
+        for i in range(start, end):
+            level = level_of[i]
+            atoms[i - start] = first_atom_of[level] + atom_at[level, place[i]]
         # Sorted, so that the paths do not depend on which member is in which atom.
-        level = level_of[g]
-        atoms = atom_at[level][members]
         sort_in_place(atoms)
-        n, parts = _queue_atoms(marks, queue, g, atoms, first_atom_of[level], first_node_of, node)
+        n, parts = _queue_atoms(marks, queue, g, atoms, first_node_of, node)
         first[g + 1] = first[g]
         if n > max_nodes:
             continue
@@ -262,12 +226,12 @@ def _cover(
         n = _connect(marks, queue, g, first_arc_of, neighbour_of, n, parts, kept)
         if n > max_nodes:
             continue
-        end = first[g] + n
-        if end > len(region):
-            larger = np.empty(2 * end, np.int32)
+        last = first[g] + n
+        if last > len(region):
+            larger = np.empty(2 * last, np.int32)
             copy_items(region, larger, 0, first[g])
             region = larger
         sort_in_place(kept[:n])
         copy_items(kept, region, first[g], n)
-        first[g + 1] = end
+        first[g + 1] = last
     return first, region[: first[n_groups]].copy()

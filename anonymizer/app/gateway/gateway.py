@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from anonymizer.algorithms.positions.cloaks.session import BEATS_OF_LARGE
+from anonymizer.algorithms.positions.atoms import LEVELS
+from anonymizer.algorithms.positions.cloaks.session import beat_of
 from anonymizer.app.gateway.analyst_topics import CurrentTopic, NetworkTopics
 from anonymizer.app.gateway.misfit import MisfitWatch
 from anonymizer.app.gateway.own_reports import OwnReports
 from anonymizer.app.gateway.positions_link import link_counts, positions_link
 from anonymizer.app.gateway.preflight import read_registries, read_secrets
 from anonymizer.app.gateway.silent_connection import LIKELY, SilentConnection
+from anonymizer.app.gateway.too_large import PROBLEM, TooLargeWatch
 from anonymizer.app.gateway.zones_link import ZonesLink
 from anonymizer.app.live_map.frames import Viewer, map_routes
 from anonymizer.app.live_map.screen import AnalystLink, AnalystView, See
@@ -156,6 +158,7 @@ class Gateway:
         )
         self._ticks: Ticks = asyncio.Queue(QUEUED_TICKS)
         self._public = PublicCounts(self._figures(), step=public_step(settings))
+        self._too_large = TooLargeWatch(look_s=settings.session.epoch_s)
         self._phase = _Phase.SERVING
         self.records = self._recorder(streams) if streams else None
         # Without a store nothing outlives this process, and neither does the session.
@@ -458,6 +461,8 @@ class Gateway:
                 found = watches[flow].see(ledger.counts(), n_held=n_held, at_s=time.monotonic())
                 if found is not None:
                     self._log.error("nothing that arrives can be used", flow=flow, **found.fields)
+            if self._too_large.see(self.ledger.counts(), at_s=time.monotonic()):
+                self._log.warning("regions are too large", problem=PROBLEM)
             await asyncio.sleep(_MISFITS_S)
 
     def _connections(self) -> list[tuple[str, bool, int, list[str]]]:
@@ -536,7 +541,7 @@ class Gateway:
             problems.append(self.records.session.problem)
         if self._backlog and self._link.connected and self._backlog.is_too_old:
             problems.append(self._backlog.problem)
-        problems += self._why_silent()
+        problems += [*self._why_silent(), *self._too_large.problems]
         if self._phase is not _Phase.SERVING:
             problems.append("stopping")
         return problems
@@ -548,7 +553,7 @@ class Gateway:
         patience_s += self.flow.core.delay_s
         if self._settings.region.mode == "session":
             session = self._settings.session
-            patience_s += session.settle_s + BEATS_OF_LARGE * session.beat_s
+            patience_s += session.settle_s + float(beat_of(session.beat_s, LEVELS[-1]))
         if silent_s <= patience_s:
             return []
         return [f"output: positions arrive, and none has been published for {silent_s:.0f} s"]

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from anonymizer import plugins
 from anonymizer.algorithms.positions.adka import DensityRule
-from anonymizer.algorithms.positions.atoms import LEVELS, Company, Levels, cut_into_levels
+from anonymizer.algorithms.positions.atoms import Company, Levels, cut_into_levels
 from anonymizer.algorithms.positions.cloaks import (
     BfsCloak,
     Cloak,
@@ -43,6 +43,10 @@ _MakeCloak: TypeAlias = Callable[[int, Pace], Cloak]
 
 _GROUPS_PER_DISTRICT = 16
 """A district is led by itself if so many of the largest groups could be formed in it."""
+_LEAST_PLACES = 16
+"""A piece of a district has room for so many of the smallest places."""
+_LEAST_CAP = 1000
+"""Nodes that a region may have even where they are more than half of the network."""
 _HALO_HOPS = 1
 """The density of a node counts its neighbours."""
 _BFS_HALO_HOPS = 3
@@ -115,7 +119,7 @@ def districts_of(settings: Settings, network: RoadNetwork) -> Districts:
         return cut_into_districts(
             network,
             region.districts,
-            least_nodes=round(LEVELS[-1] * region.min_nodes),
+            least_nodes=_LEAST_PLACES * region.min_nodes,
             halo_hops=_BFS_HALO_HOPS if region.mode == "bfs" else _HALO_HOPS,
         )
     except ValueError as error:
@@ -136,6 +140,11 @@ def public_levels(network: RoadNetwork, settings: Settings) -> Levels:
     """Return the atoms that regions are made of, which anybody can compute."""
     cut = None if settings.region.districts == 1 else districts_of(settings, network)
     return _levels(network, _forest(network, cut), settings, cut)
+
+
+def most_nodes(settings: Settings, network: RoadNetwork) -> int:
+    """Return how many nodes a region has at most."""
+    return settings.region.max_nodes or max(_LEAST_CAP, network.n_nodes // 2)
 
 
 def _operator(
@@ -211,7 +220,9 @@ def _cloaks(
         return lambda _number, _pace: _plugged_cloak(settings, network, name)
     rule, rotate_s = density_rule(settings), settings.pseudonym.rotate_s
     if region.mode == "bfs":
-        return lambda _number, _pace: BfsCloak(rule, max_nodes=region.max_nodes, rotate_s=rotate_s)
+        return lambda _number, _pace: BfsCloak(
+            rule, max_nodes=most_nodes(settings, network), rotate_s=rotate_s
+        )
     forest = _forest(network, districts)
     levels = _levels(network, forest, settings, districts)
     company = Company(region.place_devices, region.area_devices)
@@ -221,7 +232,7 @@ def _cloaks(
             forest,
             levels,
             rule,
-            max_nodes=region.max_nodes,
+            max_nodes=most_nodes(settings, network),
             rotate_s=rotate_s,
             k_extra=region.k_extra,
             company=company,
@@ -233,7 +244,7 @@ def _cloaks(
         rule=rule,
         epochs=Epochs(session.cells, session.settle_s),
         pace=pace_of(settings),
-        max_nodes=region.max_nodes,
+        max_nodes=most_nodes(settings, network),
         k_extra=region.k_extra,
         beat_s=session.beat_s,
         company=company,

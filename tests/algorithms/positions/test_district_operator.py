@@ -104,8 +104,8 @@ def digest_of(released: list[Shared]) -> str:
     ("mode", "digest"),
     [
         ("bfs", "fca10b131cef4f01f073d28f089bedf3d73402aba26f701d177abfe9d10307fc"),
-        ("snapshot", "67e4071a1254dd1425636423319d9467c3b2a4ee241a5debe99499a91470eb0c"),
-        ("session", "b86dd9b6bb4f08d91eaf1e2082f017e27418ca731f5731f8a4e74503c8043b56"),
+        ("snapshot", "91042cd6cfede1fb0cb48a6f9861ea68e0471c74556e1a7e401de41e17d8dc80"),
+        ("session", "715ece7dcf80ffed25ca875f232533eeb8600e2bb2a674f392c275d0a204dfad"),
     ],
 )
 def test_one_district_publishes_what_was_published_before_there_were_any(

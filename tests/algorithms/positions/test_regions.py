@@ -25,33 +25,57 @@ def nodes_of(atoms: Atoms) -> list[set[int]]:
     return [set(atoms.node[a:b].tolist()) for a, b in pairwise(atoms.first_node_of.tolist())]
 
 
-def regions(
-    network: RoadNetwork, atoms: Atoms, groups: Sequence[Sequence[int]], *, max_nodes: int = MANY
+Member = tuple[int, int]
+"""Level of the atom of a member, and its node."""
+
+
+def regions_of_atoms(
+    network: RoadNetwork,
+    cuts: Sequence[Atoms],
+    groups: Sequence[Sequence[Member]],
+    *,
+    max_nodes: int = MANY,
 ) -> list[list[int]]:
-    first_member_of = np.cumsum([0, *map(len, groups)], dtype=np.int64)
-    place = np.array([v for group in groups for v in group], np.int32)
-    level = np.zeros(len(groups), np.int64)
+    members = np.array([m for group in groups for m in group], np.int64).reshape(-1, 2)
     first, node = cover(
         network,
-        stack_levels([atoms], network),
-        first_member_of,
-        place,
-        level,
+        stack_levels(cuts, network, times=range(1, len(cuts) + 1)),
+        np.cumsum([0, *map(len, groups)], dtype=np.int64),
+        members[:, 1].astype(np.int32),
+        members[:, 0].copy(),
         max_nodes=max_nodes,
     )
     return [node[a:b].tolist() for a, b in pairwise(first.tolist())]
 
 
+def regions(
+    network: RoadNetwork, atoms: Atoms, groups: Sequence[Sequence[int]], *, max_nodes: int = MANY
+) -> list[list[int]]:
+    """Return the regions of groups whose members are all told as atoms of one level."""
+    members = [[(0, v) for v in group] for group in groups]
+    return regions_of_atoms(network, [atoms], members, max_nodes=max_nodes)
+
+
+World = tuple[RoadNetwork, list[Atoms], list[list[Member]]]
+
+
 @st.composite
-def worlds(draw: st.DrawFn) -> tuple[RoadNetwork, Atoms, list[list[int]]]:
-    """Draw a network, its atoms, and groups of nodes in them."""
+def worlds(draw: st.DrawFn) -> World:
+    """Draw a network, its atoms at two levels, and groups of members in them."""
     network = draw(networks(max_nodes=11))
-    atoms = cut_into_atoms(spanning_forest(network), min_nodes=draw(st.integers(1, 3)))
-    places = np.flatnonzero(atoms.at >= 0).tolist()
-    if not places:
-        return network, atoms, []
-    group = st.lists(st.sampled_from(places), min_size=1, max_size=5)
-    return network, atoms, draw(st.lists(group, max_size=4))
+    forest, small = spanning_forest(network), draw(st.integers(1, 3))
+    cuts = [cut_into_atoms(forest, min_nodes=small + more) for more in (0, draw(st.integers(1, 3)))]
+    members = [(i, v) for i, cut in enumerate(cuts) for v in np.flatnonzero(cut.at >= 0).tolist()]
+    if not members:
+        return network, cuts, []
+    group = st.lists(st.sampled_from(members), min_size=1, max_size=5)
+    return network, cuts, draw(st.lists(group, max_size=4))
+
+
+def atoms_in(cuts: Sequence[Atoms], group: Sequence[Member]) -> list[set[int]]:
+    """Return the nodes of the atom of each member."""
+    pieces = [nodes_of(cut) for cut in cuts]
+    return [pieces[i][cuts[i].at[v]] for i, v in group]
 
 
 @given(networks(), st.integers(1, 5))
@@ -89,38 +113,46 @@ def test_an_atom_covers_as_much_road_as_required() -> None:
 
 @given(worlds())
 @settings(max_examples=300)
-def test_a_region_contains_the_atoms_of_all_members_and_is_connected_within_a_component(
-    world: tuple[RoadNetwork, Atoms, list[list[int]]],
+def test_a_region_contains_the_atom_of_each_member_at_its_own_level_and_is_connected(
+    world: World,
 ) -> None:
-    network, atoms, groups = world
+    network, cuts, groups = world
     graph = naive.graph_of(network).to_undirected()
-    pieces = nodes_of(atoms)
-    for group, region in zip(groups, regions(network, atoms, groups), strict=True):
+    for group, region in zip(groups, regions_of_atoms(network, cuts, groups), strict=True):
         assert region == sorted(set(region))
-        assert set(region) >= set().union(*(pieces[atoms.at[v]] for v in group))
-        components = {int(network.component_of[v]) for v in group}
+        assert set(region) >= set().union(*atoms_in(cuts, group))
+        components = {int(network.component_of[v]) for _, v in group}
         assert nx.number_connected_components(graph.subgraph(region)) == len(components)
+
+
+@given(worlds())
+@settings(max_examples=100)
+def test_a_region_of_adjacent_or_overlapping_atoms_has_no_other_node(world: World) -> None:
+    network, cuts, groups = world
+    graph = naive.graph_of(network).to_undirected()
+    for group, region in zip(groups, regions_of_atoms(network, cuts, groups), strict=True):
+        ends = set().union(*atoms_in(cuts, group))
+        if nx.is_connected(graph.subgraph(ends)):
+            assert set(region) == ends
 
 
 @given(worlds(), st.data())
 @settings(max_examples=200)
-def test_a_region_depends_only_on_the_set_of_atoms(
-    world: tuple[RoadNetwork, Atoms, list[list[int]]], data: st.DataObject
-) -> None:
-    network, atoms, groups = world
+def test_a_region_depends_only_on_the_set_of_atoms(world: World, data: st.DataObject) -> None:
+    network, cuts, groups = world
 
-    def otherwise(group: list[int]) -> list[int]:
-        """Return nodes of other members in the same atoms, in another order."""
-        inside = np.flatnonzero(np.isin(atoms.at, atoms.at[group])).tolist()
-        first = [
-            data.draw(st.sampled_from([v for v in inside if atoms.at[v] == a]))
-            for a in np.unique(atoms.at[group])
+    def otherwise(group: list[Member]) -> list[Member]:
+        """Return other members in the same atoms, in another order."""
+        inside = [
+            [(i, w) for w in np.flatnonzero(cuts[i].at == cuts[i].at[v]).tolist()] for i, v in group
         ]
-        more = data.draw(st.lists(st.sampled_from(inside), max_size=4))
+        first = [data.draw(st.sampled_from(members)) for members in inside]
+        every = [member for members in inside for member in members]
+        more = data.draw(st.lists(st.sampled_from(every), max_size=4))
         return data.draw(st.permutations([*first, *more]))
 
     others = [otherwise(group) for group in groups]
-    assert regions(network, atoms, others) == regions(network, atoms, groups)
+    assert regions_of_atoms(network, cuts, others) == regions_of_atoms(network, cuts, groups)
 
 
 def test_the_connectors_do_not_reveal_which_member_is_in_which_atom() -> None:
@@ -137,11 +169,12 @@ def test_the_connectors_do_not_reveal_which_member_is_in_which_atom() -> None:
 
 @given(worlds(), st.integers(1, 12))
 def test_a_group_that_would_need_more_than_the_cap_gets_no_region(
-    world: tuple[RoadNetwork, Atoms, list[list[int]]], max_nodes: int
+    world: World, max_nodes: int
 ) -> None:
-    network, atoms, groups = world
-    expected = [r if len(r) <= max_nodes else [] for r in regions(network, atoms, groups)]
-    assert regions(network, atoms, groups, max_nodes=max_nodes) == expected
+    network, cuts, groups = world
+    whole = regions_of_atoms(network, cuts, groups)
+    found = regions_of_atoms(network, cuts, groups, max_nodes=max_nodes)
+    assert found == [region if len(region) <= max_nodes else [] for region in whole]
 
 
 def test_the_search_for_a_connector_gives_up_beyond_a_distance() -> None:
@@ -167,16 +200,13 @@ def test_adjacent_atoms_need_no_connector() -> None:
 
 @given(worlds())
 @settings(max_examples=300)
-def test_connectors_are_within_the_bound_of_mehlhorn(
-    world: tuple[RoadNetwork, Atoms, list[list[int]]],
-) -> None:
-    network, atoms, groups = world
+def test_connectors_are_within_the_bound_of_mehlhorn(world: World) -> None:
+    network, cuts, groups = world
     graph = naive.graph_of(network).to_undirected()
-    pieces = nodes_of(atoms)
-    for group, region in zip(groups, regions(network, atoms, groups), strict=True):
-        if len({int(network.component_of[v]) for v in group}) > 1:
+    for group, region in zip(groups, regions_of_atoms(network, cuts, groups), strict=True):
+        if len({int(network.component_of[v]) for _, v in group}) > 1:
             continue
-        ends = set().union(*(pieces[atoms.at[v]] for v in group))
+        ends = set().union(*atoms_in(cuts, group))
         parts = nx.number_connected_components(graph.subgraph(ends))
         best = fewest_between(graph, ends)
         # Mehlhorn: a spanning tree of shortest paths has at most 2 (1 - 1 / parts) times the

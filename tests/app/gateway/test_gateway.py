@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from anonymizer.app.gateway.gateway import Gateway
+from anonymizer.app.gateway.too_large import PROBLEM
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
@@ -134,6 +135,33 @@ async def test_it_is_not_ready_while_positions_come_in_and_nothing_goes_out(
         problems = await eventually(lambda: look(1), bool)
         assert "none has been published" in problems[-1]
         await eventually(lambda: look(30), lambda problems: not problems)
+
+
+async def test_it_is_not_ready_while_a_cap_keeps_devices_from_being_published(
+    broker: LocalBroker,
+) -> None:
+    gateway = gateway_for(
+        broker,
+        region={"mode": "session", "max_nodes": 6},
+        session={"epoch_s": 1.0, "settle_s": 0.1, "beat_s": 0.1},
+    )
+    assert gateway.http is not None
+    async with (
+        running(gateway),
+        client(broker.url, "publisher") as publisher,
+        httpx.AsyncClient(base_url=gateway.http.url) as http,
+    ):
+
+        async def look() -> list[str]:
+            # All over the network: a place of each would be more than six nodes together.
+            await send(publisher, [say(f"tram-{i}", i) for i in range(0, 400, 10)])
+            problems: list[str] = (await http.get("/readyz")).json()["problems"]
+            return problems
+
+        problems = await eventually(look, lambda problems: PROBLEM in problems)
+        assert "region.max_nodes" in PROBLEM
+        assert problems
+    assert gateway.ledger.n(Outcome.SUPPRESSED__REGION_TOO_LARGE) > 0
 
 
 async def test_nothing_that_came_before_the_stop_is_left_behind(broker: LocalBroker) -> None:

@@ -9,15 +9,17 @@ assigned at random: even an adversary who knows every position is left with a po
 
 That hides who bears a pseudonym. Three rules hide where somebody is:
 
-- A member is published as a *place*, an atom of the network that several devices share. Each group
-  uses the smallest atoms in which its members have enough company when it is formed, and keeps
-  their size until it ends. Regions made of smaller atoms would be a map of occupied atoms.
+- A member is published as a *place*, an atom of the network that several devices share: the
+  smallest in which it has enough company when its group is formed. It keeps that size until the
+  group ends. Regions made of smaller atoms would be a map of occupied atoms.
 - A group publishes on a beat of its own, whether its members report or not. The time of a release
   therefore does not tell when a member reported, and few releases leave few traces of a drive.
-  Groups of large places skip every second beat: a device takes longer to leave such a place, and
+  Groups of large places publish more rarely: a device takes longer to leave such a place, and
   where devices are few, each release says more. Groups that are formed together take turns, so that
   no tick has to publish them all.
 - A group covers what its members reported last, and nothing else depends on who reported.
+- Who is in no group that is published changes nothing: neither the places of others nor when groups
+  publish or end.
 
 Epochs are not aligned: the network is divided into cells with phases of their own, and a group
 ends with the epoch of the cell that contained most of its members. Cells in which too few devices
@@ -31,13 +33,14 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
-from anonymizer.algorithms.positions.atoms import LARGE_LEVEL, Company, Levels, lowest_shared_level
+from anonymizer.algorithms.positions.atoms import Company, Levels, lowest_shared_level
+from anonymizer.algorithms.positions.cloaks.lasting_groups import NO_GROUPS, Groups
 from anonymizer.algorithms.positions.cloaks.protocol import State
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.device_partition import partition
 from anonymizer.algorithms.positions.districts import fold
 from anonymizer.algorithms.positions.pace import Pace
-from anonymizer.algorithms.positions.regions import cover, cover_to_fit
+from anonymizer.algorithms.positions.regions import cover
 from anonymizer.algorithms.positions.spanning_forest import compact_parts, planar_coordinates
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
@@ -48,8 +51,25 @@ _UNGROUPED = -1
 _NOWHERE = -1
 _GROUPS_PER_CELL = 4
 """A cell has an epoch of its own if so many of the largest groups could be formed in it."""
-BEATS_OF_LARGE = 2
-"""Groups of large places publish once in so many beats."""
+
+
+def beat_of(beat_s: float, times: FloatArray | float) -> FloatArray:
+    """Return how often a group publishes, shape of `times`.
+
+    Parameters
+    ----------
+    beat_s
+        How often one of the smallest places does.
+    times
+        Size of the largest place of its members, in multiples of the smallest.
+
+    Notes
+    -----
+    Who drives takes √n times as long to cross a place of n times as many nodes. The largest place
+    counts, because all members publish together: a beat that suits those in a full car park would
+    tell where their loneliest companion drives.
+    """
+    return beat_s * np.sqrt(times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,43 +96,6 @@ class Epochs:
         return np.where(ends > now, ends, ends + length_s)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Groups:
-    """Living groups, with their members (slots) in compressed sparse rows."""
-
-    k: Int32Array
-    ends_at: FloatArray
-    due_at: FloatArray
-    level: IntArray
-    serial: IntArray
-    first_member_of: IntArray
-    member: Int32Array
-
-    def only(self, chosen: BoolArray) -> "_Groups":
-        sizes = np.diff(self.first_member_of)
-        return _Groups(
-            self.k[chosen],
-            self.ends_at[chosen],
-            self.due_at[chosen],
-            self.level[chosen],
-            self.serial[chosen],
-            starts_of(sizes[chosen]),
-            self.member[np.repeat(chosen, sizes)],
-        )
-
-    def joined(self, other: "_Groups") -> "_Groups":
-        sizes = np.concatenate([np.diff(self.first_member_of), np.diff(other.first_member_of)])
-        return _Groups(
-            np.concatenate([self.k, other.k]),
-            np.concatenate([self.ends_at, other.ends_at]),
-            np.concatenate([self.due_at, other.due_at]),
-            np.concatenate([self.level, other.level]),
-            np.concatenate([self.serial, other.serial]),
-            starts_of(sizes),
-            np.concatenate([self.member, other.member]),
-        )
-
-
 class Serials(NamedTuple):
     """Numbers of groups: `first`, `first + step` and so on."""
 
@@ -122,16 +105,6 @@ class Serials(NamedTuple):
 
 _MOST_PER_S = 1 << 20
 """No cloak forms so many groups a second."""
-
-_NO_GROUPS = _Groups(
-    np.zeros(0, np.int32),
-    np.zeros(0),
-    np.zeros(0),
-    np.zeros(0, np.int64),
-    np.zeros(0, np.int64),
-    np.zeros(1, np.int64),
-    np.zeros(0, np.int32),
-)
 
 
 class SessionCloak:
@@ -150,7 +123,7 @@ class SessionCloak:
         if it will still be present when the group ends, even if it falls silent now. Otherwise an
         adversary who assumes that every pseudonym belongs to a present device could rule it out.
     max_nodes
-        A group whose region would need more nodes is suppressed and ends for all its members.
+        A group whose region would need more nodes publishes nothing more until it ends.
     k_extra
         Members beyond k, to allow for devices that the adversary controls.
     serials
@@ -160,11 +133,11 @@ class SessionCloak:
         Devices that have stayed near one node for this long when a group is formed are company
         for each other alone. None: for all.
     beat_s
-        How often a group publishes; one of large places once in `BEATS_OF_LARGE` beats. 0: at every
+        How often a group of the smallest places publishes; others as `beat_of` says. 0: at every
         tick in which a member reports.
     company
-        How many devices share the atoms of a group's members when it is formed. By default all
-        regions are made of the smallest atoms.
+        How many devices share the atom of a member when its group is formed, not counting
+        `k_extra`. By default all regions are made of the smallest atoms.
 
     Notes
     -----
@@ -206,7 +179,7 @@ class SessionCloak:
         self._cell_ends_at: FloatArray | None = None
         self._serials = serials
         self._n_formed = 0
-        self._groups = _NO_GROUPS
+        self._groups = NO_GROUPS
         self._group_of = np.zeros(0, np.int64)
         self._place_of = np.zeros(0, np.int32)
         # Compile now, or load from the cache, rather than when the first groups are due.
@@ -220,7 +193,7 @@ class SessionCloak:
 
     def state(self) -> State:
         """Return what changes from tick to tick."""
-        groups = {name: getattr(self._groups, name) for name in _Groups.__slots__}
+        groups = {name: getattr(self._groups, name) for name in Groups.__slots__}
         return {
             "cell_ends_at": self._cell_ends_at,
             "n_formed": self._n_formed,
@@ -233,7 +206,7 @@ class SessionCloak:
         self._cell_ends_at = state["cell_ends_at"]
         self._n_formed = state["n_formed"]
         self._place_of = state["place_of"]
-        self._groups = _Groups(*(state[name] for name in _Groups.__slots__))
+        self._groups = Groups(*(state[name] for name in Groups.__slots__))
         self._group_of = np.full(len(self._place_of), _UNGROUPED)
         self._index()
 
@@ -288,18 +261,19 @@ class SessionCloak:
         whole = np.diff(release.first_node_of) > 0
         published = np.zeros(len(due) + 1, bool)  # the last entry stands for _UNGROUPED
         published[np.flatnonzero(due)[whole]] = True
-        due = np.append(due, True)
-        grouped = group_of != _UNGROUPED
+        silent = np.append(due & ~published[:-1] | (self._groups.due_at == np.inf), False)
         on_large = self._is_large[density.node_of[slot]]
-        outcome[~grouped & ~on_large] = Outcome.SUPPRESSED__REGION_TOO_SMALL
-        outcome[grouped & published[group_of]] = Outcome.PUBLISHED
-        outcome[grouped & due[group_of] & ~published[group_of]] = (
-            Outcome.SUPPRESSED__REGION_TOO_LARGE
-        )
+        outcome[(group_of == _UNGROUPED) & ~on_large] = Outcome.SUPPRESSED__REGION_TOO_SMALL
+        outcome[published[group_of]] = Outcome.PUBLISHED
+        outcome[silent[group_of]] = Outcome.SUPPRESSED__REGION_TOO_LARGE
         if not whole.all():
-            self.retire(release.only(~whole).member)
+            self._silence(np.flatnonzero(due)[~whole])
             release = release.only(whole)
         return Cloaked(release, outcome)
+
+    def _silence(self, group: IntArray) -> None:
+        """Publish nothing more of groups that are too large, until they end."""
+        self._groups.due_at[group] = self._groups.beat_s[group] = np.inf
 
     def retire(self, slot: Int32Array) -> None:
         """End the groups of these devices at once, for all their members."""
@@ -310,46 +284,40 @@ class SessionCloak:
 
     def _due(self, group_of: IntArray, n_old: int, now: float) -> BoolArray:
         """Return which groups publish now, and set when they publish next."""
-        due = np.zeros(len(self._groups.k), bool)
+        groups = self._groups
         if self._beat_s > 0:
-            due |= self._groups.due_at <= now
-            beat_s = self._beats_s()
-            due |= self._groups.due_at > now + beat_s  # the clock was put back
-            n_beats = np.floor((now - self._groups.due_at) / beat_s) + 1
-            self._groups.due_at[due] += (n_beats * beat_s)[due]
-        else:
-            due[group_of[group_of != _UNGROUPED]] = True
-            due[n_old:] = True
-        return due
-
-    def _beats_s(self) -> FloatArray:
-        """Return how often each group publishes, shape (groups,)."""
-        is_large = self._groups.level >= LARGE_LEVEL
-        return self._beat_s * np.where(is_large, float(BEATS_OF_LARGE), 1.0)
+            # The latter if the clock was put back.
+            due = (groups.due_at <= now) | (groups.due_at > now + groups.beat_s)
+            beat_s, due_at = groups.beat_s[due], groups.due_at[due]
+            groups.due_at[due] += (np.floor((now - due_at) / beat_s) + 1) * beat_s
+            return due
+        due = np.zeros(len(groups.k), bool)
+        due[group_of[group_of != _UNGROUPED]] = True
+        due[n_old:] = True
+        return due & (groups.due_at < np.inf)
 
     def _end_and_form(self, density: DensityMap, now: float) -> int:
         """End the groups whose epoch is over and form new ones; return how many live on."""
         length_s = self._pace.epoch_s
         self._bring_forward(density, now)
         ended = self._groups.ends_at <= now
-        just_ended = np.zeros(0, np.int32)
-        if ended.any():
-            just_ended = self._groups.only(ended).member
-            self._keep(~ended)
+        cell_ends_at = self._cell_ends_at
+        if cell_ends_at is None:
+            return 0
+        begin = cell_ends_at <= now
+        cell_ends_at[begin] = self._epochs.ends(now, length_s)[begin]
+        if not (ended.any() or begin.any()):
+            return len(self._groups.k)
+        published = self._published()
+        just_ended = self._groups.only(ended).member
+        self._keep(~ended)
         n_old = len(self._groups.k)
-        if self._cell_ends_at is None:
-            return n_old
-        due = self._cell_ends_at <= now
-        if due.any() or len(just_ended):
-            self._cell_ends_at[due] = self._epochs.ends(now, length_s)[due]
-            cell_of = self._cells(density)[self._cell_of]
-            # Devices that wait in a cell whose epoch begins, and members of groups that just ended.
-            joining = due[cell_of[density.node_of]]
-            joining[just_ended] = True
-            joining &= self._can_join(density) & (self._group_of == _UNGROUPED)
-            joining &= density.version_of >= now + length_s - self._pace.ttl_s
-            slot = np.flatnonzero(joining).astype(np.int32)
-            self._form(density, slot, cell_of, self._cell_ends_at, now)
+        # Devices that wait in a cell whose epoch begins, and members of groups that just ended.
+        joining = begin[self._cells(published)[density.node_of]]
+        joining[just_ended] = True
+        joining &= self._can_join(density) & (self._group_of == _UNGROUPED)
+        joining &= density.version_of >= now + length_s - self._pace.ttl_s
+        self._form(density, np.flatnonzero(joining).astype(np.int32), cell_ends_at, now)
         return n_old
 
     def _bring_forward(self, density: DensityMap, now: float) -> None:
@@ -361,12 +329,12 @@ class SessionCloak:
         group publishes nothing more, and ends when its next beat is due. What a group has published
         holds until then. Without a beat, groups end now.
         """
-        longest_s = BEATS_OF_LARGE * self._beat_s
-        latest = now + max(self._pace.epoch_s, self._epochs.settle_s, longest_s)
         groups = self._groups
+        longest_s = groups.beat_s[groups.beat_s < np.inf].max(initial=0.0)
+        latest = now + max(self._pace.epoch_s, self._epochs.settle_s, longest_s)
         if len(groups.k):
             late = groups.ends_at > latest
-            groups.ends_at[late] = now + self._beats_s()[late].max(initial=0.0)
+            groups.ends_at[late] = now + longest_s
             seen_at = np.minimum.reduceat(
                 density.version_of[groups.member], groups.first_member_of[:-1]
             )
@@ -375,29 +343,29 @@ class SessionCloak:
         if self._cell_ends_at is not None:
             self._cell_ends_at[self._cell_ends_at > latest] = now
 
-    def _cells(self, density: DensityMap) -> IntArray:
-        """Return the cell whose epoch each cell follows, by the devices present in each."""
-        own = density.node_of[density.is_own]
-        n_in = np.bincount(self._cell_of[own], minlength=self._epochs.n_cells)
-        return fold(n_in, _GROUPS_PER_CELL * (max(self._rule.values) + self._k_extra))
+    def _published(self) -> Int32Array:
+        """Return the members of groups that are published; a silent group is not."""
+        return self._groups.only(self._groups.due_at < np.inf).member
+
+    def _cells(self, member: Int32Array) -> IntArray:
+        """Return the cell whose epoch each node follows, by the members in each cell.
+
+        Only those of groups count: who is not published changes nothing that is.
+        """
+        n_in = np.bincount(self._cell_of[self._place_of[member]], minlength=self._epochs.n_cells)
+        least = _GROUPS_PER_CELL * (max(self._rule.values) + self._k_extra)
+        return fold(n_in, least)[self._cell_of]
 
     def _can_join(self, density: DensityMap) -> BoolArray:
         """Return which slots may be grouped here, in a component that is large enough."""
         return density.is_own & self._is_large[density.node_of]
 
     def _form(
-        self,
-        density: DensityMap,
-        slot: Int32Array,
-        cell_of: IntArray,
-        cell_ends_at: FloatArray,
-        now: float,
+        self, density: DensityMap, slot: Int32Array, cell_ends_at: FloatArray, now: float
     ) -> None:
-        """Partition devices into the smallest groups that satisfy all demands.
-
-        `cell_of` is the cell whose epoch each node follows, shape (nodes,).
-        """
-        node = density.node_of[slot]
+        """Partition devices into the smallest groups that satisfy all demands."""
+        # Also of those that have not reported since they came from another district.
+        node = self._place_of[slot] = density.node_of[slot]
         part, near = self._network.component_of[node], density.n_near[node]
         if self._parked_s is not None:
             parked = density.is_parked(since=now - self._parked_s)
@@ -410,50 +378,73 @@ class SessionCloak:
         member, first = partition(self._point_of[node], k + np.int32(self._k_extra), part)
         sizes = np.diff(first)
         k_of_group = np.maximum.reduceat(k[member], first[:-1])
-        # They grow with time: a cloak that has lost its state does not use a number again.
-        self._n_formed = max(self._n_formed, int(now) * _MOST_PER_S)
-        n_cells = self._epochs.n_cells
-        group_and_cell = np.repeat(np.arange(len(sizes)), sizes) * n_cells + cell_of[node[member]]
-        n_in_cell = np.bincount(group_and_cell, minlength=len(sizes) * n_cells).reshape(-1, n_cells)
-        ends_at = cell_ends_at[n_in_cell.argmax(axis=1)]
-        new = _Groups(
-            k_of_group,
-            ends_at,
-            now + self._turns_s(ends_at - now),
-            self._levels_for(density, node[member], first),
-            self._serials.first
-            + self._serials.step * np.arange(self._n_formed, self._n_formed + len(sizes)),
-            first,
-            slot[member],
+        # The others are not published, and change nothing that is.
+        good = sizes >= k_of_group + self._k_extra
+        member, sizes = slot[member[np.repeat(good, sizes)]], sizes[good]
+        published = np.concatenate([self._published(), member])
+        ends_at = cell_ends_at[self._cell_of_most(member, sizes, published)]
+        first, level = starts_of(sizes), self._levels_for(member, published)
+        beat_s = self._beats_s(level, first, ends_at - now)
+        self._groups = self._groups.joined(
+            Groups(
+                k_of_group[good],
+                ends_at,
+                now + self._turns_s(beat_s, ends_at - now),
+                beat_s,
+                self._new_serials(len(sizes), now),
+                first,
+                member,
+                level,
+            )
         )
-        self._n_formed += len(sizes)
-        self._groups = self._groups.joined(new.only(sizes >= k_of_group + self._k_extra))
         self._index()
 
-    def _turns_s(self, lifetime_s: FloatArray) -> FloatArray:
+    def _new_serials(self, n: int, now: float) -> IntArray:
+        """Return numbers for new groups."""
+        # They grow with time: a cloak that has lost its state does not use a number again.
+        begin = max(self._n_formed, int(now) * _MOST_PER_S)
+        self._n_formed = begin + n
+        return self._serials.first + self._serials.step * np.arange(begin, begin + n)
+
+    def _cell_of_most(self, member: Int32Array, sizes: IntArray, published: Int32Array) -> IntArray:
+        """Return the cell with whose epoch each new group ends: that of most of its members."""
+        n_cells, n = self._epochs.n_cells, len(sizes)
+        cell_of = self._cells(published)[self._place_of[member]]
+        group_and_cell = np.repeat(np.arange(n), sizes) * n_cells + cell_of
+        n_in_cell = np.bincount(group_and_cell, minlength=n * n_cells).reshape(-1, n_cells)
+        return n_in_cell.argmax(axis=1)
+
+    def _beats_s(
+        self, level: IntArray, first_member_of: IntArray, lifetime_s: FloatArray
+    ) -> FloatArray:
+        """Return how often each new group publishes, shape (groups,).
+
+        Not more often than `beat_of` says, and at equal distances over its life: a last release
+        just before the first one of the next group would tell more and make nothing fresher.
+        """
+        times = np.maximum.reduceat(self._levels.times[level], first_member_of[:-1])
+        beat_s = beat_of(self._beat_s, times)
+        if not self._beat_s:
+            return beat_s
+        return lifetime_s / np.maximum(np.floor(lifetime_s / beat_s), 1.0)
+
+    def _turns_s(self, beat_s: FloatArray, lifetime_s: FloatArray) -> FloatArray:
         """Return the seconds until each new group publishes first, shape (groups,).
 
         With a beat they take turns until the next cell forms groups, so that every tick publishes
-        about as many. Turns depend on nothing but the order of the groups and their lifetimes.
+        about as many. Turns depend on nothing but the order of the groups that are published,
+        their beats and their lifetimes.
         """
         n = len(lifetime_s)
-        spread_s = min(self._beat_s, self._pace.epoch_s / self._epochs.n_cells)
+        spread_s = np.minimum(beat_s, self._pace.epoch_s / self._epochs.n_cells)
         turns_s: FloatArray = np.minimum(spread_s, lifetime_s / 2) * np.arange(n) / max(n, 1)
         return turns_s
 
-    def _levels_for(self, density: DensityMap, place: Int32Array, first: IntArray) -> IntArray:
-        """Return the level of the atoms of each new group.
-
-        It is the lowest one at which the members share their atoms with as many devices as
-        `company` requires. It is lower if the region would fill more than half of the cap:
-        members move on, and a group above the cap ends.
-        """
-        present = density.node_of[density.node_of >= 0]
-        level = lowest_shared_level(self._levels, present, first, place, self._company)
-        cap = max(1, self._max_nodes // 2)
-        return cover_to_fit(
-            self._network, self._levels, first, place, level, max_nodes=cap
-        ).level_of
+    def _levels_for(self, member: Int32Array, published: Int32Array) -> IntArray:
+        """Return the level of the atom of each member of new groups, shape (members,)."""
+        n_at = np.bincount(self._place_of[published], minlength=self._network.n_nodes)
+        company = self._company.beyond(self._k_extra)
+        return lowest_shared_level(self._levels, n_at, self._place_of[member], company)
 
     def _keep(self, chosen: BoolArray) -> None:
         self._group_of[self._groups.member] = _UNGROUPED

@@ -22,7 +22,7 @@ from anonymizer.algorithms.positions.atoms import Company, Levels, lowest_shared
 from anonymizer.algorithms.positions.cloaks.protocol import MemorylessCloak, rotation_after
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.grouping import TOO_FEW, UNGROUPED, Groups, form_groups
-from anonymizer.algorithms.positions.regions import cover_to_fit
+from anonymizer.algorithms.positions.regions import cover
 from anonymizer.algorithms.positions.spanning_forest import SpanningForest
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
@@ -125,20 +125,16 @@ class SnapshotCloak(MemorylessCloak):
         first_member_of = starts_of(np.bincount(group_of, minlength=len(groups.k)))
         member = grouped[np.argsort(group_of, kind="stable")]
         place = density.node_of[member]
-        level = lowest_shared_level(
-            self._levels,
-            density.node_of[present],
-            first_member_of,
-            place,
-            self._company,
-        )
-        regions = cover_to_fit(
+        n_at = np.bincount(place, minlength=self._network.n_nodes)
+        company = self._company.beyond(self._k_extra)
+        level = lowest_shared_level(self._levels, n_at, place, company)
+        first_node_of, node = cover(
             self._network, self._levels, first_member_of, place, level, max_nodes=self._max_nodes
         )
         return Release(
             k=(groups.k - self._k_extra).astype(np.int32),
-            first_node_of=regions.first_node_of,
-            node=regions.node,
+            first_node_of=first_node_of,
+            node=node,
             first_member_of=first_member_of,
             member=member,
             version=np.full(len(member), int(now // self._rotate_s)),
