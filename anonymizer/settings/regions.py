@@ -59,7 +59,7 @@ class RegionSettings(Group):
     (`snapshot`, `session`)."""
     k_extra: Annotated[int, Field(ge=0)] = 0
     """Members of a group beyond k: so many of its devices may belong to the adversary
-    (`snapshot`, `session`)."""
+    (`snapshot`, `session`). Safe counts hold as many devices beyond `counts.k` in each figure."""
 
     @model_validator(mode="after")
     def _bounds_fit(self) -> Self:

@@ -14,6 +14,7 @@ import structlog
 
 from anonymizer.algorithms.positions.cloaks.session import BEATS_OF_LARGE
 from anonymizer.app.gateway.analyst_topics import CurrentTopic, NetworkTopics
+from anonymizer.app.gateway.changing_ids import IDS_CHANGE, ChangingIds
 from anonymizer.app.gateway.misfit import MisfitWatch
 from anonymizer.app.gateway.own_reports import OwnReports
 from anonymizer.app.gateway.positions_link import link_counts, positions_link
@@ -436,12 +437,13 @@ class Gateway:
             await self._reports.publish_state()
 
     async def _report_misfits(self) -> None:
-        """Log once, with the likely cause, when nothing arrives, or nothing that can be used."""
+        """Log once, with the likely cause, what is wrong with the input."""
         watches: defaultdict[str, MisfitWatch] = defaultdict(MisfitWatch)
         silence_s = self._settings.log.silence_s
         quiet: defaultdict[str, SilentConnection] = defaultdict(
             lambda: SilentConnection(after_s=silence_s)
         )
+        changing = ChangingIds()
         while True:
             for flow, connected, n, topics in self._connections():
                 if quiet[flow].see(n, connected=connected, at_s=time.monotonic()):
@@ -453,6 +455,9 @@ class Gateway:
                 found = watches[flow].see(ledger.counts(), n_held=n_held, at_s=time.monotonic())
                 if found is not None:
                     self._log.error("nothing that arrives can be used", flow=flow, **found.fields)
+            if changing.see(self.flow.core.succession):
+                share = round(self.flow.core.succession.share, 2)
+                self._log.error("ids change undeclared", share=share, likely=IDS_CHANGE)
             await asyncio.sleep(_MISFITS_S)
 
     def _connections(self) -> list[tuple[str, bool, int, list[str]]]:
@@ -526,6 +531,8 @@ class Gateway:
         if self._backlog and self._link.connected and self._backlog.is_too_old:
             problems.append(self._backlog.problem)
         problems += self._why_silent()
+        if self.flow.core.succession.ids_change:
+            problems.append(f"inputs: {IDS_CHANGE}")
         if self._phase is not _Phase.SERVING:
             problems.append("stopping")
         return problems

@@ -448,7 +448,7 @@ class SessionCloak:
         `company` requires. It is lower if the region would fill more than half of the cap:
         members move on, and a group above the cap ends.
         """
-        present = density.node_of[density.node_of >= 0]
+        present = density.present_at
         level = lowest_shared_level(self._levels, present, first, place, self._company)
         cap = max(1, self._max_nodes // 2)
         return cover_to_fit(
