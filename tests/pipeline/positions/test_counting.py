@@ -235,7 +235,8 @@ def test_a_vehicle_is_counted_once_however_often_it_changes_its_id(data: st.Data
     """The oracle: in the middle of an interval, each vehicle has one id; that one is counted."""
     slack_s = 0.25
     flow = CountedDevices(counting_settings(), NETWORK, slack_s=slack_s)
-    ids, heard = IdLives(), dict[int, list[float]]()
+    ids = IdLives()
+    heard: dict[int, list[float]] = {}
     number = dict.fromkeys(range(5), 0)
     for now in range(1, 41):
         reporting = data.draw(st.sets(st.sampled_from(range(5))))
