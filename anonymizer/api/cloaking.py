@@ -113,6 +113,7 @@ def cloak(
     region: Mode | None = None,
     tick_s: float = 1.0,
     seed: int | None = None,
+    ids_change: bool = False,
     settings: Settings | None = None,
 ) -> CloakedTrace:
     """Cloak a recorded trace with the operators of the live service.
@@ -131,6 +132,8 @@ def cloak(
     seed
         Equal input, settings and seed give equal pseudonyms. Whoever knows the seed and a device
         can compute its pseudonyms. None: a secret one.
+    ids_change
+        Whether vehicles change their ids in the trace; also if an input of the settings says so.
     settings
         As for the live service; brokers and clocks are not used. None: the defaults.
 
@@ -160,6 +163,7 @@ def cloak(
         chosen,
         tick_s=real_number("tick_s", tick_s, 0.001),
         seed=secrets.randbits(128) if seed is None else seed,
+        ids_change=ids_change,
         out=out,
         auditor_map=auditor_map,
     )

@@ -43,6 +43,8 @@ class CloakSummary:
     n_clamped, n_left_out
         By declared reading: values outside its range, and groups about which nothing was
         published because fewer than k members had a value.
+    ids_change
+        Whether ids seem to change that are said to stay: groups may have fewer than k vehicles.
     """
 
     ledger: Ledger = field(default_factory=Ledger)
@@ -50,6 +52,7 @@ class CloakSummary:
     region_nodes: list[IntArray] = field(default_factory=list)
     n_clamped: dict[str, int] = field(default_factory=dict)
     n_left_out: dict[str, int] = field(default_factory=dict)
+    ids_change: bool = False
 
 
 def cloak_trace(
@@ -59,6 +62,7 @@ def cloak_trace(
     *,
     tick_s: float,
     seed: int,
+    ids_change: bool = False,
     out: Path | BinaryIO,
     auditor_map: Path | BinaryIO | None = None,
     progress: Callable[[int], None] = lambda _rows: None,
@@ -77,6 +81,8 @@ def cloak_trace(
         Length of a tick in the trace's own time, at most `presence.ttl_s`.
     seed
         Equal input, settings and seed give equal files.
+    ids_change
+        Whether vehicles change their ids in the trace; also if an input of the settings says so.
     out
         One line per pseudonym and tick; if suppressed, without a pseudonym (`""`), region `[]` and
         k 0. Readings are published as in the messages that the service sends for each device.
@@ -108,6 +114,7 @@ def cloak_trace(
     accepted = np.flatnonzero(outcome == Outcome.HELD)
     rng = np.random.default_rng(seed % 2**128)
     source = _TraceColumns(trace, network, settings, ledger, rng)
+    source.ids_change = ids_change or any(each.ids_live_s for each in settings.inputs)
     core = source.core
     progress(trace.n_rows - len(accepted))
     with ExitStack() as stack:
@@ -125,6 +132,7 @@ def cloak_trace(
             summary.region_nodes.append(np.diff(tick.release.first_node_of))
             progress(len(rows))
     core.close()
+    summary.ids_change = core.succession.ids_change
     names, readings = core.readings.names, core.readings
     summary.n_clamped = dict(zip(names, readings.n_clamped.tolist(), strict=True))
     summary.n_left_out = dict(zip(names, readings.n_left_out.tolist(), strict=True))
@@ -135,7 +143,16 @@ class _TraceColumns:
     """The columns of a trace, tick by tick, and the core that they are meant for.
 
     Each device has a slot to itself, its index; a slot is never given to another device.
+
+    Attributes
+    ----------
+    core
+        See `FlowCore`.
+    ids_change
+        Whether the ids of all devices change.
     """
+
+    ids_change = False
 
     def __init__(
         self,
@@ -164,6 +181,8 @@ class _TraceColumns:
     def positions(self, rows: IntArray) -> Positions:
         """Return the positions of some rows, tagged with these; note their readings."""
         slot, ts = self._slot[rows], self._ts[rows]
+        if self.ids_change:
+            self.core.ids.mark(slot)
         for attribute, column in enumerate(self._readings):
             value = column[rows]
             row = np.flatnonzero(~np.isnan(value))

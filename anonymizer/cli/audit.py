@@ -222,7 +222,9 @@ def counts(
     with Console(stderr=True).status("attacking counts"):
         roads = load_network(network, max_spacing_m=settings.network.max_spacing_m)
         reports = reports_of(read_trace(trace), roads, settings)
-        findings = attack_counts(reports, roads, settings.counts, seed=seed)
+        k = settings.counts.k + settings.region.k_extra
+        counts = settings.counts.model_copy(update={"k": k})
+        findings = attack_counts(reports, roads, counts, seed=seed)
     as_json = json.dumps([each.model_dump(mode="json") for each in findings], indent=2) + "\n"
     beside = _write_json(as_json, json_out)
     beside.print(findings_table(findings))

@@ -56,6 +56,14 @@ def cloak(
             show_default="a secret one, not kept",
         ),
     ] = None,
+    ids_change: Annotated[  # noqa: FBT002  typer's flag
+        bool,
+        typer.Option(
+            "--ids-change",
+            help="Vehicles change their ids in this trace: no former id is company for the next.",
+            show_default="as inputs.ids_change_s of the settings says",
+        ),
+    ] = False,
     config: ConfigFile = None,
 ) -> None:
     """Cloak a recorded trace with the operators of the live service, without MQTT.
@@ -95,11 +103,17 @@ def cloak(
             settings,
             tick_s=tick,
             seed=secrets.randbits(128) if seed is None else seed,
+            ids_change=ids_change,
             out=out,
             auditor_map=auditor_map,
             progress=lambda rows: bar.advance(task, rows),
         )
     console.print(_table(summary, title=str(out), seconds=time.monotonic() - began))
+    if summary.ids_change:
+        console.print(
+            "new ids begin where others ended: if vehicles change their ids, use --ids-change, or "
+            "groups have fewer than k vehicles"
+        )
     if summary.ledger.n(Outcome.SUPPRESSED__UNVERIFIED):
         raise GuaranteeError("verification failed for some groups; they were suppressed")
 

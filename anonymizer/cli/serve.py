@@ -111,6 +111,25 @@ def check(
     if settings.inputs:
         for line in _coverage_lines(network, settings, trace):
             typer.echo(line)
+        for line in _ids_lines(settings):
+            typer.echo(line)
+
+
+def _ids_lines(settings: "Settings") -> Iterator[str]:
+    """Say what short ids cost, of the inputs whose ids change."""
+    epoch_s, trips = settings.session.epoch_s, settings.trips
+    for each in settings.inputs:
+        live_s = each.ids_live_s
+        if not live_s:
+            continue
+        yield f"{each.topic}: ids change every {live_s:g} s; none is company for the next"
+        if settings.region.mode == "session" and live_s < 2 * epoch_s:
+            yield (
+                f"{each.topic}: groups live for {epoch_s:g} s, so a vehicle spends much of the "
+                "time under ids that wait for a group: lower session.epoch_s"
+            )
+        if trips.enabled and live_s < 4 * (trips.start_s + trips.end_s):
+            yield f"{each.topic}: trips.enabled hides both ends of every id, most of each"
 
 
 def _coverage_lines(

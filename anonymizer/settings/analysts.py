@@ -104,7 +104,7 @@ class CountSettings(Group):
     """What the counts promise. `k`: at least k devices in each figure and in each difference. `dp`:
     whoever sees all counts of a period learns hardly more than if a device had not been there."""
     k: Annotated[int, Field(ge=2)] = 10
-    """Fewest devices in any figure."""
+    """Fewest devices in any figure; `region.k_extra` is added."""
     cells: Literal[16, 32, 64, 128, 256, 512] = 128
     """Number of cells of the network, of equally many nodes each. With `privacy = "k"`,
     neighbouring cells in which too few devices are seen are counted together."""
@@ -124,6 +124,7 @@ class CountSettings(Group):
     """Period of the budget, in seconds, a multiple of `every_s`; a day begins at midnight UTC."""
     device_intervals: AtLeastOne | None = None
     """Most intervals of a period in which a device is counted: the first ones in which it is seen.
+    Not where ids change.
     The noise grows with the square root of it. None: all."""
     restarts: Annotated[int, Field(ge=0)] = 1
     """Restarts of the gateway in a period for which the budget suffices, where `device_intervals`

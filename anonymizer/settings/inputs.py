@@ -10,6 +10,7 @@ from anonymizer import plugins
 from anonymizer.codecs import CODECS, Codec, any_json, guard, owntracks, placeless
 from anonymizer.settings.base import (
     Group,
+    NotNegative,
     OutputTopic,
     Positive,
     Qos,
@@ -21,6 +22,8 @@ from anonymizer.settings.payloads import PayloadSettings
 
 ANY_JSON = "json"
 """The codec whose format is declared in the settings."""
+_TEMPORARY_IDS = {"j2735": 300.0}
+"""Seconds for which vehicles keep the ids in payloads whose standards make them temporary."""
 
 
 class InputSettings(Group):
@@ -42,6 +45,11 @@ class InputSettings(Group):
     device_from: Literal["topic", "payload"] = "topic"
     """Where the device id is taken from. A broker's ACL can enforce a topic; nothing can enforce
     a payload."""
+    ids_change_s: NotNegative | None = None
+    """How long a vehicle keeps its id, if the ids of this input change, as temporary ids of BSM and
+    CAM do. A former id is then no company for the next one, and no vehicle counts twice in a group
+    or in safe counts. 0: ids stay. None: 300 for `codec = "j2735"` with
+    `device_from = "payload"`, else they stay."""
     kind: Literal["mobile", "fixed"] = "mobile"
     """`fixed`: devices that stand still, such as sensors. They never count towards k of mobile
     devices, and share no group with them."""
@@ -92,6 +100,14 @@ class InputSettings(Group):
             raise ValueError(f"payload: {error}") from None
         return self
 
+    @property
+    def ids_live_s(self) -> float:
+        """How long ids live, seconds; 0: they do not change."""
+        if self.ids_change_s is not None:
+            return self.ids_change_s
+        of_payload = self.kind == "mobile" and self.device_from == "payload"
+        return _TEMPORARY_IDS.get(self.codec, 0.0) if of_payload else 0.0
+
     def make_codec(self, secrets: Sequence[bytes] = ()) -> Codec:
         """Return the codec, compiled for these settings.
 
@@ -122,6 +138,8 @@ class InputSettings(Group):
             raise ValueError('publish: only devices of kind = "fixed" can be public')
         if self.kind == "mobile" and self.registry is not None:
             raise ValueError('registry: only devices of kind = "fixed" have one')
+        if self.kind == "fixed" and self.ids_change_s:
+            raise ValueError('ids_change_s: only ids of kind = "mobile" change')
         return self
 
 

@@ -271,6 +271,17 @@ class Settings(Group):
         return self
 
     @model_validator(mode="after")
+    def _what_a_vehicle_adds_to_counts_is_bounded(self) -> Self:
+        counts = self.counts
+        bounded = counts.enabled and counts.privacy == "dp" and counts.device_intervals is not None
+        if bounded and any(each.ids_live_s for each in self.inputs):
+            raise ValueError(
+                "counts: device_intervals bounds what an id adds; leave it out where vehicles"
+                " change their ids (inputs.ids_change_s), then every interval counts each once"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _remote_api_has_a_token(self) -> Self:
         http = self.http
         known = http.token is not None or http.token_file is not None

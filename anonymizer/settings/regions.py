@@ -78,7 +78,7 @@ class RegionSettings(Group):
     places large, or the place itself if it is larger (`snapshot`, `session`)."""
     k_extra: Annotated[int, Field(ge=0), LESS_IS_WEAKER] = 0
     """Members of a group beyond k: so many of its devices may belong to the adversary
-    (`snapshot`, `session`)."""
+    (`snapshot`, `session`). Safe counts hold as many devices beyond `counts.k` in each figure."""
 
     @model_validator(mode="after")
     def _bounds_fit(self) -> Self:

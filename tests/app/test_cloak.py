@@ -534,3 +534,51 @@ def test_nothing_of_a_zone_or_of_the_ends_of_trips_is_in_a_release(tmp_path: Pat
         "SUPPRESSED__TRIP_END",
     }
     assert run.summary.ledger.n_received == run.summary.ledger.n_settled == 100
+
+
+@pytest.mark.parametrize("how", ["option", "settings", "neither"])
+def test_vehicles_that_change_their_ids_in_a_trace_are_no_company_for_themselves(
+    tmp_path: Path, how: str
+) -> None:
+    """Eighty vehicles on a small city take another id every minute."""
+    seconds, n, every_s = 240, 80, 60
+    traffic, phase = Traffic(CITY, n, seed=1), np.arange(n) % every_s
+    places = [traffic.advance(float(second)) for second in range(seconds)]
+    number = (np.arange(seconds)[:, None] + phase) // every_s
+    id_of = (np.arange(n) * 10 + number).ravel()
+    trace = Trace(
+        device_id=tuple(str(each) for each in range(10 * n)),
+        device_of=id_of,
+        ts=START + np.repeat(np.arange(seconds, dtype=np.float64), n),
+        lat=np.concatenate([lat for lat, _ in places]),
+        lon=np.concatenate([lon for _, lon in places]),
+    )
+    options = {"inputs": [{"ids_change_s": 60}]} if how == "settings" else {}
+    out, auditor_map = tmp_path / "out.jsonl", tmp_path / "map.jsonl"
+    summary = cloak_trace(
+        trace,
+        CITY,
+        Settings.model_validate(options),
+        tick_s=1.0,
+        seed=1,
+        ids_change=how == "option",
+        out=out,
+        auditor_map=auditor_map,
+    )
+    assert summary.ledger.n_received == summary.ledger.n_settled
+    said = [json.loads(line) for line in auditor_map.read_text().splitlines()]
+    vehicle_of = {each["pseudonym"]: int(each["device"]) // 10 for each in said}
+    groups: dict[tuple[float, tuple[int, ...]], list[str]] = {}
+    k_of: dict[tuple[float, tuple[int, ...]], int] = {}
+    for line in map(json.loads, out.read_text().splitlines()):
+        if line["region"]:
+            key = line["time"], tuple(line["region"])
+            groups.setdefault(key, []).append(line["pseudonym"])
+            k_of[key] = line["k"]
+    below = [
+        key
+        for key, names in groups.items()
+        if len({vehicle_of[name] for name in names}) < k_of[key]
+    ]
+    assert len(groups) > 10
+    assert bool(below) == (how == "neither")

@@ -119,6 +119,19 @@ def test_check_tells_where_the_network_is_and_what_it_covers(tmp_path: Path) -> 
     ]
 
 
+def test_check_tells_what_short_ids_cost(tmp_path: Path) -> None:
+    config = tmp_path / "gateway.toml"
+    config.write_text(
+        'network.source = "grid:5x5"\ntrips.enabled = true\n'
+        '[[inputs]]\ntopic = "bsm/{device}"\nids_change_s = 60\n'
+    )
+    told = anonymizer("check", "-c", config)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert "none is company" in told.stdout.splitlines()[-3]
+    assert "groups live for 60 s" in told.stdout.splitlines()[-2]
+    assert "trips.enabled hides both ends" in told.stdout.splitlines()[-1]
+
+
 def test_check_tells_which_share_of_a_trace_is_off_the_graph(tmp_path: Path) -> None:
     config, trace = tmp_path / "gateway.toml", tmp_path / "trace.csv"
     config.write_text('network.source = "grid:5x5"\nnetwork.snap_limit_m = 25')

@@ -44,6 +44,28 @@ MODULES = (
         ),
     ),
     Module(
+        "algorithms/positions/verification.py",
+        ("algorithms/positions/test_changing_ids.py",),
+        (
+            ("begun + slack_s < ended", "begun < ended"),
+            ("np.minimum.at(ended", "np.maximum.at(ended"),
+            (
+                "changes = since_of[release.member] > -np.inf",
+                "changes = since_of[release.member] > 0",
+            ),
+        ),
+    ),
+    Module(
+        "algorithms/positions/changing_ids.py",
+        ("algorithms/positions/test_changing_ids.py",),
+        (
+            ("(since == LASTS) | (", "("),
+            ("since < at - slack_s", "since < at"),
+            ("last >= at", "last >= at - 1.0"),
+            ("_NEARLY_ALL * max(n)", "0 * max(n)"),
+        ),
+    ),
+    Module(
         "algorithms/records/verification.py",
         ("algorithms/records/test_verification.py",),
         (

@@ -197,3 +197,36 @@ def test_a_lasting_session_without_a_store_needs_an_id_of_the_operator() -> None
     with pytest.raises(ValidationError, match="random_client_id = false"):
         Settings.model_validate({"broker": broker})
     Settings.model_validate({"broker": broker | {"random_client_id": False}})
+
+
+@pytest.mark.parametrize(
+    ("given", "live_s"),
+    [
+        ({}, 0),
+        ({"ids_change_s": 60}, 60),
+        ({"topic": "bsm/{device}", "codec": "j2735"}, 0),
+        ({"topic": "bsm", "codec": "j2735", "device_from": "payload"}, 300),
+        ({"topic": "bsm", "codec": "j2735", "device_from": "payload", "ids_change_s": 0}, 0),
+        ({"topic": "bsm", "codec": "j2735", "device_from": "payload", "kind": "fixed"}, 0),
+    ],
+)
+def test_temporary_ids_change_unless_the_topic_names_the_device(
+    given: dict[str, Any], live_s: float
+) -> None:
+    [found] = Settings.model_validate({"inputs": [given]}).inputs
+    assert found.ids_live_s == live_s
+
+
+def test_the_ids_of_fixed_devices_do_not_change() -> None:
+    with pytest.raises(ValidationError, match="ids_change_s: only ids"):
+        Settings.model_validate({"inputs": [{"kind": "fixed", "ids_change_s": 60}]})
+
+
+def test_no_bound_for_each_id_is_taken_for_one_of_a_vehicle() -> None:
+    counts = {"enabled": True, "privacy": "dp", "device_intervals": 9}
+    inputs = [{"ids_change_s": 300}]
+    with pytest.raises(ValidationError, match="device_intervals bounds what an id adds"):
+        Settings.model_validate({"inputs": inputs, "counts": counts})
+    Settings.model_validate({"counts": counts})
+    Settings.model_validate({"inputs": inputs, "counts": counts | {"device_intervals": None}})
+    Settings.model_validate({"inputs": inputs, "counts": counts | {"privacy": "k"}})

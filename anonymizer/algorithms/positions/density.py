@@ -18,7 +18,15 @@ from anonymizer.domain.outcomes import Outcome
 ABSENT = -1
 _FIRST_SLOTS = 1024
 
-_STATE = ("node_of", "version_of", "rest_node_of", "rest_since", "is_guest")
+_STATE = (
+    "node_of",
+    "version_of",
+    "since_of",
+    "is_counted",
+    "rest_node_of",
+    "rest_since",
+    "is_guest",
+)
 
 _HELD = int(Outcome.HELD)
 _LATE = int(Outcome.LATE)
@@ -40,6 +48,14 @@ class DensityMap:
         Node of each slot, `ABSENT` if it is not on the graph, shape (slots,).
     version_of
         Unix seconds of the newest position of each slot, -inf for none, shape (slots,).
+    since_of
+        Unix seconds since when the id of each slot is heard if ids like it change, -inf if it
+        lasts, shape (slots,); see `changing_ids`.
+    is_counted
+        Slots that count where they are, shape (slots,). One whose id changes may belong to a
+        vehicle that counts by another id; then it does not.
+    counted_at
+        Node at which each slot counts, `ABSENT` if it does not, shape (slots,).
     rest_node_of, rest_since
         Node near which each slot has stayed, and unix seconds since when, shape (slots,). A slot
         stays near a node while it is there or at a neighbour: receivers are not exact.
@@ -56,6 +72,9 @@ class DensityMap:
     network: RoadNetwork
     node_of: Int32Array
     version_of: FloatArray
+    since_of: FloatArray
+    is_counted: BoolArray
+    counted_at: Int32Array
     rest_node_of: Int32Array
     rest_since: FloatArray
     is_guest: BoolArray
@@ -70,6 +89,9 @@ class DensityMap:
             network=network,
             node_of=np.full(_FIRST_SLOTS, ABSENT, np.int32),
             version_of=np.full(_FIRST_SLOTS, -np.inf),
+            since_of=np.full(_FIRST_SLOTS, -np.inf),
+            is_counted=np.ones(_FIRST_SLOTS, bool),
+            counted_at=np.full(_FIRST_SLOTS, ABSENT, np.int32),
             rest_node_of=np.full(_FIRST_SLOTS, ABSENT, np.int32),
             rest_since=np.full(_FIRST_SLOTS, np.inf),
             is_guest=np.zeros(_FIRST_SLOTS, bool),
@@ -88,13 +110,18 @@ class DensityMap:
             setattr(self, name, state[name].copy())
         for counts in (self.n_at, self.n_near, self.n_in):
             counts[:] = 0
-        there, self.node_of = self.node_of, np.full(len(self.node_of), ABSENT, np.int32)
-        self._move(np.arange(len(there), dtype=np.int32), there)
+        self.counted_at = np.full(len(self.node_of), ABSENT, np.int32)
+        self._move(np.arange(len(self.node_of), dtype=np.int32), self.node_of)
 
     @property
     def n_devices(self) -> int:
-        """Number of distinct devices on the graph."""
+        """Number of distinct devices that count."""
         return int(self.n_in.sum())
+
+    @property
+    def present_at(self) -> Int32Array:
+        """Node of each device that counts, shape (devices,)."""
+        return self.counted_at[self.counted_at >= 0]
 
     @property
     def is_known(self) -> BoolArray:
@@ -103,8 +130,8 @@ class DensityMap:
 
     @property
     def is_own(self) -> BoolArray:
-        """Which slots are on the graph and may be grouped here, shape (slots,)."""
-        own: BoolArray = (self.node_of >= 0) & ~self.is_guest
+        """Which slots count and may be grouped here, shape (slots,)."""
+        own: BoolArray = (self.counted_at >= 0) & ~self.is_guest
         return own
 
     def is_parked(self, *, since: float) -> BoolArray:
@@ -116,13 +143,29 @@ class DensityMap:
 
         O(slots + nodes + arcs).
         """
-        node, network = self.node_of[chosen & (self.node_of >= 0)], self.network
+        node, network = self.counted_at[chosen & (self.counted_at >= 0)], self.network
         n_at = np.bincount(node, minlength=network.n_nodes)
         tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
         around = np.bincount(tail, weights=n_at[network.neighbour_of], minlength=network.n_nodes)
         return (n_at + around).astype(np.int32)
 
-    def advance(self, slot: Int32Array, ts: FloatArray, node: Int32Array) -> UInt8Array:
+    def count_only(self, chosen: BoolArray) -> None:
+        """Count these slots, where they are, and no others, shape (slots,).
+
+        O(slots + degrees of the nodes at which something changes).
+        """
+        changed = np.flatnonzero(chosen != self.is_counted).astype(np.int32)
+        self.is_counted[changed] = chosen[changed]
+        self._move(changed, self.node_of[changed])
+
+    def advance(
+        self,
+        slot: Int32Array,
+        ts: FloatArray,
+        node: Int32Array,
+        *,
+        since: FloatArray | None = None,
+    ) -> UInt8Array:
         """Process a batch of positions; return the outcome of each.
 
         The newest position of each device moves the device if it is newer than the known one.
@@ -137,6 +180,9 @@ class DensityMap:
         node
             Node of each position, `ABSENT` if off the graph, shape (n,): the device then leaves
             the map, because it is no longer at its old node.
+        since
+            Unix seconds since when the id is heard, -inf for one that lasts, shape (n,); None: all
+            last.
 
         Returns
         -------
@@ -153,6 +199,8 @@ class DensityMap:
             self._make_room(int(slot.max()) + 1)
         outcome = advance_versions(self.version_of, slot, ts, node)
         winner = np.flatnonzero(outcome == Outcome.HELD)
+        if since is not None:
+            self.since_of[slot[winner]] = since[winner]
         _rest(
             self.network.first_arc_of,
             self.network.neighbour_of,
@@ -183,8 +231,9 @@ class DensityMap:
         if kept is not None:
             stale &= ~kept
         slot = np.flatnonzero(stale).astype(np.int32)
-        self.version_of[slot] = -np.inf
+        self.version_of[slot] = self.since_of[slot] = -np.inf
         self.remove(slot)
+        self.is_counted[slot] = True
         return slot
 
     def remove(self, slot: Int32Array) -> None:
@@ -194,16 +243,17 @@ class DensityMap:
 
     def _move(self, slot: Int32Array, node: Int32Array) -> None:
         network = self.network
+        self.node_of[slot] = node
         _move(
             network.first_arc_of,
             network.neighbour_of,
             network.component_of,
-            self.node_of,
+            self.counted_at,
             self.n_at,
             self.n_near,
             self.n_in,
             slot,
-            node,
+            np.where(self.is_counted[slot], node, np.int32(ABSENT)),
         )
 
     def _make_room(self, n_slots: int) -> None:
@@ -212,7 +262,10 @@ class DensityMap:
             more = max(n_slots, 2 * have) - have
             self.node_of = np.concatenate([self.node_of, np.full(more, ABSENT, np.int32)])
             self.version_of = np.concatenate([self.version_of, np.full(more, -np.inf)])
+            self.since_of = np.concatenate([self.since_of, np.full(more, -np.inf)])
+            self.is_counted = np.concatenate([self.is_counted, np.ones(more, bool)])
             absent = np.full(more, ABSENT, np.int32)
+            self.counted_at = np.concatenate([self.counted_at, absent])
             self.rest_node_of = np.concatenate([self.rest_node_of, absent])
             self.rest_since = np.concatenate([self.rest_since, np.full(more, np.inf)])
             self.is_guest = np.concatenate([self.is_guest, np.zeros(more, bool)])
@@ -290,19 +343,19 @@ def _move(
     first_arc_of: Int32Array,
     neighbour_of: Int32Array,
     component_of: Int32Array,
-    node_of: Int32Array,
+    counted_at: Int32Array,
     n_at: Int32Array,
     n_near: Int32Array,
     n_in: Int32Array,
     slot: Int32Array,
     node: Int32Array,
 ) -> None:
-    """Move distinct devices to nodes (negative: off the graph), and update the counts."""
+    """Count distinct devices at other nodes (negative: nowhere)."""
     for i in range(len(slot)):
-        old, new = node_of[slot[i]], node[i]
+        old, new = counted_at[slot[i]], node[i]
         if old == new:
             continue
-        node_of[slot[i]] = new
+        counted_at[slot[i]] = new
         for v, change in ((old, -1), (new, 1)):
             if v < 0:
                 continue

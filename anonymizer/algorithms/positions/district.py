@@ -176,7 +176,12 @@ class District:
         known = known[np.lexsort((both.node[known], both.ts[known], slot[known]))]
         self._roams[slot[known]] = both.roams[known]
         arrived = self.operator.advance(
-            slot[known], both.ts[known], both.node[known], now=now, stand_in=both.left_from[known]
+            slot[known],
+            both.ts[known],
+            both.node[known],
+            now=now,
+            stand_in=both.left_from[known],
+            since=both.since[known],
         )
         self._make_room(len(density.node_of))
         ended = self._forget(arrived.freed)
@@ -306,6 +311,7 @@ class District:
             density.node_of[slot],
             np.full(len(slot), NOWHERE, np.int32),
             np.ones(len(slot), bool),
+            density.since_of[slot],
         )
 
     def _n_in(self) -> IntArray:

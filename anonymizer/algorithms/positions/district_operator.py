@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
+from anonymizer.algorithms.positions.changing_ids import LASTS
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.district import District, DistrictTick, Message, Received
 from anonymizer.algorithms.positions.district_routing import (
@@ -77,6 +78,7 @@ def rows_of(
     *,
     keys: KeyArray,
     handle: IntArray,
+    since: FloatArray | None = None,
 ) -> Rows:
     """Return the positions that moved their devices, to be routed.
 
@@ -88,13 +90,21 @@ def rows_of(
         Device, time and node of each position of the batch.
     keys, handle
         Of the devices that moved, see `Rows`.
+    since
+        Of each position of the batch, see `Rows`; None: no id changes.
     """
     who = slot[newest.moved]
     left_from = np.full(int(slot.max(initial=-1)) + 1, NOWHERE, np.int32)
     left_from[newest.left] = newest.left_from
     n = len(who)
     return Rows(
-        keys, handle, ts[newest.moved], node[newest.moved], left_from[who], np.zeros(n, bool)
+        keys,
+        handle,
+        ts[newest.moved],
+        node[newest.moved],
+        left_from[who],
+        np.zeros(n, bool),
+        np.full(n, LASTS) if since is None else since[newest.moved],
     )
 
 
@@ -175,14 +185,16 @@ class DistrictOperator:
         *,
         now: float,
         stand_in: Int32Array | None = None,
+        since: FloatArray | None = None,
     ) -> TickResult:
         """Process a batch of positions, as `CloakingOperator.tick` does."""
         density = self.density
-        newest = take_newest(density, slot, ts, node, stand_in=stand_in)
+        newest = take_newest(density, slot, ts, node, stand_in=stand_in, since=since)
         outcome, moved = newest.outcome, newest.moved
         self.pace.advance(slot[moved], ts[moved], now=now)
         who = slot[moved]
-        rows = rows_of(newest, slot, ts, node, keys=self._keys(who), handle=who.astype(np.int64))
+        handle = who.astype(np.int64)
+        rows = rows_of(newest, slot, ts, node, keys=self._keys(who), handle=handle, since=since)
         ticks, outcome_of = self._run(who, rows, now)
         on_graph = rows.node >= 0
         outcome[moved[on_graph]] = outcome_of[on_graph]

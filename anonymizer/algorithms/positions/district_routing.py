@@ -36,6 +36,8 @@ class Rows(NamedTuple):
         Node at which the device is covered if it left the graph, negative for unknown.
     roams
         Whether another district may have the device in a group, or knew it lately.
+    since
+        Unix seconds since when the id is heard, `LASTS` if it does not change.
     """
 
     key: KeyArray
@@ -44,6 +46,7 @@ class Rows(NamedTuple):
     node: Int32Array
     left_from: Int32Array
     roams: BoolArray
+    since: FloatArray
 
     def take(self, rows: IntArray | BoolArray) -> "Rows":
         """Return some of the rows."""
@@ -58,7 +61,13 @@ def no_rows() -> Rows:
     """Return no rows."""
     none = np.zeros(0, np.int32)
     return Rows(
-        np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0), none, none, np.zeros(0, bool)
+        np.zeros(0, np.uint64),
+        np.zeros(0, np.int64),
+        np.zeros(0),
+        none,
+        none,
+        np.zeros(0, bool),
+        np.zeros(0),
     )
 
 

@@ -10,12 +10,17 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
+from anonymizer.algorithms.positions.changing_ids import LASTS, Instant
 from anonymizer.algorithms.positions.cloaks import Cloak
 from anonymizer.algorithms.positions.cloaks.protocol import State
 from anonymizer.algorithms.positions.density import DensityMap
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.algorithms.positions.protection import IN_ZONE
-from anonymizer.algorithms.positions.verification import Transcripts, groups_that_hold
+from anonymizer.algorithms.positions.verification import (
+    Transcripts,
+    groups_of_vehicles,
+    groups_that_hold,
+)
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray, UInt8Array
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
@@ -94,6 +99,8 @@ class CloakingOperator:
         No group of fewer devices is ever published, whatever `cloak` returns.
     transcripts
         Verifies the promise of `cloak` over time; None if it makes no such promise.
+    slack_s
+        Of ids that change, see `changing_ids.on_air`.
     """
 
     def __init__(
@@ -104,8 +111,11 @@ class CloakingOperator:
         pace: Pace,
         k_floor: int,
         transcripts: Transcripts | None = None,
+        slack_s: float = 0.0,
     ) -> None:
         self.density = DensityMap.empty(network)
+        self._instant = Instant(slack_s=slack_s)
+        self._ids_change = False
         self._cloak = cloak
         self.pace = pace
         self._k_floor = k_floor
@@ -121,6 +131,7 @@ class CloakingOperator:
             "density": self.density.state(),
             "pace": self.pace.state(),
             "cloak": self._cloak.state(),
+            "instant": self._instant.state(),
             "transcripts": self._transcripts.state() if self._transcripts else None,
         }
 
@@ -129,6 +140,8 @@ class CloakingOperator:
         self.density.restore(state["density"])
         self.pace.restore(state["pace"])
         self._cloak.restore(state["cloak"])
+        self._instant.restore(state["instant"])
+        self._ids_change = bool((self.density.since_of > LASTS).any())
         if self._transcripts:
             self._transcripts.restore(state["transcripts"])
 
@@ -188,6 +201,7 @@ class CloakingOperator:
         *,
         now: float,
         stand_in: Int32Array | None = None,
+        since: FloatArray | None = None,
     ) -> TickResult:
         """Process a batch of positions; return the release and the outcome of each position.
 
@@ -202,8 +216,11 @@ class CloakingOperator:
         stand_in
             Node at which a device inside a privacy zone is covered, negative for positions that
             are in no zone, shape (n,); None: it is covered where it was before.
+        since
+            Unix seconds since when the id of each device is heard, `LASTS` for one that does not
+            change, shape (n,); None: none does.
         """
-        arrived = self.advance(slot, ts, node, now=now, stand_in=stand_in)
+        arrived = self.advance(slot, ts, node, now=now, stand_in=stand_in, since=since)
         return self.publish(arrived, now=now)
 
     def advance(
@@ -214,15 +231,17 @@ class CloakingOperator:
         *,
         now: float,
         stand_in: Int32Array | None = None,
+        since: FloatArray | None = None,
     ) -> Arrived:
         """Move the devices, the first half of `tick`; the parameters are the same."""
-        newest = take_newest(self.density, slot, ts, node, stand_in=stand_in)
+        newest = take_newest(self.density, slot, ts, node, stand_in=stand_in, since=since)
         self._cloak.last_seen(newest.left, newest.left_from)
         moved = newest.moved
         self.pace.advance(slot[moved], ts[moved], now=now)
         kept = self._cloak.kept(len(self.density.node_of))
         freed = self.density.expire(now - self.pace.ttl_s, kept=kept)
         self.pace.forget(freed)
+        self._count_vehicles_once(since, now)
         on_graph = moved[node[moved] >= 0]
         return Arrived(newest.outcome, on_graph[np.argsort(slot[on_graph])], slot, freed)
 
@@ -234,6 +253,9 @@ class CloakingOperator:
             # Guests are published here only while a group that they are in lasts.
             excluded = excluded & ~self._cloak.kept(len(excluded))
             reporting = reporting[~excluded[slot[reporting]]]
+        if self._ids_change and not getattr(self._cloak, "lasting", False):
+            # What does not count yet waits; a cloak whose groups last holds it by itself.
+            reporting = reporting[density.is_counted[slot[reporting]]]
         cloaked = self._cloak.cloak(density, slot[reporting], now=now)
         release, cloaked_outcome = cloaked.release, cloaked.outcome
         holds = self._verified(release, now)
@@ -252,16 +274,30 @@ class CloakingOperator:
         outcome[reporting] = cloaked_outcome
         return TickResult(outcome, release, freed, lost=freed)
 
+    def _count_vehicles_once(self, since: FloatArray | None, now: float) -> None:
+        """Let those ids count that are different vehicles."""
+        self._ids_change |= since is not None and bool((since > LASTS).any())
+        if self._ids_change:
+            density = self.density
+            density.count_only(self._instant.counted(density.since_of, density.version_of, now=now))
+
     def _verified(self, release: Release, now: float) -> BoolArray:
         """Return which groups keep their promise."""
+        density = self.density
         # The cloak's word is taken only for devices that have left the graph or have expired.
-        on_graph = self.density.node_of >= 0
-        place_of = np.where(on_graph, self.density.node_of, self.place_of)
+        on_graph = density.node_of >= 0
+        place_of = np.where(on_graph, density.node_of, self.place_of)
+        if not self._cloak.reciprocal:
+            place_of[~density.is_counted] = -1  # the region must hold k vehicles, not k ids
         holds = groups_that_hold(
             release, place_of, n_nodes=self.density.network.n_nodes, k_floor=self._k_floor
         )
         if self._cloak.reciprocal:
             holds &= np.diff(release.first_member_of) >= release.k
+        if self._ids_change:
+            holds &= groups_of_vehicles(
+                release, density.since_of, density.version_of, slack_s=self._instant.slack_s
+            )
         if self._transcripts is not None:
             holds &= self._transcripts.unbroken(release, now=now, n_slots=len(place_of))
         return holds
@@ -319,9 +355,11 @@ def take_newest(
     node: Int32Array,
     *,
     stand_in: Int32Array | None = None,
+    since: FloatArray | None = None,
 ) -> Newest:
     """Move devices to the newest of their positions; parameters as for `CloakingOperator.tick`."""
-    return newest_of(density.advance(slot, ts, node), slot, ts, node, stand_in=stand_in)
+    outcome = density.advance(slot, ts, node, since=since)
+    return newest_of(outcome, slot, ts, node, stand_in=stand_in)
 
 
 def newest_of(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from anonymizer.algorithms.kernels import kernel
-from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.release import Release
 
 
@@ -89,6 +89,35 @@ def _holds(
                 group_of[s] = g
                 good = good and node_of[s] >= 0 and region_at[node_of[s]] == g
         holds[g] = good and n_devices >= k[g]
+    return holds
+
+
+def groups_of_vehicles(
+    release: Release, since_of: FloatArray, last_of: FloatArray, *, slack_s: float
+) -> BoolArray:
+    """Return which groups count no vehicle twice by two of its ids, shape (groups,).
+
+    Parameters
+    ----------
+    since_of, last_of
+        Unix seconds of the first and the last report of each slot, shape (slots,); -inf for the
+        first if its id does not change.
+    slack_s
+        A vehicle's next id begins at most so long before the last report of the one before.
+
+    Notes
+    -----
+    A group holds if all members whose ids change were first heard before any of them was heard
+    last: then all were on the air at one instant, and a vehicle has one id at a time. Once this is
+    true of a group it stays true.
+    """
+    group_of = np.repeat(np.arange(release.n_groups), np.diff(release.first_member_of))
+    changes = since_of[release.member] > -np.inf
+    member, group_of = release.member[changes], group_of[changes]
+    begun, ended = np.full(release.n_groups, -np.inf), np.full(release.n_groups, np.inf)
+    np.maximum.at(begun, group_of, since_of[member])
+    np.minimum.at(ended, group_of, last_of[member])
+    holds: BoolArray = begun + slack_s < ended
     return holds
 
 

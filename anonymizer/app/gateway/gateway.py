@@ -16,6 +16,7 @@ import structlog
 from anonymizer.algorithms.positions.atoms import LEVELS
 from anonymizer.algorithms.positions.cloaks.session import beat_of
 from anonymizer.app.gateway.analyst_topics import CurrentTopic, NetworkTopics
+from anonymizer.app.gateway.changing_ids import IDS_CHANGE, ChangingIds
 from anonymizer.app.gateway.misfit import MisfitWatch
 from anonymizer.app.gateway.own_reports import OwnReports
 from anonymizer.app.gateway.positions_link import link_counts, positions_link
@@ -444,12 +445,13 @@ class Gateway:
             await self._reports.publish_state()
 
     async def _report_misfits(self) -> None:
-        """Log once, with the likely cause, when nothing arrives, or nothing that can be used."""
+        """Log once, with the likely cause, what is wrong with the input."""
         watches: defaultdict[str, MisfitWatch] = defaultdict(MisfitWatch)
         silence_s = self._settings.log.silence_s
         quiet: defaultdict[str, SilentConnection] = defaultdict(
             lambda: SilentConnection(after_s=silence_s)
         )
+        changing = ChangingIds()
         while True:
             for flow, connected, n, topics in self._connections():
                 if quiet[flow].see(n, connected=connected, at_s=time.monotonic()):
@@ -463,6 +465,9 @@ class Gateway:
                     self._log.error("nothing that arrives can be used", flow=flow, **found.fields)
             if self._too_large.see(self.ledger.counts(), at_s=time.monotonic()):
                 self._log.warning("regions are too large", problem=PROBLEM)
+            if changing.see(self.flow.core.succession):
+                share = round(self.flow.core.succession.share, 2)
+                self._log.error("ids change undeclared", share=share, likely=IDS_CHANGE)
             await asyncio.sleep(_MISFITS_S)
 
     def _connections(self) -> list[tuple[str, bool, int, list[str]]]:
@@ -542,6 +547,8 @@ class Gateway:
         if self._backlog and self._link.connected and self._backlog.is_too_old:
             problems.append(self._backlog.problem)
         problems += [*self._why_silent(), *self._too_large.problems]
+        if self.flow.core.succession.ids_change:
+            problems.append(f"inputs: {IDS_CHANGE}")
         if self._phase is not _Phase.SERVING:
             problems.append("stopping")
         return problems

@@ -10,6 +10,7 @@ from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
 from anonymizer.pipeline.positions.decoded import Decoded
 from anonymizer.pipeline.positions.decoding import date_the_undated
 from anonymizer.pipeline.positions.group_readings import GroupReadings
+from anonymizer.pipeline.positions.id_lives import IdLives
 from anonymizer.pipeline.positions.trip_guard import Positions
 from anonymizer.settings import PresenceSettings
 
@@ -36,6 +37,7 @@ def admit(
     presence: PresenceSettings,
     devices: DeviceTable,
     readings: GroupReadings,
+    ids: IdLives,
     ledger: Ledger,
     since: float,
     now: float,
@@ -50,8 +52,8 @@ def admit(
         Which times are plausible.
     since, now
         Unix seconds; see `date_the_undated`.
-    devices, readings
-        Where the devices get their slots, and where the readings are noted.
+    devices, readings, ids
+        Where the devices get their slots, and where readings and ids that change are noted.
     ledger
         Where the other positions are settled.
     """
@@ -69,6 +71,8 @@ def admit(
         slot=slot,
         ts=ts,
     )
+    if decoded.id_changes is not None:
+        ids.mark(slot[decoded.id_changes & (slot != NO_SLOT)])
     kept = outcome == Outcome.HELD
     ledger.settle_all(outcome[~kept])
     columns = (slot, ts, decoded.lat, decoded.lon, decoded.at_s)

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
+from anonymizer.algorithms.positions.id_succession import Succession
 from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.algorithms.positions.protection import IN_ZONE, ZonedNetwork
 from anonymizer.domain.arrays import FloatArray, Int32Array, UInt8Array
@@ -19,6 +20,7 @@ from anonymizer.domain.release import Release
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.positions.factory import cloaking_operator, density_rule
 from anonymizer.pipeline.positions.group_readings import GroupReadings, GroupValues
+from anonymizer.pipeline.positions.id_lives import IdLives
 from anonymizer.pipeline.positions.tick_accounts import Accounts, Carried
 from anonymizer.pipeline.positions.trip_guard import Positions, TripGuard
 from anonymizer.pipeline.positions.zone_places import suppress_hidden, zone_places
@@ -57,6 +59,8 @@ class TickRelease:
         The positions to be published with the release, of this tick and of earlier ones.
     freed
         Slots whose devices are forgotten.
+    id_since
+        Since when the id of each located position is heard, see `IdLives.since`.
     """
 
     release: Release
@@ -68,6 +72,7 @@ class TickRelease:
     outcome: UInt8Array
     carried: Carried
     freed: Int32Array
+    id_since: FloatArray | None
 
 
 class FlowCore:
@@ -95,6 +100,10 @@ class FlowCore:
     ----------
     readings
         The caller notes the declared readings of a tick here, before `cloak`.
+    succession
+        Whether ids that are not declared to change seem to.
+    ids
+        The caller marks devices here whose ids change, before `cloak`.
     """
 
     def __init__(
@@ -109,7 +118,9 @@ class FlowCore:
     ) -> None:
         self.network = zoned.network
         self.readings = GroupReadings(settings.readings, keys)
+        self.succession = Succession()
         self.operator = cloaking_operator(settings, zoned.network, keys=keys)
+        self.ids = IdLives(kept_s=self.operator.pace.longest_ttl_s + settings.tick.interval_s)
         self._trips = TripGuard(settings.trips, ledger)
         self._accounts = Accounts(ledger)
         self._find = locate or coordinate_locator(zoned, snap_limit_m=settings.network.snap_limit_m)
@@ -154,9 +165,19 @@ class FlowCore:
         now
             Unix seconds at which the tick closes.
         """
+        self._follow_ids(positions, now)
         positions = self._trips.pass_on(positions, now=now)
         node = positions.node if positions.node is not None else self._find(positions)
         return LocatedPositions(positions, node)
+
+    def _follow_ids(self, positions: Positions, now: float) -> None:
+        """Watch whether ids that are said to stay change."""
+        slot, ts, lat, lon = positions[:4]
+        stays = ~self.ids.change(slot)
+        known_after_s = self.operator.holds_s + self.operator.pace.epoch_s + self._trips.forget_s
+        self.succession.tick(
+            slot[stays], ts[stays], lat[stays], lon[stays], now=now, known_after_s=known_after_s
+        )
 
     def cloak(self, located: LocatedPositions, *, now: float) -> TickRelease:
         """Make the release of one tick."""
@@ -166,7 +187,8 @@ class FlowCore:
         hidden, node = located.node == IN_ZONE, located.node
         if self._zones is not None:
             node = self._zones.cover(positions, node, now=event_s, passing_s=self.operator.holds_s)
-        result = self.operator.tick(slot, ts, node, now=event_s)
+        id_since = self.ids.since(slot, ts, now=event_s)
+        result = self.operator.tick(slot, ts, node, now=event_s, since=id_since)
         suppress_hidden(result.outcome, hidden)
         self.readings.forget(slot[hidden])
         since = now - self.operator.holds_s
@@ -177,6 +199,8 @@ class FlowCore:
         present = self.operator.density.is_known
         freed = self._trips.freed(result.freed, now=now, present=present)
         self.readings.free(freed)
+        self.ids.forget(freed)
+        self.succession.free(freed)
         if self._zones is not None:
             self._zones.forget(freed)
         return TickRelease(
@@ -189,6 +213,7 @@ class FlowCore:
             outcome=result.outcome,
             carried=carried,
             freed=freed,
+            id_since=id_since,
         )
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.geodesy import haversine_m
+from anonymizer.algorithms.positions.changing_ids import LASTS, on_air
 from anonymizer.algorithms.positions.district_operator import Keys, slots_as_keys
 from anonymizer.algorithms.positions.district_routing import KeyArray
 from anonymizer.algorithms.positions.safe_counts import NO_CELL, Tally, tally
@@ -20,6 +21,7 @@ _COLUMNS = (
     "_cell",
     "_before",
     "_seen_at",
+    "_since",
     "_entered_at",
     "_metres",
     "_seconds",
@@ -82,6 +84,8 @@ class CountedDevices:
     keys
         Returns a number for the device of each slot; by default for callers whose devices keep
         their slots.
+    slack_s
+        Of ids that change, see `changing_ids.on_air`.
     kept_s
         A device that has not been seen for longer is forgotten between two intervals. No position
         may be older than this when it arrives.
@@ -89,8 +93,9 @@ class CountedDevices:
     Notes
     -----
     A device is counted where it was seen last in the interval, if it was seen; in a privacy zone
-    and near the ends of its trip it is not. Its speed is the distance between its positions
-    divided by the time between them, straight from one to the next.
+    and near the ends of its trip it is not. Of ids that change, those are counted that were on the
+    air in the middle of the interval: a vehicle has one then (see `changing_ids`). Its speed is the
+    distance between its positions divided by the time between them, straight from one to the next.
 
     What is counted of a device does not depend on when its slot is freed: see `DeviceRows`. So a
     device that was seen in an interval costs memory until the interval has ended.
@@ -103,8 +108,10 @@ class CountedDevices:
         *,
         keys: Keys = slots_as_keys,
         kept_s: float = math.inf,
+        slack_s: float = 0.0,
     ) -> None:
         self._settings = settings
+        self._slack_s = slack_s
         self._rows = DeviceRows(keys)
         self._kept_s = kept_s
         self._network = network
@@ -115,13 +122,20 @@ class CountedDevices:
         self._cell = np.zeros(0, np.int32)
         self._before = np.zeros(0, np.int32)
         self._seen_at = np.zeros(0)
+        self._since = np.zeros(0)
         self._entered_at = np.zeros(0)
         self._metres = np.zeros(0)
         self._seconds = np.zeros(0)
         self._seen = np.zeros(0, np.bool_)
 
     def tick(
-        self, slot: Int32Array, ts: FloatArray, node: Int32Array, *, now: float
+        self,
+        slot: Int32Array,
+        ts: FloatArray,
+        node: Int32Array,
+        *,
+        now: float,
+        since: FloatArray | None = None,
     ) -> Interval | None:
         """Take in the positions of a tick; return an interval that has ended before it.
 
@@ -131,10 +145,14 @@ class CountedDevices:
             Device, unix seconds and node (negative: none) of each position, shape (n,).
         now
             Unix seconds at which the tick closes, by the clock of `ts`.
+        since
+            Since when the id of each position is heard, `LASTS` if it does not change, shape
+            (n,); None: none changes.
         """
         ended = self._turn(now)
         row = self._rows.of(slot[node >= 0])
         self._make_room(int(row.max(initial=-1)) + 1)
+        self._since[row] = LASTS if since is None else since[node >= 0]
         self._move(row, ts[node >= 0], node[node >= 0])
         return ended
 
@@ -160,7 +178,9 @@ class CountedDevices:
     def _ended(self, number: int) -> Interval:
         settings = self._settings
         end_s = (number + 1) * settings.every_s
-        seen = np.flatnonzero(self._seen)
+        middle_s = end_s - settings.every_s / 2
+        counts = on_air(self._since, self._seen_at, at=middle_s, slack_s=self._slack_s)
+        seen = np.flatnonzero(self._seen & counts)
         went = self._seconds[seen] > 0
         speed = np.full(len(seen), np.nan)
         speed[went] = self._metres[seen][went] / self._seconds[seen][went]
@@ -221,6 +241,7 @@ class CountedDevices:
         self._cell = np.concatenate([self._cell, nowhere])
         self._before = np.concatenate([self._before, nowhere])
         self._seen_at = np.concatenate([self._seen_at, np.full(more, -np.inf)])
+        self._since = np.concatenate([self._since, np.full(more, LASTS)])
         self._entered_at = np.concatenate([self._entered_at, np.zeros(more)])
         self._metres = np.concatenate([self._metres, np.zeros(more)])
         self._seconds = np.concatenate([self._seconds, np.zeros(more)])

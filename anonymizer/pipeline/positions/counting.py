@@ -78,7 +78,9 @@ class CountingFlow:
         Version of the network.
     private
         Makes counts with differential privacy. None: safe counts.
-    keys, kept_s
+    k_extra
+        Devices in each figure beyond the k of the settings; of safe counts.
+    keys, kept_s, slack_s
         See `CountedDevices`.
 
     Attributes
@@ -94,15 +96,21 @@ class CountingFlow:
         *,
         version: str,
         private: PrivateCounts | None = None,
+        k_extra: int = 0,
         keys: Keys = slots_as_keys,
         kept_s: float = math.inf,
+        slack_s: float = 0.0,
     ) -> None:
         self.n_intervals: Counter[str] = Counter()
-        self._devices = CountedDevices(settings, network, keys=keys, kept_s=kept_s)
+        self._devices = CountedDevices(settings, network, keys=keys, kept_s=kept_s, slack_s=slack_s)
         self._topic = settings.topic
         self._private = private
-        self._safe = SafeMessages(settings, version=version)
+        self._safe = SafeMessages(settings, version=version, k_extra=k_extra)
         self._encode = msgspec.json.Encoder().encode
+
+    def set_k_extra(self, k_extra: int) -> None:
+        """Ask for so many devices beyond k in the figures from now on."""
+        self._safe.k_extra = k_extra
 
     def tick(
         self,
@@ -112,20 +120,21 @@ class CountingFlow:
         *,
         now: float,
         freed: Int32Array,
+        since: FloatArray | None = None,
         wall_ahead_s: float = 0.0,
     ) -> list[Outgoing]:
         """Take in the positions of a tick; return the message of an interval that has ended.
 
         Parameters
         ----------
-        slot, ts, node, now
+        slot, ts, node, now, since
             See `CountedDevices.tick`.
         freed
             Slots that may pass to other devices after this tick.
         wall_ahead_s
             Added to the published time.
         """
-        ended = self._devices.tick(slot, ts, node, now=now)
+        ended = self._devices.tick(slot, ts, node, now=now, since=since)
         self._devices.free(freed)
         if ended is None or not ended.is_whole:
             return []
@@ -153,9 +162,12 @@ class SafeMessages:
         Interval, k and rounding.
     version
         Version of the network.
+    k_extra
+        Devices in each figure beyond the k of the settings.
     """
 
-    def __init__(self, settings: CountSettings, *, version: str) -> None:
+    def __init__(self, settings: CountSettings, *, version: str, k_extra: int = 0) -> None:
+        self.k_extra = k_extra
         self._settings = settings
         self._version = version
         self._encode = msgspec.json.Encoder().encode
@@ -171,14 +183,16 @@ class SafeMessages:
             End of the interval, unix seconds as published.
         """
         settings = self._settings
+        # So many in each figure, and in each difference of two.
+        k = settings.k + self.k_extra
         body = CountsMessage(
             v=FORM_VERSION,
             time=round(end_s, 3),
             interval_s=settings.every_s,
             network=self._version,
-            k=settings.k,
+            k=k,
             n_cells=settings.cells,
-            counts=self._counts(figures(counted, settings.k)),
+            counts=self._counts(figures(counted, k)),
         )
         return Outgoing(settings.topic, self._encode(body))
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.pipeline.devices import NO_SLOT, DeviceTable
 from anonymizer.pipeline.positions.senders import Senders
 
@@ -35,6 +35,8 @@ class Decoded:
         None: nowhere.
     node
         Node of each position, as map matching finds it, shape (n,); None: not asked yet.
+    id_changes
+        Whether the ids of each position's input change, shape (n,); None: those of none do.
     """
 
     senders: Senders
@@ -49,6 +51,7 @@ class Decoded:
     names: Sequence[str]
     heading: FloatArray | None = None
     node: Int32Array | None = None
+    id_changes: BoolArray | None = None
 
     def device(self, row: int) -> str:
         """Return the device id of a position."""
@@ -116,6 +119,7 @@ def _joined(parts: Sequence[Decoded]) -> Decoded:
         [name for part in parts for name in part.names],
         _heading(parts),
         _node(parts),
+        _id_changes(parts),
     )
 
 
@@ -129,6 +133,11 @@ def _heading(parts: Sequence[Decoded]) -> FloatArray | None:
             for part in parts
         ]
     )
+
+
+def _id_changes(parts: Sequence[Decoded]) -> BoolArray | None:
+    known = [part.id_changes for part in parts if part.id_changes is not None]
+    return np.concatenate(known) if known else None
 
 
 def _node(parts: Sequence[Decoded]) -> Int32Array | None:

@@ -140,6 +140,7 @@ class Decoder:
         # The last item is that of `NO_INPUT`.
         self._layout_of = np.full(len(router.layouts) + 1, NO_LAYOUT, np.int32)
         self._layout_of[:-1][[bool(layout) for layout in router.layouts]] = np.arange(len(layouts))
+        self._ids_change = np.array(router.ids_change, np.bool_)
         self._treatment_of = np.array([route.treatment for route in router.routes], np.int32)
 
     def limit(self, limits: LimitSettings) -> None:
@@ -183,7 +184,10 @@ class Decoder:
                 toward = headings(row, attribute, value, n=len(index), index_of=self._attribute_of)
             declared = attribute < self._n_declared
             readings = (row[declared], attribute[declared], value[declared])
-            of.append(Decoded(self.senders, *columns, *readings, names, toward))
+            decoded = Decoded(self.senders, *columns, *readings, names, toward)
+            if self._ids_change.any():
+                decoded.id_changes = self._ids_change[rows.input]
+            of.append(decoded)
         return DecodedTick(of, receipts)
 
     def _rows(self, messages: PackedDeliveries, at_s: FloatArray, names: list[str]) -> _Rows:

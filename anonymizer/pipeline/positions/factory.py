@@ -156,6 +156,7 @@ def _operator(
         pace=pace,
         k_floor=settings.adka.k_floor,
         transcripts=Transcripts() if settings.region.mode == "session" else None,
+        slack_s=settings.tick.interval_s,
     )
 
 

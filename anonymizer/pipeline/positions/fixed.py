@@ -224,6 +224,7 @@ class _Cloaked:
             presence=self._presence,
             devices=self.devices,
             readings=self.core.readings,
+            ids=self.core.ids,
             ledger=self._ledger,
             since=since,
             now=now,

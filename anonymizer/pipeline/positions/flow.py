@@ -206,6 +206,8 @@ class PositionFlow:
             zoned.network,
             version=version,
             private=private,
+            k_extra=settings.region.k_extra,
+            slack_s=settings.tick.interval_s,
             keys=self._devices.keys,
             kept_s=self.core.operator.pace.longest_ttl_s,
         )
@@ -382,6 +384,7 @@ class PositionFlow:
             located.node,
             now=tick.event_s,
             freed=tick.freed,
+            since=tick.id_since,
             wall_ahead_s=wall_ahead_s,
         )
         return [TickPart(messages, np.zeros(0, np.int64), np.zeros(0), 0)] if messages else []
@@ -402,6 +405,8 @@ class PositionFlow:
         self._decoder.limit(settings.limits)
         self.core.set_rule(settings)
         self._fixed.adopt(settings)
+        if self._counting is not None:
+            self._counting.set_k_extra(settings.region.k_extra)
         if settings.watch.sample != self._n_watched:
             self._n_watched = settings.watch.sample
             self.audit = LightAudit(self._n_watched)
@@ -456,6 +461,7 @@ class PositionFlow:
             presence=self._presence,
             devices=self._devices,
             readings=self.core.readings,
+            ids=self.core.ids,
             ledger=self._tally,
             since=since,
             now=now,

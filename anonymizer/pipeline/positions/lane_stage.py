@@ -226,7 +226,12 @@ def lane_stages(
     )
 
     def make_counts() -> LaneCounts:
-        return LaneCounts(settings.counts, network, n_sources=settings.cluster.n_sources)
+        return LaneCounts(
+            settings.counts,
+            network,
+            n_sources=settings.cluster.n_sources,
+            k_extra=settings.region.k_extra,
+        )
 
     def make(number: int) -> LaneStage:
         lane = DistrictLane(

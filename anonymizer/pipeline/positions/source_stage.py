@@ -33,6 +33,7 @@ from anonymizer.pipeline.positions.district_lane import closes_at
 from anonymizer.pipeline.positions.factory import districts_of, folds_of, pace_of
 from anonymizer.pipeline.positions.fixed import PublicDevices
 from anonymizer.pipeline.positions.group_readings import GroupReadings
+from anonymizer.pipeline.positions.id_lives import IdLives
 from anonymizer.pipeline.positions.raw_batches import (
     RAW,
     STATEMENTS,
@@ -132,6 +133,7 @@ class SourceStage:
         self._devices = DeviceTable(secret=secret, max_devices=settings.presence.max_devices)
         self._readings = SourceReadings(settings.readings, self._devices.keys)
         self._counted = make_counted(self._devices.keys) if make_counted else None
+        self._ids = IdLives(kept_s=horizon_s + settings.tick.interval_s)
         self._trips = TripGuard(settings.trips, self.ledger)
         self._locate = locate
         self._zones = SourceZones(
@@ -215,7 +217,9 @@ class SourceStage:
         located = self._locate(positions)
         node, hidden = self._zones.cover(positions, located, now=event_s)
         slot, ts = positions.slot, positions.ts
-        tally = self._tally(positions, np.where(hidden, np.int32(NOWHERE), located), now=event_s)
+        id_since = self._ids.since(slot, ts, now=event_s)
+        shown = np.where(hidden, np.int32(NOWHERE), located)
+        tally = self._tally(positions, shown, now=event_s, since=id_since)
         self._readings.forget(slot[hidden])
         self._make_room(len(self._devices.n_freed))
         outcome = advance_versions(self._version_of, slot, ts, node)
@@ -228,6 +232,7 @@ class SourceStage:
             node,
             keys=self._devices.keys(who),
             handle=handles_of(self.number, who),
+            since=id_since,
         )
         leader_of = self._folds.leaders(event_s)
         led_anew = not self._router.has_leaders(leader_of)
@@ -251,11 +256,13 @@ class SourceStage:
             )
             yield Send("lane", lane, encode_batch(batch))
 
-    def _tally(self, positions: Positions, node: Int32Array, *, now: float) -> SourceTally | None:
+    def _tally(
+        self, positions: Positions, node: Int32Array, *, now: float, since: FloatArray | None
+    ) -> SourceTally | None:
         """Count the devices; return the tally of an interval that has ended, if one has."""
         if self._counted is None:
             return None
-        ended = self._counted.tick(positions.slot, positions.ts, node, now=now)
+        ended = self._counted.tick(positions.slot, positions.ts, node, now=now, since=since)
         if ended is None:
             return None
         return SourceTally(ended.number, ended.tally() if ended.is_whole else None)
@@ -273,6 +280,7 @@ class SourceStage:
             presence=self._settings.presence,
             devices=self._devices,
             readings=self._readings,
+            ids=self._ids,
             ledger=self.ledger,
             since=since,
             now=now,
@@ -312,6 +320,7 @@ class SourceStage:
     def _free(self, slots: Int32Array) -> None:
         """Forget the devices of these slots."""
         self._devices.free(slots)
+        self._ids.forget(slots)
         self._readings.free(slots)
         if self._counted is not None:
             self._counted.free(slots)
@@ -332,6 +341,7 @@ class SourceStage:
                 "ledger": self.ledger.state(),
                 "decoder": self._decoder.state(),
                 "devices": self._devices.state(),
+                "ids": self._ids.state(),
                 "readings": self._readings.state(),
                 "counted": None if self._counted is None else self._counted.state(),
                 "public_clamped": self._public.n_clamped,
@@ -356,6 +366,7 @@ class SourceStage:
         self._decoder = self._make_decoder(self.ledger)
         self._decoder.restore(state["decoder"])
         self._devices.restore(state["devices"])
+        self._ids.restore(state["ids"])
         self._readings.restore(state["readings"])
         self._public.n_clamped = state["public_clamped"]
         if self._counted is not None and state["counted"] is not None:
@@ -401,7 +412,13 @@ def source_stages(
     horizon_s = pace_of(settings).longest_ttl_s
 
     def make_counted(keys: Keys) -> CountedDevices:
-        return CountedDevices(settings.counts, zoned.network, keys=keys, kept_s=horizon_s)
+        return CountedDevices(
+            settings.counts,
+            zoned.network,
+            keys=keys,
+            kept_s=horizon_s,
+            slack_s=settings.tick.interval_s,
+        )
 
     def make_decoder(ledger: Ledger) -> Decoder:
         ttl_s = settings.presence.ttl_s

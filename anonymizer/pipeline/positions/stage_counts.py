@@ -33,6 +33,8 @@ class LaneCounts:
         With coordinates.
     n_sources
         How many sources there are.
+    k_extra
+        See `SafeMessages`.
 
     Attributes
     ----------
@@ -41,10 +43,12 @@ class LaneCounts:
         them whole, or said nothing about them for too long.
     """
 
-    def __init__(self, settings: CountSettings, network: RoadNetwork, *, n_sources: int) -> None:
+    def __init__(
+        self, settings: CountSettings, network: RoadNetwork, *, n_sources: int, k_extra: int = 0
+    ) -> None:
         self._every_s = settings.every_s
         version = network_version(network)
-        self._safe = SafeMessages(settings, version=version)
+        self._safe = SafeMessages(settings, version=version, k_extra=k_extra)
         self._cells = cells_message(settings, network, version=version)
         self._tallies: list[dict[int, SourceTally]] = [{} for _ in range(n_sources)]
         self._settled = -1

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from anonymizer.algorithms.positions.changing_ids import LASTS
 from anonymizer.algorithms.positions.district import Claims, Message
 from anonymizer.algorithms.positions.district_routing import NOWHERE, KeyArray, Rows
 from anonymizer.algorithms.positions.readings import Known
@@ -152,8 +153,9 @@ def slots_by_source(handle: IntArray, n_sources: int) -> list[Int32Array]:
 
 def encode_batch(batch: Batch) -> bytes:
     """Return a batch as bytes: 24 for each row, 10 for each device with readings, 18 for each."""
-    key, handle, ts, node, left_from, roams = batch.rows
+    key, handle, ts, node, left_from, roams, since = batch.rows
     some = np.flatnonzero(left_from != NOWHERE).astype(np.int32)
+    changing = np.flatnonzero(since > LASTS).astype(np.int32)
     return BATCH + pack(
         [
             batch.source,
@@ -166,6 +168,8 @@ def encode_batch(batch: Batch) -> bytes:
             some,
             left_from[some],
             np.packbits(roams),
+            changing,
+            since[changing],
             _packed_readings(batch.readings),
             packed_tally(batch.tally),
         ]
@@ -175,12 +179,14 @@ def encode_batch(batch: Batch) -> bytes:
 def decode_batch(value: bytes) -> Batch:
     """Return the batch that was encoded."""
     source, tick, leader_of, key, slot, ts, node, some, where, roams, *rest = unpack(value[1:])
+    changing, stated, said, counted = rest
     left_from = np.full(len(key), NOWHERE, np.int32)
     left_from[some] = where
     handle = handles_of(source, slot)
     kinds = np.unpackbits(roams, count=len(key)).astype(bool)
-    rows = Rows(key, handle, ts, node, left_from, kinds)
-    said, counted = rest
+    since = np.full(len(key), LASTS)
+    since[changing] = stated
+    rows = Rows(key, handle, ts, node, left_from, kinds, since)
     return Batch(
         source, tick, leader_of.astype(np.int64), rows, _readings_in(said), tally_in(counted)
     )

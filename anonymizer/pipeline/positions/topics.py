@@ -92,6 +92,8 @@ class TopicRouter:
         """The route of each input, without a device."""
         self.layouts = [None if i.registry else LAYOUTS.get(i.codec) for i in inputs]
         """The usual message of each input, if there is a compiled reader for it."""
+        self.ids_change = [bool(i.ids_live_s) for i in inputs]
+        """Whether the ids of each input are declared to change."""
 
     def find(self, topic: str) -> Route | None:
         """Return the route of a topic, or None if no input matches."""

@@ -45,7 +45,8 @@ class TripGuard:
 
     def __init__(self, settings: TripSettings, ledger: Ledger) -> None:
         self.delay_s = settings.latency_s
-        self._forget_s = max(settings.gap_s, settings.delay_s)
+        self.forget_s = max(settings.gap_s, settings.delay_s) if settings.enabled else 0.0
+        """A device that is silent for longer is forgotten."""
         self._ends = TripEnds(settings.rule) if settings.enabled else None
         self._ledger = ledger
 
@@ -98,7 +99,7 @@ class TripGuard:
         """
         if self._ends is None:
             return freed
-        forgotten = self._ends.expire(now - self._forget_s)
+        forgotten = self._ends.expire(now - self.forget_s)
         self._ledger.settle(Outcome.SUPPRESSED__TRIP_END, len(forgotten.trip_end))
         slot = np.union1d(freed, forgotten.slot).astype(np.int32)
         used = self.knows(slot)

@@ -13,6 +13,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.positions.adka import DensityRule
+from anonymizer.algorithms.positions.changing_ids import LASTS
 from anonymizer.algorithms.positions.district import (
     Claims,
     District,
@@ -275,6 +276,7 @@ def test_a_group_that_takes_in_a_guest_is_not_published() -> None:
         np.full(2, border, np.int32),
         np.full(2, -1, np.int32),
         np.zeros(2, bool),
+        np.full(2, LASTS),
     )
     ticks = [part.tick(rows, Received([], complete=True), np.arange(2), now=1.0) for part in parts]
     assert [tick.release.n_groups for tick in ticks] == [1, 0]
@@ -282,7 +284,7 @@ def test_a_group_that_takes_in_a_guest_is_not_published() -> None:
 
 def test_what_districts_exchange_shows_neither_devices_nor_places() -> None:
     one, some = np.array([77], np.int32), np.array([0])
-    row = Rows(one.astype(np.uint64), some, np.zeros(1), one, one, np.zeros(1, bool))
+    row = Rows(one.astype(np.uint64), some, np.zeros(1), one, one, np.zeros(1, bool), np.zeros(1))
     message = Message(Claims(row.key, np.zeros(1)), row)
     newest = Newest(np.zeros(1, np.uint8), some, one, one)
     keys = row.key.astype(np.int64)
@@ -329,7 +331,8 @@ def test_a_device_roams_until_a_router_forgets_where_it_was_before_its_horizon()
     n_remembered, roams = [], []
     for now, district in ((0.0, 0), (1.0, 1), (4.0, 1), (9.0, 1)):
         at = np.flatnonzero(cut.of_node == district)[:1].astype(np.int32)
-        row = Rows(slot.astype(np.uint64), slot.astype(np.int64), np.array([now]), at, at, at < 0)
+        key, handle = slot.astype(np.uint64), slot.astype(np.int64)
+        row = Rows(key, handle, np.array([now]), at, at, at < 0, np.full(1, LASTS))
         sent = router.route(slot, row, leaders, now=now)
         n_remembered.append(len(router._slot))
         roams += sent.rows[sent.district.index(district)].roams.tolist()
@@ -353,7 +356,8 @@ def row_of(key: int, node: int, ts: float, *, roams: bool = False) -> Rows:
     """Return the position of one device."""
     at, none = np.array([node], np.int32), np.full(1, -1, np.int32)
     keys = np.array([key], np.uint64)
-    return Rows(keys, keys.astype(np.int64), np.array([ts]), at, none, np.array([roams]))
+    handle, stays = keys.astype(np.int64), np.full(1, LASTS)
+    return Rows(keys, handle, np.array([ts]), at, none, np.array([roams]), stays)
 
 
 def nothing_new() -> Received:

@@ -164,6 +164,25 @@ async def test_it_is_not_ready_while_a_cap_keeps_devices_from_being_published(
     assert gateway.ledger.n(Outcome.SUPPRESSED__REGION_TOO_LARGE) > 0
 
 
+async def test_it_is_not_ready_while_vehicles_change_ids_that_are_said_to_stay(
+    broker: LocalBroker,
+) -> None:
+    gateway = gateway_for(broker)
+    assert gateway.http is not None
+    async with running(gateway), httpx.AsyncClient(base_url=gateway.http.url) as http:
+        assert (await http.get("/readyz")).is_success
+        # A hundred vehicles: each second one of them is heard under another id, at its own place.
+        succession = gateway.flow.core.succession
+        for now in range(700):
+            slot, place = np.array([now], np.int32), np.array([now % 100 / 10])
+            ts = np.array([float(now)])
+            succession.tick(slot, ts, place, place, now=now, known_after_s=10)
+            succession.free(slot - 100 if now >= 100 else slot[:0])
+            succession.tick(slot[:0], ts[:0], ts[:0], ts[:0], now=now, known_after_s=10)
+        problems = (await http.get("/readyz")).json()["problems"]
+        assert [each for each in problems if "ids_change_s" in each]
+
+
 async def test_nothing_that_came_before_the_stop_is_left_behind(broker: LocalBroker) -> None:
     gateway = gateway_for(broker, tick={"interval_s": 60.0})
     async with witness(broker.url) as watching:

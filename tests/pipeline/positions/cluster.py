@@ -65,6 +65,7 @@ PROTECTED: dict[str, dict[str, Any]] = {
     "zones": {"zones": [ZONE]},
     "device_zones": {"device_zones": {"enabled": True}},
     "all": {"trips": TRIPS, "zones": [ZONE], "device_zones": {"enabled": True}},
+    "ids": {"inputs": [{"ids_change_s": 5}], "counts": COUNTS},
     "public": {
         "inputs": [{}, {"topic": "sensors/{device}", "kind": "fixed", "publish": "public"}],
         "zones": [ZONE],
@@ -115,6 +116,11 @@ def deliveries(where: Where, now: float, tick: int) -> list[Delivery]:
     return found
 
 
+def renamed(topic: str, tick: int) -> str:
+    """Return the topic of a device that takes another id every five ticks."""
+    return f"{topic}-{(tick + crc32(topic.encode())) // 5 % 9}"
+
+
 def statements(tick: int) -> list[Delivery]:
     """Return what devices state about zones of their own in a tick."""
     said = {
@@ -150,6 +156,11 @@ class World:
         self.arrivals = [
             deliveries(where, float(START + tick + 1), tick) for tick, where in enumerate(reports)
         ]
+        if protected == "ids":
+            self.arrivals = [
+                [each._replace(topic=renamed(each.topic, tick)) for each in batch]
+                for tick, batch in enumerate(self.arrivals)
+            ]
         if protected == "public":
             for tick, batch in enumerate(self.arrivals):
                 batch.extend(sensors(float(START + tick + 1)))

@@ -18,7 +18,9 @@ from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.algorithms.positions.spanning_forest import compact_parts
 from anonymizer.networks import load_network
 from anonymizer.pipeline.devices import DeviceTable
+from anonymizer.pipeline.positions.counted_devices import CountedDevices
 from anonymizer.pipeline.positions.counting import CountingFlow, cells_message
+from anonymizer.pipeline.positions.id_lives import IdLives
 from anonymizer.settings import CountSettings
 
 NETWORK = load_network("grid:8x8")
@@ -225,3 +227,93 @@ def test_speeds_are_those_between_positions() -> None:
     [body] = feed(flow, [], now=20)
     [run] = body["counts"]
     assert run["speed_mps"] == round(haversine(0, 1) / 8 * 2) / 2
+
+
+@given(st.data())
+@hypothesis_settings(max_examples=60, deadline=None)
+def test_a_vehicle_is_counted_once_however_often_it_changes_its_id(data: st.DataObject) -> None:
+    """The oracle: in the middle of an interval, each vehicle has one id; that one is counted."""
+    slack_s = 0.25
+    flow = CountedDevices(counting_settings(), NETWORK, slack_s=slack_s)
+    ids = IdLives()
+    heard: dict[int, list[float]] = {}
+    number = dict.fromkeys(range(5), 0)
+    for now in range(1, 41):
+        reporting = data.draw(st.sets(st.sampled_from(range(5))))
+        for vehicle in data.draw(st.sets(st.sampled_from(range(5)), max_size=2)):
+            number[vehicle] += 1
+        slot = np.array([100 * v + number[v] for v in reporting], np.int32)
+        for each in slot.tolist():
+            heard.setdefault(each, []).append(float(now))
+        ids.mark(slot)
+        ts = np.full(len(slot), float(now))
+        node = np.full(len(slot), now, np.int32)
+        ended = flow.tick(slot, ts, node, now=float(now), since=ids.since(slot, ts, now=now))
+        if ended is None:
+            continue
+        middle_s = ended.end_s - 5
+        counted = sorted((ended.key // 100).tolist())
+        before = {each: [t for t in at if t < now] for each, at in heard.items()}
+        assert counted == sorted(
+            each // 100
+            for each, at in before.items()
+            if at and at[0] + slack_s < middle_s <= at[-1]
+        )
+        assert len(counted) == len(set(counted))
+
+
+def test_undeclared_a_vehicle_counts_by_each_of_its_ids() -> None:
+    flow = counting()
+    for now in range(1, 30):
+        feed(flow, [Seen(now // 4, now, 0), Seen(50, now, 0)], now=now)
+    [body] = feed(flow, [], now=30)
+    assert sum(each["devices"] for each in body["counts"]) == 4  # one vehicle and its three ids
+
+
+def test_figures_hold_k_and_the_devices_that_may_be_the_adversary_s() -> None:
+    """Two devices, and two that the adversary may bring along: three make no figure, four do."""
+    for n, devices in ((3, []), (4, [4]), (7, [4]), (8, [8])):
+        flow = CountingFlow(counting_settings(), NETWORK, version="abc", k_extra=2)
+        feed(flow, [], now=5)
+        feed(flow, [Seen(slot, 12, 0) for slot in range(n)], now=12)
+        [body] = feed(flow, [], now=20)
+        assert (body["k"], [each["devices"] for each in body["counts"]]) == (4, devices)
+
+
+def test_the_devices_beyond_k_may_change_while_it_runs() -> None:
+    flow = counting()
+    feed(flow, [], now=5)
+    feed(flow, [Seen(slot, 12, 0) for slot in range(5)], now=12)
+    flow.set_k_extra(3)
+    [body] = feed(flow, [], now=20)
+    assert (body["k"], [each["devices"] for each in body["counts"]]) == (5, [5])
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 63), st.integers(0, 63)), max_size=30),
+    st.integers(0, 4),
+)
+@hypothesis_settings(max_examples=60, deadline=None)
+def test_whoever_knows_its_own_devices_finds_no_figure_about_fewer_than_k_others(
+    moves: list[tuple[int, int]], n_own: int
+) -> None:
+    """The adversary brings `k_extra` devices, and subtracts them from any figure and difference."""
+    k = 2
+    flow = CountingFlow(counting_settings(k=k), NETWORK, version="abc", k_extra=n_own)
+    feed(flow, [], now=5)
+    feed(flow, [Seen(slot, 12, then) for slot, (then, _) in enumerate(moves)], now=12)
+    [earlier] = feed(flow, [], now=20)
+    feed(flow, [Seen(slot, 22, now) for slot, (_, now) in enumerate(moves)], now=22)
+    [later] = feed(flow, [], now=30)
+    figures = [each["devices"] for body in (earlier, later) for each in body["counts"]]
+    figures += [origin["devices"] for each in later["counts"] for origin in each.get("origins", [])]
+    figures += [
+        each["devices"] - sum(origin["devices"] for origin in each["origins"])
+        for each in later["counts"]
+        if each.get("origins")
+    ]
+    for figure in figures:
+        assert figure == 0 or figure - n_own >= k
+    for one in figures:
+        for other in figures:
+            assert one == other or abs(one - other) - n_own >= k

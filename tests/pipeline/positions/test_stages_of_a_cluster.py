@@ -18,6 +18,7 @@ from tests.pipeline.positions.cluster import LONG_S, PROTECTED, Cluster, World
 N_TICKS = 14
 SUPPRESSED_BY = {
     "nothing": [],
+    "ids": [],
     "readings": [Outcome.SUPPRESSED__PRIVACY_ZONE],
     "trips": [Outcome.SUPPRESSED__TRIP_END],
     "zones": [Outcome.SUPPRESSED__PRIVACY_ZONE],
@@ -106,6 +107,15 @@ def test_whatever_is_protected_no_schedule_changes_what_is_published(
     check_equal(cluster)
     for outcome in SUPPRESSED_BY[protected]:
         assert cluster.accounts()[outcome] > 5
+
+
+def test_stages_publish_what_one_process_does_about_vehicles_that_change_their_ids() -> None:
+    cluster = Cluster(world(protected="ids"))
+    cluster.run([])
+    check_equal(cluster)
+    declared, undeclared = cluster.accounts(), Cluster(world())
+    undeclared.run([])
+    assert 20 < declared[Outcome.PUBLISHED] < undeclared.accounts()[Outcome.PUBLISHED]
 
 
 @settings(max_examples=4, deadline=None)

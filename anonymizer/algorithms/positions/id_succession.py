@@ -1,0 +1,157 @@
+"""Do new ids begin where others ended? Then ids change, and nobody has declared it.
+
+An id that changes leaves a pair: a device falls silent for good, and soon after, near by, another
+one is heard for the first time. Trips that end and begin leave such pairs by chance, but as many
+with the end *after* the beginning. So each new device is compared with the nearest end before it
+and the nearest end after it. How much more often the nearer one is before, as a share of all new
+devices, estimates how many continue another one; it is about 0 wherever people come and go.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from anonymizer.algorithms.geodesy import haversine_m
+from anonymizer.domain.arrays import FloatArray, Int32Array
+
+WITHIN_S = 90.0
+"""A new id begins at most so long after the last report of the former one."""
+_REACH_MPS, _REACH_M = 40.0, 100.0
+"""How far a vehicle gets until then, and how wrong positions are."""
+_COST_MPS = 15.0
+"""A second between two reports counts like so many metres."""
+LEAST = 50
+"""New devices that must have been judged before anything is said."""
+MOST = 500
+"""New devices that are remembered; the latest ones."""
+SHARE = 0.5
+"""Ids change if more than this share of the new devices continue others."""
+_LOOK_EVERY_S = 10.0
+
+
+class _Events(NamedTuple):
+    """Reports with which devices begin or end: unix seconds and degrees, shape (n,)."""
+
+    ts: FloatArray
+    lat: FloatArray
+    lon: FloatArray
+
+    def joined(self, other: "_Events") -> "_Events":
+        return _Events._make(map(np.concatenate, zip(self, other, strict=True)))
+
+    def after(self, ts: float) -> "_Events":
+        kept = self.ts > ts
+        return _Events._make(column[kept] for column in self)
+
+    def __repr__(self) -> str:
+        return f"_Events({len(self.ts)})"
+
+
+_NONE = _Events(np.zeros(0), np.zeros(0), np.zeros(0))
+
+
+class Succession:
+    """Follows the devices of a flow, and estimates how many of the new ones continue others.
+
+    Notes
+    -----
+    O(reports) a tick; every ten seconds O(new devices * ends within 90 s).
+    """
+
+    def __init__(self) -> None:
+        self._ts = np.full(0, -np.inf)
+        self._lat = np.zeros(0)
+        self._lon = np.zeros(0)
+        self._began, self._ended = _NONE, _NONE
+        self._verdicts = np.zeros(0, np.int64)
+        self._looked_at = -np.inf
+        self._began_at = np.inf
+
+    @property
+    def share(self) -> float:
+        """Estimated share of the new devices that continue others; 0 while too few are known."""
+        return float(self._verdicts.mean()) if len(self._verdicts) >= LEAST else 0.0
+
+    @property
+    def ids_change(self) -> bool:
+        """Whether ids seem to change."""
+        return self.share > SHARE
+
+    def tick(
+        self,
+        slot: Int32Array,
+        ts: FloatArray,
+        lat: FloatArray,
+        lon: FloatArray,
+        *,
+        now: float,
+        known_after_s: float,
+    ) -> None:
+        """Take in the reports of a tick, of devices whose ids are said to stay.
+
+        Parameters
+        ----------
+        slot, ts, lat, lon
+            Device, unix seconds and place of each, in order of arrival, shape (n,).
+        now
+            Unix seconds at which the tick closes.
+        known_after_s
+            A device is freed at most so long after its last report.
+        """
+        self._make_room(int(slot.max(initial=-1)) + 1)
+        unknown = np.flatnonzero(self._ts[slot] == -np.inf)
+        # Those that are there at the start have not begun.
+        self._began_at = min(self._began_at, now)
+        if len(unknown) and now > self._began_at + known_after_s:
+            new = unknown[np.unique(slot[unknown], return_index=True)[1]]
+            self._began = self._began.joined(_Events(ts[new], lat[new], lon[new]))
+        newer = ts >= self._ts[slot]
+        slot = slot[newer]
+        self._ts[slot], self._lat[slot], self._lon[slot] = ts[newer], lat[newer], lon[newer]
+        if not 0 <= now - self._looked_at < _LOOK_EVERY_S:
+            self._looked_at = now
+            self._judge(now - known_after_s - WITHIN_S)
+
+    def free(self, slot: Int32Array) -> None:
+        """Take in that these devices have ended."""
+        slot = slot[slot < len(self._ts)]
+        slot = slot[self._ts[slot] > -np.inf]
+        ended = _Events(self._ts[slot], self._lat[slot], self._lon[slot])
+        self._ended = self._ended.joined(ended)
+        self._ts[slot] = -np.inf
+
+    def _judge(self, known_s: float) -> None:
+        """Judge the devices that began until then: all ends around their beginning are known."""
+        due = self._began.ts <= known_s
+        verdicts = [
+            self._verdict(*each)
+            for each in zip(*(column[due][-MOST:].tolist() for column in self._began), strict=True)
+        ]
+        self._verdicts = np.append(self._verdicts, np.array(verdicts, np.int64))[-MOST:]
+        self._began = self._began.after(known_s)
+        self._ended = self._ended.after(known_s - WITHIN_S)
+
+    def _verdict(self, ts: float, lat: float, lon: float) -> int:
+        """Return 1 if the nearest end is before the beginning of a device, -1 after, 0: none."""
+        near = np.abs(self._ended.ts - ts) <= WITHIN_S
+        gap_s = self._ended.ts[near] - ts
+        metres = haversine_m(
+            np.full(len(gap_s), lat),
+            np.full(len(gap_s), lon),
+            self._ended.lat[near],
+            self._ended.lon[near],
+        )
+        reached = metres <= _REACH_M + _REACH_MPS * np.abs(gap_s)
+        if not reached.any():
+            return 0
+        cost = np.where(reached, metres + _COST_MPS * np.abs(gap_s), np.inf)
+        gap_of_nearest: float = gap_s[cost.argmin()]
+        return -1 if gap_of_nearest > 0 else 1
+
+    def _make_room(self, n_slots: int) -> None:
+        more = n_slots - len(self._ts)
+        if more > 0:
+            more = max(more, len(self._ts))
+            self._ts = np.concatenate([self._ts, np.full(more, -np.inf)])
+            self._lat = np.concatenate([self._lat, np.zeros(more)])
+            self._lon = np.concatenate([self._lon, np.zeros(more)])
