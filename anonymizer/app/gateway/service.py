@@ -17,7 +17,7 @@ from anonymizer.app.gateway.gateway import Gateway
 from anonymizer.app.gateway.preflight import check_files
 from anonymizer.errors import AnonymizerError, SettingsError
 from anonymizer.observe.logs import configure_logs
-from anonymizer.settings import Settings
+from anonymizer.settings import BrokerSettings, Settings
 from anonymizer.settings.reload import change
 from anonymizer.transport.local_brokers import broker_if_none
 
@@ -114,14 +114,19 @@ async def serve_with_broker(settings: Settings, reread: Callable[[], Settings]) 
     async with broker_if_none(settings.broker) as (name, broker):
         if name:
             structlog.get_logger().info("no broker answered, so one was started", broker=name)
+        await serve_until_told(
+            settings.model_copy(update={"broker": broker}),
+            lambda: reread_with(broker, settings, reread()),
+        )
 
-        def again() -> Settings:
-            # What the file says of the broker is as it was, though another one runs.
-            wanted = reread()
-            same = wanted.broker == settings.broker
-            return wanted.model_copy(update={"broker": broker}) if same else wanted
 
-        await serve_until_told(settings.model_copy(update={"broker": broker}), again)
+def reread_with(broker: BrokerSettings, stated: Settings, wanted: Settings) -> Settings:
+    """Return settings that were read again, with the broker that runs in place of the stated one.
+
+    Unless they state another broker than at the start: that is a change like any other.
+    """
+    same = wanted.broker == stated.broker
+    return wanted.model_copy(update={"broker": broker}) if same else wanted
 
 
 def raise_known(group: BaseExceptionGroup[BaseException]) -> None:

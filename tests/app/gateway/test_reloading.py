@@ -7,11 +7,14 @@ from pathlib import Path
 import pytest
 
 from anonymizer.app.gateway.gateway import Gateway
+from anonymizer.app.gateway.service import reread_with
+from anonymizer.errors import SettingsError
 from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.positions.flow import PositionFlow
 from anonymizer.pipeline.positions.inbox import Arrivals
 from anonymizer.settings import Settings
+from anonymizer.settings.reload import change
 from anonymizer.transport.local_brokers import mosquitto
 from tests.end_to_end import client, quick, send, serving, write_settings
 
@@ -74,6 +77,19 @@ async def test_sighup_applies_a_file_whole_or_not_at_all(tmp_path: Path) -> None
         "log.level": {"from": "info", "to": "error"},
     }
     assert not any("s3cret" in line for line in gateway.program.lines)
+
+
+def test_a_broker_that_was_started_for_the_gateway_does_not_stand_in_the_way_of_a_reload() -> None:
+    stated = Settings()
+    broker = stated.broker.model_copy(update={"version": "3.1.1"})
+    running = stated.model_copy(update={"broker": broker})
+    wanted = Settings.model_validate({"region": {"k_extra": 2}})
+    assert change(running, reread_with(broker, stated, wanted)).changed == {
+        "region.k_extra": (0, 2)
+    }
+    other = Settings.model_validate({"broker": {"url": "mqtt://127.0.0.1:9"}})
+    with pytest.raises(SettingsError, match=r"broker\.url"):
+        change(running, reread_with(broker, stated, other))
 
 
 @pytest.mark.parametrize("mode", ["bfs", "snapshot", "session"])
