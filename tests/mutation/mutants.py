@@ -401,7 +401,6 @@ MODULES = (
             ("self.status = HTTPStatus(error.error_status_hint)", "pass"),
             ("            *self.server_state.default_headers,\n", ""),
             ("        self.transport.write_eof()\n", "        self.transport.close()\n"),
-            ("        self._wait(_PARTING_S)\n", ""),
         ),
     ),
     Module(

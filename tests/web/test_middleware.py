@@ -83,8 +83,10 @@ async def test_who_is_still_sending_when_refused_can_read_why(url: str) -> None:
     parts = urlsplit(url)
 
     def ask() -> bytes:
-        with socket.create_connection((str(parts.hostname), parts.port or 0)) as one:
-            one.sendall(FIRST + b"X: " + b"x" * 4_000_000)  # it raises if the connection is reset
+        with socket.socket() as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # so that sending waits
+            one.connect((parts.hostname, parts.port))
+            one.sendall(FIRST + b"X: " + b"x" * 600_000)  # it raises if the connection is reset
             return one.recv(100)
 
     assert (await asyncio.to_thread(ask)).startswith(b"HTTP/1.1 431 ")
