@@ -142,7 +142,7 @@ def run_frontier(
     InputError
         If the release is shorter than two minutes, or the network has no coordinates.
     """
-    choices = [
+    choices: list[tuple[str, dict[str, float]]] = [
         *(("session", {"place_devices": p, "area_devices": a}) for p, a in SESSIONS),
         ("snapshot", {}),
         ("bfs", {}),

@@ -8,7 +8,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp_types import ToolAnnotations
-from pydantic import ValidationError, create_model, model_validator
+from pydantic import ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from anonymizer import __version__
@@ -85,23 +85,22 @@ def _tool(query: Callable[..., Any]) -> Tool:
     """Return a query as a tool that refuses what HTTP refuses, with the same sentences."""
     tool = Tool.from_function(query, annotations=_READ_ONLY)
     loose = tool.fn_metadata.arg_model
+    names = [*loose.model_fields]
 
-    def checked(_: object, given: Any, validate: Callable[[Any], Any]) -> Any:  # noqa: ANN401
-        try:
-            return validate(given)
-        except ValidationError as error:
-            name = str(error.errors()[0]["loc"][0])
-            sentence = (
-                RULES[name] if name in loose.model_fields else known_are([*loose.model_fields])
-            )
-            raise PydanticCustomError("parameters", "{sentence}", {"sentence": sentence}) from None
+    class Strict(  # type: ignore[misc,valid-type]  made by the library for this query
+        loose, extra="forbid", hide_input_in_errors=True
+    ):
+        @model_validator(mode="wrap")
+        @classmethod
+        def checked(cls, given: Any, validate: Callable[[Any], Any]) -> Any:  # noqa: ANN401
+            try:
+                return validate(given)
+            except ValidationError as error:
+                name = str(error.errors()[0]["loc"][0])
+                said = RULES[name] if name in names else known_are(names)
+                raise PydanticCustomError("parameters", "{said}", {"said": said}) from None
 
-    strict = create_model(
-        loose.__name__,
-        __base__=loose,
-        __validators__={"checked": model_validator(mode="wrap")(classmethod(checked))},
-        __cls_kwargs__={"extra": "forbid", "hide_input_in_errors": True},
-    )
-    tool.fn_metadata.arg_model = strict
-    tool.parameters = strict.model_json_schema(by_alias=True)
+    Strict.__name__ = loose.__name__
+    tool.fn_metadata.arg_model = Strict
+    tool.parameters = Strict.model_json_schema(by_alias=True)
     return tool
