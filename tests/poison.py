@@ -7,6 +7,7 @@ it is what no test expects, in plain Python; numba looks `np.empty` up by identi
 that are compiled have MALLOC_PERTURB_ instead (`make soak` does both).
 """
 
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,13 @@ def filled(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
+@wraps(_empty)  # numpy reads the text of its own functions
 def empty(*args: Any, **kwargs: Any) -> NDArray[Any]:  # noqa: ANN401  as numpy has them
     """Return what `np.empty` returns, filled."""
     return filled(_empty(*args, **kwargs))
 
 
+@wraps(_empty_like)
 def empty_like(*args: Any, **kwargs: Any) -> NDArray[Any]:  # noqa: ANN401
     """Return what `np.empty_like` returns, filled."""
     return filled(_empty_like(*args, **kwargs))

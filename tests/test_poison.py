@@ -32,6 +32,7 @@ except IndexError:
 PLAIN = """
 import numpy as np
 import tests.poison
+import numpy.ma
 turned = np.zeros((2, 3)).T
 found = [np.empty(3), np.empty_like(turned), np.empty(2, "i4,f8")["f1"], np.empty((2, 3), "i4").T]
 print(*{float(array.max()) for array in found}, np.empty(0).sum(), np.empty(1, bool)[0])
