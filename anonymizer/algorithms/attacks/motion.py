@@ -196,8 +196,8 @@ def _no_counts(n_nodes: int, n_turns: int) -> _Counts:
 def _stands(counts: _Counts) -> tuple[FloatArray, FloatArray, float]:
     """Return the fields of `Motion` about devices that stand.
 
-    A device that stands for an hour is one case, not an hour of them. Where nobody was seen, devices
-    stand as often as they do alone: a full car park says nothing about other places.
+    A device that stands for an hour is one case, not an hour of them. Where nobody was seen,
+    devices stand as often as they do alone: a full car park says nothing about other places.
     """
     n_stands, ticks = float(counts.stands.sum()), float(counts.standing.sum())
     n_driving = float(counts.visits.sum())
