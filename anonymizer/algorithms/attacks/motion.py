@@ -196,12 +196,14 @@ def _no_counts(n_nodes: int, n_turns: int) -> _Counts:
 def _stands(counts: _Counts) -> tuple[FloatArray, FloatArray, float]:
     """Return the fields of `Motion` about devices that stand.
 
-    A device that stands for an hour is one case, not an hour of them.
+    A device that stands for an hour is one case, not an hour of them. Where nobody was seen,
+    devices stand as often as they do alone: a full car park says nothing about other places.
     """
     n_stands, ticks = float(counts.stands.sum()), float(counts.standing.sum())
     n_driving = float(counts.visits.sum())
     long = max(ticks / n_stands, 1.0) if n_stands else 1.0
-    usual = ticks / max(ticks + n_driving, 1.0)
+    alone = float(counts.standing[counts.stands <= 1].sum())
+    usual = alone / max(alone + n_driving, 1.0)
     here = (counts.standing + counts.visits) / long
     stands = (counts.standing / long + _PRIOR_STANDS * usual) / (here + _PRIOR_STANDS)
     often = n_stands / max(n_driving, 1.0)

@@ -274,6 +274,15 @@ def test_who_stays_for_a_minute_stands_and_one_that_drives_may_come_to_a_stand()
     assert np.bincount(row, share) == pytest.approx([1, 1])
 
 
+def test_a_full_car_park_says_nothing_about_other_places() -> None:
+    drives = moves(*[*range(4), *range(2, 0, -1)] * 20)
+    parked = [moves(*[4] * 120) for _ in range(8)]
+    place = np.hstack([drives, *parked])
+    motion = learn_motion(PATH, place, learned_from=np.ones(9, bool), tick_s=1.0)
+    assert motion.stands[4] > 0.7
+    assert motion.stands[0] < 0.05
+
+
 def test_turns_are_learned_in_short_ticks_and_moves_in_those_of_the_model() -> None:
     to_and_fro = moves(*[*range(5), *range(3, 0, -1)] * 50)
     motion = learn_motion(PATH, to_and_fro, learned_from=np.ones(1, bool), tick_s=1.0, every=2)
