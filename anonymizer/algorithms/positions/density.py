@@ -119,11 +119,6 @@ class DensityMap:
         return int(self.n_in.sum())
 
     @property
-    def present_at(self) -> Int32Array:
-        """Node of each device that counts, shape (devices,)."""
-        return self.counted_at[self.counted_at >= 0]
-
-    @property
     def is_known(self) -> BoolArray:
         """Which slots belong to devices that have reported and have not expired."""
         return self.version_of > -np.inf

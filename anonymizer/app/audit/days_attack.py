@@ -14,10 +14,11 @@ from anonymizer.algorithms.attacks.days import (
     pieces_within,
     vanishings,
 )
+from anonymizer.algorithms.attacks.departures import Departures, auc, departures, n_held_after
 from anonymizer.algorithms.attacks.lives import read_regions
 from anonymizer.app.audit.case import Case, mean, of_any
 from anonymizer.app.audit.findings import Finding
-from anonymizer.domain.arrays import IntArray
+from anonymizer.domain.arrays import FloatArray, IntArray
 
 FEWEST_DAYS = 2
 """Days on which a device vanishes in a piece that is taken for somebody's home."""
@@ -27,6 +28,14 @@ have published it, has vanished."""
 LATE_S = 60.0
 """How much earlier or later than on the day before a device may be at a place."""
 MOST_TARGETS = 200
+PARKED_S = 1800.0
+"""A device that was silent for so long has been parked, and leaves when it reports again."""
+LEAVES_S = 120.0
+"""For so long after a departure the adversary watches the place."""
+AROUND_S = 3600.0
+"""The other moments, of which nobody left, are so near to a departure: traffic is then alike."""
+_N_OTHERS = 20
+REMOTE_SHARE = 0.1
 MOST_TIMES_BASE = 1.5
 MOST_TIMES_CHANCE = 2.0
 
@@ -67,6 +76,64 @@ def homes(case: Case) -> list[Finding]:
             holds=None if precision is None else precision <= MOST_TIMES_BASE * base,
         )
     ]
+
+
+def leaving(case: Case) -> list[Finding]:
+    """Tell when devices leave whose homes are known, by when their homes are covered.
+
+    Figures are areas under the ROC curve: how often a home is covered more often just after its
+    device left than after another moment of the same hour. The control watches another home of
+    the same remoteness in place of it.
+    """
+    if case.piece_of is None:
+        return []
+    piece_of, time = case.piece_of[0], case.observed.time
+    device, ts, node = case.reports
+    piece = np.where(node >= 0, piece_of[np.maximum(node, 0)], -1)
+    left = departures(device, ts, piece, parked_s=PARKED_S)
+    watched = (left.ts > time[0] + AROUND_S / 2) & (left.ts < time[-1] - AROUND_S / 2)
+    left = Departures(*(column[watched] for column in left))
+    if not len(left.ts):
+        return []
+    held = pieces_held_at(case.observed, read_regions(case.observed, case.piece_of), piece_of)
+    # The homes that are published least often come first.
+    rank = held[:, left.piece].mean(axis=0).argsort(kind="stable")
+    left = Departures(*(column[rank] for column in left))
+    rng = np.random.default_rng(case.seed)
+    shift = rng.uniform(LEAVES_S, AROUND_S / 2, (len(left.ts), _N_OTHERS))
+    others = left.ts[:, None] + shift * rng.choice((-1, 1), shift.shape)
+
+    def told(home: IntArray) -> FloatArray:
+        after = n_held_after(held, time, home, left.ts, within_s=LEAVES_S)
+        elsewhen = np.broadcast_to(home[:, None], others.shape)
+        return auc(after, n_held_after(held, time, elsewhen, others, within_s=LEAVES_S))
+
+    right, control = told(left.piece), told(_another(left.piece))
+    n_remote = max(1, round(REMOTE_SHARE * len(right)))
+    return [
+        Finding(
+            attack="leaving",
+            figures={
+                "auc": mean(right),
+                "auc_remote": mean(right[:n_remote]),
+                "auc_control": mean(control),
+                "auc_control_remote": mean(control[:n_remote]),
+                "n_departures": len(right),
+            },
+        )
+    ]
+
+
+def _another(home: IntArray) -> IntArray:
+    """Return for each home the next one that is another piece."""
+    n = len(home)
+    found = home.copy()
+    for step in range(1, n):
+        same = found == home
+        if not same.any():
+            break
+        found[same] = np.roll(home, -step)[same]
+    return found
 
 
 def days(case: Case) -> list[Finding]:

@@ -21,9 +21,9 @@ class Finding(_Part):
     attack
         `soundness`, `k`, `centre`, `prefix`, `inversion`, `session`, `intersection`,
         `matching`, `re-identification`, `linking`, `velocity`, `tracking`, `timing`,
-        `subtraction`, `density leak`, `zone holes`, `zone ends`, `homes`, `days`
-        or `values`; of counts, `aggregate trajectories` and `aggregate membership`; of windows of
-        records, `windows together` and `known company`.
+        `subtraction`, `density leak`, `zone holes`, `zone ends`, `homes`, `leaving`,
+        `days` or `values`; of counts, `aggregate trajectories` and `aggregate membership`; of
+        windows of records, `windows together` and `known company`.
     adversary
         `on_air` assumes that a publishing device is on the air, `off_air` does not; None if it
         makes no difference.

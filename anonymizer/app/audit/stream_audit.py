@@ -14,7 +14,7 @@ from anonymizer.algorithms.attacks.value_linking import last_sensed
 from anonymizer.algorithms.positions.map_matching import NodeLocator
 from anonymizer.algorithms.positions.protection import TripEnds
 from anonymizer.app.audit.case import Case, Placebo, Reports, Values
-from anonymizer.app.audit.days_attack import days, homes
+from anonymizer.app.audit.days_attack import days, homes, leaving
 from anonymizer.app.audit.findings import AuditReport, Finding, Mode, RegionStatistics
 from anonymizer.app.audit.pseudonym_attacks import (
     lasting,
@@ -63,6 +63,7 @@ ATTACKS: tuple[tuple[str, bool, Callable[[Case], list[Finding]]], ...] = (
     ("zone drops", False, zone_drops),
     ("zone ends", True, zone_ends),
     ("homes", False, homes),
+    ("leaving", False, leaving),
     ("days", True, days),
     ("values", True, values),
 )

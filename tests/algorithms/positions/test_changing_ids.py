@@ -247,4 +247,3 @@ def test_a_count_of_chosen_slots_equals_a_fresh_one(seed: int) -> None:
     fresh = np.bincount(density.node_of[chosen], minlength=CITY.n_nodes)
     assert density.n_at.tolist() == fresh.tolist()
     assert density.n_devices == int(chosen.sum())
-    assert density.present_at.tolist() == density.node_of[chosen].tolist()

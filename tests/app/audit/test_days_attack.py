@@ -3,13 +3,16 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from anonymizer.app.audit import AuditReport, audit_release
-from anonymizer.app.audit.days_attack import days, homes
+from anonymizer.app.audit import AuditReport, audit_release, case_of
+from anonymizer.app.audit.days_attack import days, homes, leaving
+from anonymizer.domain.arrays import IntArray
+from anonymizer.domain.trace import Trace
+from anonymizer.files import release_lines
 from anonymizer.files.release_lines import read_auditor_map, read_release
 from anonymizer.networks import load_network
 from anonymizer.pipeline.positions.factory import public_levels
@@ -19,18 +22,32 @@ from tests.app.commuters import DAY_S, commuting
 
 TICK_S = 5.0
 SETTINGS = Settings()
+NETWORK = load_network("city:1000")
 
 
-def audited(
-    folder: Path, *, n_days: int, left_out_s: float = 0.0, beat_s: float = TICK_S
-) -> AuditReport:
-    """Audit a release in which each device publishes its atom, except at the ends of its trips.
+class Released(NamedTuple):
+    """A trace, and what is published of it, before it is audited."""
+
+    trace: Trace
+    released: release_lines.Released
+    device_of: IntArray
+
+
+def published(
+    folder: Path,
+    *,
+    n_days: int,
+    left_out_s: float = 0.0,
+    beat_s: float = TICK_S,
+    rush_s: float = 1800.0,
+) -> Released:
+    """Return a release in which each device publishes its atom, except at the ends of its trips.
 
     It does so on a beat, at a phase of its own: the newest place since the beat before.
     """
-    network = load_network("city:1000")
+    network = NETWORK
     trace = commuting(
-        network, n_devices=40, n_days=n_days, rush_s=1800.0, every_s=TICK_S, late_s=20.0, seed=1
+        network, n_devices=40, n_days=n_days, rush_s=rush_s, every_s=TICK_S, late_s=20.0, seed=1
     ).trace
     atom_at = public_levels(network, SETTINGS).at[0]
     node = np.searchsorted(network.node_id, np.asarray(trace.node))
@@ -63,14 +80,23 @@ def audited(
         "\n".join(json.dumps({"pseudonym": p, "device": d}) for p, d in names.items())
     )
     released = read_release(folder / "PUB.jsonl", network)
+    device_of = read_auditor_map(
+        folder / "MAP.jsonl", pseudonym=released.pseudonym, device_id=trace.device_id
+    )
+    return Released(trace, released, device_of)
+
+
+def audited(
+    folder: Path, *, n_days: int, left_out_s: float = 0.0, beat_s: float = TICK_S
+) -> AuditReport:
+    """Audit a release as `published` makes it."""
+    made = published(folder, n_days=n_days, left_out_s=left_out_s, beat_s=beat_s)
     return audit_release(
-        trace,
-        released,
-        network,
+        made.trace,
+        made.released,
+        NETWORK,
         SETTINGS,
-        device_of=read_auditor_map(
-            folder / "MAP.jsonl", pseudonym=released.pseudonym, device_id=trace.device_id
-        ),
+        device_of=made.device_of,
         mode="session",
         tick_s=TICK_S,
         sample=10,
@@ -91,6 +117,29 @@ def test_homes_are_found_unless_the_ends_of_trips_are_left_out(
     assert found is not None
     assert precision is not None
     assert found < 0.3 if hidden else (found > 0.7 and precision > 0.5)
+
+
+@pytest.mark.parametrize(("left_out_s", "hidden"), [(0.0, False), (60.0, True)])
+def test_who_knows_a_home_sees_when_it_is_left_unless_trips_begin_unseen(
+    tmp_path: Path, left_out_s: float, *, hidden: bool
+) -> None:
+    made = published(tmp_path, n_days=1, left_out_s=left_out_s, rush_s=7200.0)
+    case = case_of(
+        made.trace,
+        made.released,
+        NETWORK,
+        SETTINGS,
+        device_of=made.device_of,
+        tick_s=TICK_S,
+        seed=0,
+    )
+    [found] = leaving(case)
+    told, control, n = (
+        float(found.figures[name] or 0.0) for name in ("auc", "auc_control", "n_departures")
+    )
+    assert n > 20
+    assert 0.35 < control < 0.65
+    assert told < 0.75 if hidden else told > 0.9
 
 
 def test_who_drives_alone_is_known_by_yesterday(tmp_path: Path) -> None:
@@ -133,3 +182,19 @@ def test_homes_of_commuters_are_hidden_by_places_and_a_beat_or_by_protected_trip
             record_property(f"{finding.attack} {name}", value)
     assert home.holds is hidden
     assert day.holds
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("tables", "hidden"), [({}, False), (PROTECTED, True)])
+def test_departures_of_commuters_are_hidden_by_protected_trips(
+    tables: dict[str, Any], record_property: Callable[[str, object], None], *, hidden: bool
+) -> None:
+    """The control: without them, the attack is known to work."""
+    network = load_network("city:10000")
+    trace = commuting(network, n_devices=200, n_days=1, rush_s=3600.0, every_s=TICK_S, seed=0).trace
+    case = attacked(trace, network, Settings.model_validate(tables), tick_s=TICK_S)
+    [found] = leaving(case)
+    for name, value in found.figures.items():
+        record_property(f"leaving {name}", value)
+    told = float(found.figures["auc_remote"] or 0.0)
+    assert told < 0.6 if hidden else told > 0.7
