@@ -5,7 +5,7 @@ finds the name of a device by four. Utility is the error of what an analyst read
 estimator that is known for each publication.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -142,7 +142,7 @@ def run_frontier(
     InputError
         If the release is shorter than two minutes, or the network has no coordinates.
     """
-    choices: list[tuple[str, dict[str, float]]] = [
+    choices: list[tuple[str, dict[str, int]]] = [
         *(("session", {"place_devices": p, "area_devices": a}) for p, a in SESSIONS),
         ("snapshot", {}),
         ("bfs", {}),
@@ -187,7 +187,7 @@ def _release_point(
     case: Case,
     release: Released,
     mode: str,
-    region: dict[str, float],
+    region: Mapping[str, float],
     *,
     tick_s: float,
 ) -> Point:

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
+from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 from mcp_types import ToolAnnotations
-from pydantic import ValidationError, model_validator
+from pydantic import ValidationError, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
 from anonymizer import __version__
@@ -81,26 +82,24 @@ def tool_server(queries: Queries) -> MCPServer:
     )
 
 
+class _Strict(ArgModelBase, extra="forbid", hide_input_in_errors=True):
+    """Arguments that are refused where HTTP refuses them, with the same sentences."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _checked(cls, given: Any, validate: Callable[[Any], Self]) -> Self:  # noqa: ANN401  any JSON
+        try:
+            return validate(given)
+        except ValidationError as error:
+            name, names = str(error.errors()[0]["loc"][0]), [*cls.model_fields]
+            said = RULES[name] if name in names else known_are(names)
+            raise PydanticCustomError("parameters", "{said}", {"said": said}) from None
+
+
 def _tool(query: Callable[..., Any]) -> Tool:
-    """Return a query as a tool that refuses what HTTP refuses, with the same sentences."""
+    """Return a query as a tool."""
     tool = Tool.from_function(query, annotations=_READ_ONLY)
     loose = tool.fn_metadata.arg_model
-    names = [*loose.model_fields]
-
-    class Strict(  # type: ignore[misc,valid-type]  made by the library for this query
-        loose, extra="forbid", hide_input_in_errors=True
-    ):
-        @model_validator(mode="wrap")
-        @classmethod
-        def checked(cls, given: Any, validate: Callable[[Any], Any]) -> Any:  # noqa: ANN401
-            try:
-                return validate(given)
-            except ValidationError as error:
-                name = str(error.errors()[0]["loc"][0])
-                said = RULES[name] if name in names else known_are(names)
-                raise PydanticCustomError("parameters", "{said}", {"said": said}) from None
-
-    Strict.__name__ = loose.__name__
-    tool.fn_metadata.arg_model = Strict
-    tool.parameters = Strict.model_json_schema(by_alias=True)
+    tool.fn_metadata.arg_model = create_model(loose.__name__, __base__=(_Strict, loose))
+    tool.parameters = tool.fn_metadata.arg_model.model_json_schema(by_alias=True)
     return tool

@@ -375,12 +375,12 @@ class SessionCloak:
                 parked[slot], density.near_only(parked)[node], density.near_only(~parked)[node]
             )
         k = self._rule.k_for(near)
-        member, first = partition(self._point_of[node], k + np.int32(self._k_extra), part)
+        row, first = partition(self._point_of[node], k + np.int32(self._k_extra), part)
         sizes = np.diff(first)
-        k_of_group = np.maximum.reduceat(k[member], first[:-1])
+        k_of_group = np.maximum.reduceat(k[row], first[:-1])
         # The others are not published, and change nothing that is.
         good = sizes >= k_of_group + self._k_extra
-        member, sizes = slot[member[np.repeat(good, sizes)]], sizes[good]
+        member, sizes = slot[row[np.repeat(good, sizes)]], sizes[good]
         published = np.concatenate([self._published(), member])
         ends_at = cell_ends_at[self._cell_of_most(member, sizes, published)]
         first, level = starts_of(sizes), self._levels_for(member, published)
@@ -412,7 +412,8 @@ class SessionCloak:
         cell_of = self._cells(published)[self._place_of[member]]
         group_and_cell = np.repeat(np.arange(n), sizes) * n_cells + cell_of
         n_in_cell = np.bincount(group_and_cell, minlength=n * n_cells).reshape(-1, n_cells)
-        return n_in_cell.argmax(axis=1)
+        most: IntArray = n_in_cell.argmax(axis=1)
+        return most
 
     def _beats_s(
         self, level: IntArray, first_member_of: IntArray, lifetime_s: FloatArray
