@@ -11,7 +11,7 @@ from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import SettingsError
-from anonymizer.pipeline.positions.factory import most_nodes
+from anonymizer.pipeline.positions.factory import density_rule, most_nodes
 from anonymizer.settings import Settings
 
 MAX_REFERENCE = 10_000
@@ -144,8 +144,7 @@ def run_experiment(
     """
     if targets is Targets.USERS and not n_users:
         raise SettingsError("without users, targets can only be nodes: --targets nodes")
-    adka, max_nodes = settings.adka, most_nodes(settings, network)
-    rule = DensityRule(adka.density_steps, adka.k_values, adka.k_floor)
+    rule, max_nodes = density_rule(settings), most_nodes(settings, network)
     for_users, for_targets, for_reference = np.random.default_rng(seed).spawn(3)
     n_nodes = network.n_nodes
     at = for_users.integers(n_nodes, size=n_users, dtype=np.int32)
