@@ -64,6 +64,7 @@ class Succession:
         self._lon = np.zeros(0)
         self._began, self._ended = _NONE, _NONE
         self._verdicts = np.zeros(0, np.int64)
+        self._within_s = WITHIN_S
         self._looked_at = -np.inf
         self._began_at = np.inf
 
@@ -86,6 +87,7 @@ class Succession:
         *,
         now: float,
         known_after_s: float,
+        ttl_s: float,
     ) -> None:
         """Take in the reports of a tick, of devices whose ids are said to stay.
 
@@ -97,7 +99,11 @@ class Succession:
             Unix seconds at which the tick closes.
         known_after_s
             A device is freed at most so long after its last report.
+        ttl_s
+            And not before so long: a device that comes back later is new, and is no successor of
+            itself.
         """
+        self._within_s = min(WITHIN_S, ttl_s)
         self._make_room(int(slot.max(initial=-1)) + 1)
         unknown = np.flatnonzero(self._ts[slot] == -np.inf)
         # Those that are there at the start have not begun.
@@ -133,7 +139,7 @@ class Succession:
 
     def _verdict(self, ts: float, lat: float, lon: float) -> int:
         """Return 1 if the nearest end is before the beginning of a device, -1 after, 0: none."""
-        near = np.abs(self._ended.ts - ts) <= WITHIN_S
+        near = np.abs(self._ended.ts - ts) < self._within_s
         gap_s = self._ended.ts[near] - ts
         metres = haversine_m(
             np.full(len(gap_s), lat),
@@ -146,7 +152,8 @@ class Succession:
             return 0
         cost = np.where(reached, metres + _COST_MPS * np.abs(gap_s), np.inf)
         gap_of_nearest: float = gap_s[cost.argmin()]
-        return -1 if gap_of_nearest > 0 else 1
+        # The end of a device that reported once is at its own beginning.
+        return -1 if gap_of_nearest >= 0 else 1
 
     def _make_room(self, n_slots: int) -> None:
         more = n_slots - len(self._ts)

@@ -174,9 +174,15 @@ class FlowCore:
         """Watch whether ids that are said to stay change."""
         slot, ts, lat, lon = positions[:4]
         stays = ~self.ids.change(slot)
-        known_after_s = self.operator.holds_s + self.operator.pace.epoch_s + self._trips.forget_s
+        pace = self.operator.pace
         self.succession.tick(
-            slot[stays], ts[stays], lat[stays], lon[stays], now=now, known_after_s=known_after_s
+            slot[stays],
+            ts[stays],
+            lat[stays],
+            lon[stays],
+            now=now,
+            known_after_s=self.operator.holds_s + pace.epoch_s + self._trips.forget_s,
+            ttl_s=pace.ttl_s,
         )
 
     def cloak(self, located: LocatedPositions, *, now: float) -> TickRelease:

@@ -55,6 +55,7 @@ def watched(
     seconds: int = 1500,
     interval_s: int = 10,
     seed: int = 3,
+    ttl_s: float = TTL_S,
 ) -> Succession:
     lat, lon = drive(n, seconds, seed=seed)
     number, drives = named(seconds, n)
@@ -68,9 +69,15 @@ def watched(
         last_of.update(dict.fromkeys(slot, now))
         ts = np.full(len(who), float(now))
         succession.tick(
-            np.array(slot, np.int32), ts, lat[now, who], lon[now, who], now=now, known_after_s=180
+            np.array(slot, np.int32),
+            ts,
+            lat[now, who],
+            lon[now, who],
+            now=now,
+            known_after_s=ttl_s + 60,
+            ttl_s=ttl_s,
         )
-        freed = [each for each, last in last_of.items() if last < now - TTL_S]
+        freed = [each for each, last in last_of.items() if last < now - ttl_s]
         for each in freed:
             del last_of[each]
         succession.free(np.array(freed, np.int32))
@@ -93,6 +100,13 @@ def test_trips_that_end_and_begin_are_no_change_of_ids(seed: int) -> None:
     found = watched(trips, seed=seed)
     assert len(found._verdicts) >= LEAST
     assert abs(found.share) < 0.3
+
+
+def test_devices_that_report_seldom_do_not_succeed_themselves() -> None:
+    """Each expires before it reports again, at about the place where it was."""
+    found = watched(rotating(10**6), n=60, interval_s=60, ttl_s=40)
+    assert len(found._verdicts) >= LEAST
+    assert not found.ids_change
 
 
 def test_a_fleet_that_stays_says_nothing() -> None:

@@ -171,14 +171,14 @@ async def test_it_is_not_ready_while_vehicles_change_ids_that_are_said_to_stay(
     assert gateway.http is not None
     async with running(gateway), httpx.AsyncClient(base_url=gateway.http.url) as http:
         assert (await http.get("/readyz")).is_success
-        # A hundred vehicles: each second one of them is heard under another id, at its own place.
+        # Fifty vehicles: each second one of them is heard under another id, at its own place.
         succession = gateway.flow.core.succession
         for now in range(700):
-            slot, place = np.array([now], np.int32), np.array([now % 100 / 10])
-            ts = np.array([float(now)])
-            succession.tick(slot, ts, place, place, now=now, known_after_s=10)
-            succession.free(slot - 100 if now >= 100 else slot[:0])
-            succession.tick(slot[:0], ts[:0], ts[:0], ts[:0], now=now, known_after_s=10)
+            place = np.array([now % 50 / 10])
+            for slot, ts in ((max(now - 50, 0), now - 0.5), (now, float(now))):
+                who, at = np.array([slot], np.int32), np.array([ts])
+                succession.tick(who, at, place, place, now=now, known_after_s=30, ttl_s=20)
+            succession.free(np.array([max(now - 70, 0)], np.int32))
         problems = (await http.get("/readyz")).json()["problems"]
         assert [each for each in problems if "ids_change_s" in each]
 
