@@ -308,7 +308,7 @@ class SessionCloak:
         cell_ends_at[begin] = self._epochs.ends(now, length_s)[begin]
         if not (ended.any() or begin.any()):
             return len(self._groups.k)
-        published = self._published()
+        published = self._published(density)
         just_ended = self._groups.only(ended).member
         self._keep(~ended)
         n_old = len(self._groups.k)
@@ -343,9 +343,13 @@ class SessionCloak:
         if self._cell_ends_at is not None:
             self._cell_ends_at[self._cell_ends_at > latest] = now
 
-    def _published(self) -> Int32Array:
-        """Return the members of groups that are published; a silent group is not."""
-        return self._groups.only(self._groups.due_at < np.inf).member
+    def _published(self, density: DensityMap) -> Int32Array:
+        """Return the members of groups that are published; a silent group is not.
+
+        Where ids change, the former ones of vehicles that may be among the others are left out.
+        """
+        member = self._groups.only(self._groups.due_at < np.inf).member
+        return member[density.is_counted[member]]
 
     def _cells(self, member: Int32Array) -> IntArray:
         """Return the cell whose epoch each node follows, by the members in each cell.
@@ -381,7 +385,7 @@ class SessionCloak:
         # The others are not published, and change nothing that is.
         good = sizes >= k_of_group + self._k_extra
         member, sizes = slot[row[np.repeat(good, sizes)]], sizes[good]
-        published = np.concatenate([self._published(), member])
+        published = np.concatenate([self._published(density), member])
         ends_at = cell_ends_at[self._cell_of_most(member, sizes, published)]
         first, level = starts_of(sizes), self._levels_for(member, published)
         beat_s = self._beats_s(level, first, ends_at - now)
