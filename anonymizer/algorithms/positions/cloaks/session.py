@@ -380,10 +380,10 @@ class SessionCloak:
         k_of_group = np.maximum.reduceat(k[member], first[:-1])
         # The others are not published, and change nothing that is.
         good = sizes >= k_of_group + self._k_extra
-        member, sizes = slot[member[np.repeat(good, sizes)]], sizes[good]
-        published = np.concatenate([self._published(), member])
-        ends_at = cell_ends_at[self._cell_of_most(member, sizes, published)]
-        first, level = starts_of(sizes), self._levels_for(member, published)
+        new, sizes = slot[member[np.repeat(good, sizes)]], sizes[good]
+        published = np.concatenate([self._published(), new])
+        ends_at = cell_ends_at[self._cell_of_most(new, sizes, published)]
+        first, level = starts_of(sizes), self._levels_for(new, published)
         beat_s = self._beats_s(level, first, ends_at - now)
         self._groups = self._groups.joined(
             Groups(
@@ -393,7 +393,7 @@ class SessionCloak:
                 beat_s,
                 self._new_serials(len(sizes), now),
                 first,
-                member,
+                new,
                 level,
             )
         )
@@ -412,7 +412,8 @@ class SessionCloak:
         cell_of = self._cells(published)[self._place_of[member]]
         group_and_cell = np.repeat(np.arange(n), sizes) * n_cells + cell_of
         n_in_cell = np.bincount(group_and_cell, minlength=n * n_cells).reshape(-1, n_cells)
-        return n_in_cell.argmax(axis=1)
+        cell: IntArray = n_in_cell.argmax(axis=1)
+        return cell
 
     def _beats_s(
         self, level: IntArray, first_member_of: IntArray, lifetime_s: FloatArray
