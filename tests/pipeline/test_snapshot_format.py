@@ -14,9 +14,9 @@ from anonymizer.pipeline.records import window_messages
 from tests.pipeline.test_unreadable_inputs import KINDS, makers
 
 KNOWN = {
-    "source": "a602ee87f2e6fb4e",
-    "lane": "338d6b527a0cecab",
-    "joiner": "e58c17f5ee8cb007",
+    "source": "b01319a9ffd6eb33",
+    "lane": "88459d1bdebce156",
+    "joiner": "e108ae928407a2ae",
     "planner": "eb871198f343dee1",
     "range": "5837ad1db87856f5",
     "messages": "476cd246ddba8e39",

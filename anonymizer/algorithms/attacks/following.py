@@ -335,7 +335,7 @@ _NOBODY = _Targets(_EMPTY, np.zeros(0, np.int64), np.zeros(0, np.int64))
 def _targets(crowd: _Crowd, motion: Motion, start: IntArray) -> _Targets:
     """Return the targets at their known nodes, as each of the tracks that may be there."""
     masses, node = crowd.masses, motion.node_of[crowd.masses.state]
-    parts: list[Masses] = []
+    parts = [_EMPTY]
     target_of: list[int] = []
     track_of: list[int] = []
     for target, at in enumerate(start.tolist()):
@@ -352,7 +352,7 @@ def _targets(crowd: _Crowd, motion: Motion, start: IntArray) -> _Targets:
         track_of.append(_NO_TRACK)
     joined = Masses(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     masses = sorted_by_life(joined, np.zeros(len(joined.mass), np.int64))[0]
-    return _Targets(masses, np.array(target_of), np.array(track_of))
+    return _Targets(masses, np.array(target_of, np.int64), np.array(track_of, np.int64))
 
 
 def _freed(masses: Masses, over: BoolArray) -> tuple[Masses, IntArray]:

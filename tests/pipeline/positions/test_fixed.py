@@ -19,7 +19,7 @@ REGISTRY = Path("sensors.csv")
 PLACES = {name: (float(NETWORK.lat[12]), float(NETWORK.lon[12])) for name in "abcde"}
 MOBILE: dict[str, object] = {"topic": "positions/{device}"}
 CLOAKED: dict[str, object] = {"topic": "sensors/{device}", "kind": "fixed"}
-PUBLIC: dict[str, object] = {"topic": "public/{device}", "kind": "fixed", "publish": "public"}
+PUBLIC: dict[str, object] = {"topic": "stations/{device}", "kind": "fixed", "publish": "public"}
 NO2 = {"name": "no2", "lo": 0.0, "hi": 400.0, "step": 0.5}
 
 
@@ -64,7 +64,7 @@ def test_mobile_devices_do_not_count_towards_k_of_a_fixed_one() -> None:
 
 def test_public_devices_are_no_company_for_cloaked_ones() -> None:
     rig = rig_of(CLOAKED, PUBLIC)
-    found = sent(rig, sensed("sensors/a", no2=1), *(sensed(f"public/{n}", no2=1) for n in "bc"))
+    found = sent(rig, sensed("sensors/a", no2=1), *(sensed(f"stations/{n}", no2=1) for n in "bc"))
     assert [topic for topic, _ in found] == ["public/fixed"] * 2
     assert rig.outcomes() == {"PUBLISHED": 2, "SUPPRESSED__TOO_FEW_DEVICES": 1}
 
@@ -97,9 +97,9 @@ def test_a_public_device_is_published_with_its_id_its_place_and_its_declared_rea
     rig = rig_of(PUBLIC)
     found = sent(
         rig,
-        sensed("public/a", no2=12.3, battery=7),
-        sensed("public/b", ts=NOW - 1.5, no2=1000),
-        sensed("public/c", battery=7),
+        sensed("stations/a", no2=12.3, battery=7),
+        sensed("stations/b", ts=NOW - 1.5, no2=1000),
+        sensed("stations/c", battery=7),
     )
     lat, lon = PLACES["a"]
     place = {"lat": lat, "lon": lon}
@@ -120,7 +120,7 @@ def test_the_registry_decides_where_a_device_stands_and_the_payload_only_where_i
 ):
     rig = rig_of(PUBLIC)
     far = a_position(24, NOW)
-    found = sent(rig, sensed("public/a", **far), sensed("public/unlisted", **far))
+    found = sent(rig, sensed("stations/a", **far), sensed("stations/unlisted", **far))
     assert [(body["lat"], body["lon"]) for _, body in found] == [
         PLACES["a"],
         (far["lat"], far["lon"]),
@@ -145,11 +145,11 @@ def test_a_privacy_zone_hides_public_devices_too() -> None:
     lat, lon = PLACES["a"]
     circle = {"lat": lat, "lon": lon, "radius_m": 20.0}
     rig = rig_of(PUBLIC, zones=[{"circle": circle}])
-    assert sent(rig, sensed("public/a", no2=1)) == []
+    assert sent(rig, sensed("stations/a", no2=1)) == []
     assert rig.outcomes() == {"SUPPRESSED__PRIVACY_ZONE": 1}
 
 
-@pytest.mark.parametrize("topic", ["sensors/a", "public/a"])
+@pytest.mark.parametrize("topic", ["sensors/a", "stations/a"])
 def test_fixed_devices_must_state_a_plausible_time(topic: str) -> None:
     rig = rig_of(CLOAKED, PUBLIC)
     assert sent(rig, sensed(topic, ts=NOW - 61, no2=1), sensed(topic, ts=NOW + 6, no2=1)) == []
@@ -217,7 +217,7 @@ def test_a_message_that_the_broker_does_not_take_counts_against_its_own_devices(
     rig.put(
         *(delivery(name, 12, NOW) for name in "mn"),
         *(sensed(f"sensors/{name}", no2=1) for name in "abc"),
-        sensed("public/d", no2=1),
+        sensed("stations/d", no2=1),
     )
     output = rig.tick()
     rig.settle(output, [message.topic != "cloaked/fixed" for message in output.messages])
