@@ -34,7 +34,7 @@ def test_there_are_as_many_partitions_as_stages() -> None:
         {"cluster": {"prefix": "city", "n_sources": 3}, "region": {"districts": 8}}
     )
     assert topics_of(settings)[:3] == (("city.sources", 3), ("city.lanes", 8), ("city.out", 3))
-    assert set(topic_by_kind(settings)) == {"source", "lane", "out"}
+    assert set(topic_by_kind(settings)) == {"source", "lane", "out", "dropped"}
 
 
 STREAM = {
@@ -61,6 +61,7 @@ def test_records_alone_need_no_topics_of_positions() -> None:
         "planner": ("city.plans", 1),
         "range": ("city.ranges", 2),
         "release": ("city.releases", 2),
+        "dropped": ("city.dropped", 1),
     }
 
 
