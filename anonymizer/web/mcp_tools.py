@@ -10,7 +10,6 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 from mcp_types import ToolAnnotations
 from pydantic import ValidationError, create_model, model_validator
-from pydantic_core import PydanticCustomError
 
 from anonymizer import __version__
 from anonymizer.pipeline.records.queries import Queries, Refusal
@@ -93,7 +92,7 @@ class _Strict(ArgModelBase, extra="forbid", hide_input_in_errors=True):
         except ValidationError as error:
             name, names = str(error.errors()[0]["loc"][0]), [*cls.model_fields]
             said = RULES[name] if name in names else known_are(names)
-            raise PydanticCustomError("parameters", "{said}", {"said": said}) from None
+            raise ValueError(said) from None
 
 
 def _tool(query: Callable[..., Any]) -> Tool:
