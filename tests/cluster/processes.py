@@ -96,6 +96,7 @@ class Committed:
                 "bootstrap.servers": address,
                 "group.id": f"{topic}.reader",
                 "isolation.level": "read_committed",
+                "enable.auto.commit": False,  # else `close` waits for a Kafka that is dead
             }
         )
         self._consumer.assign([TopicPartition(topic, n, 0) for n in range(n_partitions)])

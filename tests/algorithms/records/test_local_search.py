@@ -63,7 +63,8 @@ from tests.algorithms.records.made import SCHEMA
 
 def compiled():
     modules = [m for name, m in sys.modules.items() if name.startswith("anonymizer.algorithms")]
-    kernels = {id(k): k for m in modules for k in vars(m).values() if hasattr(k, "signatures")}
+    found = [k for m in modules for k in vars(m).values()]
+    kernels = {id(k): k for k in found if isinstance(getattr(k, "signatures", None), list)}
     return sum(len(kernel.signatures) for kernel in kernels.values())
 
 promise = Promise(k=3, d=2, l=2, max_share=0.9, max_source_share=0.8, entropy_l=1.2, t=0.9)
