@@ -101,8 +101,9 @@ async def said(process: asyncio.subprocess.Process, text: bytes) -> None:
 
 
 PARENT = """
-import asyncio, subprocess, sys
+import asyncio, signal, subprocess, sys
 from anonymizer.child_processes import ending_with_parent
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may ignore it, as nohup does
 stubborn = "import os, signal; [signal.signal(n, signal.SIG_IGN) for n in (1, 2, 15)]; "
 wait = "os.write(1, bytes([117, 112, 10])); signal.pause()"  # up
 for code in ("import os, signal; " + wait, stubborn + wait):
