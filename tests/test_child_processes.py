@@ -25,7 +25,7 @@ GONE_S = 20.0
 def descendants(of: int) -> dict[int, str]:
     """Return the command of each process below one, by its id."""
     listed = subprocess.run(
-        ["ps", "-eo", "pid=,ppid=,stat=,args="],
+        ["ps", "-wweo", "pid=,ppid=,stat=,args="],
         check=True,
         capture_output=True,
         text=True,
@@ -37,7 +37,7 @@ def descendants(of: int) -> dict[int, str]:
         below = {int(pid): args for pid, parent, _, args in rows if int(parent) in above}
         found |= below
         above = set(below)
-    return {pid: args for pid, args in found.items() if not args.startswith("ps -eo")}
+    return {pid: args for pid, args in found.items() if not args.startswith("ps -wweo")}
 
 
 def alive(processes: Sequence[int]) -> list[int]:
@@ -65,6 +65,14 @@ async def until(condition: Callable[[], bool], *, within_s: float = DEADLINE_S) 
     while not condition():
         assert time.monotonic() < by_s, "too late"
         await asyncio.sleep(0.05)
+
+
+async def running(below: int, *names: str) -> list[int]:
+    """Return the processes below one when commands with all of these names are among them."""
+    await until(
+        lambda: all(any(n in command for command in descendants(below).values()) for n in names)
+    )
+    return list(descendants(below))
 
 
 async def all_gone(processes: Sequence[int]) -> None:
@@ -261,12 +269,10 @@ async def test_broker_and_receiving_process_end_with_the_gateway(
     command = (ANONYMIZER, "serve", "-c", config, "--with-broker")
     async with program(*command, stderr=asyncio.subprocess.STDOUT) as process:
         await said(process, b"broker connected")
-        children = descendants(process.pid)
+        children = await running(process.pid, "receiver", "mosquitto")
         process.send_signal(signal.SIGHUP)  # it reads its settings again, in a terminal, too
         await said(process, b"settings reloaded")
         still = alive([process.pid, *children])
         process.send_signal(number)
         await all_gone([process.pid, *children])
     assert set(still) == {process.pid, *children}
-    assert any("receiver" in command for command in children.values())
-    assert any("mosquitto" in command for command in children.values())
