@@ -1,4 +1,4 @@
-"""Generated pages of the documentation: settings, topics, metrics and the module map.
+"""Generated pages of the documentation: settings, topics and metrics.
 
 `python -m tools.manual docs` writes them, as `make docs` does. A test fails when a page differs
 from what the code would generate.
@@ -27,7 +27,6 @@ from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.stage import Stage
 from anonymizer.settings import Settings
 from anonymizer.settings.json_schema import comments_of, json_schema, tables
-from tools.module_map import modules_page
 
 _STREAM: Mapping[str, Any] = {
     "name": "STREAM",
@@ -98,7 +97,6 @@ def pages() -> dict[str, str]:
         "asyncapi.json": json.dumps(asyncapi(Settings()), indent=2) + "\n",
         "settings.md": settings_page(json_schema()),
         "metrics.md": metrics_page(),
-        "modules.md": modules_page(),
     }
 
 

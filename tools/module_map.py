@@ -2,6 +2,8 @@
 
 The texts are the first docstring lines of the source files; what a room may import is read from
 the contracts in `pyproject.toml` that import-linter checks. Nothing is imported.
+
+`make docs` puts it into the site; `python -m tools.module_map` prints it.
 """
 
 import ast
@@ -10,11 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
 ROOT = Path(__file__).parents[1]
 _HEAD = """\
 # Modules
 
-Generated from the code by `make docs`. A *room* is a package; its text and those of its modules are
+A *room* is a package; its text and those of its modules are
 the first lines of their docstrings. What a room may import is read from the contracts in
 `pyproject.toml`, which `make check` enforces; packages of `anonymizer` are named there without the
 `anonymizer.` in front. [The architecture](architecture.md) explains the layers and follows a table
@@ -80,6 +85,12 @@ def modules_page() -> str:
     for room in sorted(found, key=lambda room: layers.place_of(room.name)):
         lines += _section(room, layers, particular)
     return "\n".join(lines) + "\n"
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Put the map into the site: a hook of mkdocs."""
+    files.append(File.generated(config, "modules.md", content=modules_page()))
+    return files
 
 
 def _contracts(contracts: Sequence[dict[str, object]]) -> tuple[Layers, list[Prohibition]]:
@@ -171,3 +182,7 @@ def _top_of(room: str, layer: Sequence[str]) -> str | None:
 
 def _names(names: Sequence[str]) -> str:
     return ", ".join(f"`{name.removeprefix('anonymizer.')}`" for name in names)
+
+
+if __name__ == "__main__":
+    print(modules_page(), end="")  # noqa: T201  what it is for

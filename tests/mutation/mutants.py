@@ -217,6 +217,69 @@ MODULES = (
         ),
     ),
     Module(
+        "pipeline/positions/zone_shares.py",
+        ("pipeline/positions/test_zone_shares.py",),
+        (
+            ("if own + 1 >= self._most:", "if own >= self._most:"),
+            ("if own + 1 >= self._most:", "if True:"),
+            ("            self.leave(left)\n", "            pass\n"),
+            ("self._with[self._most]))", "self._of))"),
+            ("(before == self._most and before not in self._with)", "before == self._most"),
+            ("        self._n -= 1\n", "        pass\n"),
+            ("if self._n >= self._n_places:", "if self._n > self._n_places:"),
+        ),
+    ),
+    Module(
+        "settings/reload.py",
+        ("settings/test_reload.py",),
+        (
+            ("        return _FIXED\n", '        return ""\n'),
+            ("if mark.weakens(old, new, key):", "if False:"),
+            ('return "" if key in new.model_fields_set else _MISSING', 'return ""'),
+            ("    if refused:\n", "    if len(refused) > 1:\n"),
+            (
+                "                refused.setdefault(_FIXED, []).append(name)\n",
+                "                pass\n",
+            ),
+        ),
+    ),
+    Module(
+        "transport/quarantine.py",
+        ("transport/test_poison.py",),
+        (
+            ("return n_ends >= MOST_ENDS", "return n_ends > MOST_ENDS"),
+            ("return n_ends >= MOST_ENDS", "return n_ends >= MOST_ENDS - 1"),
+            ("if n_ends == MOST_ENDS:", "if n_ends >= MOST_ENDS:"),
+            ("if len(self._n_ends) > _MOST_KNOWN:", "if False:"),
+            ("self._n_ends.pop(name, 0)", "self._n_ends.get(name, 0)"),
+        ),
+    ),
+    Module(
+        "transport/oversized.py",
+        ("transport/test_poison.py",),
+        (
+            ("_PREFIX_BYTES * has_identifier", "_PREFIX_BYTES"),
+            ("self._hash.update(own[at:])", "pass"),
+            ("        self._n_left -= len(own)\n", "        self._n_left = 0\n"),
+            ("return not self._n_left", "return self._n_left <= 1"),
+        ),
+    ),
+    Module(
+        "transport/exactly_once.py",
+        ("transport/test_exactly_once.py",),
+        (
+            ("if held is not None and held.digest == digest:", "if held is not None:"),
+            ("return None if held.receipt else 0", "return None"),
+            ("return None if held.receipt else 0", "return 0"),
+            ("            held.is_here = False\n", "            pass\n"),
+            ("            held.is_here = True\n", "            pass\n"),
+            ("                if self._held[mid].is_here:\n", "                if True:\n"),
+            ("            del self._held[mid]\n", "            pass\n"),
+            ("held = self._held.pop(mid, None)", "held = self._held.get(mid)"),
+            ("        self._held.clear()\n", ""),
+        ),
+    ),
+    Module(
         "store/record_store.py",
         ("store",),
         (

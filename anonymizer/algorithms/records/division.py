@@ -2,7 +2,7 @@
 
 Methods that fill classes along the Hilbert order get stretches of that order. Methods that cut the
 table from the top, which are those of `kaca` and `cells`, get the boxes that their own first cuts
-make: across stretches of a curve their classes would lose more, see docs/decisions.md.
+make: across stretches of a curve their classes would lose more, see notes/laboratory.md.
 """
 
 from collections.abc import Sequence

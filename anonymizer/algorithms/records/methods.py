@@ -126,7 +126,7 @@ class Model:
         -----
         A search is the default only where it has time to improve on the first method that does
         not search: 1 s per 50,000 records, but never more than 4 s and 1 s per million. Before
-        that it is still cutting the whole table, see docs/decisions.md.
+        that it is still cutting the whole table, see notes/laboratory.md.
         """
         if name is not None and name != AUTO:
             return name
