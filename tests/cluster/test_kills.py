@@ -257,7 +257,8 @@ class World:
             send(signal.SIGCONT)
         elif how == "without its folder":
             self._running.kill(name)
-            shutil.rmtree(self._folder / "state" / name)
+            # A worker that was struck while it started has none yet.
+            shutil.rmtree(self._folder / "state" / name, ignore_errors=True)
             self.start(name)
         elif victim == "kafka":
             self._kafka.kill()
