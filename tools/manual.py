@@ -27,6 +27,7 @@ from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.stage import Stage
 from anonymizer.settings import Settings
 from anonymizer.settings.json_schema import comments_of, json_schema, tables
+from anonymizer.settings.tiers import ESSENTIAL
 
 _STREAM: Mapping[str, Any] = {
     "name": "STREAM",
@@ -65,7 +66,13 @@ files of their own.
 [`settings.schema.json`](settings.schema.json), also printed by `anonymizer schema`, lets an editor
 complete and check the file: put `#:schema ./settings.schema.json` on its first line (Taplo, Even
 Better TOML). [The command line](command-line.md#reload) lists the settings that change without a
-restart."""
+restart.
+
+Defaults are right until you know why not. *(experimental)* marks keys whose
+meaning may change between two versions.
+
+## The ones that matter
+"""
 _METRICS_HEAD = """\
 # Metrics
 
@@ -102,10 +109,27 @@ def pages() -> dict[str, str]:
 
 def settings_page(schema: Mapping[str, Any]) -> str:
     """Return the reference of all settings, as Markdown."""
-    lines = [_SETTINGS_HEAD]
+    lines = [_SETTINGS_HEAD, *_essentials(schema)]
     for name, (table, several) in tables(schema).items():
         lines += _table(schema, name, table, several=several, level=2)
     return "\n".join(lines) + "\n"
+
+
+def _essentials(schema: Mapping[str, Any]) -> Iterator[str]:
+    yield from ("| key | default | meaning |", "|---|---|---|")
+    for each in ESSENTIAL:
+        name, _, key = each.partition(".")
+        part = tables(schema)[name].table["properties"][key]
+        yield f"| `{each}` | {_default(part)} | {_meaning(part)} |"
+
+
+def _default(part: Mapping[str, Any]) -> str:
+    return f"`{json.dumps(part['default'])}`" if "default" in part else ""
+
+
+def _meaning(part: Mapping[str, Any]) -> str:
+    told = str(part.get("description", "")).replace("|", "\\|")
+    return f"*(experimental)* {told}" if part.get("x-tier") == "experimental" else told
 
 
 def _table(
@@ -116,13 +140,12 @@ def _table(
     yield from ("| key | value | default | meaning |", "|---|---|---|---|")
     inner = tables(schema, table)
     for key, part in table["properties"].items():
-        shown = f"`{json.dumps(part['default'])}`" if "default" in part else ""
+        shown = _default(part)
         if key in table.get("required", ()):
             shown = "must be given"
         elif key in inner:
             shown = ""
-        meaning = str(part.get("description", "")).replace("|", "\\|")
-        yield f"| `{key}` | {_kind(part, table=key in inner)} | {shown} | {meaning} |"
+        yield f"| `{key}` | {_kind(part, table=key in inner)} | {shown} | {_meaning(part)} |"
     for key, (deeper, many) in inner.items():
         yield from _table(schema, f"{name}.{key}", deeper, several=many, level=level + 1)
 

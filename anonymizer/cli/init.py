@@ -57,11 +57,14 @@ def init(
     yes: Annotated[  # noqa: FBT002  typer's
         bool, typer.Option("--yes", "-y", help="Ask nothing; use defaults for all other options.")
     ] = False,
+    all_keys: Annotated[  # noqa: FBT002  likewise
+        bool, typer.Option("--all-keys", help="Write every key with its meaning and its default.")
+    ] = False,
     force: Annotated[  # noqa: FBT002  likewise
         bool, typer.Option("--force", help="Overwrite the file.")
     ] = False,
 ) -> None:
-    """Write a first settings file with every key, its meaning and its default.
+    """Write a first settings file: what is needed, and the settings that every operator meets.
 
     It sets adka.k_floor to 5: the default of 2 is that of the published algorithm.
 
@@ -96,7 +99,7 @@ def init(
     if chosen.get(("region", "mode")) != "bfs":
         chosen = {**_RECOMMENDED, **chosen}
     chosen = {_NETWORK: NetworkSettings().source} | chosen
-    text = _checked(chosen)
+    text = _checked(chosen, all_keys=all_keys)
     if out == _STDOUT:
         typer.echo(text, nl=False)
         return
@@ -171,7 +174,9 @@ def _why_wrong(table: str, key: str, answer: str) -> str | None:
     return None
 
 
-def _checked(chosen: Mapping[tuple[str, str], Any], *, source: str = "command line") -> str:
+def _checked(
+    chosen: Mapping[tuple[str, str], Any], *, source: str = "command line", all_keys: bool = False
+) -> str:
     """Return the settings file; SettingsError if the gateway would reject it."""
     from anonymizer.settings.example import settings_text
     from anonymizer.settings.toml_file import validated
@@ -181,4 +186,4 @@ def _checked(chosen: Mapping[tuple[str, str], Any], *, source: str = "command li
         tables.setdefault(table, {})[key] = value
     inputs = {"inputs": [tables["inputs"]]} if "inputs" in tables else {}
     validated(tables | inputs, source)
-    return settings_text(tables)
+    return settings_text(tables, all_keys=all_keys)

@@ -28,7 +28,7 @@ class BrokerSettings(Group):
     streams they are drawn at every start. False: then choose a `client_id` that cannot be guessed,
     for example with `openssl rand -hex 16`."""
     username: str | None = None
-    """None: anonymous."""
+    """The gateway's name at the broker. None: anonymous."""
     password: SecretStr | None = None
     """Prefer ANONYMIZER__BROKER__PASSWORD in the environment, or `password_file`."""
     password_file: Path | None = None

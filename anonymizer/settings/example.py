@@ -1,4 +1,4 @@
-"""Example settings file: the chosen settings, and all defaults as comments."""
+"""Example settings file: the chosen settings, and defaults as comments."""
 
 import json
 import textwrap
@@ -6,12 +6,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from anonymizer.settings.json_schema import json_schema, tables
+from anonymizer.settings.tiers import ESSENTIAL
 
 _HEAD = """\
 ## Settings of the gateway. `anonymizer check` checks them, `anonymizer serve` starts the gateway.
 ## Settings that are commented out have the default shown. Units are in the names; paths are
 ## relative to the folder in which the gateway is started. ANONYMIZER__BROKER__URL=... in the
 ## environment overrides `url` in [broker], and so on. Keep secrets there or in files of their own.
+"""
+_MORE = """\
+## These are the settings that every operator meets. docs/settings.md has all of them, and
+## `anonymizer init --all-keys` writes them down.
 """
 _EXAMPLES: Mapping[str, str] = {
     "zones": """
@@ -51,16 +56,26 @@ _EXAMPLES: Mapping[str, str] = {
 _WIDTH = 96
 
 
-def settings_text(chosen: Mapping[str, Mapping[str, Any]]) -> str:
+def settings_text(chosen: Mapping[str, Mapping[str, Any]], *, all_keys: bool = True) -> str:
     """Return a settings file that sets the keys of `chosen`, by table.
 
-    `inputs` means the first `[[inputs]]` table. The file is also valid with the `# ` in front of
-    examples and defaults removed; it then differs only by the examples.
+    `inputs` means the first `[[inputs]]` table. The other keys follow as comments: all, with
+    examples of tables that may be missing, or the essential ones alone. The file is also valid with
+    the `# ` in front of examples and defaults removed; it then differs only by the examples.
     """
     schema = json_schema()
-    lines = [_HEAD]
+    lines = [_HEAD] if all_keys else [_HEAD + _MORE]
     for name, (table, several) in tables(schema).items():
-        if name in _EXAMPLES:
+        if not all_keys:
+            shown = [
+                key
+                for key in table["properties"]
+                if f"{name}.{key}" in ESSENTIAL or key in chosen.get(name, {})
+            ]
+            if not shown:
+                continue
+            table["properties"] = {key: table["properties"][key] for key in shown}
+        elif name in _EXAMPLES:
             lines += [*_comment(table["description"]), *_commented(_EXAMPLES[name]), ""]
             continue
         lines.append(f"[[{name}]]" if several else f"[{name}]")

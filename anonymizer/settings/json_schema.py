@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from anonymizer.settings.base import Group
 from anonymizer.settings.model import Settings
+from anonymizer.settings.tiers import tier_of
 
 _NULL = {"type": "null"}
 
@@ -19,7 +20,8 @@ def json_schema() -> dict[str, Any]:
     Notes
     -----
     The texts below the keys are added, because pydantic leaves them out. Null is removed, because
-    TOML has none: a file leaves the key out instead.
+    TOML has none: a file leaves the key out instead. `x-tier` is the tier of a key, `essential` or
+    `experimental`; those without are for experts.
     """
     schema = Settings.model_json_schema()
     groups = {model.__name__: model for model in _groups(Settings)}
@@ -29,7 +31,20 @@ def json_schema() -> dict[str, Any]:
             # A file cannot state None; it leaves the key out.
             definition["properties"][key]["description"] = text.replace("None:", "Not set:")
     plain: dict[str, Any] = _plain(schema)
+    for name, (table, _) in tables(plain).items():
+        _mark(plain, name, table)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | plain
+
+
+def _mark(schema: Mapping[str, Any], name: str, table: Mapping[str, Any]) -> None:
+    """State the tier of each key of a table that is not for experts, as `x-tier`."""
+    inner = tables(schema, table)
+    for key, part in table["properties"].items():
+        tier = tier_of(f"{name}.{key}")
+        if key in inner:
+            _mark(schema, f"{name}.{key}", inner[key].table)
+        elif tier != "expert":
+            part["x-tier"] = tier
 
 
 class Table(NamedTuple):

@@ -101,7 +101,7 @@ class TripSettings(Group):
     """
 
     enabled: bool = False
-    """Everything is published `delay_s` later if this is on."""
+    """Whether trip ends are protected; everything is then published `delay_s` later."""
     start_m: NotNegative = 200.0
     start_s: NotNegative = 60.0
     """A position is published only if it is this far from where the trip began *and* this long

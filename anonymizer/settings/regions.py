@@ -25,7 +25,9 @@ class AdkaSettings(Group):
     """ADKA: k by local density, `k_values[i]` if the density is below `density_steps[i]`."""
 
     density_steps: Annotated[tuple[AtLeastOne, ...], Reloadable(_k_falls)] = (4, 10)
+    """Densities, in devices near a place, from which on the next k holds."""
     k_values: Annotated[tuple[AtLeastOne, ...], Reloadable(_k_falls)] = (10, 5, 2)
+    """The k of each range of densities, the sparsest first: how many devices share a region."""
     k_floor: Annotated[int, Field(ge=2)] = 2
     """The least k, whatever the density."""
 

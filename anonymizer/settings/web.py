@@ -15,7 +15,7 @@ class HttpSettings(Group):
     enabled: bool = True
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
-    """0: any free port."""
+    """Port of the live map, metrics and health; 0: any that is free."""
     token: SecretStr | None = None
     """Bearer token required by the live map and the API; the API must have one if `host` is not
     this machine. Prefer ANONYMIZER__HTTP__TOKEN in the environment, or `token_file`. None: no

@@ -7,6 +7,7 @@ from typing import Any
 from anonymizer.settings import Settings
 from anonymizer.settings.example import settings_text
 from anonymizer.settings.json_schema import json_schema, tables
+from anonymizer.settings.tiers import ESSENTIAL, EXPERIMENTAL
 
 
 def uncommented(text: str) -> dict[str, Any]:
@@ -17,10 +18,10 @@ def uncommented(text: str) -> dict[str, Any]:
 def test_every_key_has_its_text_in_the_schema_where_it_has_one_in_the_code() -> None:
     schema = json_schema()
     broker = schema["$defs"]["BrokerSettings"]
-    assert broker["properties"]["username"]["description"] == "Not set: anonymous."
+    assert broker["properties"]["username"]["description"].endswith("Not set: anonymous.")
     assert broker["properties"]["password"]["writeOnly"] is True
     said = schema["$defs"]["TripSettings"]["properties"]["enabled"]["description"]
-    assert said.startswith("Everything is published")
+    assert said.startswith("Whether trip ends")
 
 
 def test_the_schema_knows_no_null_which_toml_cannot_say_and_no_unknown_key() -> None:
@@ -65,3 +66,36 @@ def test_every_key_with_a_default_is_in_the_example() -> None:
             continue
         keys = {key for key, value in table["properties"].items() if "default" in value}
         assert keys == set(stated[name][0] if several else stated[name]), name
+
+
+def test_every_tier_names_keys_that_there_are_and_the_schema_marks_them() -> None:
+    schema = json_schema()
+    marked: dict[str, set[str]] = {"essential": set(), "experimental": set()}
+    for name, (table, _) in tables(schema).items():
+        for key, part in table["properties"].items():
+            if "x-tier" in part:
+                marked[part["x-tier"]].add(f"{name}.{key}")
+    assert marked["essential"] == set(ESSENTIAL)
+    whole = {key.partition(".")[0] for key in marked["experimental"]}
+    assert marked["experimental"] | whole >= set(EXPERIMENTAL)
+
+
+def test_a_short_file_has_the_essential_keys_and_what_was_chosen_and_is_as_good() -> None:
+    chosen = {"network": {"source": "grid:5x5"}, "limits": {"max_positions": 7}}
+    text = settings_text(chosen, all_keys=False)
+    assert len(text.splitlines()) < 100
+    shown = {f"{t}.{k}" for t, keys in uncommented(text).items() for k in _keys(keys)}
+    without_default = {
+        "broker.username",
+        "broker.password_file",
+        "broker.ca_file",
+        "http.token_file",
+    }
+    assert shown == set(ESSENTIAL) - without_default | {"limits.max_positions"}
+    expected = Settings.model_validate(chosen)
+    assert Settings.model_validate(tomllib.loads(text)) == expected
+    assert Settings.model_validate(uncommented(text)) == expected
+
+
+def _keys(table: Any) -> list[str]:  # noqa: ANN401  any TOML
+    return list(table[0] if isinstance(table, list) else table)
