@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         TransportError,
     )
     from anonymizer.estimators import Anonymizer, Minimizer
-    from anonymizer.networks import load_network
+    from anonymizer.networks import from_networkx, load_network, to_networkx
     from anonymizer.settings import Settings, load_settings
 
 __all__ = [
@@ -60,8 +60,10 @@ __all__ = [
     "audit_stream",
     "audit_table",
     "cloak",
+    "from_networkx",
     "load_network",
     "load_settings",
+    "to_networkx",
 ]
 
 _MODULE_OF = {
@@ -78,7 +80,7 @@ _MODULE_OF = {
             "AnonymizerError", "GuaranteeError", "InputError", "SettingsError", "TransportError",
         ),
         "anonymizer.estimators": ("Anonymizer", "Minimizer"),
-        "anonymizer.networks": ("load_network",),
+        "anonymizer.networks": ("from_networkx", "load_network", "to_networkx"),
         "anonymizer.settings": ("Settings", "load_settings"),
     }.items()
     for name in names

@@ -6,7 +6,7 @@ import networkx as nx
 from hypothesis import strategies as st
 
 from anonymizer.domain.network import RoadNetwork
-from anonymizer.networks import from_graph
+from anonymizer.networks import from_networkx
 
 
 def network_of(n_nodes: int, roads: Iterable[tuple[int, int]]) -> RoadNetwork:
@@ -14,7 +14,7 @@ def network_of(n_nodes: int, roads: Iterable[tuple[int, int]]) -> RoadNetwork:
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(range(n_nodes))
     graph.add_edges_from(roads)
-    return from_graph(graph)
+    return from_networkx(graph)
 
 
 def two_islands() -> RoadNetwork:

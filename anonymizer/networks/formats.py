@@ -9,7 +9,7 @@ from anonymizer.errors import InputError
 from anonymizer.extras import extra
 from anonymizer.networks.cities import city
 from anonymizer.networks.drawn_roads import MAX_SPACING_M
-from anonymizer.networks.graphs import AnyGraph, from_graph, is_graph, load_graphml
+from anonymizer.networks.graphs import AnyGraph, from_networkx, is_graph, load_graphml
 from anonymizer.networks.grids import grid
 from anonymizer.unfolding import check_unfolding
 
@@ -72,7 +72,7 @@ def load_network(
     | `PREFIX` | the tables `PREFIX_nodes` and `PREFIX_edges`, `.parquet` or `.csv` |
     | `grid:RxC` | a grid of R rows and C columns |
     | `city:N`, `city:N:SEED` | a generated city of N nodes |
-    | a `networkx` graph | its nodes and edges, by the conventions of OSMnx; see `from_graph` |
+    | a `networkx` graph | its nodes and edges, by the conventions of OSMnx; see `from_networkx` |
 
     Raises
     ------
@@ -98,7 +98,7 @@ def load_network(
         if isinstance(source, str | PathLike):
             network = _load(name, max_spacing_m)
         else:
-            network = from_graph(source, max_spacing_m=max_spacing_m)
+            network = from_networkx(source, max_spacing_m=max_spacing_m)
     except InputError as error:
         raise InputError(f"{name}: {error}") from error
     if network.n_roads == 0:

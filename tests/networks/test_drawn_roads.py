@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
-from anonymizer.networks import from_arrays, from_graph, load_network
+from anonymizer.networks import from_arrays, from_networkx, load_network
 from anonymizer.networks.drawn_roads import Corners
 from tests.networks.twins import arcs, as_graph
 
@@ -113,7 +113,7 @@ def test_the_two_directions_of_a_street_share_its_nodes() -> None:
     back = "LINESTRING (24.01 60, 24.005 60.001, 24 60)"
     graph.add_edge("a", "b", geometry=line, length=600.0, oneway=True)
     graph.add_edge("b", "a", geometry=back, length=600.0, oneway=True)
-    network = from_graph(graph)
+    network = from_networkx(graph)
     assert network.node_id.tolist() == ["a", "b", "~1", "~2", "~3", "~4", "~5"]
     assert network.drivable.all()
     np.testing.assert_allclose(network.length_m, 100.0)
@@ -124,7 +124,7 @@ def test_one_way_streets_stay_one_way_along_all_their_pieces() -> None:
     graph.add_node(1, y=60.0, x=24.0)
     graph.add_node(2, y=60.0, x=24.01)
     graph.add_edge(1, 2, geometry="LINESTRING (24 60, 24.01 60)", oneway=True)
-    network = from_graph(graph)
+    network = from_networkx(graph)
     driven = nx.DiGraph((u, v) for u, v, _, may in arcs(network) if may)
     assert nx.has_path(driven, 0, 1)
     assert not nx.has_path(driven, 1, 0)
@@ -136,7 +136,7 @@ def test_a_graph_without_geometry_stays_as_it_is() -> None:
     graph.add_node(1, y=60.0, x=24.0)
     graph.add_node(2, y=60.0, x=24.1)
     graph.add_edge(1, 2)
-    assert from_graph(graph).n_nodes == 2
+    assert from_networkx(graph).n_nodes == 2
 
 
 def test_tables_with_shapes_get_nodes_on_long_roads(tmp_path: Path) -> None:

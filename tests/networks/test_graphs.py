@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
-from anonymizer.networks import from_graph, load_network
+from anonymizer.networks import from_networkx, load_network, to_networkx
 from anonymizer.networks.speeds import KMH
 from tests.networks.twins import arcs, neighbours
 
@@ -45,7 +46,7 @@ def test_an_undirected_graph_keeps_its_own_adjacency_order(edges: list[tuple[int
     graph: nx.Graph[int] = nx.Graph()
     graph.add_nodes_from(range(6, -1, -1))
     graph.add_edges_from(edges)
-    network = from_graph(graph)
+    network = from_networkx(graph)
     assert network.node_id.tolist() == list(graph)
     for place, node in enumerate(graph):
         expected = [other for other in graph.adj[node] if other != node]
@@ -57,7 +58,7 @@ def test_a_directed_graph_lists_successors_then_predecessors(edges: list[tuple[i
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_nodes_from(range(7))
     graph.add_edges_from(edges)
-    network = from_graph(graph)
+    network = from_networkx(graph)
     for node in graph:
         both = [*graph.successors(node), *graph.predecessors(node)]
         assert neighbours(network, node) == [
@@ -71,7 +72,7 @@ def test_a_directed_edge_that_says_it_is_not_one_way_may_be_driven_back() -> Non
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_edge("a", "b", length=5.0, oneway=False)
     graph.add_edge("b", "c", length=5.0, oneway=True)
-    assert arcs(from_graph(graph)) == [
+    assert arcs(from_networkx(graph)) == [
         (0, 1, 5.0, True),
         (1, 2, 5.0, True),
         (1, 0, 5.0, True),
@@ -85,11 +86,11 @@ def test_the_shortest_of_parallel_edges_is_kept(kind: type["nx.MultiGraph[Any]"]
     graph.add_edge(0, 1, length=9.0)
     graph.add_edge(0, 1, length=4.0)
     graph.add_edge(0, 0, length=1.0)
-    assert from_graph(graph).length_m.tolist() == [4.0, 4.0]
+    assert from_networkx(graph).length_m.tolist() == [4.0, 4.0]
 
 
 def test_a_grid_of_networkx_keeps_its_order_and_its_names_as_text() -> None:
-    network = from_graph(nx.grid_2d_graph(2, 2))
+    network = from_networkx(nx.grid_2d_graph(2, 2))
     assert network.node_id.tolist() == ["(0, 0)", "(0, 1)", "(1, 0)", "(1, 1)"]
     assert not network.has_coordinates
 
@@ -111,7 +112,7 @@ def test_speeds_come_from_the_attributes_typed_or_not(
 ) -> None:
     graph: nx.Graph[int] = nx.Graph()
     graph.add_edge(0, 1, **attributes)
-    np.testing.assert_allclose(from_graph(graph).speed_mps, kmh * KMH)
+    np.testing.assert_allclose(from_networkx(graph).speed_mps, kmh * KMH)
 
 
 def test_graphml_as_osmnx_saves_it_is_understood(tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ def test_a_graph_comes_back_from_graphml_as_it_was(
         graph.add_edge(u, v, length=10.0 * u + v, maxspeed="40", oneway=True)
     path = tmp_path / f"graph{ending}"
     nx.write_graphml(graph, path)
-    direct, loaded = from_graph(graph), load_network(str(path))
+    direct, loaded = from_networkx(graph), load_network(str(path))
     for name in ("node_id", "lat", "lon", "speed_mps", "component_of"):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(direct, name))
     # An undirected file lists each edge once: the order of neighbours is that of the file.
@@ -155,7 +156,7 @@ def test_the_graph_is_not_changed() -> None:
     graph.add_node(1, x="24.1", y="60.1")
     graph.add_edge(0, 1, length="7")
     before = graph.copy()
-    from_graph(graph)
+    from_networkx(graph)
     assert nx.utils.graphs_equal(graph, before)
 
 
@@ -165,14 +166,14 @@ def test_a_coordinate_that_is_no_number_is_refused(value: object, where: str) ->
     graph.add_node(0, **{"x": 24.0, "y": 60.0, where: value})
     graph.add_node(1, x=24.0, y=60.0)
     with pytest.raises(InputError, match=f"attribute '{where}' is not a number"):
-        from_graph(graph)
+        from_networkx(graph)
 
 
 def test_a_projected_graph_is_refused_with_a_hint() -> None:
     graph: nx.Graph[int] = nx.Graph()
     graph.add_node(0, x=385_000.0, y=6_672_000.0)
     with pytest.raises(InputError, match="EPSG:4326"):
-        from_graph(graph)
+        from_networkx(graph)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +203,59 @@ def test_what_is_not_graphml_is_refused_in_one_line(
 def test_roads_keep_the_way_that_osmnx_names(osmid: object, way: int) -> None:
     graph = nx.Graph([(1, 2), (2, 3)])
     graph.edges[1, 2]["osmid"] = osmid
-    found = from_graph(graph).way_of
+    found = from_networkx(graph).way_of
     assert found is not None
     assert found.tolist() == [way, way, 0, 0]
-    assert from_graph(nx.Graph([(1, 2)])).way_of is None
+    assert from_networkx(nx.Graph([(1, 2)])).way_of is None
+
+
+def same(a: RoadNetwork, b: RoadNetwork) -> bool:
+    """Whether two networks have the same nodes, and each the same roads in any order."""
+
+    def roads(network: RoadNetwork) -> dict[tuple[int, int], tuple[Any, ...]]:
+        tail = np.repeat(np.arange(network.n_nodes), np.diff(network.first_arc_of))
+        way = network.way_of if network.way_of is not None else np.zeros(len(tail), np.int64)
+        figures = zip(
+            network.length_m.round(6).tolist(),
+            network.speed_mps.round(6).tolist(),
+            network.drivable.tolist(),
+            way.tolist(),
+            strict=True,
+        )
+        ends = zip(tail.tolist(), network.neighbour_of.tolist(), strict=True)
+        return dict(zip(ends, figures, strict=True))
+
+    lines, others = a.lines(), b.lines()
+    points = sorted(zip(lines.lat.tolist(), lines.lon.tolist(), strict=True))
+    return (
+        a.node_id.tolist() == b.node_id.tolist()
+        and np.array_equal(a.lat, b.lat, equal_nan=True)
+        and np.array_equal(a.lon, b.lon, equal_nan=True)
+        and roads(a) == roads(b)
+        and points == sorted(zip(others.lat.tolist(), others.lon.tolist(), strict=True))
+    )
+
+
+def test_a_network_that_became_a_graph_is_read_back_as_it_was() -> None:
+    network = load_network("city:500")
+    again = from_networkx(to_networkx(network), max_spacing_m=0)
+    assert same(network, again)
+    assert np.array_equal(network.neighbour_of, again.neighbour_of)
+
+
+def test_one_way_roads_corners_and_ways_survive_the_graph(tmp_path: Path) -> None:
+    graph: nx.MultiDiGraph[int] = nx.MultiDiGraph()
+    for name, (lat, lon) in enumerate([(60.1, 24.9), (60.1, 24.91), (60.11, 24.9)]):
+        graph.add_node(name, y=lat, x=lon)
+    bend = "LINESTRING (24.9 60.1, 24.905 60.102, 24.91 60.1)"
+    graph.add_edge(0, 1, length=700.0, oneway=True, osmid=4711, geometry=bend, highway="primary")
+    graph.add_edge(1, 2, length=1300.0, oneway=False, maxspeed="50")
+    network = from_networkx(graph, max_spacing_m=0)
+    assert network.shapes is not None
+    assert not network.drivable.all()
+    made = to_networkx(network)
+    assert not made.has_edge(1, 0)
+    assert made.has_edge(2, 1)
+    assert same(network, from_networkx(made, max_spacing_m=0))
+    nx.write_graphml(made, tmp_path / "made.graphml")
+    assert same(network, load_network(str(tmp_path / "made.graphml"), max_spacing_m=0))

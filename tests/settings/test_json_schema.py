@@ -81,7 +81,10 @@ def test_every_tier_names_keys_that_there_are_and_the_schema_marks_them() -> Non
 
 
 def test_a_short_file_has_the_essential_keys_and_what_was_chosen_and_is_as_good() -> None:
-    chosen = {"network": {"source": "grid:5x5"}, "limits": {"max_positions": 7}}
+    chosen: dict[str, dict[str, Any]] = {
+        "network": {"source": "grid:5x5"},
+        "limits": {"max_positions": 7},
+    }
     text = settings_text(chosen, all_keys=False)
     assert len(text.splitlines()) < 100
     shown = {f"{t}.{k}" for t, keys in uncommented(text).items() for k in _keys(keys)}
