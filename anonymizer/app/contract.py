@@ -10,7 +10,7 @@ References
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from anonymizer import __version__
@@ -100,7 +100,15 @@ def asyncapi(settings: Settings) -> dict[str, Any]:
             "messages": {
                 name: _message(each) | (_event(name, settings) if name in events else {})
                 for name, each in messages.items()
-            }
+            },
+            "schemas": {
+                name: {
+                    "schemaFormat": _FORMAT,
+                    "schema": {"$schema": _DIALECT} | _without_references(each.schema, {}),
+                }
+                for name, each in messages.items()
+                if each.schema is not None
+            },
         },
     }
 
@@ -127,13 +135,27 @@ def _message(message: Message) -> dict[str, Any]:
         "contentType": message.content_type,
     }
     if message.schema is not None:
-        # With an id of its own, its references do not mean the whole document.
-        identity = f"urn:anonymizer:{CONTRACT_VERSION}:{message.name}"
-        schema = {"$schema": _DIALECT, "$id": identity, **message.schema}
-        body["payload"] = {"schemaFormat": _FORMAT, "schema": schema}
+        body["payload"] = {"$ref": f"#/components/schemas/{message.name}"}
     if message.example is not None:
         body["examples"] = [{"payload": message.example}]
     return body
+
+
+def _without_references(part: Any, known: Mapping[str, Any]) -> Any:  # noqa: ANN401  any JSON
+    """Return a schema in which definitions stand where they are used.
+
+    Parsers of AsyncAPI take every reference for one into the whole document.
+    """
+    if isinstance(part, list):
+        return [_without_references(each, known) for each in part]
+    if not isinstance(part, dict):
+        return part
+    known = part.get("$defs", known)
+    own = {key: value for key, value in part.items() if key not in {"$ref", "$defs"}}
+    if "$ref" in part:
+        own = known[part["$ref"].removeprefix("#/$defs/")] | own
+        return _without_references(own, known)
+    return {key: _without_references(value, known) for key, value in own.items()}
 
 
 def _event(name: str, settings: Settings) -> dict[str, Any]:
