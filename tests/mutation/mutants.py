@@ -139,11 +139,15 @@ MODULES = (
             ("good = sizes >= k_of_group + self._k_extra", "good = sizes > 0"),
             ("self._company.beyond(self._k_extra)", "self._company"),
             ("([self._published(density), member])", "([self._published(density)])"),
-            ("node = self._place_of[slot] = density", "node = density"),
             ("seen_at = np.minimum.reduceat(", "seen_at = np.maximum.reduceat("),
             ("absent = seen_at < groups.ends_at", "absent = seen_at < now"),
             ("self._cell_ends_at > latest] = now", "self._cell_ends_at > np.inf] = now"),
         ),
+    ),
+    Module(
+        "algorithms/positions/cloaks/session.py",
+        ("algorithms/positions/test_district_operator.py",),
+        (("node = self._place_of[slot] = density", "node = density"),),
     ),
     Module(
         "pipeline/accounting.py",
