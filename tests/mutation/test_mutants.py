@@ -21,7 +21,7 @@ PASSED, FAILED = 0, 1
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Copy the package and its tests, with what is compiled of them."""
     folder = tmp_path_factory.mktemp("mutants")
-    for name in ("anonymizer", "simulator", "tests"):
+    for name in ("anonymizer", "simulator", "tests", "docs"):
         shutil.copytree(ROOT / name, folder / name)
     shutil.copy2(ROOT / "pyproject.toml", folder)
     return folder

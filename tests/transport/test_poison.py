@@ -131,6 +131,15 @@ def test_a_packet_that_cannot_be_read_ends_three_connections(packet: bytes) -> N
     assert told[0] != told[1]  # nobody can look for it without the key
 
 
+def test_a_packet_that_keeps_coming_is_remembered_among_a_thousand_others() -> None:
+    quarantine = Quarantine()
+    for turn in range(MOST_ENDS):
+        assert not quarantine.holds(b"again", n_bytes=5)
+        for number in range(600):
+            quarantine.holds(b"%d, %d" % (turn, number), n_bytes=9)
+    assert quarantine.holds(b"again", n_bytes=5)
+
+
 def test_it_is_known_again_by_another_identifier_and_as_a_repetition_and_no_other_packet_is() -> (
     None
 ):

@@ -71,3 +71,13 @@ def test_shares_that_are_made_again_go_on_alike(
             shares.leave(held)
             again.leave(held)
         assert again.all() == shares.all()
+
+
+def test_who_has_most_yields_after_another_with_as_many_has_left_a_place() -> None:
+    shares = ZoneShares(6)
+    for publisher in (0, 1):
+        for device in range(3):
+            assert shares.take(Held(publisher, 10 * publisher + device)) is None
+    shares.leave(Held(0, 2))
+    assert shares.take(Held(2, 20)) is None
+    assert shares.take(Held(3, 30)) == Held(1, 12)
