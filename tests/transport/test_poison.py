@@ -62,8 +62,8 @@ def test_a_message_above_the_limit_comes_too_large_and_its_neighbours_whole(
     assert found == wanted
 
 
-def above(payload: bytes) -> Publish:
-    [message] = reader().feed(encode_publish(Outgoing("t", payload), mid=1, version5=True))
+def above(payload: bytes, mid: int = 1) -> Publish:
+    [message] = reader().feed(encode_publish(Outgoing("t", payload), mid=mid, version5=True))
     assert isinstance(message, Publish)
     return message
 
@@ -71,6 +71,24 @@ def above(payload: bytes) -> Publish:
 def test_what_stands_for_a_payload_is_the_same_only_for_the_same() -> None:
     assert above(bytes(999)) == above(bytes(999))
     assert above(bytes(999)) != above(bytes(998) + b"x") != above(bytes(1000))
+
+
+def test_what_stands_for_a_payload_depends_on_its_first_bytes_with_and_without_identifier() -> None:
+    for mid in (0, 1):
+        one, other = (above(first + bytes(LIMIT), mid) for first in (b"a", b"b"))
+        assert one.payload != other.payload
+
+
+@pytest.mark.parametrize("before_the_end", [1, 2, 3])
+def test_a_message_above_the_limit_that_comes_short_of_some_bytes_is_waited_for(
+    before_the_end: int,
+) -> None:
+    packet = encode_publish(Outgoing("t", b"x" * 2 * LIMIT), mid=1, version5=True)
+    after = encode_publish(Outgoing("u", b"y"), mid=2, version5=True)
+    one = reader()
+    assert list(one.feed(packet[:-before_the_end])) == []
+    read = unpacked(one.feed(packet[-before_the_end:] + after))
+    assert [(p.topic, p.mid) for p in read if isinstance(p, Publish)] == [("t", 1), ("u", 2)]
 
 
 def test_a_message_above_the_limit_takes_no_memory() -> None:
