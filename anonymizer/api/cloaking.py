@@ -4,6 +4,7 @@ They call what `anonymizer cloak` and `anonymizer audit stream` call, with the s
 """
 
 import secrets
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -146,6 +147,11 @@ def cloak(
     GuaranteeError
         If a region failed independent verification. None of them is published.
 
+    Warns
+    -----
+    UserWarning
+        If more than half of the positions are refused for one reason, with the likely cause.
+
     Examples
     --------
     >>> import anonymizer, polars
@@ -167,6 +173,8 @@ def cloak(
         out=out,
         auditor_map=auditor_map,
     )
+    if summary.warning:
+        warnings.warn(summary.warning, stacklevel=2)
     report = _cloak_report(summary)
     if report.outcomes.get("suppressed/unverified"):
         raise GuaranteeError("verification failed for some groups; they were suppressed")

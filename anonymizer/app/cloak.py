@@ -28,6 +28,21 @@ _LATEST_S = 253_402_300_799.0
 """The end of the year 9999; later times are milliseconds mistaken for seconds."""
 
 
+_CAUSES = {
+    Outcome.INVALID__SCHEMA: "rows lack a device, a time or a place",
+    Outcome.INVALID__OUT_OF_RANGE: (
+        "lat or lon is outside the earth: the columns are exchanged, or not in degrees"
+    ),
+    Outcome.INVALID__NULL_ISLAND: "lat and lon are exactly 0: the receivers had no position",
+    Outcome.INVALID__FUTURE_TIME: "ts is in milliseconds, not in seconds: divide it by 1000",
+    Outcome.INVALID__ANCIENT_TIME: "ts is before 1970",
+    Outcome.SUPPRESSED__OFF_GRAPH: (
+        "no road is near: the network is of another place, or lat and lon are exchanged"
+    ),
+}
+"""What is likely to be wrong with a trace if this is the outcome of most of it."""
+
+
 @dataclass(slots=True)
 class CloakSummary:
     """The accounts of a cloaked trace.
@@ -53,6 +68,16 @@ class CloakSummary:
     n_clamped: dict[str, int] = field(default_factory=dict)
     n_left_out: dict[str, int] = field(default_factory=dict)
     ids_change: bool = False
+
+    @property
+    def warning(self) -> str:
+        """One sentence if more than half of the trace was refused for one reason; else empty."""
+        counts, n_all = self.ledger.counts(), self.ledger.n_received
+        outcome = max(_CAUSES, key=lambda each: counts[each])
+        if 2 * counts[outcome] <= n_all:
+            return ""
+        reason = " ".join(outcome.label).replace("_", " ")
+        return f"{counts[outcome]:,} of {n_all:,} positions are {reason}: {_CAUSES[outcome]}"
 
 
 def cloak_trace(

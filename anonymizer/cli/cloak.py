@@ -109,6 +109,8 @@ def cloak(
             progress=lambda rows: bar.advance(task, rows),
         )
     console.print(_table(summary, title=str(out), seconds=time.monotonic() - began))
+    if summary.warning:
+        console.print(summary.warning)
     if summary.ids_change:
         console.print(
             "new ids begin where others ended: if vehicles change their ids, use --ids-change, or "

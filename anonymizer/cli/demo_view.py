@@ -54,6 +54,8 @@ async def _in_lines(plan: DemoPlan, console: Console) -> FlowSnapshot:
         if now.seconds - printed_s >= _LINE_EVERY_S:
             printed_s = now.seconds
             console.print(_line(now), soft_wrap=True, highlight=False)
+            if now.silent:
+                console.print(_silent(now), soft_wrap=True, highlight=False)
 
     def compiling(done: int, n_jobs: int) -> None:
         console.print(f"compiling kernels, once on this machine: {done} of {n_jobs}")
@@ -136,6 +138,10 @@ def _line(now: FlowSnapshot) -> str:
     )
 
 
+def _silent(now: FlowSnapshot) -> str:
+    return f"nothing is published: {now.silent}"
+
+
 def _view(scene: Scene, now: FlowSnapshot, before: FlowSnapshot) -> RenderableType:
     """Return the live view; rates are computed since `before`."""
     span_s = now.seconds - before.seconds
@@ -162,6 +168,7 @@ def _view(scene: Scene, now: FlowSnapshot, before: FlowSnapshot) -> RenderableTy
         refused.add_row(reason, f"{n:,}")
     return Group(
         panels,
+        *([Text(_silent(now), style="bold")] if now.silent else []),
         Panel(
             refused if now.not_published else "nothing", title="not published", title_align="left"
         ),

@@ -76,6 +76,14 @@ class FlowCollector(Collector):
         for label, n in figures.n_of.items():
             settled.add_metric(label, n)
         yield settled
+        refused = CounterMetricFamily(
+            "anonymizer_input_refused",
+            "Messages and positions that could not be used, by number of the input, from one.",
+            labels=["input", "outcome", "reason"],
+        )
+        for (number, label), n in figures.refused.items():
+            refused.add_metric([str(number), *label], n)
+        yield refused
         yield GaugeMetricFamily(
             "anonymizer_held", "Positions received and not yet settled.", value=figures.n_held
         )

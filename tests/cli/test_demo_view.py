@@ -31,6 +31,7 @@ EARLY = FlowSnapshot(
     latency_s=histogram({}),
     region_nodes=histogram({}),
     k_reached=histogram({}),
+    silent="",
 )
 LATER = FlowSnapshot(
     seconds=10.0,
@@ -43,6 +44,7 @@ LATER = FlowSnapshot(
     latency_s=histogram({0.0421: 50, 0.1333: 50}),
     region_nodes=histogram({8.0: 51, 28.0: 49}),
     k_reached=histogram({8.0: 1}),
+    silent="",
 )
 SCENE = Scene(
     "Mosquitto at mqtt://127.0.0.1:1883",

@@ -100,6 +100,7 @@ def test_no_label_holds_anything_but_what_is_known_beforehand() -> None:
         "stage": set(STAGES),
         "percentile": {"0", "1", "50"},
         "attribute": {"speed_mps"},
+        "input": {"1"},
     }
     declared = [{"name": "speed_mps", "lo": 0, "hi": 50}]
     for family in [*scraped(busy_rig()).values(), *scraped(Rig(readings=declared)).values()]:

@@ -41,6 +41,7 @@ RATES = FlowRates(
     n_newcomers=0,
     n_followed=32,
     n_below_k=0,
+    silent="",
 )
 
 

@@ -6,7 +6,7 @@ subtracted.
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -51,6 +51,8 @@ class FlowSnapshot:
         Arrival to publication of each position.
     region_nodes, k_reached
         Nodes of each published region, and the size of its anonymity set.
+    silent
+        Why nothing is published at the end, for the operator; empty if there is nothing to say.
     """
 
     seconds: float
@@ -62,6 +64,7 @@ class FlowSnapshot:
     latency_s: BatchHistogram
     region_nodes: BatchHistogram
     k_reached: BatchHistogram
+    silent: str
 
     @property
     def n_published(self) -> int:
@@ -90,22 +93,24 @@ class FlowSnapshot:
             latency_s=self.latency_s.since(earlier.latency_s),
             region_nodes=self.region_nodes.since(earlier.region_nodes),
             k_reached=self.k_reached.since(earlier.k_reached),
+            silent=self.silent,
         )
 
 
 def take_snapshot(flow: PositionFlow, *, seconds: float, n_waiting: int = 0) -> FlowSnapshot:
     """Return the counts of a flow; `n_waiting` positions are in its inbox."""
-    stats, ledger = flow.stats, flow.ledger
+    stats, ledger, view = flow.stats, flow.ledger, flow.view
     return FlowSnapshot(
         seconds=seconds,
         n_received=ledger.n_received,
         n_messages=stats.n_messages_out,
         n_of=ledger.counts(),
         n_held=n_waiting + flow.n_held,
-        n_devices=flow.view.n_devices_on_graph,
+        n_devices=view.n_devices_on_graph,
         latency_s=stats.end_to_end_s.copy(),
         region_nodes=stats.region_nodes.copy(),
         k_reached=stats.k_reached.copy(),
+        silent="" if view.silent is None else view.silent.text,
     )
 
 
@@ -135,6 +140,8 @@ class FlowRates(msgspec.Struct, frozen=True):
     """Pseudonyms that the light audit follows with the intersection attack."""
     n_below_k: int
     """Of these, the number with fewer than k candidates left."""
+    silent: str
+    """Why positions arrive and none is published; empty if there is nothing to say."""
 
 
 class RateMeter:
@@ -145,11 +152,16 @@ class RateMeter:
     step
         Counts are rounded down to multiples of this, and reasons joined as in `public_counts`;
         1: they are exact, with all reasons.
+    silent
+        Returns why nothing is published, as everybody may read it.
     """
 
-    def __init__(self, flow: PositionFlow, *, step: int = 1) -> None:
+    def __init__(
+        self, flow: PositionFlow, *, step: int = 1, silent: Callable[[], str] = str
+    ) -> None:
         self._flow = flow
         self._step = step
+        self._silent = silent
         self._snapshots: deque[FlowSnapshot] = deque()
 
     def take(self, now_s: float) -> FlowRates:
@@ -188,6 +200,7 @@ class RateMeter:
             n_newcomers=down(view.n_newcomers),
             n_followed=len(hidden),
             n_below_k=int((hidden < 1).sum()),
+            silent=now.silent if self._step == 1 else self._silent(),
         )
 
 

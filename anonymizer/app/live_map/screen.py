@@ -80,6 +80,8 @@ class AnalystView:
         Seconds by a clock that never goes back.
     step
         Of the counts, see `RateMeter`.
+    silent
+        Why nothing is published, see `RateMeter`.
     """
 
     def __init__(
@@ -90,9 +92,10 @@ class AnalystView:
         *,
         monotonic: Callable[[], float],
         step: int = 1,
+        silent: Callable[[], str] = str,
     ) -> None:
         self.mode = mode
-        self.pulse = RateMeter(flow, step=step)
+        self.pulse = RateMeter(flow, step=step, silent=silent)
         self._node_id = node_id
         self._monotonic = monotonic
         self._fresh: deque[tuple[float, bytes]] = deque(maxlen=MOST_MESSAGES)

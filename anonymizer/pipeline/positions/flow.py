@@ -40,10 +40,11 @@ from anonymizer.pipeline.positions.flow_stats import (
     FlowStats,
     LightAudit,
     PseudonymAges,
-    Silence,
 )
 from anonymizer.pipeline.positions.inbox import Arrivals
+from anonymizer.pipeline.positions.input_counts import LocatedInputs
 from anonymizer.pipeline.positions.private_counts import Budget, PrivateCounts, noise_of
+from anonymizer.pipeline.positions.silence import Reason, Silence
 from anonymizer.pipeline.positions.topics import TopicRouter, Treatment
 from anonymizer.pipeline.positions.trip_guard import Positions
 from anonymizer.settings import Settings
@@ -95,6 +96,8 @@ class FlowView:
     attributes, n_clamped, n_left_out
         Names of the declared readings; readings outside their range, and groups without a
         published reading, by attribute.
+    silent
+        Why nothing is published although positions arrive; None: there is nothing to say.
     """
 
     n_devices: int
@@ -106,6 +109,7 @@ class FlowView:
     attributes: Sequence[str]
     n_clamped: IntArray
     n_left_out: IntArray
+    silent: Reason | None
 
 
 class PositionFlow:
@@ -144,12 +148,10 @@ class PositionFlow:
         budget: Budget | None = None,
     ) -> None:
         self.stats = FlowStats()
-        self.silence = Silence()
         self.ledger = ledger
         self._tally = Ledger()
         self._devices = DeviceTable(secret=secret, max_devices=settings.presence.max_devices)
         self.core = FlowCore(settings, zoned, self._tally, secret=secret, keys=self._devices.keys)
-        self._fixed = FixedFlow(settings, zoned, self._tally, secret=secret)
         self._n_in_tick = self._n_in_core = self._n_in_hand = 0
         self._ticking = self._view_is_old = False
         self._prepared: list[DecodedTick] = []
@@ -167,6 +169,12 @@ class PositionFlow:
             attribute_of=self.core.readings.index_of,
             ids_kept_s=settings.presence.ttl_s,
         )
+        self.inputs = self._decoder.inputs
+        self._located = LocatedInputs(self.inputs)
+        self.silence = Silence(settings, self.inputs, ledger)
+        self._fixed = FixedFlow(settings, zoned, self._tally, secret=secret, inputs=self.inputs)
+        is_mobile = any(each.kind == "mobile" for each in settings.inputs)
+        self._main = self.core.operator if is_mobile else self._fixed.operator
         zones = settings.device_zones
         self.device_zones = DeviceZones(zones, self._devices) if zones.enabled else None
         self._n_watched = settings.watch.sample
@@ -222,11 +230,6 @@ class PositionFlow:
         return self._n_in_tick + self._n_in_core + self._n_in_hand
 
     @property
-    def n_accepted(self) -> int:
-        """Positions that are not settled, but known to be usable: `n_held` without the tick."""
-        return self._n_in_core + self._n_in_hand
-
-    @property
     def view(self) -> FlowView:
         """The state between two ticks: now, or if a tick is in progress, at the last look.
 
@@ -250,6 +253,7 @@ class PositionFlow:
             n_fixed_devices=self._fixed.n_devices,
             n_clamped=readings.n_clamped + self._fixed.n_clamped,
             n_left_out=readings.n_left_out + self._fixed.n_left_out,
+            silent=self.silence.why(self._main or operator, self._monotonic),
         )
 
     def devices_at(self) -> Int32Array:
@@ -340,6 +344,7 @@ class PositionFlow:
         # minutes of a stall.
         since = max(self._last_tick_s, now - self._interval_s)
         located = self.core.locate(self._accepted(decoded, since, now), now=now)
+        self._located.locate(located.positions.slot, located.node)
         if self.device_zones is not None:
             node = self.device_zones.keep_out(located.positions, located.node)
             located = LocatedPositions(located.positions, node)
@@ -401,6 +406,7 @@ class PositionFlow:
         settings, self._adopted = self._adopted, None
         if settings is None:
             return
+        self.silence.adopt(settings)
         self._presence = settings.presence
         self._decoder.limit(settings.limits)
         self.core.set_rule(settings)
@@ -465,4 +471,5 @@ class PositionFlow:
             ledger=self._tally,
             since=since,
             now=now,
+            inputs=self._located,
         )

@@ -65,33 +65,6 @@ class FlowStats:
             self.k_reached_last = (least, first, median)
 
 
-class Silence:
-    """For how long positions have arrived and none has been published; times are monotonic."""
-
-    def __init__(self) -> None:
-        self._first_s: float | None = None
-        self._last_s = -np.inf
-
-    def arrived(self, at_s: float) -> None:
-        """Record that positions arrived."""
-        self._last_s = at_s
-        if self._first_s is None:
-            self._first_s = at_s
-
-    def published(self) -> None:
-        """Record that positions were published."""
-        self._first_s = None
-
-    def lasted_s(self, now_s: float, *, flows_s: float) -> float:
-        """Return the seconds since the first position after the last publication.
-
-        0 if no position has arrived for `flows_s`: then there is nothing to publish.
-        """
-        if self._first_s is None or now_s - self._last_s > flows_s:
-            return 0.0
-        return now_s - self._first_s
-
-
 class LightAudit:
     """The intersection attack on a sample of devices, up to the present moment."""
 

@@ -5,7 +5,7 @@ of k, are one interval late, and do not distinguish reasons that depend on where
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -66,6 +66,8 @@ class Figures:
         public without decimals: candidates are devices, which count by k.
     end_to_end_s, waited_s
         Arrival to publication of positions; see `FlowStats`.
+    refused
+        What could not be used, by number of the input (from one), outcome and reason.
     stage_s
         Durations of ticks by stage. In public there are none: a tick with one position takes
         longer than a tick without.
@@ -89,6 +91,7 @@ class Figures:
     end_to_end_s: BatchHistogram
     waited_s: BatchHistogram
     stage_s: Mapping[str, BatchHistogram]
+    refused: Mapping[tuple[int, Label], int]
 
 
 def exact_figures(flow: PositionFlow, ledger: Ledger, *, n_waiting: int) -> Figures:
@@ -114,6 +117,7 @@ def exact_figures(flow: PositionFlow, ledger: Ledger, *, n_waiting: int) -> Figu
         end_to_end_s=flow.stats.end_to_end_s,
         waited_s=flow.stats.waited_s,
         stage_s=flow.stats.stage_s,
+        refused={(i, outcome.label): n for (i, outcome), n in flow.inputs.refusals().items()},
     )
 
 
@@ -163,7 +167,9 @@ class PublicCounts:
         before, now = self._next, self._coarse(figures)
         n_of = {label: max(n, before.n_of.get(label, 0)) for label, n in now.n_of.items()}
         n_received = max(now.n_received, before.n_received)
-        self.shown, self._next = before, replace(now, n_of=n_of, n_received=n_received)
+        refused = {key: max(n, before.refused.get(key, 0)) for key, n in now.refused.items()}
+        self.shown = before
+        self._next = replace(now, n_of=n_of, n_received=n_received, refused=refused)
 
     def flush(self) -> None:
         """Show the latest counts that `turn` was given, when the flow has ended."""
@@ -208,4 +214,16 @@ class PublicCounts:
             end_to_end_s=figures.end_to_end_s.in_steps(step),
             waited_s=figures.waited_s.in_steps(step),
             stage_s={},
+            refused=_refused(figures.refused, down),
         )
+
+
+def _refused(
+    refused: Mapping[tuple[int, Label], int], down: Callable[[int], int]
+) -> dict[tuple[int, Label], int]:
+    """Return what could not be used with public labels, rounded down; a zero would tell of one."""
+    joined: dict[tuple[int, Label], int] = {}
+    for (number, label), n in refused.items():
+        key = number, public_label(label)
+        joined[key] = joined.get(key, 0) + n
+    return {key: down(n) for key, n in joined.items() if down(n)}

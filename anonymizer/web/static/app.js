@@ -13,7 +13,7 @@ const PROMISE = {
 };
 /** What the gateway calls a reason, in the reader's words. */
 const REASON = {
-  "suppressed superseded": "a newer position was published",
+  "suppressed superseded": "replaced by a newer position of the same device before its group was due",
   "suppressed never grouped": "left before a group was formed",
   "suppressed too few devices": "too few devices near",
   "suppressed off graph": "too far from any road",
@@ -154,7 +154,12 @@ class Page {
   draw() {
     const points = this.history.of.get(this.mode) ?? [];
     this.charts.forEach((chart) => chart.show(points));
-    if (this.frame) this.compare(this.frame.pulses);
+    if (!this.frame) return;
+    this.compare(this.frame.pulses);
+    const why = this.frame.pulses[this.mode].silent;
+    $("silent").hidden = !why;
+    const text = why && `Nothing is published: ${why}.`;
+    if ($("silent").textContent !== text) $("silent").textContent = text;
   }
 
   compare(pulses) {
