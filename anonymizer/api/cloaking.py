@@ -61,6 +61,9 @@ class CloakReport:
         Ticks that contained positions.
     region_nodes_median, region_nodes_mean
         Nodes of a published region; NaN if there is none.
+    age_mean_s, age_p95_s
+        Age of information: how old the newest region of each pseudonym that lives is, once a
+        second; NaN if there is none.
     n_clamped, n_left_out
         By declared reading: values outside its range, and groups about which nothing was
         published because fewer than k members had a value.
@@ -71,6 +74,8 @@ class CloakReport:
     n_ticks: int
     region_nodes_median: float
     region_nodes_mean: float
+    age_mean_s: float
+    age_p95_s: float
     n_clamped: Mapping[str, int]
     n_left_out: Mapping[str, int]
 
@@ -428,6 +433,8 @@ def _cloak_report(summary: CloakSummary) -> CloakReport:
         n_ticks=summary.n_ticks,
         region_nodes_median=float(np.median(nodes)) if len(nodes) else float("nan"),
         region_nodes_mean=float(nodes.mean()) if len(nodes) else float("nan"),
+        age_mean_s=summary.age_s.mean,
+        age_p95_s=summary.age_s.quantile(0.95),
         n_clamped=summary.n_clamped,
         n_left_out=summary.n_left_out,
     )

@@ -18,8 +18,9 @@ from anonymizer.domain.trace import Trace, named_nodes
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.release_lines import AuditorMapWriter, ReleaseWriter
 from anonymizer.networks.privacy_zones import with_zones
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.accounting import BatchHistogram, Ledger
 from anonymizer.pipeline.positions.core import FlowCore, TickRelease, row_locator
+from anonymizer.pipeline.positions.flow_stats import InformationAges, histogram_of_ages
 from anonymizer.pipeline.positions.headings import headings_in
 from anonymizer.pipeline.positions.trip_guard import Positions
 from anonymizer.settings import Settings, zones_of
@@ -60,6 +61,8 @@ class CloakSummary:
         published because fewer than k members had a value.
     ids_change
         Whether ids seem to change that are said to stay: groups may have fewer than k vehicles.
+    age_s
+        Ages of information, once a second: see `InformationAges`.
     """
 
     ledger: Ledger = field(default_factory=Ledger)
@@ -68,6 +71,7 @@ class CloakSummary:
     n_clamped: dict[str, int] = field(default_factory=dict)
     n_left_out: dict[str, int] = field(default_factory=dict)
     ids_change: bool = False
+    age_s: BatchHistogram = field(default_factory=histogram_of_ages)
 
     @property
     def warning(self) -> str:
@@ -141,6 +145,8 @@ def cloak_trace(
     source = _TraceColumns(trace, network, settings, ledger, rng)
     source.ids_change = ids_change or any(each.ids_live_s for each in settings.inputs)
     core = source.core
+    session = settings.session if settings.region.mode == "session" else None
+    information = InformationAges(groups_last=session is not None and session.beat_s > 0)
     progress(trace.n_rows - len(accepted))
     with ExitStack() as stack:
         auditor = AuditorMapWriter(
@@ -153,6 +159,8 @@ def cloak_trace(
             lines.writelines(writer.lines(tick))
             ledger.settle(Outcome.PUBLISHED, len(tick.carried.slot))
             summary.n_ticks += 1
+            information.see(tick.release, tick.until_s, event_s=tick.event_s, now=now)
+            summary.age_s.observe(information.sample(now))
             watch(core, tick)
             summary.region_nodes.append(np.diff(tick.release.first_node_of))
             progress(len(rows))

@@ -149,7 +149,7 @@ class Gateway:
             wall=time.time,
             monotonic=time.monotonic,
             on_jump=lambda jump_s: self._log.warning(
-                "the system's clock was put", forward_s=round(jump_s, 3)
+                "the system's clock has jumped", forward_s=round(jump_s, 3)
             ),
         )
         self._ticks: Ticks = asyncio.Queue(QUEUED_TICKS)

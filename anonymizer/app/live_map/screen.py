@@ -1,7 +1,7 @@
 """The analyst's view: the newest published message about each pseudonym.
 
 It receives the published messages and nothing else, so it cannot show more than is published.
-Without viewers it stores nothing.
+Without viewers it keeps the newest messages unread, so that the map is full when it is opened.
 """
 
 from collections import deque
@@ -102,25 +102,11 @@ class AnalystView:
         self._decode = msgspec.json.Decoder(_Message).decode
         self._life_of: dict[str, _Life] = {}
         self._gap_s = _FIRST_KEPT_S / _GAPS_KEPT
-        self._is_watched = False
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether there are viewers."""
-        return self._is_watched
-
-    @is_watched.setter
-    def is_watched(self, watched: bool) -> None:
-        self._is_watched = watched
-        if not watched:
-            self._fresh.clear()
-            self._life_of.clear()
 
     def see(self, messages: Iterable[Outgoing]) -> None:
         """Take in published messages."""
-        if self._is_watched:
-            at_s = self._monotonic()
-            self._fresh.extend((at_s, message.payload) for message in messages)
+        at_s = self._monotonic()
+        self._fresh.extend((at_s, message.payload) for message in messages)
 
     def rows(self) -> tuple[list[Row], int]:
         """Return the regions to draw, newest first, and the number of all regions."""

@@ -12,12 +12,13 @@ from types import MappingProxyType
 
 import numpy as np
 
+from anonymizer.algorithms.positions.atoms import LEVELS
+from anonymizer.algorithms.positions.cloaks.session import beat_of
 from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.fixes import Places
 from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.domain.release import Release
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ports import Outgoing
@@ -37,7 +38,10 @@ from anonymizer.pipeline.positions.device_zones import DeviceZones
 from anonymizer.pipeline.positions.encoding import ReleaseEncoder, contract_of
 from anonymizer.pipeline.positions.fixed import FixedFlow, TickPart, joined, part_of
 from anonymizer.pipeline.positions.flow_stats import (
+    GROUP,
+    TICK,
     FlowStats,
+    InformationAges,
     LightAudit,
     PseudonymAges,
 )
@@ -181,6 +185,8 @@ class PositionFlow:
         self.audit = LightAudit(self._n_watched)
         self.ages = PseudonymAges()
         session = settings.region.mode == "session"
+        self._information = InformationAges(groups_last=session and settings.session.beat_s > 0)
+        self.information_limit_s = _information_limit_s(settings) + self.core.delay_s
         epoch_s = self.core.operator.pace.longest_epoch_s
         self.age_limit_s = epoch_s if session else settings.pseudonym.rotate_s
         self._encoder = ReleaseEncoder(
@@ -371,7 +377,7 @@ class PositionFlow:
             self.device_zones.forget(tick.freed)
         times.append(self._monotonic())
         self.stats.time(times)
-        self._measure(tick.release, event_s=tick.event_s)
+        self._measure(tick, now=now)
         self._last_tick_s = now
         self._decoder.forget(at_s=self._monotonic(), kept_s=self._presence.ttl_s)
         mobile = part_of(messages, message_of_member, tick.release, tick.carried)
@@ -449,14 +455,17 @@ class PositionFlow:
         self.stats.n_messages_out += int(out.sum())
         latency_s = self._monotonic() - output.at_s
         direct = np.arange(output.n_positions) < output.n_direct
-        self.stats.end_to_end_s.observe(latency_s[published & direct])
-        self.stats.waited_s.observe(latency_s[published & ~direct])
+        self.stats.latency_s[TICK].observe(latency_s[published & direct])
+        self.stats.latency_s[GROUP].observe(latency_s[published & ~direct])
         if output.messages:
             self.stats.stage_s["publish"].observe(seconds)
 
-    def _measure(self, release: Release, *, event_s: float) -> None:
+    def _measure(self, tick: TickRelease, *, now: float) -> None:
         """Measure a release before it is published."""
         operator, network = self.core.operator, self.core.network
+        release, event_s = tick.release, tick.event_s
+        self._information.see(release, tick.until_s, event_s=event_s, now=now)
+        self.stats.age_s.observe(self._information.sample(now))
         self.stats.measure(release, operator.n_hidden_among(release), network)
         self.audit.see(release, operator.place_of, n_nodes=network.n_nodes)
         self.ages.see(release, now=event_s)
@@ -473,3 +482,12 @@ class PositionFlow:
             now=now,
             inputs=self._located,
         )
+
+
+def _information_limit_s(settings: Settings) -> float:
+    """Return the age of information that no published group is to exceed, without delays."""
+    session = settings.session
+    if settings.region.mode != "session" or not session.beat_s:
+        return settings.presence.ttl_s
+    # A group divides its life into equal parts, so one of one part publishes once an epoch.
+    return max(float(beat_of(session.beat_s, LEVELS[-1])), session.epoch_s)

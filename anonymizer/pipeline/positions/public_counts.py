@@ -64,8 +64,10 @@ class Figures:
     hidden_to_k_least
         Least number of candidates for one of them, divided by its k; NaN if there is none. In
         public without decimals: candidates are devices, which count by k.
-    end_to_end_s, waited_s
-        Arrival to publication of positions; see `FlowStats`.
+    latency_s
+        Arrival to publication of positions, by what they waited for; see `FlowStats`.
+    age_s
+        Ages of information, see `InformationAges`.
     refused
         What could not be used, by number of the input (from one), outcome and reason.
     stage_s
@@ -88,8 +90,8 @@ class Figures:
     n_followed: int
     n_below_k: int
     hidden_to_k_least: float
-    end_to_end_s: BatchHistogram
-    waited_s: BatchHistogram
+    latency_s: Mapping[str, BatchHistogram]
+    age_s: BatchHistogram
     stage_s: Mapping[str, BatchHistogram]
     refused: Mapping[tuple[int, Label], int]
 
@@ -114,8 +116,8 @@ def exact_figures(flow: PositionFlow, ledger: Ledger, *, n_waiting: int) -> Figu
         n_followed=len(view.hidden_to_k),
         n_below_k=int((view.hidden_to_k < 1).sum()),
         hidden_to_k_least=float(view.hidden_to_k.min()) if len(view.hidden_to_k) else math.nan,
-        end_to_end_s=flow.stats.end_to_end_s,
-        waited_s=flow.stats.waited_s,
+        latency_s=flow.stats.latency_s,
+        age_s=flow.stats.age_s,
         stage_s=flow.stats.stage_s,
         refused={(i, outcome.label): n for (i, outcome), n in flow.inputs.refusals().items()},
     )
@@ -211,8 +213,10 @@ class PublicCounts:
             n_followed=down(figures.n_followed),
             n_below_k=up(figures.n_below_k),
             hidden_to_k_least=float(np.floor(figures.hidden_to_k_least)),
-            end_to_end_s=figures.end_to_end_s.in_steps(step),
-            waited_s=figures.waited_s.in_steps(step),
+            latency_s={
+                each: histogram.in_steps(step) for each, histogram in figures.latency_s.items()
+            },
+            age_s=figures.age_s.in_steps(step),
             stage_s={},
             refused=_refused(figures.refused, down),
         )

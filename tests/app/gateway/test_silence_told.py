@@ -150,8 +150,7 @@ async def test_within_a_minute_of_the_first_position_there_are_regions_or_a_reas
             return
         assert problems == [f"output: nothing is published: {PUBLIC}"]
         assert why[-1] == PUBLIC
-        assert (
-            f"{n_phones} devices are present"
-            in gateway.program.events("nothing is published")[-1]["why"]
-        )
+        # Said once, when two beats have passed: some may not have reported by then.
+        logged = gateway.program.events("nothing is published")[-1]["why"]
+        assert "present and a group needs 10" in logged
         assert (await first_frame(gateway))["pulses"]["session"]["silent"] == PUBLIC
