@@ -434,3 +434,27 @@ def test_the_page_is_a_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             shown.append(repr(eval(code, names)))  # noqa: S307  likewise
     assert shown[0] == "(1000, 1500)"
     assert not [text for text in shown if "taxi" in text or "person" in text]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"ts": 1.7e12}, "ts is in milliseconds"),
+        ({"lat": 24.94, "lon": 60.17}, "lat and lon are exchanged"),
+        ({"lat": 48.1, "lon": 11.6}, "the network is of another place"),
+        ({"lat": 250.0}, "outside the earth"),
+    ],
+)
+def test_a_trace_of_which_more_than_half_is_refused_comes_with_the_likely_reason(
+    wrong: dict[str, float], said: str
+) -> None:
+    columns = {"ts": 1.7e9, "lat": 60.17, "lon": 24.94} | wrong
+    trace = pl.DataFrame({"device_id": [f"d{i}" for i in range(20)]} | columns)
+    with pytest.warns(UserWarning, match="20 of 20 positions are .*" + said):
+        anonymizer.cloak(trace, "city:400", region="snapshot")
+
+
+def test_a_table_of_which_more_than_half_is_suppressed_comes_with_what_to_do() -> None:
+    table = pl.DataFrame({"age": [30] * 14 + list(range(31, 37))})
+    with pytest.warns(UserWarning, match="14 of 20 rows are suppressed: .*smaller k than 2"):
+        anonymizer.anonymize(table, qi=["age"], model="kaca", k=2, max_share=0.5)

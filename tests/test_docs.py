@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from anonymizer.cli.demo_view import BEAT
 from anonymizer.transport.local_brokers import find_mosquitto, free_port
 from tests.console import ROOT, Block, Runner, blocks, commands, fits, pages
 from tests.mosquitto import HOW
@@ -98,3 +99,14 @@ def test_a_page_that_lies_is_found_out(runner: Runner) -> None:
     ):
         with pytest.raises((AssertionError, ValueError)):
             runner.run(Block("page", 1, language, None, text))
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", *(f"docs/{name}.md" for name in ("index", "concepts", "choosing", "formats"))],
+)
+def test_where_newcomers_look_it_says_how_often_a_device_is_published_in_the_same_words(
+    page: str,
+) -> None:
+    text = " ".join((ROOT / page).read_text().replace("`", "").split())
+    assert BEAT in text

@@ -3,6 +3,7 @@
 They call what `anonymizer anonymize` and `anonymizer audit table` call, with the same defaults.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -147,6 +148,11 @@ def anonymize(
     GuaranteeError
         If independent verification finds a class that does not meet the criteria.
 
+    Warns
+    -----
+    UserWarning
+        If more than half of the rows are suppressed.
+
     Examples
     --------
     >>> import anonymizer, polars
@@ -199,6 +205,13 @@ def anonymize(
     )
     read = as_table(table, [*declared.columns, *plan.measures], name="table")
     made = app.anonymize(read, declared, plan)
+    n, n_all = made.report.n - made.report.n_published, made.report.n
+    if 2 * n > n_all:
+        warnings.warn(
+            f"{n:,} of {n_all:,} rows are suppressed: no class with them meets all criteria; ask"
+            f" for a smaller k than {k}, for fewer quasi-identifiers, or raise max_share",
+            stacklevel=2,
+        )
     return AnonymizedTable(
         in_kind_of(table, made.publication.frame),
         in_kind_of(table, made.publication.row_map()),

@@ -4,6 +4,7 @@ They call what `anonymizer cloak` and `anonymizer audit stream` call, with the s
 """
 
 import secrets
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -60,6 +61,9 @@ class CloakReport:
         Ticks that contained positions.
     region_nodes_median, region_nodes_mean
         Nodes of a published region; NaN if there is none.
+    age_mean_s, age_p95_s
+        Age of information: how old the newest region of each pseudonym that lives is, once a
+        second; NaN if there is none.
     n_clamped, n_left_out
         By declared reading: values outside its range, and groups about which nothing was
         published because fewer than k members had a value.
@@ -70,6 +74,8 @@ class CloakReport:
     n_ticks: int
     region_nodes_median: float
     region_nodes_mean: float
+    age_mean_s: float
+    age_p95_s: float
     n_clamped: Mapping[str, int]
     n_left_out: Mapping[str, int]
 
@@ -146,6 +152,11 @@ def cloak(
     GuaranteeError
         If a region failed independent verification. None of them is published.
 
+    Warns
+    -----
+    UserWarning
+        If more than half of the positions are refused for one reason, with the likely cause.
+
     Examples
     --------
     >>> import anonymizer, polars
@@ -167,6 +178,8 @@ def cloak(
         out=out,
         auditor_map=auditor_map,
     )
+    if summary.warning:
+        warnings.warn(summary.warning, stacklevel=2)
     report = _cloak_report(summary)
     if report.outcomes.get("suppressed/unverified"):
         raise GuaranteeError("verification failed for some groups; they were suppressed")
@@ -420,6 +433,8 @@ def _cloak_report(summary: CloakSummary) -> CloakReport:
         n_ticks=summary.n_ticks,
         region_nodes_median=float(np.median(nodes)) if len(nodes) else float("nan"),
         region_nodes_mean=float(nodes.mean()) if len(nodes) else float("nan"),
+        age_mean_s=summary.age_s.mean,
+        age_p95_s=summary.age_s.quantile(0.95),
         n_clamped=summary.n_clamped,
         n_left_out=summary.n_left_out,
     )

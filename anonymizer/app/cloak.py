@@ -18,14 +18,30 @@ from anonymizer.domain.trace import Trace, named_nodes
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.release_lines import AuditorMapWriter, ReleaseWriter
 from anonymizer.networks.privacy_zones import with_zones
-from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.accounting import BatchHistogram, Ledger
 from anonymizer.pipeline.positions.core import FlowCore, TickRelease, row_locator
+from anonymizer.pipeline.positions.flow_stats import InformationAges, histogram_of_ages
 from anonymizer.pipeline.positions.headings import headings_in
 from anonymizer.pipeline.positions.trip_guard import Positions
 from anonymizer.settings import Settings, zones_of
 
 _LATEST_S = 253_402_300_799.0
 """The end of the year 9999; later times are milliseconds mistaken for seconds."""
+
+
+_CAUSES = {
+    Outcome.INVALID__SCHEMA: "rows lack a device, a time or a place",
+    Outcome.INVALID__OUT_OF_RANGE: (
+        "lat or lon is outside the earth: the columns are exchanged, or not in degrees"
+    ),
+    Outcome.INVALID__NULL_ISLAND: "lat and lon are exactly 0: the receivers had no position",
+    Outcome.INVALID__FUTURE_TIME: "ts is in milliseconds, not in seconds: divide it by 1000",
+    Outcome.INVALID__ANCIENT_TIME: "ts is before 1970",
+    Outcome.SUPPRESSED__OFF_GRAPH: (
+        "no road is near: the network is of another place, or lat and lon are exchanged"
+    ),
+}
+"""What is likely to be wrong with a trace if this is the outcome of most of it."""
 
 
 @dataclass(slots=True)
@@ -45,6 +61,8 @@ class CloakSummary:
         published because fewer than k members had a value.
     ids_change
         Whether ids seem to change that are said to stay: groups may have fewer than k vehicles.
+    age_s
+        Ages of information, once a second: see `InformationAges`.
     """
 
     ledger: Ledger = field(default_factory=Ledger)
@@ -53,6 +71,17 @@ class CloakSummary:
     n_clamped: dict[str, int] = field(default_factory=dict)
     n_left_out: dict[str, int] = field(default_factory=dict)
     ids_change: bool = False
+    age_s: BatchHistogram = field(default_factory=histogram_of_ages)
+
+    @property
+    def warning(self) -> str:
+        """One sentence if more than half of the trace was refused for one reason; else empty."""
+        counts, n_all = self.ledger.counts(), self.ledger.n_received
+        outcome = max(_CAUSES, key=lambda each: counts[each])
+        if 2 * counts[outcome] <= n_all:
+            return ""
+        reason = " ".join(outcome.label).replace("_", " ")
+        return f"{counts[outcome]:,} of {n_all:,} positions are {reason}: {_CAUSES[outcome]}"
 
 
 def cloak_trace(
@@ -116,6 +145,8 @@ def cloak_trace(
     source = _TraceColumns(trace, network, settings, ledger, rng)
     source.ids_change = ids_change or any(each.ids_live_s for each in settings.inputs)
     core = source.core
+    session = settings.session if settings.region.mode == "session" else None
+    information = InformationAges(groups_last=session is not None and session.beat_s > 0)
     progress(trace.n_rows - len(accepted))
     with ExitStack() as stack:
         auditor = AuditorMapWriter(
@@ -128,6 +159,8 @@ def cloak_trace(
             lines.writelines(writer.lines(tick))
             ledger.settle(Outcome.PUBLISHED, len(tick.carried.slot))
             summary.n_ticks += 1
+            information.see(tick.release, tick.until_s, event_s=tick.event_s, now=now)
+            summary.age_s.observe(information.sample(now))
             watch(core, tick)
             summary.region_nodes.append(np.diff(tick.release.first_node_of))
             progress(len(rows))

@@ -32,11 +32,13 @@ from anonymizer.app.contract_messages import (
     REJECTED,
     STATE,
     STATUS,
+    WHY_SILENT,
     ZONES_IN,
     Message,
     current,
 )
 from anonymizer.app.gateway.home_assistant import discovery_topic
+from anonymizer.app.gateway.own_reports import why_topic
 from anonymizer.pipeline.positions.other_forms import EVENT_TYPE, kinds_of
 from anonymizer.settings import Settings
 
@@ -199,6 +201,7 @@ def _incoming(settings: Settings) -> Iterator[Channel]:
 def _outgoing(settings: Settings) -> Iterator[Channel]:
     yield Channel(settings.broker.status_topic, STATUS, incoming=False, retained=True)
     if settings.inputs:
+        yield Channel(why_topic(settings), WHY_SILENT, incoming=False, retained=True)
         yield from _of_positions(settings)
     for stream in settings.streams:
         yield Channel(stream.output_topic, CLASS, incoming=False)

@@ -211,6 +211,14 @@ STATUS = Message(
     ONLINE.decode(),
     "text/plain",
 )
+WHY_SILENT = Message(
+    "WhySilent",
+    "Why positions arrive and none is published, in one sentence; nothing is retained otherwise.",
+    {"type": "string"},
+    "fewer devices are present than a group needs (2 to 10, by density): nothing is published until"
+    " more come, or lower adka.k_values",
+    "text/plain",
+)
 _GEOMETRY = _object({"type": {"type": "string"}, "coordinates": {"type": "array"}}, "type")
 _NAME: Schema = {"type": ["string", "integer"]}
 

@@ -109,6 +109,8 @@ def cloak(
             progress=lambda rows: bar.advance(task, rows),
         )
     console.print(_table(summary, title=str(out), seconds=time.monotonic() - began))
+    if summary.warning:
+        console.print(summary.warning)
     if summary.ids_change:
         console.print(
             "new ids begin where others ended: if vehicles change their ids, use --ids-change, or "
@@ -136,6 +138,10 @@ def _table(summary: "CloakSummary", *, title: str, seconds: float) -> "Table":
     if len(sizes):
         table.add_row("nodes a region, median", f"{np.median(sizes):,.0f}")
         table.add_row("nodes a region, mean", f"{sizes.mean():,.1f}")
+    if summary.age_s.n:
+        p95 = summary.age_s.quantile(0.95)
+        table.add_row("age of information, mean", f"{summary.age_s.mean:,.1f} s")
+        table.add_row("age of information, 95 % up to", f"{p95:,.1f} s")
     for name, n in summary.n_clamped.items():
         table.add_row(f"clamped, {escape(name)}", f"{n:,}")
         table.add_row("  groups published without it", f"{summary.n_left_out[name]:,}")

@@ -23,8 +23,19 @@ from anonymizer.observe.logs import configure_logs
 from anonymizer.settings import LogSettings
 
 _LINE_EVERY_S = 5.0
+BEAT = (
+    "Each device is published once a beat (session.beat_s), more rarely where devices are few;"
+    " newer positions replace those in between, because every release tells a little about where"
+    " a device drives."
+)
+"""The same words as in the documentation, a test compares."""
 _RATE_SPAN = 10
 """Number of snapshots over which the current rate is computed."""
+_WORDS = {
+    "suppressed superseded": "replaced by a newer position (*)",
+    "suppressed never grouped": "left, or the end came, before a group",
+}
+_REPLACED = "(*) of the same device, before its group was due"
 _MAX_CHARACTERS = 220
 """Longest part of a message that is shown."""
 
@@ -54,6 +65,8 @@ async def _in_lines(plan: DemoPlan, console: Console) -> FlowSnapshot:
         if now.seconds - printed_s >= _LINE_EVERY_S:
             printed_s = now.seconds
             console.print(_line(now), soft_wrap=True, highlight=False)
+            if now.silent:
+                console.print(_silent(now), soft_wrap=True, highlight=False)
 
     def compiling(done: int, n_jobs: int) -> None:
         console.print(f"compiling kernels, once on this machine: {done} of {n_jobs}")
@@ -121,19 +134,20 @@ def _where(scene: Scene) -> str:
 
 def _releases(scene: Scene) -> str:
     """Return why far less is published than received."""
-    return (
-        f"releases every {scene.beat_s:g} s from each group, less often where devices are few: the "
-        "newest position of each device; the others are superseded"
-    )
+    return f"{BEAT} Here session.beat_s = {scene.beat_s:g}."
 
 
 def _line(now: FlowSnapshot) -> str:
     return (
         f"{now.seconds:4.0f} s  in {now.n_received:,}  out {now.n_published:,} "
         f"in {now.n_messages:,} messages  not published {sum(now.not_published.values()):,}  "
-        f"p50 {_ms(now.latency_s.quantile(0.5))}  p99 {_ms(now.latency_s.quantile(0.99))}  "
+        f"age {_s(now.age_s.mean)}, 95 % up to {_s(now.age_s.quantile(0.95))}  "
         f"{_one_decimal(now.region_nodes.mean)} nodes a region"
     )
+
+
+def _silent(now: FlowSnapshot) -> str:
+    return f"nothing is published: {now.silent}"
 
 
 def _view(scene: Scene, now: FlowSnapshot, before: FlowSnapshot) -> RenderableType:
@@ -147,8 +161,8 @@ def _view(scene: Scene, now: FlowSnapshot, before: FlowSnapshot) -> RenderableTy
     flow.add_row("", _rate(now.n_published - before.n_published, span_s))
     flow.add_row("messages out", f"{now.n_messages:,}")
     quality = _table()
-    quality.add_row("latency, median", _ms(now.latency_s.quantile(0.5)))
-    quality.add_row("latency, 99 %", _ms(now.latency_s.quantile(0.99)))
+    quality.add_row("age of information, mean", _s(now.age_s.mean))
+    quality.add_row("age, 95 % up to", _s(now.age_s.quantile(0.95)))
     quality.add_row("region, median", f"{_whole(now.region_nodes.quantile(0.5))} nodes")
     quality.add_row("region, mean", f"{_one_decimal(now.region_nodes.mean)} nodes")
     quality.add_row("in it, median", f"{_whole(now.k_reached.quantile(0.5))} devices")
@@ -159,11 +173,16 @@ def _view(scene: Scene, now: FlowSnapshot, before: FlowSnapshot) -> RenderableTy
     )
     refused = _table()
     for reason, n in now.not_published.items():
-        refused.add_row(reason, f"{n:,}")
+        refused.add_row(_WORDS.get(reason, reason), f"{n:,}")
     return Group(
         panels,
+        *([Text(_silent(now), style="bold")] if now.silent else []),
         Panel(
-            refused if now.not_published else "nothing", title="not published", title_align="left"
+            Group(refused, *([_REPLACED] if "suppressed superseded" in now.not_published else []))
+            if now.not_published
+            else "nothing",
+            title="not published",
+            title_align="left",
         ),
         Panel(
             Group(_shortened(scene.device.last), _shortened(scene.sensors.last)),
@@ -180,17 +199,24 @@ def _summary(now: FlowSnapshot) -> RenderableType:
     table.add_row("positions received", f"{now.n_received:,}")
     table.add_row("  published", f"{now.n_published:,}")
     for reason, n in now.not_published.items():
-        table.add_row(f"  {reason}", f"{n:,}")
+        table.add_row(f"  {_WORDS.get(reason, reason)}", f"{n:,}")
     table.add_row("  unaccounted for", f"{now.n_unaccounted:,}")
     table.add_row("positions a second", _rate(now.n_received, now.seconds))
     table.add_row("messages out", f"{now.n_messages:,}")
     table.add_row(
-        "latency p50 / p99",
-        f"{_ms(now.latency_s.quantile(0.5))} / {_ms(now.latency_s.quantile(0.99))}",
+        "age of information, mean / 95 %",
+        f"{_s(now.age_s.mean)} / {_s(now.age_s.quantile(0.95))}",
+    )
+    table.add_row(
+        "arrival to publication, median / 99 %",
+        f"{_s(now.latency_s.quantile(0.5))} / {_s(now.latency_s.quantile(0.99))}",
     )
     table.add_row("nodes a region, mean", _one_decimal(now.region_nodes.mean))
     table.add_row("devices in it, median", _whole(now.k_reached.quantile(0.5)))
-    return table
+    told = [_REPLACED] if "suppressed superseded" in now.not_published else []
+    if now.silent:
+        told.append(_silent(now))
+    return Group(table, *(Text(line, overflow="fold") for line in told))
 
 
 def _table(title: str | None = None) -> Table:
@@ -209,8 +235,8 @@ def _rate(n: int, seconds: float) -> str:
     return f"{n / seconds:,.0f} /s" if seconds else "-"
 
 
-def _ms(seconds: float) -> str:
-    return "-" if math.isnan(seconds) else f"{1000 * seconds:.0f} ms"
+def _s(seconds: float) -> str:
+    return "-" if math.isnan(seconds) else f"{seconds:.2g} s" if seconds < 1 else f"{seconds:.1f} s"
 
 
 def _whole(value: float) -> str:

@@ -76,6 +76,14 @@ class FlowCollector(Collector):
         for label, n in figures.n_of.items():
             settled.add_metric(label, n)
         yield settled
+        refused = CounterMetricFamily(
+            "anonymizer_input_refused",
+            "Messages and positions that could not be used, by number of the input, from one.",
+            labels=["input", "outcome", "reason"],
+        )
+        for (number, label), n in figures.refused.items():
+            refused.add_metric([str(number), *label], n)
+        yield refused
         yield GaugeMetricFamily(
             "anonymizer_held", "Positions received and not yet settled.", value=figures.n_held
         )
@@ -158,6 +166,11 @@ class FlowCollector(Collector):
                 "Age at which a pseudonym is to be renewed, by the settings.",
                 self._flow.age_limit_s,
             ),
+            (
+                "age_of_information_limit_seconds",
+                "Longest age of information by the settings: a beat or epoch, or the time to live.",
+                self._flow.information_limit_s,
+            ),
         ):
             yield GaugeMetricFamily(f"anonymizer_{name}", text, value=value)
 
@@ -184,12 +197,20 @@ class FlowCollector(Collector):
         for stage, histogram in figures.stage_s.items():
             stages.add_metric([stage], buckets(histogram), histogram.total)
         yield stages
+        latency = HistogramMetricFamily(
+            "anonymizer_latency_seconds",
+            "Arrival to publication (to the broker's acknowledgement at QoS 1) of every published"
+            " position, by what it waited for: the tick, or the beat of its group.",
+            labels=["waited_for"],
+        )
+        for each, histogram in figures.latency_s.items():
+            latency.add_metric([each], buckets(histogram), histogram.total)
+        yield latency
         for name, text, histogram in (
-            ("end_to_end_seconds", "Arrival to publication, per position.", figures.end_to_end_s),
             (
-                "waited_seconds",
-                "Arrival to publication of positions that waited for a group.",
-                figures.waited_s,
+                "age_of_information_seconds",
+                "Age of the newest region of each pseudonym that lives, sampled every second.",
+                figures.age_s,
             ),
             ("region_metres", "Diagonal of each published region, in metres.", stats.region_metres),
             ("region_nodes", "Nodes of each published region.", stats.region_nodes),

@@ -140,6 +140,14 @@ class BatchHistogram:
         rest.counts = self.counts - earlier.counts
         return rest
 
+    def plus(self, other: "BatchHistogram") -> "BatchHistogram":
+        """Return a histogram of the values of both, which have the same edges."""
+        both = self.copy()
+        both._interpolate = self._interpolate  # noqa: SLF001  of the same class
+        both.total += other.total
+        both.counts = both.counts + other.counts
+        return both
+
     def in_steps(self, step: int) -> "BatchHistogram":
         """Return a histogram with its cumulative counts rounded down to multiples of `step`.
 

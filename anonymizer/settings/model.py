@@ -69,9 +69,11 @@ class OutputSettings(Group):
     rejected_topic: OutputTopic = "anonymizer/rejected"
     """Where the counts of rejected positions are published, by reason; never a payload."""
     rejected_every_s: Annotated[Positive, LESS_IS_WEAKER] = 10.0
-    silence_s: Positive = 60.0
+    silence_s: Positive | None = None
     """If positions arrive and none is published for longer than this, in addition to the delays of
-    the settings (`trips.delay_s`, `session.settle_s`, longest beat), the gateway is not ready."""
+    the settings (`trips.delay_s`, `session.settle_s`, and the longest beat where groups exist), the
+    gateway says why in one sentence, and is not ready. None: two beats (`session.beat_s`), but at
+    least 20 s."""
     qos: Qos = 0
     form: Literal["group", "device"] = "group"
     """`group`: one message for all devices that share a region; `device`: one for each. `device`

@@ -14,7 +14,9 @@ from tests.deploy.files import ALERTS, DEPLOY, ROOT, alert_rules
 HERE = {"job": "anonymizer", "instance": "gateway:8080"}
 _PARTS = 'anonymizer_record_parts_total{stream="fleet", '
 _PARTS_IN = 'anonymizer_record_parts_received_total{stream="fleet"}'
-_LATENCY = 'anonymizer_end_to_end_seconds_bucket{le="'
+_LATENCY = 'anonymizer_latency_seconds_bucket{waited_for="tick", le="'
+_AGE = 'anonymizer_age_of_information_seconds_bucket{le="'
+_AGE_LIMIT = "anonymizer_age_of_information_limit_seconds"
 
 
 @dataclass(frozen=True)
@@ -283,6 +285,26 @@ CASES = [
     Case(
         "LatencyHigh",
         {f'{_LATENCY}{le}"}}': f"0+{n}x80" for le, n in (("1", 100), ("10", 100), ("+Inf", 100))},
+        False,
+    ),
+    Case(
+        "AgeHigh",
+        {
+            **{
+                f'{_AGE}{le}"}}': f"0+{n}x80" for le, n in (("50", 80), ("120", 100), ("+Inf", 100))
+            },
+            _AGE_LIMIT: "60+0x80",
+        },
+        True,
+    ),
+    Case(
+        "AgeHigh",
+        {
+            **{
+                f'{_AGE}{le}"}}': f"0+{n}x80" for le, n in (("50", 99), ("120", 100), ("+Inf", 100))
+            },
+            _AGE_LIMIT: "60+0x80",
+        },
         False,
     ),
     Case("Overload", {suppressed("overload"): "0+1x80"}, True, labels=OVERLOAD),

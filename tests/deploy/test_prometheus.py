@@ -28,7 +28,7 @@ FLOWING = (
     "rate(anonymizer_received_total[20s])",
     'rate(anonymizer_positions_total{outcome="published"}[20s])',
     'rate(anonymizer_record_parts_total{outcome="published"}[20s])',
-    "rate(anonymizer_end_to_end_seconds_count[20s])",
+    "rate(anonymizer_latency_seconds_count[20s])",
 )
 """Above 0 once everything flows."""
 

@@ -18,7 +18,7 @@ from tests.web.browsing import Viewer, opened_browser, running_demo, take_pictur
 SMALL = ("--devices", "250", "--rate", "2", "--network", "city:400")
 PHONE = (390, 844)
 MODES = ("session", "snapshot", "bfs")
-NAMES = ("lasting groups", "fresh groups", "one by one")
+NAMES = ("session: lasting groups", "snapshot: fresh groups", "bfs: one by one")
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,8 @@ def test_roads_and_regions_are_drawn_and_the_numbers_live(viewer: Viewer) -> Non
     said = [chart.get_attribute("aria-label") or "" for chart in charts]
     titles = [
         "Positions",
-        "Latency",
+        "Age of information",
+        "Arrival to publication",
         "Nodes a region",
         "Devices that share a region",
         "Not published",
@@ -82,10 +83,11 @@ def test_roads_and_regions_are_drawn_and_the_numbers_live(viewer: Viewer) -> Non
     assert [label.partition(":")[0] for label in said] == titles
     # Groups publish on a beat, so nothing may go out for some seconds.
     assert re.search(r"in [1-9][\d.]*/s, out [\d.]+/s", said[0])
-    assert " ms" in said[1]
+    assert " s" in said[1]
+    assert " ms" in said[2]
     # Reasons are in words, not in the names of metrics.
-    assert "superseded" not in said[4]
-    assert "a newer position was published" in said[4]
+    assert "superseded" not in said[5]
+    assert "replaced by a newer position of the same device" in said[5]
     before = viewer.frame()
     viewer.after(2)
     assert viewer.frame() > before

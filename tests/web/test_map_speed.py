@@ -32,6 +32,8 @@ RATES = FlowRates(
     messages_out=40.0,
     latency_p50_ms=70.0,
     latency_p99_ms=150.0,
+    age_mean_s=6.0,
+    age_p95_s=15.0,
     region_mean=28.0,
     region_p90=40.0,
     k_median=9.0,
@@ -41,6 +43,7 @@ RATES = FlowRates(
     n_newcomers=0,
     n_followed=32,
     n_below_k=0,
+    silent="",
 )
 
 

@@ -5,6 +5,7 @@ who knows the algorithm finds the device that a region was grown from (see the t
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,6 +42,51 @@ class DensityRule:
         """Return k for each density, same shape. O(n log steps)."""
         values = np.maximum(np.asarray(self.values, np.int32), np.int32(self.floor))
         return values[np.searchsorted(np.asarray(self.steps), density, side="right")]
+
+
+class Shortage(NamedTuple):
+    """No group can be formed: `n_present` devices are connected, and a group needs `n_needed`."""
+
+    n_present: int
+    n_needed: int
+
+
+def shortage(density: DensityMap, rule: DensityRule, *, k_extra: int = 0) -> Shortage | None:
+    """Return how many devices are present where most are, if no group of any of them has enough.
+
+    Parameters
+    ----------
+    density
+        Where the devices are.
+    rule, k_extra
+        A group holds at least the largest k of its members, and `k_extra` devices beyond it.
+
+    Returns
+    -------
+    shortage
+        None if some component holds enough devices for a group. `n_needed` is the smallest k of
+        those present in the component that holds most.
+
+    Notes
+    -----
+    The cheapest group of a component is that of its devices with the smallest k: with these in
+    rising order, the first i suffice for each other where the i-th asks for at most i.
+    O(devices log devices).
+    """
+    node = density.counted_at[density.is_own]
+    if not len(node):
+        return None
+    k = rule.k_for(density.n_near[node]).astype(np.int64) + k_extra
+    component = density.network.component_of[node]
+    order = np.lexsort((k, component))
+    k, component = k[order], component[order]
+    begins = np.flatnonzero(np.diff(component, prepend=-1))
+    sizes = np.diff(np.append(begins, len(k)))
+    rank = np.arange(len(k)) - np.repeat(begins, sizes) + 1
+    if (rank >= k).any():
+        return None
+    most = int(sizes.argmax())
+    return Shortage(int(sizes[most]), int(k[begins[most]]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

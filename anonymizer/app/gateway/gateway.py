@@ -4,7 +4,6 @@ import asyncio
 import secrets
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from enum import Enum, auto
@@ -13,16 +12,11 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from anonymizer.algorithms.positions.atoms import LEVELS
-from anonymizer.algorithms.positions.cloaks.session import beat_of
 from anonymizer.app.gateway.analyst_topics import CurrentTopic, NetworkTopics
-from anonymizer.app.gateway.changing_ids import IDS_CHANGE, ChangingIds
-from anonymizer.app.gateway.misfit import MisfitWatch
+from anonymizer.app.gateway.input_watch import Arrivals, InputWatch
 from anonymizer.app.gateway.own_reports import OwnReports
 from anonymizer.app.gateway.positions_link import link_counts, positions_link
 from anonymizer.app.gateway.preflight import read_registries, read_secrets
-from anonymizer.app.gateway.silent_connection import LIKELY, SilentConnection
-from anonymizer.app.gateway.too_large import PROBLEM, TooLargeWatch
 from anonymizer.app.gateway.zones_link import ZonesLink
 from anonymizer.app.live_map.frames import Viewer, map_routes
 from anonymizer.app.live_map.screen import AnalystLink, AnalystView, See
@@ -75,8 +69,8 @@ default. With too little CPU these waits, not the work, decide how much is recei
 _STALLED_S = 10.0
 _LATE_INTERVALS = 2.0
 """A tick that begins so many intervals after the previous one is late."""
-_MISFITS_S = 1.0
-"""Time between two looks at the counts for input that cannot be used."""
+_LOOK_S = 1.0
+"""Time between two looks at the counts for what is wrong with the input."""
 
 
 class _Phase(Enum):
@@ -145,6 +139,7 @@ class Gateway:
             self.flow,
             monotonic=time.monotonic,
             step=1 if is_for_auditors else public_step(settings),
+            silent=lambda: self._watch.silent,
         )
         self._viewer = Viewer(
             [self.screen, *other_views],
@@ -154,14 +149,19 @@ class Gateway:
             wall=time.time,
             monotonic=time.monotonic,
             on_jump=lambda jump_s: self._log.warning(
-                "the system's clock was put", forward_s=round(jump_s, 3)
+                "the system's clock has jumped", forward_s=round(jump_s, 3)
             ),
         )
         self._ticks: Ticks = asyncio.Queue(QUEUED_TICKS)
         self._public = PublicCounts(self._figures(), step=public_step(settings))
-        self._too_large = TooLargeWatch(look_s=settings.session.epoch_s)
         self._phase = _Phase.SERVING
         self.records = self._recorder(streams) if streams else None
+        self._watch = InputWatch(
+            settings,
+            self.flow,
+            connections=self._connections,
+            of_records=lambda: self.records.ledgers if self.records else [],
+        )
         # Without a store nothing outlives this process, and neither does the session.
         key = self.records.store.secret if self.records else secrets.token_bytes(32)
         subscriptions = [(subscription(i.topic), i.qos) for i in settings.inputs]
@@ -178,7 +178,11 @@ class Gateway:
             on_quarantined=partial(log_quarantined, "positions"),
         )
         self._reports = OwnReports(
-            settings, self._public, self._link, ready=lambda: not self._why_not_ready()
+            settings,
+            self._public,
+            self._link,
+            ready=lambda: not self._why_not_ready(),
+            silent=lambda: self._watch.silent,
         )
         self._network_topics = (
             NetworkTopics(settings, network, self._link) if settings.inputs else None
@@ -334,12 +338,12 @@ class Gateway:
                 for gauge in self._gauges:
                     group.create_task(gauge.run(), name=type(gauge).__name__)
                 rejected = group.create_task(self._report_on_itself(), name="own reports")
-                misfits = group.create_task(self._report_misfits(), name="misfits")
+                watch = group.create_task(self._watch_input(), name="input watch")
                 viewer = group.create_task(self._viewer.run(), name="viewer")
                 topics = self._analyst_topics(group)
                 await self._flow_until(stop, group)
                 rejected.cancel()
-                misfits.cancel()
+                watch.cancel()
                 viewer.cancel()
                 for topic in topics:
                     topic.cancel()
@@ -348,6 +352,7 @@ class Gateway:
                 self._public.turn(self._figures())
                 self._public.flush()
                 await self._reports.publish_rejected()
+                await self._reports.publish_silence(over=True)
                 self._phase = _Phase.LEAVING
                 await self._link.close()
                 if self._zones:
@@ -441,43 +446,25 @@ class Gateway:
             self._public.turn(self._figures())
             if self._public_records:
                 self._public_records.turn()
+            self._watch.turn()
             await self._reports.publish_rejected()
+            await self._reports.publish_silence()
             await self._reports.publish_state()
 
-    async def _report_misfits(self) -> None:
-        """Log once, with the likely cause, what is wrong with the input."""
-        watches: defaultdict[str, MisfitWatch] = defaultdict(MisfitWatch)
-        silence_s = self._settings.log.silence_s
-        quiet: defaultdict[str, SilentConnection] = defaultdict(
-            lambda: SilentConnection(after_s=silence_s)
-        )
-        changing = ChangingIds()
+    async def _watch_input(self) -> None:
         while True:
-            for flow, connected, n, topics in self._connections():
-                if quiet[flow].see(n, connected=connected, at_s=time.monotonic()):
-                    self._log.warning("nothing arrives", flow=flow, topics=topics, likely=LIKELY)
-            ledgers = [("positions", self.ledger, self.flow.n_accepted)]
-            if self.records:
-                ledgers += self.records.ledgers
-            for flow, ledger, n_held in ledgers:
-                found = watches[flow].see(ledger.counts(), n_held=n_held, at_s=time.monotonic())
-                if found is not None:
-                    self._log.error("nothing that arrives can be used", flow=flow, **found.fields)
-            if self._too_large.see(self.ledger.counts(), at_s=time.monotonic()):
-                self._log.warning("regions are too large", problem=PROBLEM)
-            if changing.see(self.flow.core.succession):
-                share = round(self.flow.core.succession.share, 2)
-                self._log.error("ids change undeclared", share=share, likely=IDS_CHANGE)
-            await asyncio.sleep(_MISFITS_S)
+            self._watch.look(time.monotonic())
+            await asyncio.sleep(_LOOK_S)
 
-    def _connections(self) -> list[tuple[str, bool, int, list[str]]]:
-        """Return name, state, received messages and subscriptions of each input connection."""
+    def _connections(self) -> list[Arrivals]:
+        """Return the state of each connection of inputs."""
         found = []
         if topics := [subscription(each.topic) for each in self._settings.inputs]:
-            found.append(("positions", self._link.connected, self.ledger.n_received, topics))
+            n, connected = self.ledger.n_received, self._link.connected
+            found.append(Arrivals("positions", connected, n, topics))
         if self.records:
             n = sum(ledger.n_received for _, ledger, _ in self.records.ledgers)
-            found.append(("records", self.records.connected, n, self.records.topics))
+            found.append(Arrivals("records", self.records.connected, n, self.records.topics))
         return found
 
     def _counts(self) -> dict[str, int]:
@@ -546,24 +533,10 @@ class Gateway:
             problems.append(self.records.session.problem)
         if self._backlog and self._link.connected and self._backlog.is_too_old:
             problems.append(self._backlog.problem)
-        problems += [*self._why_silent(), *self._too_large.problems]
-        if self.flow.core.succession.ids_change:
-            problems.append(f"inputs: {IDS_CHANGE}")
+        problems += self._watch.problems
         if self._phase is not _Phase.SERVING:
             problems.append("stopping")
         return problems
-
-    def _why_silent(self) -> list[str]:
-        """Return a problem if positions arrive and none is published, whatever the cause."""
-        patience_s = self._settings.output.silence_s
-        silent_s = self.flow.silence.lasted_s(time.monotonic(), flows_s=patience_s)
-        patience_s += self.flow.core.delay_s
-        if self._settings.region.mode == "session":
-            session = self._settings.session
-            patience_s += session.settle_s + float(beat_of(session.beat_s, LEVELS[-1]))
-        if silent_s <= patience_s:
-            return []
-        return [f"output: positions arrive, and none has been published for {silent_s:.0f} s"]
 
 
 def _backlog(settings: Settings, *, key: bytes) -> Backlog | None:

@@ -1,4 +1,4 @@
-"""Reports of a gateway on itself: what it did not publish, and its state for Home Assistant.
+"""Reports of a gateway on itself: what it did not publish and why, its state for Home Assistant.
 
 Their counts are public ones, see `public_counts`.
 """
@@ -16,6 +16,11 @@ from anonymizer.settings import Settings
 _TIMEOUT_S = 1.0
 
 
+def why_topic(settings: Settings) -> str:
+    """Return the topic on which it is stated why nothing is published."""
+    return f"{settings.broker.status_topic}/why"
+
+
 class OwnReports:
     """Publishes the reports of a gateway on itself.
 
@@ -29,6 +34,8 @@ class OwnReports:
         Where to publish.
     ready
         Returns whether the gateway is ready.
+    silent
+        Returns why nothing is published, empty if there is nothing to say.
     """
 
     def __init__(
@@ -38,11 +45,14 @@ class OwnReports:
         link: PositionsLink,
         *,
         ready: Callable[[], bool],
+        silent: Callable[[], str],
     ) -> None:
         self._settings = settings
         self._public = public
         self._link = link
         self._ready = ready
+        self._silent = silent
+        self._said: tuple[str, int] | None = None
         self._reported: dict[str, int] = {}
         self._described_at = 0
 
@@ -59,6 +69,24 @@ class OwnReports:
             message = Outgoing(self._settings.output.rejected_topic, body)
             if all(await self._link.publish([message], qos=0, timeout_s=_TIMEOUT_S)):
                 self._reported = counts
+
+    async def publish_silence(self, *, over: bool = False) -> None:
+        """State, retained, why nothing is published; the broker keeps nothing if something is.
+
+        Parameters
+        ----------
+        over
+            Whether the gateway stops: then it has nothing more to say.
+        """
+        why = "" if over else self._silent()
+        # At a new connection the broker may keep a sentence of an earlier run.
+        said = why, self._link.counts.n_connections
+        if said == self._said or not (self._settings.inputs and self._link.connected):
+            return
+        topic = why_topic(self._settings)
+        message = Outgoing(topic, why.encode(), retain=True)
+        if all(await self._link.publish([message], qos=0, timeout_s=_TIMEOUT_S)):
+            self._said = said
 
     async def publish_state(self) -> None:
         """Publish the state for Home Assistant, and before it, at each connection, what it is."""

@@ -148,16 +148,12 @@ class Viewer:
     def _enter(self, view: tuple[str, bool], address: str) -> None:
         self._viewers[view] += 1
         self._viewers_of[address] += 1
-        self._screen_of[view[0]].is_watched = True
         self._has_viewers.set()
 
     def _leave(self, view: tuple[str, bool], address: str) -> None:
         self._viewers[view] -= 1
         self._viewers_of[address] -= 1
         self._viewers_of = +self._viewers_of  # an address that has left is forgotten
-        mode = view[0]
-        if not self._viewers[mode, False] + self._viewers[mode, True]:
-            self._screen_of[mode].is_watched = False
         if not self._viewers.total():
             self._has_viewers.clear()
 

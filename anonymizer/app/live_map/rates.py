@@ -6,7 +6,7 @@ subtracted.
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -14,6 +14,7 @@ import msgspec
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import BatchHistogram
 from anonymizer.pipeline.positions.flow import PositionFlow
+from anonymizer.pipeline.positions.flow_stats import GROUP, TICK
 from anonymizer.pipeline.positions.public_counts import join
 
 SPAN_S = 5.0
@@ -48,9 +49,13 @@ class FlowSnapshot:
     n_devices
         Devices on the graph, at the end.
     latency_s
-        Arrival to publication of each position.
+        Arrival to publication of each position, whatever it waited for.
+    age_s
+        Ages of information, see `InformationAges`.
     region_nodes, k_reached
         Nodes of each published region, and the size of its anonymity set.
+    silent
+        Why nothing is published at the end, for the operator; empty if there is nothing to say.
     """
 
     seconds: float
@@ -60,8 +65,10 @@ class FlowSnapshot:
     n_held: int
     n_devices: int
     latency_s: BatchHistogram
+    age_s: BatchHistogram
     region_nodes: BatchHistogram
     k_reached: BatchHistogram
+    silent: str
 
     @property
     def n_published(self) -> int:
@@ -88,24 +95,28 @@ class FlowSnapshot:
             n_held=self.n_held,
             n_devices=self.n_devices,
             latency_s=self.latency_s.since(earlier.latency_s),
+            age_s=self.age_s.since(earlier.age_s),
             region_nodes=self.region_nodes.since(earlier.region_nodes),
             k_reached=self.k_reached.since(earlier.k_reached),
+            silent=self.silent,
         )
 
 
 def take_snapshot(flow: PositionFlow, *, seconds: float, n_waiting: int = 0) -> FlowSnapshot:
     """Return the counts of a flow; `n_waiting` positions are in its inbox."""
-    stats, ledger = flow.stats, flow.ledger
+    stats, ledger, view = flow.stats, flow.ledger, flow.view
     return FlowSnapshot(
         seconds=seconds,
         n_received=ledger.n_received,
         n_messages=stats.n_messages_out,
         n_of=ledger.counts(),
         n_held=n_waiting + flow.n_held,
-        n_devices=flow.view.n_devices_on_graph,
-        latency_s=stats.end_to_end_s.copy(),
+        n_devices=view.n_devices_on_graph,
+        latency_s=stats.latency_s[TICK].plus(stats.latency_s[GROUP]),
+        age_s=stats.age_s.copy(),
         region_nodes=stats.region_nodes.copy(),
         k_reached=stats.k_reached.copy(),
+        silent="" if view.silent is None else view.silent.text,
     )
 
 
@@ -119,6 +130,9 @@ class FlowRates(msgspec.Struct, frozen=True):
     messages_out: float | None
     latency_p50_ms: float | None
     latency_p99_ms: float | None
+    age_mean_s: float | None
+    age_p95_s: float | None
+    """Age of information: of the newest region of each pseudonym that lives."""
     region_mean: float | None
     """Nodes of a published region."""
     region_p90: float | None
@@ -135,6 +149,8 @@ class FlowRates(msgspec.Struct, frozen=True):
     """Pseudonyms that the light audit follows with the intersection attack."""
     n_below_k: int
     """Of these, the number with fewer than k candidates left."""
+    silent: str
+    """Why positions arrive and none is published; empty if there is nothing to say."""
 
 
 class RateMeter:
@@ -145,11 +161,16 @@ class RateMeter:
     step
         Counts are rounded down to multiples of this, and reasons joined as in `public_counts`;
         1: they are exact, with all reasons.
+    silent
+        Returns why nothing is published, as everybody may read it.
     """
 
-    def __init__(self, flow: PositionFlow, *, step: int = 1) -> None:
+    def __init__(
+        self, flow: PositionFlow, *, step: int = 1, silent: Callable[[], str] = str
+    ) -> None:
         self._flow = flow
         self._step = step
+        self._silent = silent
         self._snapshots: deque[FlowSnapshot] = deque()
 
     def take(self, now_s: float) -> FlowRates:
@@ -179,6 +200,8 @@ class RateMeter:
             messages_out=rate(span.n_messages),
             latency_p50_ms=_number(1000 * span.latency_s.quantile(0.5), digits=2),
             latency_p99_ms=_number(1000 * span.latency_s.quantile(0.99), digits=2),
+            age_mean_s=_number(span.age_s.mean, digits=1),
+            age_p95_s=_number(span.age_s.quantile(0.95), digits=1),
             region_mean=_number(span.region_nodes.mean, digits=1),
             region_p90=_number(span.region_nodes.quantile(0.9)),
             k_median=_number(median),
@@ -188,6 +211,7 @@ class RateMeter:
             n_newcomers=down(view.n_newcomers),
             n_followed=len(hidden),
             n_below_k=int((hidden < 1).sum()),
+            silent=now.silent if self._step == 1 else self._silent(),
         )
 
 

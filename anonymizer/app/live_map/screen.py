@@ -1,7 +1,7 @@
 """The analyst's view: the newest published message about each pseudonym.
 
 It receives the published messages and nothing else, so it cannot show more than is published.
-Without viewers it stores nothing.
+Without viewers it keeps the newest messages unread, so that the map is full when it is opened.
 """
 
 from collections import deque
@@ -80,6 +80,8 @@ class AnalystView:
         Seconds by a clock that never goes back.
     step
         Of the counts, see `RateMeter`.
+    silent
+        Why nothing is published, see `RateMeter`.
     """
 
     def __init__(
@@ -90,34 +92,21 @@ class AnalystView:
         *,
         monotonic: Callable[[], float],
         step: int = 1,
+        silent: Callable[[], str] = str,
     ) -> None:
         self.mode = mode
-        self.pulse = RateMeter(flow, step=step)
+        self.pulse = RateMeter(flow, step=step, silent=silent)
         self._node_id = node_id
         self._monotonic = monotonic
         self._fresh: deque[tuple[float, bytes]] = deque(maxlen=MOST_MESSAGES)
         self._decode = msgspec.json.Decoder(_Message).decode
         self._life_of: dict[str, _Life] = {}
         self._gap_s = _FIRST_KEPT_S / _GAPS_KEPT
-        self._is_watched = False
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether there are viewers."""
-        return self._is_watched
-
-    @is_watched.setter
-    def is_watched(self, watched: bool) -> None:
-        self._is_watched = watched
-        if not watched:
-            self._fresh.clear()
-            self._life_of.clear()
 
     def see(self, messages: Iterable[Outgoing]) -> None:
         """Take in published messages."""
-        if self._is_watched:
-            at_s = self._monotonic()
-            self._fresh.extend((at_s, message.payload) for message in messages)
+        at_s = self._monotonic()
+        self._fresh.extend((at_s, message.payload) for message in messages)
 
     def rows(self) -> tuple[list[Row], int]:
         """Return the regions to draw, newest first, and the number of all regions."""

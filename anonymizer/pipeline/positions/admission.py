@@ -11,6 +11,7 @@ from anonymizer.pipeline.positions.decoded import Decoded
 from anonymizer.pipeline.positions.decoding import date_the_undated
 from anonymizer.pipeline.positions.group_readings import GroupReadings
 from anonymizer.pipeline.positions.id_lives import IdLives
+from anonymizer.pipeline.positions.input_counts import LocatedInputs
 from anonymizer.pipeline.positions.trip_guard import Positions
 from anonymizer.settings import PresenceSettings
 
@@ -41,6 +42,7 @@ def admit(
     ledger: Ledger,
     since: float,
     now: float,
+    inputs: LocatedInputs | None = None,
 ) -> Positions:
     """Return the admitted positions, tagged with their arrival times, and note their readings.
 
@@ -56,6 +58,8 @@ def admit(
         Where the devices get their slots, and where readings and ids that change are noted.
     ledger
         Where the other positions are settled.
+    inputs
+        Where they are counted by input, and where it is remembered for the others.
     """
     outcome = timeliness(decoded.ts, presence, now=now)
     slot = np.full(len(outcome), NO_SLOT, np.int32)
@@ -75,6 +79,9 @@ def admit(
         ids.mark(slot[decoded.id_changes & (slot != NO_SLOT)])
     kept = outcome == Outcome.HELD
     ledger.settle_all(outcome[~kept])
+    if inputs is not None and decoded.input is not None:
+        inputs.counts.settle_all(decoded.input[~kept], outcome[~kept])
+        inputs.admit(slot[kept], decoded.input[kept])
     columns = (slot, ts, decoded.lat, decoded.lon, decoded.at_s)
     heading = None if decoded.heading is None else decoded.heading[kept]
     node = None if decoded.node is None else decoded.node[kept]

@@ -37,6 +37,8 @@ class Decoded:
         Node of each position, as map matching finds it, shape (n,); None: not asked yet.
     id_changes
         Whether the ids of each position's input change, shape (n,); None: those of none do.
+    input
+        Index of the input of each position, shape (n,); None: nobody asks.
     """
 
     senders: Senders
@@ -52,6 +54,7 @@ class Decoded:
     heading: FloatArray | None = None
     node: Int32Array | None = None
     id_changes: BoolArray | None = None
+    input: Int32Array | None = None
 
     def device(self, row: int) -> str:
         """Return the device id of a position."""
@@ -120,6 +123,7 @@ def _joined(parts: Sequence[Decoded]) -> Decoded:
         _heading(parts),
         _node(parts),
         _id_changes(parts),
+        _input(parts),
     )
 
 
@@ -138,6 +142,11 @@ def _heading(parts: Sequence[Decoded]) -> FloatArray | None:
 def _id_changes(parts: Sequence[Decoded]) -> BoolArray | None:
     known = [part.id_changes for part in parts if part.id_changes is not None]
     return np.concatenate(known) if known else None
+
+
+def _input(parts: Sequence[Decoded]) -> Int32Array | None:
+    known = [part.input for part in parts if part.input is not None]
+    return np.concatenate(known) if len(known) == len(parts) else None
 
 
 def _node(parts: Sequence[Decoded]) -> Int32Array | None:

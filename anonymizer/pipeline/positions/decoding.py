@@ -26,6 +26,7 @@ from anonymizer.pipeline.positions.compiled_reader import NO_LAYOUT, READING, Fo
 from anonymizer.pipeline.positions.decoded import Decoded, DecodedTick, device_of
 from anonymizer.pipeline.positions.headings import headings, with_motion
 from anonymizer.pipeline.positions.inbox import Arrivals
+from anonymizer.pipeline.positions.input_counts import InputCounts
 from anonymizer.pipeline.positions.senders import NO_INPUT, OF_PAYLOAD, Senders
 from anonymizer.pipeline.positions.topics import Route, TopicRouter, Treatment
 from anonymizer.settings import LimitSettings
@@ -129,6 +130,8 @@ class Decoder:
         ids_kept_s: float = inf,
     ) -> None:
         self.senders = Senders(router)
+        self.inputs = InputCounts(len(router.routes))
+        """What messages came to; those of valid positions are not counted here."""
         self._n_declared = len(attribute_of)
         self._attribute_of = with_motion(attribute_of)
         self._shares = IdShares(kept_s=ids_kept_s)
@@ -185,6 +188,7 @@ class Decoder:
             declared = attribute < self._n_declared
             readings = (row[declared], attribute[declared], value[declared])
             decoded = Decoded(self.senders, *columns, *readings, names, toward)
+            decoded.input = rows.input
             if self._ids_change.any():
                 decoded.id_changes = self._ids_change[rows.input]
             of.append(decoded)
@@ -236,7 +240,9 @@ class Decoder:
             return rows
         n_chars = at["end"] - at["start"]
         named = ~is_claim | (n_chars > 0) & (n_chars <= self._limits.max_device_id_chars)
-        self._ledger.settle(Outcome.INVALID__NO_DEVICE, int(np.count_nonzero(~named)))
+        nobody = np.full(np.count_nonzero(~named), Outcome.INVALID__NO_DEVICE, np.uint8)
+        self._ledger.settle_all(nobody)
+        self.inputs.settle_all(input_[~named], nobody)
         claims = np.flatnonzero(is_claim & named)
         spans = np.stack([at["start"][claims], at["end"][claims]], axis=1)
         sender[claims] = self.senders.ids(stream, spans, input_[claims])
@@ -252,6 +258,7 @@ class Decoder:
         input_, n_chars = self.senders.input_and_n_chars(topic, delivery.topic)
         if input_ == NO_INPUT:
             self._ledger.settle(Outcome.INVALID__UNKNOWN_TOPIC)
+            self.inputs.settle(NO_INPUT, Outcome.INVALID__UNKNOWN_TOPIC)
             return
         route = self._router.routes[input_]
         is_claim = n_chars == OF_PAYLOAD
@@ -267,6 +274,7 @@ class Decoder:
             checked = self._checked(fix, route, device, n_chars, retained=delivery.retained)
             if not isinstance(checked, Fix):
                 self._ledger.settle(checked)
+                self.inputs.settle(input_, checked)
                 continue
             number = topic
             if is_claim or topic == UNKNOWN:

@@ -26,6 +26,8 @@ from anonymizer.pipeline.positions.core import FlowCore, round_time, round_up
 from anonymizer.pipeline.positions.decoded import Decoded
 from anonymizer.pipeline.positions.decoding import date_the_undated
 from anonymizer.pipeline.positions.encoding import Contract, ReleaseEncoder
+from anonymizer.pipeline.positions.factory import Operator
+from anonymizer.pipeline.positions.input_counts import InputCounts, LocatedInputs
 from anonymizer.pipeline.positions.region_shapes import shapes_of
 from anonymizer.pipeline.positions.tick_accounts import Carried
 from anonymizer.settings import Settings, TripSettings
@@ -103,18 +105,31 @@ class FixedFlow:
     secret
         Key of the pseudonyms of mobile devices; those of fixed devices have another, which
         follows from it.
+    inputs
+        Where positions are counted by input.
     """
 
     def __init__(
-        self, settings: Settings, zoned: ZonedNetwork, ledger: Ledger, *, secret: bytes
+        self,
+        settings: Settings,
+        zoned: ZonedNetwork,
+        ledger: Ledger,
+        *,
+        secret: bytes,
+        inputs: InputCounts,
     ) -> None:
         key = blake2b(secret, digest_size=32, person=b"fixed").digest()
         self._cloaked = (
-            _Cloaked(_for_fixed(settings), zoned, ledger, secret=key)
+            _Cloaked(_for_fixed(settings), zoned, ledger, secret=key, inputs=inputs)
             if any(i.kind == "fixed" and i.publish == "cloaked" for i in settings.inputs)
             else None  # its operator would cost memory
         )
-        self._public = PublicDevices(settings, zoned, ledger)
+        self._public = PublicDevices(settings, zoned, ledger, inputs=inputs)
+
+    @property
+    def operator(self) -> Operator | None:
+        """The operator of the cloaked devices; None: there are none."""
+        return self._cloaked.core.operator if self._cloaked else None
 
     @property
     def n_held(self) -> int:
@@ -196,8 +211,15 @@ class _Cloaked:
     """Fixed devices that are hidden among each other."""
 
     def __init__(
-        self, settings: Settings, zoned: ZonedNetwork, ledger: Ledger, *, secret: bytes
+        self,
+        settings: Settings,
+        zoned: ZonedNetwork,
+        ledger: Ledger,
+        *,
+        secret: bytes,
+        inputs: InputCounts,
     ) -> None:
+        self._inputs = LocatedInputs(inputs)
         self.devices = DeviceTable(secret=secret, max_devices=settings.presence.max_devices)
         self.core = FlowCore(settings, zoned, ledger, keys=self.devices.keys)
         self._presence = settings.presence
@@ -228,8 +250,11 @@ class _Cloaked:
             ledger=self._ledger,
             since=since,
             now=now,
+            inputs=self._inputs,
         )
-        tick = self.core.cloak(self.core.locate(positions, now=now), now=now)
+        located = self.core.locate(positions, now=now)
+        self._inputs.locate(located.positions.slot, located.node)
+        tick = self.core.cloak(located, now=now)
         messages, message_of_member = self._encoder.encode(
             tick.release,
             time=round_time(tick.event_s + wall_ahead_s, self._time_step_s),
@@ -266,9 +291,19 @@ class PublicDevices:
         A network with coordinates, and its privacy zones.
     ledger
         Where positions that are not published are settled.
+    inputs
+        Where positions are counted by input.
     """
 
-    def __init__(self, settings: Settings, zoned: ZonedNetwork, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        zoned: ZonedNetwork,
+        ledger: Ledger,
+        *,
+        inputs: InputCounts | None = None,
+    ) -> None:
+        self._inputs = inputs
         self.presence = settings.presence
         self._zones = zoned.zones
         self._ledger = ledger
@@ -284,6 +319,8 @@ class PublicDevices:
         outcome = timeliness(decoded.ts, self.presence, now=now)
         ts = date_the_undated(decoded.ts, decoded.sender, since=since, now=now)
         timely = outcome == Outcome.HELD
+        if self._inputs is not None and decoded.input is not None:
+            self._inputs.settle_all(decoded.input, outcome)
         hidden = timely & self._zones.contains(decoded.lat, decoded.lon)
         outcome[hidden] = Outcome.SUPPRESSED__PRIVACY_ZONE
         kept = np.flatnonzero(outcome == Outcome.HELD)

@@ -12,12 +12,13 @@ from types import MappingProxyType
 
 import numpy as np
 
+from anonymizer.algorithms.positions.atoms import LEVELS
+from anonymizer.algorithms.positions.cloaks.session import beat_of
 from anonymizer.algorithms.positions.protection import ZonedNetwork
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.fixes import Places
 from anonymizer.domain.network_version import network_version
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.domain.release import Release
 from anonymizer.pipeline.accounting import Ledger
 from anonymizer.pipeline.devices import DeviceTable
 from anonymizer.pipeline.ports import Outgoing
@@ -37,13 +38,17 @@ from anonymizer.pipeline.positions.device_zones import DeviceZones
 from anonymizer.pipeline.positions.encoding import ReleaseEncoder, contract_of
 from anonymizer.pipeline.positions.fixed import FixedFlow, TickPart, joined, part_of
 from anonymizer.pipeline.positions.flow_stats import (
+    GROUP,
+    TICK,
     FlowStats,
+    InformationAges,
     LightAudit,
     PseudonymAges,
-    Silence,
 )
 from anonymizer.pipeline.positions.inbox import Arrivals
+from anonymizer.pipeline.positions.input_counts import LocatedInputs
 from anonymizer.pipeline.positions.private_counts import Budget, PrivateCounts, noise_of
+from anonymizer.pipeline.positions.silence import Reason, Silence
 from anonymizer.pipeline.positions.topics import TopicRouter, Treatment
 from anonymizer.pipeline.positions.trip_guard import Positions
 from anonymizer.settings import Settings
@@ -95,6 +100,8 @@ class FlowView:
     attributes, n_clamped, n_left_out
         Names of the declared readings; readings outside their range, and groups without a
         published reading, by attribute.
+    silent
+        Why nothing is published although positions arrive; None: there is nothing to say.
     """
 
     n_devices: int
@@ -106,6 +113,7 @@ class FlowView:
     attributes: Sequence[str]
     n_clamped: IntArray
     n_left_out: IntArray
+    silent: Reason | None
 
 
 class PositionFlow:
@@ -144,12 +152,10 @@ class PositionFlow:
         budget: Budget | None = None,
     ) -> None:
         self.stats = FlowStats()
-        self.silence = Silence()
         self.ledger = ledger
         self._tally = Ledger()
         self._devices = DeviceTable(secret=secret, max_devices=settings.presence.max_devices)
         self.core = FlowCore(settings, zoned, self._tally, secret=secret, keys=self._devices.keys)
-        self._fixed = FixedFlow(settings, zoned, self._tally, secret=secret)
         self._n_in_tick = self._n_in_core = self._n_in_hand = 0
         self._ticking = self._view_is_old = False
         self._prepared: list[DecodedTick] = []
@@ -167,12 +173,20 @@ class PositionFlow:
             attribute_of=self.core.readings.index_of,
             ids_kept_s=settings.presence.ttl_s,
         )
+        self.inputs = self._decoder.inputs
+        self._located = LocatedInputs(self.inputs)
+        self.silence = Silence(settings, self.inputs, ledger)
+        self._fixed = FixedFlow(settings, zoned, self._tally, secret=secret, inputs=self.inputs)
+        is_mobile = any(each.kind == "mobile" for each in settings.inputs)
+        self._main = self.core.operator if is_mobile else self._fixed.operator
         zones = settings.device_zones
         self.device_zones = DeviceZones(zones, self._devices) if zones.enabled else None
         self._n_watched = settings.watch.sample
         self.audit = LightAudit(self._n_watched)
         self.ages = PseudonymAges()
         session = settings.region.mode == "session"
+        self._information = InformationAges(groups_last=session and settings.session.beat_s > 0)
+        self.information_limit_s = _information_limit_s(settings) + self.core.delay_s
         epoch_s = self.core.operator.pace.longest_epoch_s
         self.age_limit_s = epoch_s if session else settings.pseudonym.rotate_s
         self._encoder = ReleaseEncoder(
@@ -222,11 +236,6 @@ class PositionFlow:
         return self._n_in_tick + self._n_in_core + self._n_in_hand
 
     @property
-    def n_accepted(self) -> int:
-        """Positions that are not settled, but known to be usable: `n_held` without the tick."""
-        return self._n_in_core + self._n_in_hand
-
-    @property
     def view(self) -> FlowView:
         """The state between two ticks: now, or if a tick is in progress, at the last look.
 
@@ -250,6 +259,7 @@ class PositionFlow:
             n_fixed_devices=self._fixed.n_devices,
             n_clamped=readings.n_clamped + self._fixed.n_clamped,
             n_left_out=readings.n_left_out + self._fixed.n_left_out,
+            silent=self.silence.why(self._main or operator, self._monotonic),
         )
 
     def devices_at(self) -> Int32Array:
@@ -340,6 +350,7 @@ class PositionFlow:
         # minutes of a stall.
         since = max(self._last_tick_s, now - self._interval_s)
         located = self.core.locate(self._accepted(decoded, since, now), now=now)
+        self._located.locate(located.positions.slot, located.node)
         if self.device_zones is not None:
             node = self.device_zones.keep_out(located.positions, located.node)
             located = LocatedPositions(located.positions, node)
@@ -366,7 +377,7 @@ class PositionFlow:
             self.device_zones.forget(tick.freed)
         times.append(self._monotonic())
         self.stats.time(times)
-        self._measure(tick.release, event_s=tick.event_s)
+        self._measure(tick, now=now)
         self._last_tick_s = now
         self._decoder.forget(at_s=self._monotonic(), kept_s=self._presence.ttl_s)
         mobile = part_of(messages, message_of_member, tick.release, tick.carried)
@@ -401,6 +412,7 @@ class PositionFlow:
         settings, self._adopted = self._adopted, None
         if settings is None:
             return
+        self.silence.adopt(settings)
         self._presence = settings.presence
         self._decoder.limit(settings.limits)
         self.core.set_rule(settings)
@@ -443,14 +455,17 @@ class PositionFlow:
         self.stats.n_messages_out += int(out.sum())
         latency_s = self._monotonic() - output.at_s
         direct = np.arange(output.n_positions) < output.n_direct
-        self.stats.end_to_end_s.observe(latency_s[published & direct])
-        self.stats.waited_s.observe(latency_s[published & ~direct])
+        self.stats.latency_s[TICK].observe(latency_s[published & direct])
+        self.stats.latency_s[GROUP].observe(latency_s[published & ~direct])
         if output.messages:
             self.stats.stage_s["publish"].observe(seconds)
 
-    def _measure(self, release: Release, *, event_s: float) -> None:
+    def _measure(self, tick: TickRelease, *, now: float) -> None:
         """Measure a release before it is published."""
         operator, network = self.core.operator, self.core.network
+        release, event_s = tick.release, tick.event_s
+        self._information.see(release, tick.until_s, event_s=event_s, now=now)
+        self.stats.age_s.observe(self._information.sample(now))
         self.stats.measure(release, operator.n_hidden_among(release), network)
         self.audit.see(release, operator.place_of, n_nodes=network.n_nodes)
         self.ages.see(release, now=event_s)
@@ -465,4 +480,14 @@ class PositionFlow:
             ledger=self._tally,
             since=since,
             now=now,
+            inputs=self._located,
         )
+
+
+def _information_limit_s(settings: Settings) -> float:
+    """Return the age of information that no published group is to exceed, without delays."""
+    session = settings.session
+    if settings.region.mode != "session" or not session.beat_s:
+        return settings.presence.ttl_s
+    # A group divides its life into equal parts, so one of one part publishes once an epoch.
+    return max(float(beat_of(session.beat_s, LEVELS[-1])), session.epoch_s)

@@ -13,9 +13,35 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.accounting import BatchHistogram
 
+_SAMPLE_S = 1.0
+TICK, GROUP = "tick", "group"
+"""What a published position waited for: the next tick alone, or the beat of its group."""
 STAGES = ("decode", "locate", "cloak", "encode", "publish")
 
 _LATENCY_EDGES_S = tuple(1e-4 * 10 ** (i / 8) for i in range(49))  # 0.1 ms to 100 s
+_AGE_EDGES_S = (
+    1,
+    2,
+    3,
+    5,
+    7,
+    10,
+    15,
+    20,
+    25,
+    30,
+    40,
+    50,
+    60,
+    80,
+    100,
+    120,
+    180,
+    240,
+    300,
+    450,
+    600,
+)
 _METRE_EDGES = tuple(50.0 * 2 ** (i / 2) for i in range(21))  # 50 m to 51 km
 _SIZE_EDGES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 50, 75, 100, 200, 500, 1000)
 _K_EDGES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 50, 100, 200, 500, 1000)
@@ -25,6 +51,11 @@ def _histogram_of_seconds() -> BatchHistogram:
     return BatchHistogram(_LATENCY_EDGES_S, interpolate=True)
 
 
+def histogram_of_ages() -> BatchHistogram:
+    """Return an empty histogram of ages of information."""
+    return BatchHistogram(_AGE_EDGES_S, interpolate=True)
+
+
 @dataclass(slots=True)
 class FlowStats:
     """Measurements of the flow, in addition to its accounts."""
@@ -32,8 +63,13 @@ class FlowStats:
     stage_s: dict[str, BatchHistogram] = field(
         default_factory=lambda: {stage: _histogram_of_seconds() for stage in STAGES}
     )
-    end_to_end_s: BatchHistogram = field(default_factory=_histogram_of_seconds)
-    waited_s: BatchHistogram = field(default_factory=_histogram_of_seconds)
+    latency_s: dict[str, BatchHistogram] = field(
+        default_factory=lambda: {each: _histogram_of_seconds() for each in (TICK, GROUP)}
+    )
+    """Arrival to the broker's acknowledgement (QoS 1) or to its socket (QoS 0) of every published
+    position, by what it waited for."""
+    age_s: BatchHistogram = field(default_factory=histogram_of_ages)
+    """See `InformationAges`."""
     region_nodes: BatchHistogram = field(default_factory=lambda: BatchHistogram(_SIZE_EDGES))
     k_asked: BatchHistogram = field(default_factory=lambda: BatchHistogram(_K_EDGES))
     k_reached: BatchHistogram = field(default_factory=lambda: BatchHistogram(_K_EDGES))
@@ -63,33 +99,6 @@ class FlowStats:
             self.k_reached.observe(set_size)
             least, first, median = np.percentile(set_size, (0, 1, 50)).tolist()
             self.k_reached_last = (least, first, median)
-
-
-class Silence:
-    """For how long positions have arrived and none has been published; times are monotonic."""
-
-    def __init__(self) -> None:
-        self._first_s: float | None = None
-        self._last_s = -np.inf
-
-    def arrived(self, at_s: float) -> None:
-        """Record that positions arrived."""
-        self._last_s = at_s
-        if self._first_s is None:
-            self._first_s = at_s
-
-    def published(self) -> None:
-        """Record that positions were published."""
-        self._first_s = None
-
-    def lasted_s(self, now_s: float, *, flows_s: float) -> float:
-        """Return the seconds since the first position after the last publication.
-
-        0 if no position has arrived for `flows_s`: then there is nothing to publish.
-        """
-        if self._first_s is None or now_s - self._last_s > flows_s:
-            return 0.0
-        return now_s - self._first_s
 
 
 class LightAudit:
@@ -154,3 +163,58 @@ class PseudonymAges:
         if n_slots > len(self._born_s):
             self._version_of = np.append(self._version_of, np.zeros(n_new, np.int64))
             self._born_s = np.append(self._born_s, np.full(n_new, np.nan))
+
+
+class InformationAges:
+    """Age of information: how old the newest published region about each pseudonym is.
+
+    A region covers the positions of its members when it is published. Afterwards these drive on,
+    and what a subscriber knows becomes older, until the group publishes again.
+
+    Parameters
+    ----------
+    groups_last
+        Whether groups publish on a beat. A pseudonym then still counts for one more beat after its
+        region has ceased to hold: a beat that comes late, or a pause between two groups, is age.
+
+    Notes
+    -----
+    Computed from releases alone, so it tells what any subscriber can compute, and nothing about
+    devices that are not published. O(pseudonyms) a sample, at most one a second.
+    """
+
+    def __init__(self, *, groups_last: bool) -> None:
+        self._groups_last = groups_last
+        self._said_s = np.full(0, np.nan)
+        self._counts_until_s = np.full(0, -np.inf)
+        self._sampled_s = -np.inf
+
+    def see(self, release: Release, until_s: FloatArray, *, event_s: float, now: float) -> None:
+        """Take in a release.
+
+        Parameters
+        ----------
+        release, until_s
+            Groups, and until when their regions hold by `event_s`, shape (groups,).
+        event_s, now
+            Unix seconds at which the positions were current, and at which the tick closes.
+        """
+        member = release.member
+        if not len(member):
+            return
+        more = int(member.max()) + 1 - len(self._said_s)
+        if more > 0:
+            more = max(more, len(self._said_s))
+            self._said_s = np.append(self._said_s, np.full(more, np.nan))
+            self._counts_until_s = np.append(self._counts_until_s, np.full(more, -np.inf))
+        late_s = until_s - event_s if self._groups_last else 0.0
+        counts_until_s = until_s + late_s + (now - event_s)
+        self._said_s[member] = event_s
+        self._counts_until_s[member] = np.repeat(counts_until_s, np.diff(release.first_member_of))
+
+    def sample(self, now: float) -> FloatArray:
+        """Return the age of each pseudonym that counts; none within a second of another sample."""
+        if 0 <= now - self._sampled_s < _SAMPLE_S:
+            return np.zeros(0)
+        self._sampled_s = now
+        return now - self._said_s[self._counts_until_s >= now]

@@ -5,7 +5,7 @@ of k, are one interval late, and do not distinguish reasons that depend on where
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -64,8 +64,12 @@ class Figures:
     hidden_to_k_least
         Least number of candidates for one of them, divided by its k; NaN if there is none. In
         public without decimals: candidates are devices, which count by k.
-    end_to_end_s, waited_s
-        Arrival to publication of positions; see `FlowStats`.
+    latency_s
+        Arrival to publication of positions, by what they waited for; see `FlowStats`.
+    age_s
+        Ages of information, see `InformationAges`.
+    refused
+        What could not be used, by number of the input (from one), outcome and reason.
     stage_s
         Durations of ticks by stage. In public there are none: a tick with one position takes
         longer than a tick without.
@@ -86,9 +90,10 @@ class Figures:
     n_followed: int
     n_below_k: int
     hidden_to_k_least: float
-    end_to_end_s: BatchHistogram
-    waited_s: BatchHistogram
+    latency_s: Mapping[str, BatchHistogram]
+    age_s: BatchHistogram
     stage_s: Mapping[str, BatchHistogram]
+    refused: Mapping[tuple[int, Label], int]
 
 
 def exact_figures(flow: PositionFlow, ledger: Ledger, *, n_waiting: int) -> Figures:
@@ -111,9 +116,10 @@ def exact_figures(flow: PositionFlow, ledger: Ledger, *, n_waiting: int) -> Figu
         n_followed=len(view.hidden_to_k),
         n_below_k=int((view.hidden_to_k < 1).sum()),
         hidden_to_k_least=float(view.hidden_to_k.min()) if len(view.hidden_to_k) else math.nan,
-        end_to_end_s=flow.stats.end_to_end_s,
-        waited_s=flow.stats.waited_s,
+        latency_s=flow.stats.latency_s,
+        age_s=flow.stats.age_s,
         stage_s=flow.stats.stage_s,
+        refused={(i, outcome.label): n for (i, outcome), n in flow.inputs.refusals().items()},
     )
 
 
@@ -163,7 +169,9 @@ class PublicCounts:
         before, now = self._next, self._coarse(figures)
         n_of = {label: max(n, before.n_of.get(label, 0)) for label, n in now.n_of.items()}
         n_received = max(now.n_received, before.n_received)
-        self.shown, self._next = before, replace(now, n_of=n_of, n_received=n_received)
+        refused = {key: max(n, before.refused.get(key, 0)) for key, n in now.refused.items()}
+        self.shown = before
+        self._next = replace(now, n_of=n_of, n_received=n_received, refused=refused)
 
     def flush(self) -> None:
         """Show the latest counts that `turn` was given, when the flow has ended."""
@@ -205,7 +213,21 @@ class PublicCounts:
             n_followed=down(figures.n_followed),
             n_below_k=up(figures.n_below_k),
             hidden_to_k_least=float(np.floor(figures.hidden_to_k_least)),
-            end_to_end_s=figures.end_to_end_s.in_steps(step),
-            waited_s=figures.waited_s.in_steps(step),
+            latency_s={
+                each: histogram.in_steps(step) for each, histogram in figures.latency_s.items()
+            },
+            age_s=figures.age_s.in_steps(step),
             stage_s={},
+            refused=_refused(figures.refused, down),
         )
+
+
+def _refused(
+    refused: Mapping[tuple[int, Label], int], down: Callable[[int], int]
+) -> dict[tuple[int, Label], int]:
+    """Return what could not be used with public labels, rounded down; a zero would tell of one."""
+    joined: dict[tuple[int, Label], int] = {}
+    for (number, label), n in refused.items():
+        key = number, public_label(label)
+        joined[key] = joined.get(key, 0) + n
+    return {key: down(n) for key, n in joined.items() if down(n)}

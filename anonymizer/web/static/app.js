@@ -5,15 +5,16 @@ import { project } from "./geometry.js";
 import { CityMap } from "./map.js";
 import { Refused, follow, getInts, getJson } from "./stream.js";
 
-const NAME = { session: "lasting groups", snapshot: "fresh groups", bfs: "one by one" };
+/** The words of the settings, and what they mean. */
+const NAME = { session: "session: lasting groups", snapshot: "snapshot: fresh groups", bfs: "bfs: one by one" };
 const PROMISE = {
-  session: "Devices form groups of at least k. A group shares every region as long as its pseudonyms live: following one over time leaves k candidates.",
+  session: "Devices form groups of at least k. A group shares every region as long as its pseudonyms live: whoever follows a pseudonym still cannot tell which of at least k devices bears it.",
   snapshot: "Each time, at least k devices publish the same region, but not the same ones: following a pseudonym from time to time can still single out its device.",
   bfs: "Each device grows its own region, as the ADKA algorithm was published. At least k devices are in it, but its form gives away which one it belongs to.",
 };
 /** What the gateway calls a reason, in the reader's words. */
 const REASON = {
-  "suppressed superseded": "a newer position was published",
+  "suppressed superseded": "replaced by a newer position of the same device before its group was due",
   "suppressed never grouped": "left before a group was formed",
   "suppressed too few devices": "too few devices near",
   "suppressed off graph": "too far from any road",
@@ -33,11 +34,17 @@ const reasons = (counts) =>
   Object.fromEntries(Object.entries(counts).map(([name, n]) => [REASON[name] ?? name, n]));
 const CHARTS = () => [
   new Chart("Positions", "/s", [["in", "rate_in"], ["out", "rate_out"]]),
-  new Chart("Latency", " ms", [["median", "latency_p50_ms"], ["99 %", "latency_p99_ms"]]),
-  new Chart("Nodes a region", "", [["mean", "region_mean"], ["nine in ten up to", "region_p90"]]),
+  new Chart("Age of information", " s", [["mean", "age_mean_s"], ["95 % up to", "age_p95_s"]]),
+  new Chart("Arrival to publication", " ms", [["median", "latency_p50_ms"], ["99 %", "latency_p99_ms"]]),
+  new Chart("Nodes a region", "", [["mean", "region_mean"], ["90 % up to", "region_p90"]]),
   new Chart("Devices that share a region", "", [["median", "k_median"], ["least", "k_least"]]),
   new Chart("Not published", "/s", [], (pulse) => reasons(pulse.suppressed)),
 ];
+
+/** Whole units alone: where less than one device is expected at a junction, so many share one. */
+const perJunction = (top) => top >= 1
+  ? `0 to ${Math.round(top)} expected devices per junction`
+  : `0 to 1 expected device per ${Math.round(1 / top)} junctions`;
 
 const $ = (id) => document.getElementById(id);
 const seconds = (s) => (s < 90 ? `${Math.round(s)} s` : `${Math.round(s / 60)} min`);
@@ -130,7 +137,7 @@ class Page {
     $("truth-key").hidden = !raw;
     $("promise").textContent = PROMISE[this.mode] + (this.mode === this.about.modes[0] ? "" : " Shown for comparison.");
     this.map.showTruth(null);
-    this.map.show([]);
+    if (this.frame?.mode !== this.mode) this.map.show([]);
     this.draw();
     follow(`/map/events?mode=${this.mode}&raw=${raw}`, {
       signal,
@@ -148,13 +155,18 @@ class Page {
     $("areas").checked = this.map.drawsAreas;
     this.history.add(data.time, data.pulses);
     this.draw();
-    $("ramp-top").textContent = `0 to ${number(this.map.top)}`;
+    $("ramp-top").textContent = perJunction(this.map.top);
   }
 
   draw() {
     const points = this.history.of.get(this.mode) ?? [];
     this.charts.forEach((chart) => chart.show(points));
-    if (this.frame) this.compare(this.frame.pulses);
+    if (!this.frame) return;
+    this.compare(this.frame.pulses);
+    const why = this.frame.pulses[this.mode].silent;
+    $("silent").hidden = !why;
+    const text = why && `Nothing is published: ${why}.`;
+    if ($("silent").textContent !== text) $("silent").textContent = text;
   }
 
   compare(pulses) {

@@ -119,7 +119,7 @@ async def test_under_overload_the_oldest_yield_and_are_counted(broker: LocalBrok
 async def test_it_is_not_ready_while_positions_come_in_and_nothing_goes_out(
     broker: LocalBroker,
 ) -> None:
-    gateway = gateway_for(broker, output={"silence_s": 0.2})
+    gateway = gateway_for(broker, output={"silence_s": 0.2, "rejected_every_s": 0.1})
     assert gateway.http is not None
     async with (
         running(gateway),
@@ -133,7 +133,7 @@ async def test_it_is_not_ready_while_positions_come_in_and_nothing_goes_out(
             return problems
 
         problems = await eventually(lambda: look(1), bool)
-        assert "none has been published" in problems[-1]
+        assert "nothing is published: fewer devices are present" in problems[-1]
         await eventually(lambda: look(30), lambda problems: not problems)
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from anonymizer.app.gateway.misfit import CAUSES, Misfit, MisfitWatch
 from anonymizer.domain.outcomes import Outcome
+from anonymizer.pipeline.misfit import CAUSES, Misfit, MisfitWatch
 from anonymizer.transport.local_brokers import mosquitto
 from tests.end_to_end import client, quick, send, serving
 

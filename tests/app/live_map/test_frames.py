@@ -52,8 +52,6 @@ async def test_a_viewer_sees_the_regions_of_its_mode_and_the_counts_of_all() -> 
     viewer = Viewer([first, second])
     assert viewer.modes == ["session", "bfs"]
     waiting = await entered(viewer.frames("bfs", raw=False, address=""))
-    assert second.is_watched
-    assert not first.is_watched
     second.see([group("ab", [1, 2])])
     viewer.make_frames()
     frame = events(await waiting)["frame"]
@@ -139,7 +137,6 @@ async def test_frames_are_made_only_while_there_are_viewers() -> None:
     assert viewer._has_viewers.is_set()
     await frames.aclose()
     assert not viewer._has_viewers.is_set()
-    assert not screen.is_watched
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 

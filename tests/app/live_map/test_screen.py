@@ -32,7 +32,6 @@ def a_screen(node_id: NodeNames | None = None) -> tuple[AnalystView, Clock]:
     clock = Clock()
     names = NETWORK.node_id if node_id is None else node_id
     screen = AnalystView("bfs", names, Rig().flow, monotonic=clock)
-    screen.is_watched = True
     return screen, clock
 
 
@@ -126,15 +125,15 @@ def test_nodes_are_found_by_their_published_names_whatever_these_are(
         assert shown == {f"{i}": sorted(region) for i, region in enumerate(regions)}
 
 
-def test_nothing_is_kept_while_nobody_looks_and_nothing_from_before_is_shown_after() -> None:
-    screen, _ = a_screen()
-    screen.see([group("ab", [1])])
-    screen.is_watched = False
-    screen.see([group("cd", [2])])
-    screen.is_watched = True
-    assert rows_of(screen) == []
-    assert not screen._fresh
-    assert not screen._life_of
+def test_who_opens_the_map_sees_at_once_every_group_that_lives() -> None:
+    screen, clock = a_screen()
+    # Two groups on a beat of twenty seconds, long before anybody looks.
+    screen.see([message(k=2, region=[1], pseudonyms=["a", "b"], until=21.0)])
+    clock.now_s += 15
+    screen.see([message(k=2, region=[2], pseudonyms=["c", "d"], until=21.0)])
+    assert sorted(row[5] for row in rows_of(screen)) == [[1], [2]]
+    clock.now_s += 10
+    assert [row[5] for row in rows_of(screen)] == [[2]], "the first one has not published again"
 
 
 def test_what_is_kept_and_what_is_shown_are_bounded_and_the_newest_stay() -> None:
@@ -178,7 +177,6 @@ async def test_only_what_the_broker_took_is_shown() -> None:
 def test_what_is_shown_of_a_flow_names_no_device_and_no_place_of_one() -> None:
     rig, ticks = Rig(), count()
     screen = AnalystView("bfs", NETWORK.node_id, rig.flow, monotonic=lambda: float(next(ticks)))
-    screen.is_watched = True
     for turn in range(5):
         rig.put(*(delivery(f"secret-{i}", 6 + (i + turn) % 5, 1.8e9 + turn) for i in range(6)))
         output = rig.tick(now=1.8e9 + turn)

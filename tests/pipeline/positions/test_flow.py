@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from anonymizer.algorithms.positions.operator import CloakingOperator
 from anonymizer.algorithms.positions.pace import Pace
 from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.positions.flow_stats import GROUP, TICK
 from tests.algorithms.positions.releases import FixedCloak
 from tests.naive import Group
 from tests.pipeline.positions.support import NETWORK, NOW, Rig, a_position, delivery
@@ -158,7 +159,7 @@ def test_an_output_that_is_given_up_counts_as_undelivered_whole() -> None:
     rig.put(delivery("a", 12, NOW), delivery("b", 12, NOW))
     rig.settle(rig.tick(), [])
     assert rig.outcomes() == {"SUPPRESSED__UNDELIVERED": 2}
-    assert rig.flow.stats.end_to_end_s.n == 0
+    assert rig.flow.stats.latency_s[TICK].n == 0
 
 
 def test_a_broken_promise_is_counted_and_nothing_of_it_is_published() -> None:
@@ -178,7 +179,7 @@ def test_what_is_measured_is_measured_of_what_is_published() -> None:
     stats = rig.flow.stats
     assert (stats.region_nodes.n, stats.region_nodes.total) == (1, 1.0)
     assert (stats.k_asked.total, stats.k_reached.total) == (2.0, 3.0)
-    assert stats.end_to_end_s.n == 3
+    assert stats.latency_s[TICK].n == 3
     assert {stage: histogram.n for stage, histogram in stats.stage_s.items()} == {
         "decode": 1,
         "locate": 1,
@@ -277,7 +278,7 @@ def test_a_newcomer_is_held_and_published_with_the_first_release_of_its_group() 
     assert (rig.flow.n_held, rig.flow.view.n_newcomers) == (0, 0)
     assert rig.outcomes() == {"PUBLISHED": 3, "SUPPRESSED__SUPERSEDED": 2}
     stats = rig.flow.stats
-    assert (stats.end_to_end_s.n, stats.waited_s.n) == (2, 1), "waiting is no latency"
+    assert (stats.latency_s[TICK].n, stats.latency_s[GROUP].n) == (2, 1), "waiting is no latency"
 
 
 def test_a_newcomer_that_leaves_before_its_group_came_was_never_grouped() -> None:

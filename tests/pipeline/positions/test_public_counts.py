@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import BatchHistogram, Ledger
+from anonymizer.pipeline.positions.flow_stats import TICK
 from anonymizer.pipeline.positions.public_counts import (
     OTHER,
     Figures,
@@ -111,7 +112,7 @@ def test_a_single_device_changes_nothing_that_is_shown() -> None:
         figures = exact_figures(each.flow, each.ledger, n_waiting=each.inbox.n_waiting)
         public = PublicCounts(figures, step=STEP).shown
         assert (public.n_devices, public.n_devices_on_graph, public.n_waiting) == (None, 10, 0)
-        assert public.end_to_end_s.n == 10
+        assert public.latency_s[TICK].n == 10
         seen.append((public.n_of, public.n_received, public.n_held, public.n_newcomers))
     assert seen[0] == seen[1]
 

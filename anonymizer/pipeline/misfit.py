@@ -1,4 +1,4 @@
-"""Input of which nothing can be used: recognized by the counts, and said in one line of the log."""
+"""Input of which nothing can be used: recognized by the counts, and said in one sentence."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -71,6 +71,16 @@ class Misfit(NamedTuple):
             "likely": CAUSES[self.reason],
         }
 
+    @property
+    def public(self) -> str:
+        """One sentence for everybody, without a number."""
+        return f"nothing that arrives can be used, most is {self.kind}: {CAUSES[self.reason]}"
+
+    @property
+    def kind(self) -> str:
+        """The outcome in words."""
+        return " ".join(filter(None, self.reason.label)).replace("_", " ")
+
 
 class MisfitWatch:
     """Watches the counts of one flow. It reports once, and again only after something was usable.
@@ -85,6 +95,8 @@ class MisfitWatch:
         self._after_s = after_s
         self._since: tuple[float, Mapping[Outcome, int], int] | None = None
         self._reported = False
+        self.misfit: Misfit | None = None
+        """The misfit that was reported last, until something is usable."""
 
     def see(self, counts: Mapping[Outcome, int], *, n_held: int, at_s: float) -> Misfit | None:
         """Take in counts; return a misfit when it is one.
@@ -101,6 +113,7 @@ class MisfitWatch:
         n_usable = n_held + sum(n for outcome, n in counts.items() if outcome not in CAUSES)
         if self._since is None or n_usable != self._since[2]:
             self._since, self._reported = (at_s, dict(counts), n_usable), False
+            self.misfit = None
             return None
         began_s, before, _ = self._since
         n_of = {o: n - before.get(o, 0) for o, n in counts.items() if o in CAUSES}
@@ -111,4 +124,5 @@ class MisfitWatch:
         if self._reported or at_s - began_s < self._after_s:
             return None
         self._reported = True
-        return Misfit(max(n_of, key=n_of.__getitem__), n)
+        self.misfit = Misfit(max(n_of, key=n_of.__getitem__), n)
+        return self.misfit

@@ -1,0 +1,129 @@
+"""What is wrong with the input, or why nothing of it is published: in the log, and for readiness.
+
+Each trouble is logged once, with numbers, and again only after it was over. Readiness, the status
+topic and the map get sentences without numbers of devices, as late as public counts are.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import structlog
+
+from anonymizer.app.gateway.changing_ids import IDS_CHANGE, ChangingIds
+from anonymizer.app.gateway.silent_connection import LIKELY, SilentConnection
+from anonymizer.app.gateway.too_large import PROBLEM, TooLargeWatch
+from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.misfit import Misfit, MisfitWatch
+from anonymizer.pipeline.positions.flow import PositionFlow
+from anonymizer.settings import Settings
+
+
+class Arrivals(NamedTuple):
+    """One connection of inputs: its state, what has arrived on it, and what it subscribes to."""
+
+    flow: str
+    connected: bool
+    n_received: int
+    topics: list[str]
+
+
+class InputWatch:
+    """Watches the input of a gateway.
+
+    Parameters
+    ----------
+    settings
+        The whole settings.
+    flow
+        The positions flow.
+    connections
+        Returns every connection of inputs.
+    of_records
+        Returns name, ledger and held parts of each stream, and of what belongs to none.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        flow: PositionFlow,
+        *,
+        connections: Callable[[], Sequence[Arrivals]],
+        of_records: Callable[[], Sequence[tuple[str, Ledger, int]]],
+    ) -> None:
+        self._log = structlog.get_logger()
+        self._topics = [each.topic for each in settings.inputs]
+        self._flow = flow
+        self._connections = connections
+        self._of_records = of_records
+        self._watches: defaultdict[str, MisfitWatch] = defaultdict(MisfitWatch)
+        silence_s = settings.log.silence_s
+        self._quiet: defaultdict[str, SilentConnection] = defaultdict(
+            lambda: SilentConnection(after_s=silence_s)
+        )
+        self._changing = ChangingIds()
+        self._too_large = TooLargeWatch(look_s=settings.session.epoch_s)
+        self._said = ""
+        self._shown = self._next = ""
+
+    def look(self, at_s: float) -> None:
+        """Take in the counts at a monotonic time, and log what has begun."""
+        for flow, connected, n, topics in self._connections():
+            if self._quiet[flow].see(n, connected=connected, at_s=at_s):
+                self._log.warning("nothing arrives", flow=flow, topics=topics, likely=LIKELY)
+        self._look_at_inputs(at_s)
+        for flow, ledger, n_held in self._of_records():
+            found = self._watches[flow].see(ledger.counts(), n_held=n_held, at_s=at_s)
+            self._say_misfit(found, flow=flow)
+        if self._too_large.see(self._flow.ledger.counts(), at_s=at_s):
+            self._log.warning("regions are too large", problem=PROBLEM)
+        succession = self._flow.core.succession
+        if self._changing.see(succession):
+            share = round(succession.share, 2)
+            self._log.error("ids change undeclared", share=share, likely=IDS_CHANGE)
+        reason = self._flow.view.silent
+        if reason is not None and reason.kind != self._said:
+            self._log.warning("nothing is published", why=reason.text)
+        self._said = reason.kind if reason is not None else ""
+
+    def _look_at_inputs(self, at_s: float) -> None:
+        inputs = self._flow.inputs
+        for i, topic in enumerate(self._topics):
+            name = f"input {i + 1}"
+            watch, n_usable = self._watches[name], inputs.n_usable(i)
+            found = watch.see(inputs.refused(i), n_held=n_usable, at_s=at_s)
+            self._say_misfit(found, flow="positions", input=i + 1, topic=topic)
+        n_usable = sum(map(inputs.n_usable, range(inputs.n_inputs)))
+        found = self._watches["no input"].see(inputs.refused(-1), n_held=n_usable, at_s=at_s)
+        self._say_misfit(found, flow="positions")
+
+    def _say_misfit(self, found: Misfit | None, **where: object) -> None:
+        if found is not None:
+            self._log.error("nothing that arrives can be used", **where, **found.fields)
+
+    def turn(self) -> None:
+        """Show the reason of the previous call from now on, and keep that of now for the next."""
+        reason = self._flow.view.silent
+        self._shown, self._next = self._next, "" if reason is None else reason.public
+        if not self._next:
+            self._shown = ""
+
+    @property
+    def silent(self) -> str:
+        """Why nothing is published, for everybody; empty if there is nothing to say."""
+        return self._shown
+
+    @property
+    def problems(self) -> list[str]:
+        """Sentences for readiness."""
+        problems = [f"output: nothing is published: {self.silent}"] if self.silent else []
+        for name, watch in self._watches.items():
+            if watch.misfit is not None and name.startswith("input") and not self.silent:
+                number = int(name.split()[1])
+                problems.append(
+                    f"inputs (no. {number}, {self._topics[number - 1]}): {watch.misfit.public}"
+                )
+        problems += self._too_large.problems
+        if self._flow.core.succession.ids_change:
+            problems.append(f"inputs: {IDS_CHANGE}")
+        return problems

@@ -1,0 +1,156 @@
+"""A gateway from an `init` file that publishes nothing says why, wherever somebody may look."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from anonymizer.networks import load_network
+from anonymizer.transport.local_brokers import LocalBroker
+from tests.cli.support import anonymizer
+from tests.end_to_end import ANONYMIZER, Gateway, client, eventually, running, send, witness
+
+NETWORK = "city:400"
+CITY = load_network(NETWORK)
+QUICK = {
+    "ANONYMIZER__OUTPUT__SILENCE_S": "0.5",
+    "ANONYMIZER__OUTPUT__REJECTED_EVERY_S": "0.2",
+    "ANONYMIZER__SESSION__SETTLE_S": "0.2",
+}
+PUBLIC = (
+    "fewer devices are present than a group needs (5 to 10, by density): nothing is published"
+    " until more come, or lower adka.k_values"
+)
+WHY = "anonymizer/status/why"
+
+
+@asynccontextmanager
+async def from_init(
+    folder: Path, url: str, environment: dict[str, str] | None = None
+) -> AsyncIterator[Gateway]:
+    """Run the gateway with the file that `init` writes."""
+    config = folder / "gateway.toml"
+    flags = ("--yes", "--network", NETWORK, "--broker", url, "--http-port", "0", "--out", config)
+    assert anonymizer("init", *flags).returncode == 0
+    command = (ANONYMIZER, "serve", "-c", config)
+    async with running(*command, environment=environment or {}) as program:
+        listening = (await program.logged("listening"))["url"]
+        async with httpx.AsyncClient(base_url=listening) as http:
+            yield Gateway(program, http)
+
+
+def said_by(phone: int) -> tuple[str, bytes]:
+    node = int(np.random.default_rng(phone).integers(CITY.n_nodes))
+    at = {"lat": float(CITY.lat[node]), "lon": float(CITY.lon[node])}
+    return f"positions/phone-{phone}", json.dumps(at).encode()
+
+
+async def first_frame(gateway: Gateway) -> dict[str, Any]:
+    url = "/map/events?mode=session"
+    async with gateway._http.stream("GET", url) as answer:
+        async for line in answer.aiter_lines():
+            if line.startswith("data: "):
+                frame: dict[str, Any] = json.loads(line[6:])
+                return frame
+    raise AssertionError("no frame")
+
+
+async def test_three_phones_are_told_in_the_log_in_readyz_on_the_status_topic_and_on_the_map(
+    broker: LocalBroker, tmp_path: Path
+) -> None:
+    async with (
+        from_init(tmp_path, broker.url, QUICK) as gateway,
+        client(broker.url, "phones") as phones,
+        witness(broker.url) as watching,
+    ):
+        await gateway.until_ready()
+        await send(phones, [said_by(i) for i in range(3)])
+        logged = await gateway.program.logged("nothing is published")
+        assert logged["why"].startswith("3 devices are present and a group needs 10: ")
+        answer = await eventually(lambda: gateway.get("/readyz"), lambda a: a.status_code == 503)
+        assert answer.json()["problems"] == [f"output: nothing is published: {PUBLIC}"]
+        await watching.until(lambda: watching.seen[-1].payload == PUBLIC.encode())
+        assert watching.seen[-1].topic == WHY
+        frame = await first_frame(gateway)
+        assert frame["pulses"]["session"]["silent"] == PUBLIC
+        assert len(gateway.program.events("nothing is published")) == 1
+        # Who comes later reads it too; nobody reads how many there are, nor who.
+        async with witness(broker.url, "later") as later:
+            await later.until(lambda: WHY in {m.topic for m in later.seen})
+            kept = {m.topic: m.payload for m in later.seen if m.retained}
+        assert kept[WHY] == PUBLIC.encode()
+        assert not any("phone-" in line for line in gateway.program.lines)
+
+
+async def test_an_input_that_brings_nothing_usable_is_named_while_another_works(
+    broker: LocalBroker, tmp_path: Path
+) -> None:
+    inputs = "[[inputs]]\n[[inputs]]\ntopic = 'trams/{device}'\n"
+    config = tmp_path / "gateway.toml"
+    config.write_text(
+        f"[network]\nsource = '{NETWORK}'\n[broker]\nurl = '{broker.url}'\n[http]\nport = 0\n"
+        f"[region]\nmode = 'bfs'\n[tick]\ninterval_s = 0.03\n[output]\nrejected_every_s = 0.2\n"
+        f"{inputs}"
+    )
+    async with (
+        running(ANONYMIZER, "serve", "-c", config) as program,
+        client(broker.url, "phones") as phones,
+        witness(broker.url) as watching,
+    ):
+        listening = (await program.logged("listening"))["url"]
+        await program.logged("broker connected")
+
+        async def speak() -> None:
+            while True:
+                await send(phones, [said_by(i) for i in range(40)])
+                await send(phones, [("trams/9", b'{"latitude": 1}')])
+                await asyncio.sleep(0.2)
+
+        speaking = asyncio.create_task(speak())
+        try:
+            said = await program.logged("nothing that arrives can be used")
+        finally:
+            speaking.cancel()
+        assert (said["input"], said["topic"]) == (2, "trams/{device}")
+        assert said["reason"] == "invalid/schema"
+        assert watching.n_pseudonyms > 0
+        async with httpx.AsyncClient(base_url=listening) as http:
+            problems = (await http.get("/readyz")).json()["problems"]
+            counts = (await http.get("/metrics")).text
+        assert problems[0].startswith("inputs (no. 2, trams/{device}): nothing that arrives can be")
+        assert (
+            'anonymizer_input_refused_total{input="2",outcome="invalid",reason="schema"}' in counts
+        )
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("n_phones", [3, 6, 20])
+async def test_within_a_minute_of_the_first_position_there_are_regions_or_a_reason(
+    broker: LocalBroker, tmp_path: Path, n_phones: int
+) -> None:
+    async with (
+        from_init(tmp_path, broker.url) as gateway,
+        client(broker.url, "phones") as phones,
+        witness(broker.url) as watching,
+    ):
+        await gateway.until_ready()
+        for turn in range(120):  # half a second each
+            await send(phones, [said_by(i) for i in range(n_phones) if (turn + 7 * i) % 60 == 0])
+            await asyncio.sleep(0.5)
+        problems = (await gateway.get("/readyz")).json()["problems"]
+        why = [m.payload.decode() for m in watching.seen if m.topic == WHY]
+        if n_phones == 20:
+            assert watching.n_pseudonyms >= 5
+            return
+        assert problems == [f"output: nothing is published: {PUBLIC}"]
+        assert why[-1] == PUBLIC
+        # Said once, when two beats have passed: some may not have reported by then.
+        logged = gateway.program.events("nothing is published")[-1]["why"]
+        assert "present and a group needs 10" in logged
+        assert (await first_frame(gateway))["pulses"]["session"]["silent"] == PUBLIC
