@@ -101,7 +101,7 @@ def naive_track(
     node_of = motion.node_of.tolist()
     moves, target = moves_of(motion), begun(motion, start)
     beliefs = []
-    for t, factor in enumerate(naive_evidence(lives, motion, n_present)):
+    for t, factor in enumerate(naive_evidence(lives, motion, moves, n_present)):
         if t > 0:
             target = moved_on(moves, target)
         target = scaled(weighed(target, lives, factor, node_of, t))
@@ -122,10 +122,13 @@ def by_node(masses: Masses, node_of: list[int]) -> dict[int, float]:
 
 
 def naive_evidence(
-    lives: Sequence[NaiveLife], motion: Motion, n_present: Sequence[int]
+    lives: Sequence[NaiveLife],
+    motion: Motion,
+    moves: Sequence[dict[int, float]],
+    n_present: Sequence[int],
 ) -> list[dict[tuple[int, int], float]]:
     """Return the factors of each step, given the crowd."""
-    moves, node_of = moves_of(motion), motion.node_of.tolist()
+    node_of = motion.node_of.tolist()
     crowd: Masses = {}
     found = []
     for t, present in enumerate(n_present):
