@@ -257,19 +257,17 @@ async def test_nothing_of_a_demo_is_left_whatever_ends_it(
         pytest.param(signal.SIGINT, marks=pytest.mark.soak),
     ],
 )
-async def test_broker_and_receiving_process_end_with_the_gateway(
-    number: signal.Signals, tmp_path: Path
-) -> None:
+async def test_the_broker_ends_with_the_gateway(number: signal.Signals, tmp_path: Path) -> None:
     tables = {
         "network": {"source": "grid:8x8"},
-        "broker": {"url": f"mqtt://127.0.0.1:{free_port()}", "receiving_process": True},
+        "broker": {"url": f"mqtt://127.0.0.1:{free_port()}"},
         "http": {"port": 0},
     }
     config = write_settings(tmp_path / "gateway.toml", tables)
     command = (ANONYMIZER, "serve", "-c", config, "--with-broker")
     async with program(*command, stderr=asyncio.subprocess.STDOUT) as process:
         await said(process, b"broker connected")
-        children = await running(process.pid, "receiver", "mosquitto")
+        children = await running(process.pid, "mosquitto")
         process.send_signal(signal.SIGHUP)  # it reads its settings again, in a terminal, too
         await said(process, b"settings reloaded")
         still = alive([process.pid, *children])

@@ -63,8 +63,6 @@ class Loss(Enum):
     """Another client connected with the same client id."""
     UNACKNOWLEDGED = "unacknowledged"
     """The broker left a message without acknowledgement."""
-    PROCESS = "process"
-    """The receiving process has ended, or was killed because it hung."""
     REFUSED = "refused"
     """The broker refused the connection or a subscription."""
     MALFORMED = "malformed"

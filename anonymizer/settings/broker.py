@@ -54,10 +54,6 @@ class BrokerSettings(Group):
     drops_topic: OutputTopic | None = None
     """Topic on which the broker publishes how many messages it has dropped; Mosquitto:
     `$SYS/broker/publish/messages/dropped`. They are exported as a metric. None: not counted."""
-    receiving_process: bool = False
-    """Whether a process of its own receives the positions, so that this work uses another core. It
-    has the gateway's client id; the output is published on a second connection (role `output`).
-    Worth it only where the broker and the devices leave a core idle."""
     probe_topic: OutputTopic | None = None
     """Topic on which the gateway sends itself probes, to measure how long positions wait in the
     broker. It must be allowed to publish and to read there, and nobody else to publish. None: not

@@ -106,14 +106,17 @@ def _known(place: Sequence[int | str]) -> list[int | str]:
 
 
 def _meant(place: Sequence[int | str]) -> str:
-    """Return `; did you mean ...?` for a key that does not exist, or an empty text.
+    """Return a hint for a key that does not exist, `; did you mean ...?`, or an empty text.
 
     A key of its own table is proposed if one is similar. Otherwise the only key of the same name
     in the tables below or anywhere, or the only similar one.
     """
     *tables, key = [part for part in place if isinstance(part, str)] or [""]
     own = _group_at(tables)
-    usual = _USUAL.get(".".join([*tables, key])) or _USUAL.get(key)
+    path = ".".join([*tables, key])
+    if path in _REMOVED:
+        return f"; {_REMOVED[path]}"
+    usual = _USUAL.get(path) or _USUAL.get(key)
     if usual:
         return f"; did you mean {usual}?"
     near = _near(key, own.model_fields if own else ())
@@ -141,6 +144,11 @@ _USUAL = {
     "streams.l": "streams.promise.l",
 }
 """What is meant by names that other programs use."""
+
+_REMOVED = {
+    "broker.receiving_process": "it was removed: delete it",
+}
+"""What is said of settings of earlier versions."""
 
 
 def _near(key: str, names: Sequence[str] | Mapping[str, Any]) -> str:

@@ -55,8 +55,6 @@ class BrokerLink(ABC):
     rest_s
         Pause after a read that brought messages, which `collect` cuts short: the cost of a read is
         the wake-up, not the bytes.
-    counts, first_receipt
-        Of a link that follows an earlier one: its counts, and a number above all its receipts.
     max_payload_bytes
         Largest payload that the consumer takes. Messages above 16 MiB are not held: they come with
         a payload that is one byte longer.
@@ -82,8 +80,6 @@ class BrokerLink(ABC):
         connect_timeout_s: float = 10.0,
         close_timeout_s: float = 5.0,
         rest_s: float = REST_S,
-        counts: LinkCounts | None = None,
-        first_receipt: int = 1,
         max_payload_bytes: int = MAX_PAYLOAD_BYTES,
         on_quarantined: OnQuarantined = lambda *_: None,
     ) -> None:
@@ -102,11 +98,11 @@ class BrokerLink(ABC):
         self._session: Session | None = None
         self._failure: Exception | None = None
         self._max_payload_bytes = max_payload_bytes
-        receipts = Receipts(first_receipt)
+        receipts = Receipts()
         self._memory = Memory(receipts, ExactlyOnce(receipts), Quarantine(on_quarantined))
         self._receiving = True
         self._reading = True
-        self.counts = counts or LinkCounts()
+        self.counts = LinkCounts()
         """What happened to the connections since the start."""
         self._up = asyncio.Event()
         self._closing = asyncio.Event()

@@ -11,10 +11,10 @@ _FEWEST = 1024
 
 
 class Receipts:
-    """Numbers that are used once, rising from `first`, over all connections of a link."""
+    """Numbers that are used once, rising from one, over all connections of a link."""
 
-    def __init__(self, first: int = 1) -> None:
-        self._next = first
+    def __init__(self) -> None:
+        self._next = 1
 
     def take(self, n: int) -> IntArray:
         """Return so many new numbers."""

@@ -102,6 +102,10 @@ WRONG = [
     ),
     ("[Tick]\ninterval_s=1\n", "Tick: there is no such setting; did you mean [tick]?"),
     (
+        "[broker]\nreceiving_process=true\n",
+        "broker.receiving_process: there is no such setting; it was removed: delete it",
+    ),
+    (
         "[tick]\nInterval_S=1\n",
         "tick.Interval_S: there is no such setting; did you mean tick.interval_s?",
     ),

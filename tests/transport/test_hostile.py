@@ -136,7 +136,7 @@ async def test_a_peer_that_never_answers_is_given_up_in_time_without_blocking_th
             client_id="link",
             deliver=inbox.deliver,
             on_state=inbox.on_state,
-            connect_timeout_s=0.1,
+            connect_timeout_s=0.5,  # certificates are read in it, too
         )
         async with running(link, connected=False):
             await inbox.loses("no answer in time")

@@ -18,8 +18,6 @@ from anonymizer.transport.packets import (
     encode_publish,
 )
 from anonymizer.transport.quarantine import MOST_ENDS, Quarantine
-from anonymizer.transport.receiving import ReceivingLink
-from tests.end_to_end import eventually
 from tests.transport.peers import ACCEPTED, Serve, peer, read_packet, served
 from tests.transport.support import DEADLINE_S, Inbox, running, settings
 from tests.transport.test_packets import unpacked
@@ -188,30 +186,6 @@ def subscribed(then: bytes) -> Serve:
                 writer.write(b"\x90\x04" + packet[2:4] + b"\x00\x01" + then)
 
     return serve
-
-
-async def test_a_receiving_process_tells_of_its_quarantine() -> None:
-    inbox, told = Inbox(), list[int]()
-    good = b"\x30\x08\x00\x01t\x00good"
-
-    async def quarantined() -> int:
-        return link.counts.n_quarantined
-
-    async with peer(subscribed(NOT_UTF8 + good)) as url:
-        link = ReceivingLink(
-            settings(url),
-            client_id="in",
-            output_client_id="out",
-            deliver=inbox.deliver,
-            subscriptions=[("t", 1)],
-            on_quarantined=lambda n_bytes, _: told.append(n_bytes),
-        )
-        async with running(link, connected=False):
-            await inbox.receives(1)
-            await eventually(quarantined, bool)  # told with the next beat
-    assert inbox.payloads[0] == b"good"
-    assert told == [len(NOT_UTF8) - 2]
-    assert link.counts.lost[Loss.MALFORMED] == MOST_ENDS
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ import structlog
 from anonymizer.app.gateway.analyst_topics import CurrentTopic, NetworkTopics
 from anonymizer.app.gateway.input_watch import Arrivals, InputWatch
 from anonymizer.app.gateway.own_reports import OwnReports
-from anonymizer.app.gateway.positions_link import link_counts, positions_link
 from anonymizer.app.gateway.preflight import read_registries, read_secrets
 from anonymizer.app.gateway.zones_link import ZonesLink
 from anonymizer.app.live_map.frames import Viewer, map_routes
@@ -49,8 +48,10 @@ from anonymizer.pipeline.positions.stages import (
 )
 from anonymizer.pipeline.positions.topics import shared_topics, subscription
 from anonymizer.settings import Settings, zones_of
+from anonymizer.transport import MqttLink
 from anonymizer.transport.backlog import Backlog
 from anonymizer.transport.broker_drops import BrokerDrops
+from anonymizer.transport.connecting import client_id_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -66,6 +67,12 @@ if TYPE_CHECKING:
 _SWITCH_S = 0.0005
 """For how long a tick may compute while the event loop waits to receive, a tenth of Python's
 default. With too little CPU these waits, not the work, decide how much is received."""
+_GOODBYE_S = 2.0
+"""Deadline of a clean disconnection."""
+_REST_S = 0.025
+"""Pause after a read of positions. Each tick ends it, so it delays no position beyond its tick."""
+_RESTS_IN_A_TICK = 4
+"""At least: the end of a tick then finds little to be read."""
 _STALLED_S = 10.0
 _LATE_INTERVALS = 2.0
 """A tick that begins so many intervals after the previous one is late."""
@@ -168,14 +175,17 @@ class Gateway:
         self._backlog = _backlog(settings, key=key)
         if self._backlog and settings.broker.probe_topic:
             subscriptions.append((settings.broker.probe_topic, max(self._backlog.qos)))
-        self._link = positions_link(
-            settings,
-            subscriptions,
-            key=key,
+        self._link = MqttLink(
+            settings.broker,
+            client_id=client_id_of(settings.broker, key=key),
+            subscriptions=subscriptions,
             deliver=self._deliver,
             on_state=self._on_state,
-            on_input=self._on_input,
+            announce=True,
+            close_timeout_s=_GOODBYE_S,
+            max_payload_bytes=settings.limits.max_payload_bytes,
             on_quarantined=partial(log_quarantined, "positions"),
+            rest_s=min(_REST_S, settings.tick.interval_s / _RESTS_IN_A_TICK),
         )
         self._reports = OwnReports(
             settings,
@@ -249,7 +259,7 @@ class Gateway:
                 figures=figures,
             ),
             LinkCollector(
-                link_counts(self._link)
+                {"positions": self._link.counts}
                 | ({"zones": self._zones.counts} if self._zones else {})
                 | (self.records.link_counts if self.records else {})
                 | ({"drops": self._drops.counts} if self._drops else {})
@@ -491,11 +501,9 @@ class Gateway:
         else:
             self._log.info("ticks are on time again", late=self.flow.stats.n_late_ticks)
 
-    def _on_input(self, connected: bool) -> None:  # noqa: FBT001  the link's callback
+    def _on_state(self, connected: bool, reason: str) -> None:  # noqa: FBT001  the link's callback
         if self._backlog:
             self._backlog.note_state(connected=connected)
-
-    def _on_state(self, connected: bool, reason: str) -> None:  # noqa: FBT001  likewise
         if connected:
             self._log.info("broker connected")
             if self._network_topics:

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from anonymizer.app.gateway.positions_link import PositionsLink
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.public_counts import PublicCounts
 from anonymizer.settings import Settings
+from anonymizer.transport import MqttLink
 
 _TIMEOUT_S = 1.0
 
@@ -42,7 +42,7 @@ class OwnReports:
         self,
         settings: Settings,
         public: PublicCounts,
-        link: PositionsLink,
+        link: MqttLink,
         *,
         ready: Callable[[], bool],
         silent: Callable[[], str],

@@ -13,7 +13,14 @@ from anonymizer.algorithms.attacks.association import associate
 from anonymizer.algorithms.attacks.evidence import SLIP
 from anonymizer.algorithms.attacks.motion import Motion
 from anonymizer.domain.arrays import FloatArray
-from tests.algorithms.attacks.naive_tracking import FREE, Masses, NaiveLife, begun, moved_on
+from tests.algorithms.attacks.naive_tracking import (
+    FREE,
+    Masses,
+    NaiveLife,
+    begun,
+    moved_on,
+    moves_of,
+)
 
 LEAST = 1e-5
 LEAST_EXISTENCE = 0.02
@@ -64,6 +71,10 @@ class NaiveChase:
     new: FloatArray = field(default_factory=lambda: np.zeros(0))
     said: list[list[Said]] = field(default_factory=list)
     filtered: list[dict[int, Masses]] = field(default_factory=list)
+    moves: list[dict[int, float]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.moves = moves_of(self.motion)
 
     def follow(self) -> list[dict[int, float]]:
         """Return the belief about the target at each step from `enter` on."""
@@ -111,7 +122,7 @@ class NaiveChase:
         return beliefs[::-1]
 
     def moved(self, masses: Masses, t: int) -> Masses:
-        return moved_on(self.motion, freed(masses, self.last_step_of, t))
+        return moved_on(self.moves, freed(masses, self.last_step_of, t))
 
     def advanced(self, masses: Masses, track: int, t: int) -> Masses:
         masses = self.moved(masses, t)

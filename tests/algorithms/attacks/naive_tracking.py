@@ -37,26 +37,38 @@ def naive_lives(lives: Lives) -> list[NaiveLife]:
     return found
 
 
-def moved_on(motion: Motion, masses: Masses) -> Masses:
+def moves_of(motion: Motion) -> list[dict[int, float]]:
+    """Return where a device in each state is a tick later: the share of each state."""
+    return [_moves(motion, start) for start in range(motion.n_states)]
+
+
+def _moves(motion: Motion, start: int) -> dict[int, float]:
+    after: defaultdict[int, float] = defaultdict(float)
+    v = motion.node_of[start]
+    stand = int(motion.first_state_of[v + 1]) - 1
+    leave = motion.sets_off if start == stand else float(motion.leave[v])
+    settles = 0.0 if start == stand else float(motion.settles[v])
+    after[start] += (1 - leave) * (1 - settles)
+    after[stand] += (1 - leave) * settles
+    on_the_way = {start: leave}
+    for stop in motion.stop.tolist():
+        arrived: defaultdict[int, float] = defaultdict(float)
+        for s, m in on_the_way.items():
+            arcs = range(*motion.first_arc_of[motion.node_of[s] : motion.node_of[s] + 2])
+            turn = motion.turn[motion.first_turn_of[s] : motion.first_turn_of[s + 1]]
+            for arc, share in zip(arcs, turn.tolist(), strict=True):
+                arrived[int(motion.next_state_of[arc])] += m * share
+        for s, m in arrived.items():
+            after[s] += m * stop
+        on_the_way = {s: m * (1 - stop) for s, m in arrived.items()}
+    return dict(after)
+
+
+def moved_on(moves: Sequence[dict[int, float]], masses: Masses) -> Masses:
     after: defaultdict[tuple[int, int], float] = defaultdict(float)
     for (life, start), mass in masses.items():
-        v = motion.node_of[start]
-        stand = int(motion.first_state_of[v + 1]) - 1
-        leave = motion.sets_off if start == stand else motion.leave[v]
-        settles = 0.0 if start == stand else motion.settles[v]
-        after[life, start] += mass * (1 - leave) * (1 - settles)
-        after[life, stand] += mass * (1 - leave) * settles
-        on_the_way = {start: mass * leave}
-        for stop in motion.stop:
-            arrived: defaultdict[int, float] = defaultdict(float)
-            for s, m in on_the_way.items():
-                arcs = range(*motion.first_arc_of[motion.node_of[s] : motion.node_of[s] + 2])
-                turn = motion.turn[motion.first_turn_of[s] : motion.first_turn_of[s + 1]]
-                for arc, share in zip(arcs, turn, strict=True):
-                    arrived[int(motion.next_state_of[arc])] += m * share
-            for s, m in arrived.items():
-                after[life, s] += m * stop
-            on_the_way = {s: m * (1 - stop) for s, m in arrived.items()}
+        for s, share in moves[start].items():
+            after[life, s] += mass * share
     return {key: m for key, m in after.items() if m > 0}
 
 
@@ -87,11 +99,11 @@ def naive_track(
 ) -> list[dict[int, float]]:
     """Return the belief by node at each step."""
     node_of = motion.node_of.tolist()
-    target = begun(motion, start)
+    moves, target = moves_of(motion), begun(motion, start)
     beliefs = []
-    for t, factor in enumerate(naive_evidence(lives, motion, n_present)):
+    for t, factor in enumerate(naive_evidence(lives, motion, moves, n_present)):
         if t > 0:
-            target = moved_on(motion, target)
+            target = moved_on(moves, target)
         target = scaled(weighed(target, lives, factor, node_of, t))
         beliefs.append(by_node(target, node_of))
     return beliefs
@@ -110,7 +122,10 @@ def by_node(masses: Masses, node_of: list[int]) -> dict[int, float]:
 
 
 def naive_evidence(
-    lives: Sequence[NaiveLife], motion: Motion, n_present: Sequence[int]
+    lives: Sequence[NaiveLife],
+    motion: Motion,
+    moves: Sequence[dict[int, float]],
+    n_present: Sequence[int],
 ) -> list[dict[tuple[int, int], float]]:
     """Return the factors of each step, given the crowd."""
     node_of = motion.node_of.tolist()
@@ -118,7 +133,7 @@ def naive_evidence(
     found = []
     for t, present in enumerate(n_present):
         if t > 0:
-            crowd = moved_on(motion, crowd)
+            crowd = moved_on(moves, crowd)
         births = max(present - sum(crowd.values()), SLIP * present)
         for v, density in enumerate(motion.density):
             for key, share in begun(motion, v).items():

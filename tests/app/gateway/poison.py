@@ -57,7 +57,7 @@ def counts(exposition: str) -> Counter[str]:
 
 
 async def assert_it_costs_nobody_else(
-    folder: Path, url: str, gateway_url: str = "", *, version: str, **broker: object
+    folder: Path, url: str, gateway_url: str = "", *, version: str
 ) -> None:
     """Serve positions and records; send good and bad messages, and account for every one.
 
@@ -65,15 +65,13 @@ async def assert_it_costs_nobody_else(
     ----------
     gateway_url
         Address of the broker for the gateway. Empty: `url`, as for the devices.
-    broker
-        Further settings of the gateway's connection.
     """
     async with serving_records(
         folder,
         gateway_url or url,
         fleet={"idle_s": 600},
         inputs=[{"topic": "positions/{device}", "qos": 1}],
-        broker={"version": version, **broker},
+        broker={"version": version},
     ) as gateway:
         await gateway.program.logged("broker connected")
         sent = await _send(url, version)

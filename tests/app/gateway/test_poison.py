@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.app.gateway.poison import assert_it_costs_nobody_else, default_mosquitto
 from tests.app.gateway.records import compiled
@@ -32,12 +30,3 @@ async def test_messages_at_qos_2_stop_nothing_on_a_broker_that_hands_them_on_unc
     relay = UnchangedBroker(broker.url, version5=version == "5")
     async with relay.serving():
         await assert_it_costs_nobody_else(tmp_path, broker.url, relay.url, version=version)
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs memory without a name")
-async def test_nor_in_a_receiving_process(broker: LocalBroker, tmp_path: Path) -> None:
-    relay = UnchangedBroker(broker.url, version5=True)
-    async with relay.serving():
-        await assert_it_costs_nobody_else(
-            tmp_path, broker.url, relay.url, version="5", receiving_process=True
-        )
