@@ -31,8 +31,12 @@ from anonymizer.algorithms.attacks.masses_by_life import MassesByLife, Weights, 
 from anonymizer.algorithms.attacks.motion import Motion
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
-_LEAST = 1e-5
-"""Less probable states of a track or of a target are dropped."""
+_LEAST = 1e-4
+"""Less probable states of a track are dropped."""
+_LEAST_OF_TARGET = 1e-6
+"""Less probable states of a target are dropped. What is dropped is far from the known position, and
+a target has states for each track and life that it may be: with 1e-5, even a release of others
+makes the adversary too sure."""
 _LEAST_EXISTENCE = 0.02
 _LEAST_INSIDE = 1e-6
 _NO_TRACK = -1
@@ -309,7 +313,7 @@ class _Targets(NamedTuple):
         """Return the states of each target such that they add up to 1, and which are kept."""
         masses, target = self.masses, self.target_of[self.masses.owner]
         share = masses.mass / np.bincount(target, masses.mass, n_targets)[target]
-        kept = share > _LEAST
+        kept = share > _LEAST_OF_TARGET
         return self._replace(masses=only(masses._replace(mass=share), kept)), kept
 
     def add_to(self, belief: FloatArray, mass: FloatArray, motion: Motion) -> None:

@@ -67,7 +67,9 @@ class MassesByLife:
         mass, source = masses.mass.copy(), np.arange(len(masses.mass))
         self._part_of = {
             life: _Part(masses.owner[a:b], masses.state[a:b], mass[a:b], source[a:b])
-            for life, a, b in zip(masses.life[first].tolist(), first.tolist(), ends.tolist(), strict=True)
+            for life, a, b in zip(
+                masses.life[first].tolist(), first.tolist(), ends.tolist(), strict=True
+            )
         }
         self._scale = np.ones(n_owners)
         # Sum of the masses of each owner, without the scale.
