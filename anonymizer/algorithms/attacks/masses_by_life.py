@@ -143,9 +143,13 @@ class MassesByLife:
     def _join(self, life: int, part: _Part) -> None:
         earlier = self._part_of.get(life)
         if earlier is not None:
-            part = _Part(*(np.concatenate(pair) for pair in zip(earlier, part, strict=True)))
-            order = np.argsort(part.owner, kind="stable")
-            part = _Part(*(each[order] for each in part))
+            order = np.argsort(np.append(earlier.owner, part.owner), kind="stable")
+            part = _Part(
+                np.append(earlier.owner, part.owner)[order],
+                np.append(earlier.state, part.state)[order],
+                np.append(earlier.mass, part.mass)[order],
+                np.append(earlier.source, part.source)[order],
+            )
         self._part_of[life] = part
 
     def _scale_by(self, gained: FloatArray, said: Weights, row_of: IntArray) -> None:
