@@ -15,7 +15,7 @@ from anonymizer.algorithms.attacks.motion import Motion
 from anonymizer.domain.arrays import FloatArray
 from tests.algorithms.attacks.naive_tracking import FREE, Masses, NaiveLife, begun, moved_on
 
-LEAST = 1e-5
+LEAST, LEAST_OF_TARGET = 1e-4, 1e-6
 LEAST_EXISTENCE = 0.02
 
 
@@ -159,7 +159,7 @@ class NaiveChase:
         return here
 
 
-def scaled(target: dict[int, Masses], *, least: float = LEAST) -> dict[int, Masses]:
+def scaled(target: dict[int, Masses], *, least: float = LEAST_OF_TARGET) -> dict[int, Masses]:
     whole = sum(sum(m.values()) for m in target.values())
     return {
         j: {key: m / whole for key, m in masses.items() if m / whole > least}
