@@ -215,14 +215,15 @@ def run_fleet(
     data: Path,
     n_fleets: int,
     n_targets: int,
+    n_starts: int = N_STARTS,
     adversaries: Sequence[str] = ADVERSARIES,
 ) -> Row:
     """Cloak fleets of one kind and attack what is published.
 
     Parameters
     ----------
-    n_fleets, n_targets
-        Fleets, and most victims from each of `N_STARTS` moments of each.
+    n_fleets, n_starts, n_targets
+        Fleets, moments of each, and most victims from each moment.
     """
     begun = time.process_time()
     network, all_scenes = scenes(fleet, n_fleets, data)
@@ -247,7 +248,7 @@ def run_fleet(
                 network,
                 case.piece_of,
                 interval_s=case.reports.interval_s,
-                n_starts=N_STARTS,
+                n_starts=n_starts,
                 n_targets=n_targets,
                 seed=i,
                 placebo=other,
@@ -383,6 +384,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--fleet", action="append", help="default: all of them")
     parser.add_argument("--set", action="append", default=[], metavar="TABLE.KEY=VALUE")
     parser.add_argument("--fleets", type=int, help="number of fleets that are pooled")
+    parser.add_argument("--starts", type=int, default=N_STARTS, help="moments of each fleet")
+    parser.add_argument("--targets", type=int, help="most victims from each moment")
     parser.add_argument("--quick", action="store_true", help="fewer victims")
     parser.add_argument("--no-hindsight", action="store_true", help="leave out who looks back")
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("ANONYMIZER_DATA", ".")))
@@ -399,7 +402,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                     settings,
                     data=options.data,
                     n_fleets=options.fleets or n_fleets,
-                    n_targets=n_targets,
+                    n_starts=options.starts,
+                    n_targets=options.targets or n_targets,
                     adversaries=ADVERSARIES[: 3 if options.no_hindsight else 4],
                 )
             )

@@ -18,6 +18,7 @@ References
    association-based MeMBer", IEEE Transactions on Aerospace and Electronic Systems 51(3), 2015.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -25,20 +26,17 @@ import numpy as np
 from anonymizer.algorithms.attacks.association import associate
 from anonymizer.algorithms.attacks.evidence import SLIP
 from anonymizer.algorithms.attacks.lives import Lives
-from anonymizer.algorithms.attacks.masses import (
-    FREE,
-    Masses,
-    moved_back,
-    moved_on,
-    only,
-    sorted_by_life,
-)
+from anonymizer.algorithms.attacks.masses import FREE, Masses, moved_back, moved_on, only
+from anonymizer.algorithms.attacks.masses_by_life import MassesByLife, Weights, by_life, freed
 from anonymizer.algorithms.attacks.motion import Motion
-from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 
-_LEAST = 1e-5
-"""Less probable states of a track or of a target are dropped."""
+_LEAST = 1e-4
+"""Less probable states of a track are dropped."""
+_LEAST_OF_TARGET = 1e-6
+"""Less probable states of a target are dropped. What is dropped is far from the known position, and
+a target has states for each track and life that it may be: with 1e-5, even a release of others
+makes the adversary too sure."""
 _LEAST_EXISTENCE = 0.02
 _LEAST_INSIDE = 1e-6
 _NO_TRACK = -1
@@ -108,27 +106,26 @@ def follow(
     for t in range(last + 1):
         crowd.n_present = float(n_present[t])
         over = lives.last_step_of < t
-        if t > 0:
-            freed, _ = _freed(crowd.masses, over)
-            crowd.masses = Masses(*moved_on(motion, freed, np.ones(crowd.n_tracks, np.bool_)))
-        freed, came_from = _freed(targets.masses, over)
-        everybody = np.ones(len(targets.track_of), np.bool_)
-        before = Masses(*moved_on(motion, freed, everybody))
-        targets, source = targets._replace(masses=before), np.arange(len(before.mass))
+        crowd.move(over)
+        went, came_from = freed(targets.masses, over)
+        n_owners = len(targets.track_of)
+        before = Masses(*moved_on(motion, went, np.ones(n_owners, np.bool_)))
+        held = MassesByLife(before, n_owners)
         for r in range(lives.first_record_of[t], lives.first_record_of[t + 1]):
             said = crowd.read(lives, r, t)
             crowd.learn(said)
             if t > enter:
-                targets, told_from = targets.after(said, motion.node_of)
-                source = source[told_from]
+                said.tell(held, motion.node_of, targets.row_of(said), SLIP)
         crowd.forget()
+        masses, source = held.listed()
+        targets = targets._replace(masses=masses)
         if t == enter:
             targets = _targets(crowd, motion, start)
             source = np.arange(len(targets.masses.mass))
-            freed = before = targets.masses
+            went = before = targets.masses
         if t >= enter:
             targets, kept = targets.normalized(len(start))
-            steps.append(_Step(freed, came_from, before, source[kept], targets.masses))
+            steps.append(_Step(went, came_from, before, source[kept], targets.masses))
         for k in np.flatnonzero(at == t).tolist():
             targets.add_to(belief[:, k], targets.masses.mass, motion)
     hindsight = _looked_back(steps, targets, motion, len(start), at - enter) if look_back else None
@@ -140,7 +137,7 @@ class _Step(NamedTuple):
 
     Attributes
     ----------
-    freed, came_from
+    went, came_from
         Before they moved, and of which states of the step before they are.
     before
         After they moved.
@@ -148,7 +145,7 @@ class _Step(NamedTuple):
         State of `before` of which each of `after` comes, given what the step says.
     """
 
-    freed: Masses
+    went: Masses
     came_from: IntArray
     before: Masses
     source: IntArray
@@ -168,9 +165,9 @@ def _looked_back(
         for k in np.flatnonzero(at == t).tolist():
             here.add_to(belief[:, k], mass, motion)
         if t > 0:
-            freed, came_from, before, source, _ = steps[t]
+            went, came_from, before, source, _ = steps[t]
             known = np.bincount(source, mass, len(before.mass)).astype(np.float64)
-            earlier = moved_back(motion, freed, before, known)
+            earlier = moved_back(motion, went, before, known)
             mass = np.zeros(len(steps[t - 1].after.mass))
             mass[came_from] = earlier
     shares: FloatArray = belief / belief.sum(axis=2, keepdims=True)
@@ -184,26 +181,26 @@ class _Said(NamedTuple):
     ----------
     life, begins
         The life, and whether this is its first region.
-    piece_at
-        Piece of the region of each node, negative for none, shape (nodes,).
-    likely
-        Probability of the level of the life for who joins it at each node, shape (nodes,).
+    weights
+        What it says of each row; the last row is for devices of which nothing is known.
     row_of
-        Row of each track in `factor` and `total`, shape (tracks,); the last row is for others.
-    factor, total
-        From `associate`.
+        Row of each track, shape (tracks,).
     new
         Expected number of devices without a track in each piece, shape (pieces,).
     """
 
     life: int
     begins: bool
-    piece_at: Int32Array
-    likely: FloatArray
+    weights: Weights
     row_of: IntArray
-    factor: FloatArray
-    total: FloatArray
     new: FloatArray
+
+    def tell(self, held: MassesByLife, node_of: Int32Array, row_of: IntArray, slip: float) -> None:
+        """Weigh masses whose owners have these rows."""
+        if self.begins:
+            held.begin(self.life, node_of, self.weights, row_of)
+        else:
+            held.go_on(self.life, node_of, self.weights, row_of, slip)
 
 
 _EMPTY = Masses(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0))
@@ -216,13 +213,20 @@ class _Crowd:
         self._motion = motion
         self._prior = prior
         self.masses = _EMPTY
+        self._held = MassesByLife(_EMPTY, 0)
         self.n_tracks = 0
         self.n_present = n_present
 
     @property
     def unknown(self) -> float:
         """Expected number of devices that are not tracked."""
-        return max(self.n_present - float(self.masses.mass.sum()), SLIP * self.n_present)
+        return max(self.n_present - self._held.mass, SLIP * self.n_present)
+
+    def move(self, over: BoolArray) -> None:
+        """Let a step pass, in which some lives are over."""
+        masses, _ = freed(self.masses, over)
+        masses = Masses(*moved_on(self._motion, masses, np.ones(self.n_tracks, np.bool_)))
+        self._held = MassesByLife(masses, self.n_tracks)
 
     def read(self, lives: Lives, record: int, step: int) -> _Said:
         """Return what a record says, given the tracks."""
@@ -238,14 +242,8 @@ class _Crowd:
         likely = np.ones(len(piece_at))
         if begins and self._prior is not None:
             likely = self._prior.share[self._prior.level_of[life]]
-        inside, total = _inside(
-            self.masses,
-            self._motion.node_of,
-            piece_at,
-            likely,
-            FREE if begins else life,
-            self.n_tracks,
-            n_pieces,
+        inside, total = self._held.inside(
+            FREE if begins else life, self._motion.node_of, piece_at, likely, n_pieces
         )
         near = np.flatnonzero(inside.sum(axis=1) > _LEAST_INSIDE)
         outside = np.ones(len(near)) if begins else 1.0 - (1.0 - SLIP) * total[near]
@@ -258,37 +256,34 @@ class _Crowd:
         )
         row_of = np.full(self.n_tracks, len(near))
         row_of[near] = np.arange(len(near))
-        return _Said(life, begins, piece_at, likely, row_of, factor, sums, new)
+        return _Said(life, begins, Weights(piece_at, likely, factor, sums), row_of, new)
 
     def learn(self, said: _Said) -> None:
         """Take in what a region says; devices that it shows for the first time become tracks."""
-        after, _ = _after(self.masses, self._motion.node_of, said, said.row_of, 0.0)
-        parts = [after, *self._born(said)]
-        joined = Masses(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-        self.masses = sorted_by_life(joined, np.zeros(len(joined.mass), np.int64))[0]
+        said.tell(self._held, self._motion.node_of, said.row_of, 0.0)
+        for masses in self._born(said):
+            self._held.add(masses, self.n_tracks)
 
-    def _born(self, said: _Said) -> list[Masses]:
-        born = []
+    def _born(self, said: _Said) -> Iterator[Masses]:
+        piece_at, likely, _, _ = said.weights
         for piece in np.flatnonzero(said.new > _LEAST_EXISTENCE).tolist():
-            nodes = np.flatnonzero(said.piece_at == piece)
+            nodes = np.flatnonzero(piece_at == piece)
             row, state, share = self._motion.states_at(nodes)
-            density = (self._motion.density * said.likely)[nodes]
+            density = (self._motion.density * likely)[nodes]
             share = share * density[row] / density.sum()
             n_new = int(np.ceil(said.new[piece] - _LEAST_EXISTENCE))
             for _ in range(n_new):
-                born.append(
-                    Masses(
-                        np.full(len(row), self.n_tracks, np.int32),
-                        np.full(len(row), said.life, np.int32),
-                        state,
-                        share * (said.new[piece] / n_new),
-                    )
-                )
                 self.n_tracks += 1
-        return born
+                yield Masses(
+                    np.full(len(row), self.n_tracks - 1, np.int32),
+                    np.full(len(row), said.life, np.int32),
+                    state,
+                    share * (said.new[piece] / n_new),
+                )
 
     def forget(self) -> None:
-        """Drop improbable states, and tracks that hardly exist."""
+        """End a step: drop improbable states, and tracks that hardly exist."""
+        self.masses, _ = self._held.listed()
         exists = np.bincount(self.masses.owner, self.masses.mass, self.n_tracks)
         kept = (self.masses.mass > _LEAST) & (exists > _LEAST_EXISTENCE)[self.masses.owner]
         self.masses = only(self.masses, kept)
@@ -307,20 +302,18 @@ class _Targets(NamedTuple):
     target_of: IntArray
     track_of: IntArray
 
-    def after(self, said: _Said, node_of: Int32Array) -> tuple["_Targets", IntArray]:
-        """Return the states given what a region says, and of which ones they come."""
+    def row_of(self, said: _Said) -> IntArray:
+        """Return the row of each owner in what a region says."""
         known = (self.track_of >= 0) & (self.track_of < len(said.row_of))
-        row_of = np.full(len(self.track_of), len(said.total) - 1)
+        row_of = np.full(len(self.track_of), len(said.weights.total) - 1)
         row_of[known] = said.row_of[self.track_of[known]]
-        masses, source = _after(self.masses, node_of, said, row_of, SLIP)
-        masses, source = sorted_by_life(masses, source)
-        return self._replace(masses=masses), source
+        return row_of
 
     def normalized(self, n_targets: int) -> tuple["_Targets", BoolArray]:
         """Return the states of each target such that they add up to 1, and which are kept."""
         masses, target = self.masses, self.target_of[self.masses.owner]
         share = masses.mass / np.bincount(target, masses.mass, n_targets)[target]
-        kept = share > _LEAST
+        kept = share > _LEAST_OF_TARGET
         return self._replace(masses=only(masses._replace(mass=share), kept)), kept
 
     def add_to(self, belief: FloatArray, mass: FloatArray, motion: Motion) -> None:
@@ -351,91 +344,4 @@ def _targets(crowd: _Crowd, motion: Motion, start: IntArray) -> _Targets:
         target_of.append(target)
         track_of.append(_NO_TRACK)
     joined = Masses(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    masses = sorted_by_life(joined, np.zeros(len(joined.mass), np.int64))[0]
-    return _Targets(masses, np.array(target_of, np.int64), np.array(track_of, np.int64))
-
-
-def _freed(masses: Masses, over: BoolArray) -> tuple[Masses, IntArray]:
-    """Return the masses with those of lives that are over free, and which they were."""
-    source = np.arange(len(masses.mass))
-    ended = (masses.life >= 0) & np.append(over, False)[masses.life]
-    if not ended.any():
-        return masses, source
-    life = np.where(ended, FREE, masses.life).astype(np.int32)
-    return sorted_by_life(masses._replace(life=life), source)
-
-
-def _after(
-    masses: Masses, node_of: Int32Array, said: _Said, row_of: IntArray, slip: float
-) -> tuple[Masses, IntArray]:
-    """Return the masses given a region, and of which ones they come."""
-    owner, life, state, mass, source = _weigh(
-        masses,
-        node_of,
-        said.piece_at,
-        said.likely,
-        said.life,
-        said.begins,
-        row_of,
-        said.factor,
-        said.total,
-        slip,
-    )
-    return Masses(owner, life, state, mass), source
-
-
-@kernel
-def _inside(
-    masses: Masses,
-    node_of: Int32Array,
-    piece_at: Int32Array,
-    likely: FloatArray,
-    life: int,
-    n_owners: int,
-    n_pieces: int,
-) -> tuple[FloatArray, FloatArray]:
-    """Return the mass of each owner in a life: what may be in each piece, and all of it."""
-    inside, total = np.zeros((n_owners, n_pieces)), np.zeros(n_owners)
-    for i in range(len(masses.mass)):
-        if masses.life[i] == life:
-            a, v = masses.owner[i], node_of[masses.state[i]]
-            total[a] += masses.mass[i]
-            if piece_at[v] >= 0:
-                inside[a, piece_at[v]] += masses.mass[i] * likely[v]
-    return inside, total
-
-
-@kernel
-def _weigh(
-    masses: Masses,
-    node_of: Int32Array,
-    piece_at: Int32Array,
-    likely: FloatArray,
-    life: int,
-    begins: bool,  # noqa: FBT001  a kernel takes no keywords
-    row_of: IntArray,
-    factor: FloatArray,
-    total: FloatArray,
-    slip: float,
-) -> tuple[Int32Array, Int32Array, Int32Array, FloatArray, IntArray]:
-    """Return what `_after` returns; whoever is free may begin the life, or not."""
-    n_most = 2 * len(masses.mass)
-    source = np.empty(n_most, np.int64)
-    owner, at = np.empty(n_most, np.int32), np.empty(n_most, np.int32)
-    state, mass = np.empty(n_most, np.int32), np.empty(n_most)
-    n = 0
-    for i in range(len(masses.mass)):
-        a, c = masses.owner[i], masses.life[i]
-        row, v = row_of[a], node_of[masses.state[i]]
-        p = piece_at[v]
-        here = masses.mass[i] / total[row]
-        if begins and c == FREE and p >= 0:
-            owner[n], at[n], state[n] = a, life, masses.state[i]
-            mass[n], source[n] = here * factor[row, p] * likely[v], i
-            n += 1
-        elif not begins and c == life:
-            here *= factor[row, p] if p >= 0 else slip
-        owner[n], at[n], state[n], mass[n] = a, c, masses.state[i], here
-        source[n] = i
-        n += 1
-    return owner[:n].copy(), at[:n].copy(), state[:n].copy(), mass[:n].copy(), source[:n].copy()
+    return _Targets(by_life(joined)[0], np.array(target_of, np.int64), np.array(track_of, np.int64))

@@ -22,7 +22,7 @@ from tests.algorithms.attacks.naive_tracking import (
     moves_of,
 )
 
-LEAST = 1e-5
+LEAST, LEAST_OF_TARGET = 1e-4, 1e-6
 LEAST_EXISTENCE = 0.02
 
 
@@ -170,7 +170,7 @@ class NaiveChase:
         return here
 
 
-def scaled(target: dict[int, Masses], *, least: float = LEAST) -> dict[int, Masses]:
+def scaled(target: dict[int, Masses], *, least: float = LEAST_OF_TARGET) -> dict[int, Masses]:
     whole = sum(sum(m.values()) for m in target.values())
     return {
         j: {key: m / whole for key, m in masses.items() if m / whole > least}

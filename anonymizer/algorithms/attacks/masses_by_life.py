@@ -1,0 +1,237 @@
+"""Masses of many owners by life: a region changes those of one life, and scales their owners.
+
+An adversary who follows devices weighs the masses of all of them with every region. Each region
+speaks of one life: it multiplies the masses in it by what it says of their places, or moves a part
+of the free ones into it, and all masses of an owner are then divided by one number. That number is
+kept for each owner until the step ends. So a region costs as much as its life has masses.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from anonymizer.algorithms.attacks.masses import FREE, Masses, only
+from anonymizer.algorithms.kernels import kernel
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
+
+
+class Weights(NamedTuple):
+    """What a region says about owners.
+
+    Attributes
+    ----------
+    piece_at
+        Piece of the region of each node, negative for none, shape (nodes,).
+    likely
+        Probability that who is free at each node joins this life and no other, shape (nodes,).
+    factor
+        What it is worth to be in each piece, shape (rows, pieces).
+    total
+        What the masses of an owner add up to after it, shape (rows,).
+    """
+
+    piece_at: Int32Array
+    likely: FloatArray
+    factor: FloatArray
+    total: FloatArray
+
+
+class _Part(NamedTuple):
+    """The masses of one life, by rising owner; `source` is their place in the listed ones."""
+
+    owner: Int32Array
+    state: Int32Array
+    mass: FloatArray
+    source: IntArray
+
+
+_NO_PART = _Part(
+    np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0), np.zeros(0, dtype=np.int64)
+)
+
+
+class MassesByLife:
+    """Masses within a step.
+
+    Parameters
+    ----------
+    masses
+        By rising life and owner. They stay as they are.
+    n_owners
+        Number of owners.
+    """
+
+    def __init__(self, masses: Masses, n_owners: int) -> None:
+        first = np.flatnonzero(np.diff(masses.life, prepend=FREE - 1))
+        ends = np.append(first, len(masses.life))[1:]
+        mass, source = masses.mass.copy(), np.arange(len(masses.mass))
+        self._part_of = {
+            life: _Part(masses.owner[a:b], masses.state[a:b], mass[a:b], source[a:b])
+            for life, a, b in zip(
+                masses.life[first].tolist(), first.tolist(), ends.tolist(), strict=True
+            )
+        }
+        self._scale = np.ones(n_owners)
+        # Sum of the masses of each owner, without the scale.
+        self._sum = np.bincount(masses.owner, masses.mass, n_owners).astype(np.float64)
+
+    @property
+    def mass(self) -> float:
+        """Sum of all masses."""
+        return float(self._sum @ self._scale)
+
+    def inside(
+        self,
+        life: int,
+        node_of: Int32Array,
+        piece_at: Int32Array,
+        likely: FloatArray,
+        n_pieces: int,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the mass of each owner in a life: what may be in each piece, and all of it.
+
+        Returns
+        -------
+        inside, total
+            Shapes (owners, pieces) and (owners,).
+        """
+        part = self._part_of.get(life, _NO_PART)
+        return _inside(part, self._scale, node_of, piece_at, likely, n_pieces)
+
+    def begin(self, life: int, node_of: Int32Array, said: Weights, row_of: IntArray) -> None:
+        """Take in the first region of a life, which free owners may join or not.
+
+        Parameters
+        ----------
+        row_of
+            Row of each owner in what the region says, shape (owners,).
+        """
+        part, gained = _begun(self._part_of.get(FREE, _NO_PART), node_of, said, row_of)
+        self._join(life, part)
+        self._scale_by(gained, said, row_of)
+
+    def go_on(
+        self, life: int, node_of: Int32Array, said: Weights, row_of: IntArray, slip: float
+    ) -> None:
+        """Take in a later region of a life; who is outside it is `slip` times as likely."""
+        part = self._part_of.get(life, _NO_PART)
+        gained = _weighed(part, node_of, said, row_of, slip)
+        self._scale_by(gained, said, row_of)
+
+    def add(self, masses: Masses, n_owners: int) -> None:
+        """Add masses of new owners in one life; there are now `n_owners`."""
+        more = n_owners - len(self._scale)
+        self._scale = np.append(self._scale, np.ones(more))
+        self._sum = np.append(self._sum, np.zeros(more))
+        self._sum += np.bincount(masses.owner, masses.mass, n_owners)
+        if len(masses.life):
+            nowhere = np.full(len(masses.life), -1)
+            part = _Part(masses.owner, masses.state, masses.mass, nowhere)
+            self._join(int(masses.life[0]), part)
+
+    def listed(self) -> tuple[Masses, IntArray]:
+        """Return the masses by rising life and owner, and of which of the first ones they come."""
+        parts = sorted(self._part_of.items())
+        owner, state, mass, source = (
+            np.concatenate([getattr(_NO_PART, name), *(getattr(part, name) for _, part in parts)])
+            for name in _Part._fields
+        )
+        sizes = [len(part.mass) for _, part in parts]
+        life = np.repeat(np.array([life for life, _ in parts], np.int32), sizes)
+        return Masses(owner, life, state, mass * self._scale[owner]), source
+
+    def _join(self, life: int, part: _Part) -> None:
+        earlier = self._part_of.get(life)
+        if earlier is not None:
+            order = np.argsort(np.append(earlier.owner, part.owner), kind="stable")
+            part = _Part(
+                np.append(earlier.owner, part.owner)[order],
+                np.append(earlier.state, part.state)[order],
+                np.append(earlier.mass, part.mass)[order],
+                np.append(earlier.source, part.source)[order],
+            )
+        self._part_of[life] = part
+
+    def _scale_by(self, gained: FloatArray, said: Weights, row_of: IntArray) -> None:
+        self._sum += gained
+        self._scale /= said.total[row_of]
+
+
+def freed(masses: Masses, over: BoolArray) -> tuple[Masses, IntArray]:
+    """Return the masses with those of lives that are over free, and which they were.
+
+    Parameters
+    ----------
+    masses
+        By rising life and owner, and so they stay.
+    over
+        Whether each life is over, shape (lives,).
+    """
+    ended = (masses.life >= 0) & np.append(over, False)[masses.life]
+    if not ended.any():
+        return masses, np.arange(len(masses.mass))
+    life = np.where(ended, FREE, masses.life).astype(np.int32)
+    return by_life(masses._replace(life=life))
+
+
+def by_life(masses: Masses) -> tuple[Masses, IntArray]:
+    """Return the masses by rising life and owner, and which they were."""
+    order = np.argsort((masses.life + 1).astype(np.int64) << 32 | masses.owner, kind="stable")
+    return only(masses, order), order
+
+
+@kernel
+def _inside(
+    part: _Part,
+    scale: FloatArray,
+    node_of: Int32Array,
+    piece_at: Int32Array,
+    likely: FloatArray,
+    n_pieces: int,
+) -> tuple[FloatArray, FloatArray]:
+    """Return what `MassesByLife.inside` does."""
+    inside, total = np.zeros((len(scale), n_pieces)), np.zeros(len(scale))
+    for i in range(len(part.mass)):
+        a, v = part.owner[i], node_of[part.state[i]]
+        mass = part.mass[i] * scale[a]
+        total[a] += mass
+        if piece_at[v] >= 0:
+            inside[a, piece_at[v]] += mass * likely[v]
+    return inside, total
+
+
+@kernel
+def _begun(
+    free: _Part, node_of: Int32Array, said: Weights, row_of: IntArray
+) -> tuple[_Part, FloatArray]:
+    """Return the masses that may have joined a life, and those of each owner."""
+    n_most = 0
+    for i in range(len(free.mass)):
+        n_most += said.piece_at[node_of[free.state[i]]] >= 0
+    owner, state = np.empty(n_most, np.int32), np.empty(n_most, np.int32)
+    mass, source = np.empty(n_most), np.empty(n_most, np.int64)
+    gained = np.zeros(len(row_of))
+    n = 0
+    for i in range(len(free.mass)):
+        a, v = free.owner[i], node_of[free.state[i]]
+        p = said.piece_at[v]
+        if p >= 0:
+            owner[n], state[n], source[n] = a, free.state[i], free.source[i]
+            mass[n] = free.mass[i] * said.factor[row_of[a], p] * said.likely[v]
+            gained[a] += mass[n]
+            n += 1
+    return _Part(owner, state, mass, source), gained
+
+
+@kernel
+def _weighed(
+    part: _Part, node_of: Int32Array, said: Weights, row_of: IntArray, slip: float
+) -> FloatArray:
+    """Weigh the masses in a life, in place; return what that adds to each owner's."""
+    gained = np.zeros(len(row_of))
+    for i in range(len(part.mass)):
+        a, p = part.owner[i], said.piece_at[node_of[part.state[i]]]
+        before = part.mass[i]
+        part.mass[i] = before * (said.factor[row_of[a], p] if p >= 0 else slip)
+        gained[a] += part.mass[i] - before
+    return gained
