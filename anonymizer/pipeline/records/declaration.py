@@ -119,13 +119,8 @@ class Stream:
 
     @property
     def in_cohorts(self) -> bool:
-        """Whether vehicles are published in cohorts under `cumulative = "enforce"`.
-
-        `cells` publishes representatives, which hold no other value: there, classes are changed
-        until enough values are left.
-        """
-        lasting = {a.name for a in self.settings.attributes if a.lasting and a.role == "qi"}
-        return bool(lasting) and self.settings.model in {"kd", "kld"}
+        """Whether vehicles are published in cohorts under `cumulative = "enforce"`."""
+        return any(a.lasting and a.role == "qi" for a in self.settings.attributes)
 
 
 def declare(

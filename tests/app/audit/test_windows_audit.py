@@ -72,11 +72,21 @@ def test_windows_of_cohorts_leave_d_values_of_every_vehicle(tmp_path: Path) -> N
     assert report.n_windows == 8
 
 
-def test_windows_of_cells_leave_d_values_where_that_is_enforced(tmp_path: Path) -> None:
-    cells: dict[str, Any] = {"model": "cells", "labels": "range", "method": "auto"}
-    report = audit(write(tmp_path / "all.jsonl", recorded("enforce", **cells)), "enforce", **cells)
+@pytest.mark.parametrize(
+    "model",
+    [{"model": "kaca"}, {"model": "cells", "labels": "range"}],
+    ids=lambda model: model["model"],
+)
+def test_windows_of_other_models_leave_d_values_by_default(
+    model: dict[str, Any], tmp_path: Path
+) -> None:
+    changes = model | {"method": "auto", "promise": {"k": 4}, "budget_s": 0.001}
+    path = write(tmp_path / "all.jsonl", recorded.__wrapped__("enforce", **changes))
+    report = audit(path, "enforce", **changes)
     assert report.holds
-    assert all(f.required and f.figures["n_vehicles"] > 30 for f in report.findings)
+    assert {f.attack for f in report.findings} == {"windows together", "known company"}
+    assert all(f.required and f.figures["n_below_d"] == 0 for f in report.findings)
+    assert all(f.figures["n_vehicles"] == 40 for f in report.findings)
 
 
 def test_windows_that_are_only_reported_are_read(tmp_path: Path) -> None:
