@@ -81,6 +81,11 @@ class PromiseSettings(Group):
     """Fewest distinct original values of every quasi-identifier."""
     l: Annotated[int, Field(ge=1)] = 1  # noqa: E741  the field's name for it
     """Fewest distinct values of every sensitive attribute."""
+    k_extra: Annotated[int, Field(ge=0)] = 0
+    """Vehicles that a class has beyond k, so that k are left without those that an adversary has
+    made up and sent along."""
+    d_extra: Annotated[int, Field(ge=0)] = 0
+    """Likewise the values beyond d."""
     max_share: Share | None = None
     """Largest share of the vehicles of a class with the same value of a quasi-identifier. None:
     0.995 where d is 2 or more."""
@@ -103,10 +108,11 @@ class PromiseSettings(Group):
     @property
     def promise(self) -> Promise:
         """The promise as the algorithms take it."""
-        max_share, max_source_share = bounded_shares(self.d, self.max_share, self.max_source_share)
+        d = self.d + self.d_extra
+        max_share, max_source_share = bounded_shares(d, self.max_share, self.max_source_share)
         return Promise(
-            k=self.k,
-            d=self.d,
+            k=self.k + self.k_extra,
+            d=d,
             l=self.l,
             max_share=max_share,
             max_source_share=max_source_share,
@@ -355,7 +361,8 @@ class StreamSettings(Group):
         if not self.enforces or not roles:
             return self
         lacks = {
-            "promise.d of 2 or more for a lasting quasi-identifier": "qi" in roles and p.d < 2,
+            "promise.d of 2 or more for a lasting quasi-identifier": "qi" in roles
+            and p.promise.d < 2,
             "promise.l of 2 or more for a lasting sensitive attribute": "sensitive" in roles
             and p.l < 2,
             'labels = "range": a representative does not hold what others have': "qi" in roles

@@ -241,3 +241,11 @@ def test_windows_together_keep_the_promise_by_default_where_the_model_can(
 ) -> None:
     settings = fleet(method="auto", **changes)
     assert (settings.enforces, settings.unprotected) == (enforces, not enforces)
+
+
+@pytest.mark.parametrize("model", ["kd", "kld", "kaca", "cells"])
+def test_a_margin_is_added_to_k_and_d_of_every_model(model: str) -> None:
+    asked = {"k": 4, "d": 2, "l": 2, "k_extra": 3, "d_extra": 1}
+    labels = {"labels": "range"} if model == "cells" else {}
+    kept = fleet(model=model, method="auto", promise=asked, **labels).promise
+    assert (kept.k, kept.promise.k, kept.d, kept.promise.d) == (4, 7, 2, 3)

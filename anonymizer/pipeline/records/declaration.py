@@ -150,7 +150,7 @@ def declare(
         for role in ("qi", "sensitive", "measure")
     }
     is_open = {a.name for a in settings.attributes if a.is_open}
-    _check_feasible(settings, [of[name] for name in by_role["qi"]], settings.promise.d, "d")
+    _check_feasible(settings, [of[name] for name in by_role["qi"]], settings.promise.promise.d, "d")
     bands_of = {a.name: a.bands for a in settings.attributes}
     sensitive = [of[name] for name in by_role["sensitive"]]
     in_schema = [_in_schema(attribute, bands_of[attribute.name]) for attribute in sensitive]
