@@ -368,6 +368,15 @@ def windows(
         str | None,
         typer.Option("--stream", help="Name of the stream.", show_default="the only one"),
     ] = None,
+    own: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Also attack as the owner of this many of the vehicles, drawn by the seed; that "
+            "must find nothing where k_extra and d_extra are as many.",
+        ),
+    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the vehicles of --own.")] = 0,
     json_out: Annotated[
         Path | None, typer.Option("--json", help="File for the report as JSON; -: print it.")
     ] = None,
@@ -393,7 +402,14 @@ def windows(
         (name,) = streams
     if name not in streams:
         raise SettingsError(f"stream: must be one of {', '.join(streams) or 'those declared'}")
-    report = audit_windows(streams[name], published=published, truth=truth, limits=settings.limits)
+    report = audit_windows(
+        streams[name],
+        published=published,
+        truth=truth,
+        limits=settings.limits,
+        n_owned=own,
+        seed=seed,
+    )
     as_json = report.model_dump_json(indent=2) + "\n"
     beside = _write_json(as_json, json_out)
     shown = Table(title=f"{name}: {report.n_windows} windows", show_header=False)

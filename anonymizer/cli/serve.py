@@ -108,11 +108,26 @@ def check(
     names = ", ".join(stream.settings.name for stream in streams)
     found = found * bool(settings.inputs) + [f"streams of records: {names}"] * bool(streams)
     typer.echo(f"{config or 'the default settings'}: fine; {'; '.join(found)}")
+    for line in _windows_lines(settings):
+        typer.echo(line)
     if settings.inputs:
         for line in _coverage_lines(network, settings, trace):
             typer.echo(line)
         for line in _ids_lines(settings):
             typer.echo(line)
+
+
+def _windows_lines(settings: "Settings") -> Iterator[str]:
+    """Say what it costs that windows together reveal nothing, or that they do, of each stream."""
+    for stream in settings.streams:
+        lasting = ", ".join(each.name for each in stream.attributes if each.lasting)
+        if stream.unprotected:
+            yield f"{stream.name}: windows together reveal {lasting} of most vehicles (report)"
+        elif lasting:
+            yield (
+                f"{stream.name}: windows together keep {lasting} (enforce), for 1.1 to 1.5 times "
+                "the information loss of single windows"
+            )
 
 
 def _ids_lines(settings: "Settings") -> Iterator[str]:

@@ -236,7 +236,8 @@ class Minimizer(RowTransformer):
     categorical, sensitive, bands, untouched, missing
         See `Anonymizer`.
     random_state
-        Seed of the tree and of the split of the rows.
+        Seed of the tree, of the split of the rows, and of the model where that is fitted here and
+        has no `random_state` of its own.
 
     Attributes
     ----------
@@ -341,12 +342,12 @@ class Minimizer(RowTransformer):
             bands=self.bands,
             marker=self.missing,
         )
-        self.estimator_ = self._fitted_model(X, y)
+        seed = seed_of(self.random_state)
+        self.estimator_ = self._fitted_model(X, y, seed)
         predicted = column_or_1d(self.estimator_.predict(X))
         truth = predicted if y is None else column_or_1d(y)
         who = np.arange(len(rows)) if person is None else column_or_1d(person)
         check_consistent_length(rows, truth, who)
-        seed = seed_of(self.random_state)
         train, test = _split(len(rows), self.test_size, seed)
         schema = self.columns_.schema
         records = self.columns_.records(rows[train], who[train])
@@ -365,13 +366,24 @@ class Minimizer(RowTransformer):
         check_is_fitted(self)
         return self._generalized(rows_to_transform(self, X), self.level_, self.released_)
 
-    def _fitted_model(self, X: ArrayLike, y: ArrayLike | None) -> Any:  # noqa: ANN401, N803
+    def _fitted_model(
+        self,
+        X: ArrayLike,  # noqa: N803
+        y: ArrayLike | None,
+        seed: int,
+    ) -> Any:  # noqa: ANN401
         try:
             check_is_fitted(self.estimator)
         except NotFittedError:
             if y is None:
                 raise
-            return clone(self.estimator).fit(X, y)
+            model = clone(self.estimator)
+            unset = [
+                name
+                for name, value in model.get_params().items()
+                if name.split("__")[-1] == "random_state" and value is None
+            ]
+            return model.set_params(**dict.fromkeys(unset, seed)).fit(X, y)
         return self.estimator
 
     def _search(

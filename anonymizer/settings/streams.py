@@ -81,6 +81,11 @@ class PromiseSettings(Group):
     """Fewest distinct original values of every quasi-identifier."""
     l: Annotated[int, Field(ge=1)] = 1  # noqa: E741  the field's name for it
     """Fewest distinct values of every sensitive attribute."""
+    k_extra: Annotated[int, Field(ge=0)] = 0
+    """Vehicles that a class has beyond k, so that k are left without those that an adversary has
+    made up and sent along."""
+    d_extra: Annotated[int, Field(ge=0)] = 0
+    """Likewise the values beyond d."""
     max_share: Share | None = None
     """Largest share of the vehicles of a class with the same value of a quasi-identifier. None:
     0.995 where d is 2 or more."""
@@ -103,10 +108,11 @@ class PromiseSettings(Group):
     @property
     def promise(self) -> Promise:
         """The promise as the algorithms take it."""
-        max_share, max_source_share = bounded_shares(self.d, self.max_share, self.max_source_share)
+        d = self.d + self.d_extra
+        max_share, max_source_share = bounded_shares(d, self.max_share, self.max_source_share)
         return Promise(
-            k=self.k,
-            d=self.d,
+            k=self.k + self.k_extra,
+            d=d,
             l=self.l,
             max_share=max_share,
             max_source_share=max_source_share,
@@ -152,9 +158,10 @@ class StreamSettings(Group):
     max_records_per_vehicle: AtLeastOne = 100
     """Most records of one vehicle in a window (`per = "record"`); further ones are suppressed."""
     model: Literal["kd", "kld", "kaca", "cells"] = "kd"
-    """`kd`: k vehicles and d values. `kld`: l sensitive values as well. `kaca`: k vehicles (`d` is
-    1 unless set), clustered first and generalized afterwards. `cells`: k vehicles and l sensitive
-    values (`d` and `l` are 1 unless set, l is at most k) in each cell of a decision tree."""
+    """`kd`: k vehicles and d values. `kld`: l sensitive values as well. `kaca`: k vehicles,
+    clustered first and generalized afterwards. `cells`: k vehicles and l sensitive values (`l` is 1
+    unless set, and at most k) in each cell of a decision tree. In the last two `d` is 1 unless set,
+    or 2 where a quasi-identifier lasts and `cumulative` is not `report`."""
     method: MethodName = "auto"
     """Of `kd` and `kld`: `hilbert`, the published algorithm, takes milliseconds; `best` searches
     for up to `budget_s`; `auto` is `best` where `budget_s` is long enough for the window's records,
@@ -182,13 +189,14 @@ class StreamSettings(Group):
     cumulative: Literal["report", "enforce"] | None = None
     """What is done about vehicles whose published classes, intersected over the windows, leave
     fewer than d values of a lasting quasi-identifier, or l of a lasting sensitive attribute:
-    `report` counts them; `enforce` publishes `kd` and `kld` in lasting cohorts, so that there are
-    none, and suppresses whom it cannot protect. None: `enforce` for `kd` and `kld`, else
-    `report`."""
+    `report` counts them; `enforce`, also None, publishes vehicles in lasting cohorts, so that there
+    are none, and suppresses whom it cannot protect. It needs d of 2 or more, l where a sensitive
+    attribute lasts, and of `cells` the labels `range`. Its classes are those that lose least, as of
+    `kd`, unless a tree learns a target."""
     silent_share: Annotated[float, Field(ge=0, le=1)] = 0.05
     """A source of which fewer than this share of the vehicles of a window have a part, or fewer
-    than k, is silent: under `kd` and `kld` its attributes are withheld, and the promise is kept on
-    the others. 0: only below k."""
+    than k, is silent: under `kd` and `kld`, and wherever d is 2 or more, its attributes are
+    withheld, and the promise is kept on the others. 0: only below k."""
     forget_after: Annotated[int, Field(ge=1)] = 1000
     """Number of windows after which a vehicle that was not published is forgotten."""
     count_as: Annotated[str, Field(min_length=1, max_length=64)] = "truck_count"
@@ -199,8 +207,7 @@ class StreamSettings(Group):
     @property
     def enforces(self) -> bool:
         """Whether windows together keep the promise on lasting attributes."""
-        by_default = self.cumulative is None and self.model in {"kd", "kld"}
-        return by_default or self.cumulative == "enforce"
+        return self.cumulative != "report"
 
     @property
     def unprotected(self) -> bool:
@@ -252,7 +259,7 @@ class StreamSettings(Group):
             if isinstance(promise, dict):
                 unbounded = {"max_share": 1.0, "max_source_share": 1.0}
                 model = said["model"]
-                default = {"d": MODELS[model].d, **(unbounded if model == "kaca" else {})}
+                default = {"d": _least_d(said), **(unbounded if model == "kaca" else {})}
                 return said | {"promise": default | promise}
         return said
 
@@ -316,8 +323,6 @@ class StreamSettings(Group):
             (*shares, p.entropy_l, p.t, p.min_spread) != (1, 1, 1, None, {})
         ):
             raise ValueError('promise: "kaca" supports k, d and l only')
-        if self.model == "kaca" and self.cumulative == "enforce":
-            raise ValueError('cumulative: "enforce" is for kd, kld and cells')
         if self.prefer_share < 1 and self.method != "best":
             raise ValueError('prefer_share: requires method = "best"')
         numeric = {a.name for a in self.attributes if a.numeric and a.role == "qi"}
@@ -348,11 +353,26 @@ class StreamSettings(Group):
             )
         if any(a.is_open and a.name == self.learned for a in self.attributes):
             raise ValueError('target: must not have domain = "any"')
-        least = {a.role: p.d if a.role == "qi" else p.l for a in self.attributes if a.lasting}
-        if self.cumulative == "enforce" and 1 in least.values():
+        return self
+
+    @model_validator(mode="after")
+    def _check_windows_together(self) -> Self:
+        p, roles = self.promise, {a.role for a in self.attributes if a.lasting}
+        if not self.enforces or not roles:
+            return self
+        lacks = {
+            "promise.d of 2 or more for a lasting quasi-identifier": "qi" in roles
+            and p.promise.d < 2,
+            "promise.l of 2 or more for a lasting sensitive attribute": "sensitive" in roles
+            and p.l < 2,
+            'labels = "range": a representative does not hold what others have': "qi" in roles
+            and self.model == "cells"
+            and self.labels == "representative",
+        }
+        for needed in (needed for needed, is_lacking in lacks.items() if is_lacking):
             raise ValueError(
-                'cumulative: "enforce" requires promise.d of 2 or more for a lasting'
-                " quasi-identifier, and promise.l for a lasting sensitive attribute"
+                f'cumulative: "enforce", the default, requires {needed}; "report" lets windows'
+                " together reveal lasting attributes"
             )
         return self
 
@@ -369,6 +389,14 @@ class StoreSettings(Group):
     positions go on."""
     max_unpublished: Annotated[int, Field(ge=1)] = 1_000_000
     """Most classes that may wait for the broker; further windows are suppressed."""
+
+
+def _least_d(said: dict[str, Any]) -> int:
+    """Return the default d of a model that promises none in a single window."""
+    attributes = said.get("attributes")
+    each = [a for a in attributes if isinstance(a, dict)] if isinstance(attributes, list) else []
+    lasts = any(a.get("lasting") is True and a.get("role", "qi") == "qi" for a in each)
+    return 2 if lasts and said.get("cumulative") != "report" else MODELS[said["model"]].d
 
 
 def _each_once(what: str, names: list[str]) -> None:

@@ -5,7 +5,7 @@ import numpy as np
 import polars as pl
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -153,3 +153,19 @@ def test_few_rows_serve_for_both() -> None:
     rows = np.arange(8.0)[:, None]
     model = DecisionTreeClassifier().fit(rows, rows[:, 0] > 3)
     assert Minimizer(model).fit(rows).n_cells_ == 2
+
+
+def test_the_seed_reaches_the_model_unless_it_has_one_of_its_own() -> None:
+    rows, label = load_breast_cancer(return_X_y=True)
+    plain = RandomForestClassifier(5, max_depth=3)
+    model = make_pipeline(StandardScaler(), plain)
+    fitted = [
+        Minimizer(model, target_score=0.8, random_state=7).fit(rows, label).estimator_
+        for _ in range(2)
+    ]
+    shown = [each.predict_proba(rows) for each in fitted]
+    np.testing.assert_array_equal(shown[0], shown[1])
+    assert plain.random_state is None  # the caller's model stays as it was
+    own = RandomForestClassifier(5, max_depth=3, random_state=3)
+    kept = Minimizer(own, target_score=0.8, random_state=7).fit(rows, label).estimator_
+    assert kept.random_state == 3

@@ -9,7 +9,15 @@ from anonymizer.settings import Settings, StreamSettings
 from tests.pipeline.records.made import FLEET, fleet
 
 NUMBER: dict[str, Any] = {"role": "sensitive", "lo": 0, "hi": 9}
-CELLS: dict[str, Any] = {"model": "cells", "method": "auto", "promise": {"k": 4}}
+LASTING_FAULT = [{**a, "lasting": True} for a in FLEET["attributes"][-1:]] + FLEET["attributes"][
+    :-1
+]
+CELLS: dict[str, Any] = {
+    "model": "cells",
+    "method": "auto",
+    "promise": {"k": 4},
+    "cumulative": "report",
+}
 
 
 def mistake(**changes: Any) -> str:  # noqa: ANN401  settings of any kind
@@ -51,7 +59,7 @@ def test_a_promise_is_safe_where_nothing_is_said() -> None:
 def test_one_value_of_all_is_as_much_as_is_asked_for_where_d_is_1_or_it_is_said() -> None:
     said = {"d": 2, "max_share": 1, "max_source_share": 1}
     for promise in ({"d": 1}, said):
-        kept = StreamSettings.model_validate({**FLEET, "promise": promise}).promise.promise
+        kept = fleet(promise=promise, cumulative="report").promise.promise
         assert (kept.max_share, kept.max_source_share) == (1, 1)
 
 
@@ -142,7 +150,8 @@ def test_a_source_is_a_topic_that_carries_attributes(values: dict[str, Any], sai
             {"model": "kaca", "method": "auto", "promise": {"max_share": 0.5}},
             "supports k, d and l only",
         ),
-        ({"model": "kaca", "method": "auto", "cumulative": "enforce"}, "is for kd, kld and cells"),
+        ({"promise": {"d": 1}}, "requires promise.d of 2 or more for a lasting"),
+        ({"attributes": LASTING_FAULT}, "requires promise.l of 2 or more for a lasting sensitive"),
         ({"prefer_share": 0.5}, 'prefer_share: requires method = "best"'),
         ({"target": "fault"}, 'target: not available for "kd"'),
         ({"labels": "range"}, 'labels: not available for "kd"'),
@@ -153,7 +162,11 @@ def test_a_source_is_a_topic_that_carries_attributes(values: dict[str, Any], sai
         (CELLS | {"target": "height"}, "target: must be a sensitive attribute or a measure"),
         (CELLS | {"target": "fault"}, "target: is sensitive: requires promise.l of 2 or more"),
         (CELLS | {"labels": "median"}, "'representative' or 'range'"),
-        (CELLS | {"cumulative": "enforce"}, "requires promise.d of 2 or more"),
+        (CELLS | {"cumulative": None}, 'requires labels = "range": a representative'),
+        (
+            {"model": "kaca", "method": "auto", "promise": {"d": 1}},
+            "requires promise.d of 2 or more",
+        ),
         ({"topic": "anonymized/#"}, "should match pattern"),
         ({"name": "a/b"}, "should match pattern"),
         ({"attributes": [{**a, "role": "sensitive"} for a in FLEET["attributes"]]}, "at least one"),
@@ -179,14 +192,16 @@ def test_cells_ask_for_k_alone_and_learn_what_is_sensitive_once_it_is_bounded() 
         assert fleet(**bounded).learned == "fault"
         assert fleet(**bounded, target="fault").learned == "fault"
         assert fleet(**bounded, target="").learned is None
-    enforced = fleet(**CELLS | {"promise": {"k": 4, "d": 2}}, cumulative="enforce")
+    enforced = fleet(**CELLS | {"cumulative": "enforce", "labels": "range"})
     assert enforced.promise.promise.d == 2
     assert fleet(**CELLS | {"method": "tree"}).method == "tree"
 
 
 def test_kaca_asks_for_k_alone_unless_more_is_said() -> None:
-    kaca = fleet(model="kaca", method="auto", promise={"k": 7})
+    kaca = fleet(model="kaca", method="auto", promise={"k": 7}, cumulative="report")
     assert (kaca.promise.k, kaca.promise.d) == (7, 1)
+    lasting = fleet(model="kaca", method="auto", promise={"k": 7})
+    assert (lasting.promise.d, lasting.promise.promise.max_share) == (2, 1)
     assert fleet(model="kaca", method="auto", promise={"k": 7, "d": 3}).promise.d == 3
 
 
@@ -214,8 +229,10 @@ def test_two_streams_are_apart() -> None:
     [
         ({"model": "kd"}, True),
         ({"model": "kd", "cumulative": "report"}, False),
-        ({"model": "kaca"}, False),
-        ({"model": "cells"}, False),
+        ({"model": "kaca"}, True),
+        ({"model": "kaca", "cumulative": "report"}, False),
+        ({"model": "cells", "labels": "range"}, True),
+        ({"model": "cells", "cumulative": "report"}, False),
     ],
 )
 def test_windows_together_keep_the_promise_by_default_where_the_model_can(
@@ -224,3 +241,11 @@ def test_windows_together_keep_the_promise_by_default_where_the_model_can(
 ) -> None:
     settings = fleet(method="auto", **changes)
     assert (settings.enforces, settings.unprotected) == (enforces, not enforces)
+
+
+@pytest.mark.parametrize("model", ["kd", "kld", "kaca", "cells"])
+def test_a_margin_is_added_to_k_and_d_of_every_model(model: str) -> None:
+    asked = {"k": 4, "d": 2, "l": 2, "k_extra": 3, "d_extra": 1}
+    labels = {"labels": "range"} if model == "cells" else {}
+    kept = fleet(model=model, method="auto", promise=asked, **labels).promise
+    assert (kept.k, kept.promise.k, kept.d, kept.promise.d) == (4, 7, 2, 3)

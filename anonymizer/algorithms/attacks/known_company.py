@@ -16,7 +16,7 @@ References
    what is known about how a release was made is used against it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -120,12 +120,20 @@ class KnownCompany:
         Fewest values that must be left.
     by_hierarchy
         Whether labels of attributes with a hierarchy are its nodes.
+    owned
+        Vehicles of the adversary's own: their values are known, and they are no victims.
     """
 
     def __init__(
-        self, schema: Schema, lasting: Sequence[str], *, d: int, by_hierarchy: bool = False
+        self,
+        schema: Schema,
+        lasting: Sequence[str],
+        *,
+        d: int,
+        by_hierarchy: bool = False,
+        owned: Collection[bytes] = (),
     ) -> None:
-        self._d = d
+        self._d, self._owned = d, frozenset(owned)
         self._columns = {
             j: _Column(qi, by_hierarchy and qi.hierarchy is not None)
             for j, qi in enumerate(schema.qis)
@@ -185,16 +193,21 @@ class KnownCompany:
         victims = np.flatnonzero(is_victim).tolist()
         truth = np.array([life.truth for life in lives], np.int64)
         hit = is_victim & left[np.arange(len(lives)), truth]
+        labels = left.copy()
+        is_owned = np.array([life.vehicle in self._owned for life in lives], bool)
+        known_values = is_owned & (truth >= 0)
+        left[known_values] = np.arange(left.shape[1]) == truth[known_values, None]
         read[hit], short[hit] = (left[hit].sum(axis=1) == 1), (left[hit].sum(axis=1) < self._d)
         for (first, last), group in groupby(sorted(victims, key=_founded(lives)), _founded(lives)):
             there = np.unique(np.concatenate(column.present[first : last + 1]))
             there = there[left[there, truth[there]]]
-            covers = np.unique(left[[i for i in group if hit[i]]], axis=0)
+            covers = np.unique(labels[[i for i in group if hit[i]]], axis=0)
             given = [column.given(cover) for cover in covers]
             n_left = _n_left(given, left[there], truth[there], d=self._d)
             read[there] |= hit[there] & (n_left == 1)
             short[there] |= hit[there] & (n_left < self._d)
-        return Read(column.attribute.name, len(victims), int(read.sum()), int(short.sum()))
+        n_read, n_short = (int((found & ~is_owned).sum()) for found in (read, short))
+        return Read(column.attribute.name, int((is_victim & ~is_owned).sum()), n_read, n_short)
 
 
 def _n_left(given: Sequence[IntArray], can: BoolArray, truth: IntArray, *, d: int) -> IntArray:

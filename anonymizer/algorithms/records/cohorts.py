@@ -141,7 +141,7 @@ def formed(
     records: Records,
     schema: Schema,
     heard: tuple[Records, Schema],
-    form: Callable[[Records, Schema, Problem], Int32Array],
+    form: Callable[[Records, IntArray, Schema, Problem], Int32Array],
     *,
     promise: Promise,
     cost: Cost = Cost.RANGE,
@@ -157,7 +157,7 @@ def formed(
         about these.
     form
         Forms classes that lose little by a problem. Its quasi-identifiers are those of the records
-        and the schema that `form` gets as well.
+        and the schema that `form` gets as well, with the indices of these records.
 
     Notes
     -----
@@ -179,14 +179,14 @@ def formed(
     shown = replace(
         present,
         qi=np.ascontiguousarray(np.column_stack([first, last, present.qi[:, changing]])),
-        sensitive=present.sensitive[:, :0],
     )
-    columns = Schema((*attributes, *attributes, *(all_heard.qis[c] for c in changing)), (), ())
+    qis = (*attributes, *attributes, *(all_heard.qis[c] for c in changing))
+    columns = Schema(qis, all_heard.sensitive, ())
     lost = make_problem(shown, columns, Promise(k=promise.k, d=1), cost=cost)
     ends = lost.rule[: 2 * len(attributes)]
     ends["span"] *= np.where(ends["form"] == Cost.RANGE, 2, 1)
     criteria = make_problem(present, all_heard, promise, cost=cost)
-    class_of[at] = form(shown, columns, with_criteria(lost, criteria))
+    class_of[at] = form(shown, at, columns, with_criteria(lost, criteria))
     return class_of
 
 

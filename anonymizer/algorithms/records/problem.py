@@ -186,7 +186,8 @@ def with_criteria(lost: Problem, criteria: Problem) -> Problem:
     price["distinct"], price["share"], price["spread"] = 0, 1.0, 0.0
     price["entropy"], price["closeness"] = 0.0, inf
     rule = criteria.rule.copy()
-    rule["first_position"] += len(lost.position)
+    n_codes = int(price["size"].sum())  # the codes of its other columns go
+    rule["first_position"] += n_codes
     rule["first_ancestor"] += len(lost.ancestor)
     rule["first_leaves"] += len(lost.n_leaves)
     return replace(
@@ -195,10 +196,10 @@ def with_criteria(lost: Problem, criteria: Problem) -> Problem:
         rule=np.concatenate([price, rule]),
         n_qis=lost.n_qis,
         plain=np.concatenate([np.zeros(lost.n_qis, bool), criteria.plain]),
-        position=np.concatenate([lost.position, criteria.position]),
+        position=np.concatenate([lost.position[:n_codes], criteria.position]),
         ancestor=np.concatenate([lost.ancestor, criteria.ancestor]),
         n_leaves=np.concatenate([lost.n_leaves, criteria.n_leaves]),
-        usual=np.concatenate([lost.usual, criteria.usual]),
+        usual=np.concatenate([lost.usual[:n_codes], criteria.usual]),
     )
 
 

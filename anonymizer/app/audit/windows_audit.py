@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from anonymizer.algorithms.attacks.known_company import KnownCompany
 from anonymizer.algorithms.attacks.released_classes import Labels
 from anonymizer.algorithms.attacks.window_intersection import Read, WindowIntersection
+from anonymizer.algorithms.records.problem import Cost
 from anonymizer.algorithms.records.published_values import ValueReader
 from anonymizer.app.audit.findings import Finding, WindowsAuditReport
 from anonymizer.app.tuning.recording import Message, joined_windows, read_messages
@@ -19,6 +21,7 @@ from anonymizer.domain.records import Schema
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.kaca_model import readers
+from anonymizer.pipeline.records.window_model import label_cost_of
 from anonymizer.settings import LimitSettings
 
 
@@ -34,7 +37,13 @@ class _Class(msgspec.Struct):
 
 
 def audit_windows(
-    stream: Stream, *, published: Path, truth: Path, limits: LimitSettings
+    stream: Stream,
+    *,
+    published: Path,
+    truth: Path,
+    limits: LimitSettings,
+    n_owned: int = 0,
+    seed: int = 0,
 ) -> WindowsAuditReport:
     """Attack the published windows of a stream.
 
@@ -43,6 +52,9 @@ def audit_windows(
     published, truth
         Recordings of the topics on which the stream publishes and of those of its sources, as
         `read_messages` reads them. They may be one file.
+    n_owned, seed
+        Number of vehicles, drawn by the seed, whose values a third adversary knows because they are
+        its own. The second one, who owns none, is its control.
 
     Raises
     ------
@@ -65,12 +77,18 @@ def audit_windows(
     qis, of_kaca = stream.schema.qis, stream.settings.model == "kaca"
     each = readers(stream) if of_kaca else [ValueReader(qi) for qi in qis]
     reader_of = {qi.name: reader for qi, reader in zip(qis, each, strict=True)}
-    attack = WindowIntersection(stream.schema, stream.lasting, d=stream.promise.d)
-    by_company = KnownCompany(
-        stream.schema,
-        stream.lasting,
-        d=stream.promise.d,
-        by_hierarchy=stream.settings.cost == "taxonomy",
+    attack = WindowIntersection(stream.schema, stream.lasting, d=stream.settings.promise.d)
+    every = sorted({vehicle for joined in recorded.windows for vehicle in joined.vehicle})
+    chosen = np.random.default_rng(seed).permutation(len(every))[:n_owned].tolist()
+    by_company, by_owner = (
+        KnownCompany(
+            stream.schema,
+            stream.lasting,
+            d=stream.settings.promise.d,
+            by_hierarchy=label_cost_of(stream) is Cost.TAXONOMY,
+            owned=owned,
+        )
+        for owned in ((), [every[i] for i in chosen])
     )
     in_company = stream.in_cohorts and stream.settings.enforces
     n_qis = len(qis)
@@ -81,12 +99,20 @@ def audit_windows(
             labels = _labels(of_window, reader_of, stream.schema)
             attack.window(labels, joined.vehicle, joined.cells[:, :n_qis])
             if in_company:
-                by_company.window(labels, joined.vehicle, joined.cells[:, :n_qis])
+                for each in (by_company, by_owner)[: 1 + bool(n_owned)]:
+                    each.window(labels, joined.vehicle, joined.cells[:, :n_qis])
     if not n_windows:
         raise InputError(f"{published}: no window of {stream.settings.name} is also in {truth}")
     findings = tuple(_finding("windows together", read, stream) for read in attack.read())
     if in_company:
         findings += tuple(_finding("known company", read, stream) for read in by_company.read())
+    if in_company and n_owned:
+        promise = stream.settings.promise
+        margin = min(promise.k_extra, promise.d_extra) >= n_owned
+        findings += tuple(
+            _finding(f"known company, {n_owned} its own", read, stream, required=margin)
+            for read in by_owner.read()
+        )
     return WindowsAuditReport(
         stream=stream.settings.name,
         holds=not any(finding.fails for finding in findings),
@@ -139,8 +165,8 @@ def _labels(
         raise InputError("a published class does not fit the declared attributes") from None
 
 
-def _finding(attack: str, read: Read, stream: Stream) -> Finding:
-    required = stream.settings.enforces
+def _finding(attack: str, read: Read, stream: Stream, *, required: bool = True) -> Finding:
+    required &= stream.settings.enforces
     return Finding(
         attack=attack,
         attribute=read.attribute,
@@ -150,7 +176,7 @@ def _finding(attack: str, read: Read, stream: Stream) -> Finding:
             "n_below_d": read.n_short,
             "share_read": read.share,
         },
-        bar=f"{stream.promise.d} values left of each" if required else None,
+        bar=f"{stream.settings.promise.d} values left of each" if required else None,
         holds=read.n_short == 0 if required else None,
         required=required,
     )

@@ -205,7 +205,9 @@ def _as_the_gateway(
     """Return the class of each record as the gateway would publish them."""
     model, records = WINDOW_MODELS[stream.settings.model](stream), window.records
     measures = _codes(stream, window)[:, len(stream.schema.sensitive) :]
-    class_of = model.classes(records, measures, time_left=time_left, seed=seed)
+    class_of = model.joined(
+        records, model.classes(records, measures, time_left=time_left, seed=seed)
+    )
     values = model.generalized(records, classes_of(class_of), seed=seed)
     rejected = [*model.rejected(records, class_of, values, seed=seed)]
     return without_gaps(np.where(np.isin(class_of, rejected), np.int32(SUPPRESSED), class_of))
@@ -220,7 +222,11 @@ def _grown(bench: Bench, window: Window, k: int, learned: str | None) -> Grown:
     target: ArrayLike | None = window.target if bench.has_target else None
     numeric = False
     if bench.stream is not None:
-        target, numeric = target_of(bench.stream, learned, _codes(bench.stream, window))
+        target, numeric = target_of(
+            (*bench.stream.schema.sensitive, *bench.stream.measures),
+            learned,
+            _codes(bench.stream, window),
+        )
     records, seed = window.records, bench.seed
     return grow(records, bench.schema, target, min_leaf=k, numeric=numeric, seed=seed)
 

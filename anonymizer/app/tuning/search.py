@@ -111,7 +111,8 @@ def _tried(
     rest_s = 0.0
     for i, row in enumerate(rows):
         row_time = shares.begin(i, len(row.l), rest_s=rest_s)
-        trials, rest_s = _try_row(bench, row, max_deletion, row_time)
+        trials, took_s = _try_row(bench, row, max_deletion, row_time)
+        rest_s = max(rest_s, took_s)
         shares.end(i)
         yield trials
 
@@ -141,7 +142,8 @@ def _tried_by_processes(
                 return
             for done in wait(running, return_when=FIRST_COMPLETED).done:
                 shares.end(running.pop(done))
-                trials, rest_s = done.result()
+                trials, took_s = done.result()
+                rest_s = max(rest_s, took_s)
                 yield trials
     except BrokenProcessPool:
         raise InputError(

@@ -18,11 +18,12 @@ class RowTime:
     Attributes
     ----------
     deadline_s
-        No configuration begins after it.
+        No configuration begins that is expected to end after it.
     end_s
         Time by which the row should end.
     rest_s
-        Expected time of a configuration apart from its searches.
+        Expected time of a configuration apart from its searches: the longest that any row needed.
+        0: nothing is known yet.
     clock
         Returns seconds that never go back, the same in all processes.
     searched_s
@@ -34,11 +35,20 @@ class RowTime:
     rest_s: float = 0.0
     clock: Callable[[], float] = time.monotonic
     searched_s: float = 0.0
+    _began_s: float | None = None
+    _n_begun: int = 0
 
-    @property
-    def is_over(self) -> bool:
-        """Whether no configuration may begin any more."""
-        return self.clock() >= self.deadline_s
+    def begins(self) -> bool:
+        """Return whether another configuration begins; count it if so."""
+        now = self.clock()
+        if self._began_s is None:
+            self._began_s = now
+        if self._n_begun:
+            others_s = now - self._began_s - self.searched_s
+            self.rest_s = max(self.rest_s, others_s / self._n_begun)
+        begins = now + self.rest_s < self.deadline_s
+        self._n_begun += begins
+        return begins
 
     def search_budget(
         self, longest_s: float, *, n_configurations: int, n_searches: int

@@ -208,7 +208,7 @@ def try_row(
     n_qis = len(bench.schema.qis)
     if row.model == MINIMIZER:
         return [
-            no_time(each) if row_time.is_over else _minimized(shown, each, n_qis, max_deletion)
+            _minimized(shown, each, n_qis, max_deletion) if row_time.begins() else no_time(each)
             for each in row.configurations()
         ]
     parts = [Part(each) for each in (shown, *shown.fold_benches())]
@@ -216,7 +216,7 @@ def try_row(
     trials: list[Trial] = []
     configurations = list(row.configurations())
     for configuration in configurations:
-        if row_time.is_over:
+        if not row_time.begins():
             trials.append(no_time(configuration))
             continue
         promise = shown.promise(

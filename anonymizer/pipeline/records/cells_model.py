@@ -14,6 +14,7 @@ from anonymizer.domain.records import Attribute, Records
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.kaca_model import own_records
 from anonymizer.pipeline.records.window_model import (
+    Asked,
     WindowModel,
     form_classes,
     generalized_values,
@@ -42,10 +43,13 @@ class DecisionTree(WindowModel):
         *,
         time_left: Callable[[], float],
         seed: int,
+        asked: Asked | None = None,
     ) -> Int32Array:
         """Return the class of each record; see `WindowModel`."""
+        sensitive = (self.stream.schema if asked is None else asked.schema).sensitive
         codes = np.column_stack([records.sensitive, measures])
-        target, numeric = target_of(self.stream, self.stream.settings.learned, codes)
+        each = (*sensitive, *self.stream.measures)
+        target, numeric = target_of(each, self.stream.settings.learned, codes)
         class_of = form_classes(
             self.stream,
             records,
@@ -53,6 +57,7 @@ class DecisionTree(WindowModel):
             seed=seed,
             target=target,
             numeric_target=numeric,
+            asked=asked,
         )
         # Of two cells with the same values, the one that comes first is random: in the tree it is
         # the one with the smaller values.
@@ -100,23 +105,25 @@ class DecisionTree(WindowModel):
 
 
 def target_of(
-    stream: Stream, name: str | None, codes: Int32Array
+    attributes: Sequence[Attribute], name: str | None, codes: Int32Array
 ) -> tuple[Int32Array | FloatArray | None, bool]:
     """Return the target of the tree for each record, None for none, and whether it is a number.
 
     Parameters
     ----------
+    attributes
+        The sensitive attributes, then the measures.
     name
-        Name of an attribute, sensitive or a measure; None: no target.
+        Name of one of them; None: no target.
     codes
-        Codes of the sensitive attributes, then of the measures, shape (n, attributes).
+        Their codes, shape (n, attributes).
 
     Notes
     -----
     A missing number is replaced by the mean of the others; a missing category is a class of its
     own.
     """
-    for attribute, code in zip((*stream.schema.sensitive, *stream.measures), codes.T, strict=True):
+    for attribute, code in zip(attributes, codes.T, strict=True):
         if attribute.name == name:
             return _target(attribute, code)
     return None, False

@@ -119,13 +119,8 @@ class Stream:
 
     @property
     def in_cohorts(self) -> bool:
-        """Whether vehicles are published in cohorts under `cumulative = "enforce"`.
-
-        `cells` publishes representatives, which hold no other value: there, classes are changed
-        until enough values are left.
-        """
-        lasting = {a.name for a in self.settings.attributes if a.lasting and a.role == "qi"}
-        return bool(lasting) and self.settings.model in {"kd", "kld"}
+        """Whether vehicles are published in cohorts under `cumulative = "enforce"`."""
+        return any(a.lasting and a.role == "qi" for a in self.settings.attributes)
 
 
 def declare(
@@ -155,7 +150,7 @@ def declare(
         for role in ("qi", "sensitive", "measure")
     }
     is_open = {a.name for a in settings.attributes if a.is_open}
-    _check_feasible(settings, [of[name] for name in by_role["qi"]], settings.promise.d, "d")
+    _check_feasible(settings, [of[name] for name in by_role["qi"]], settings.promise.promise.d, "d")
     bands_of = {a.name: a.bands for a in settings.attributes}
     sensitive = [of[name] for name in by_role["sensitive"]]
     in_schema = [_in_schema(attribute, bands_of[attribute.name]) for attribute in sensitive]

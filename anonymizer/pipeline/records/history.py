@@ -26,13 +26,12 @@ from anonymizer.algorithms.records.cumulative import (
 )
 from anonymizer.algorithms.records.cumulative_enforcement import enforce, keep_company
 from anonymizer.algorithms.records.founding import WAITING, founding_promise, lasting_only
-from anonymizer.algorithms.records.problem import Problem, make_problem
+from anonymizer.algorithms.records.problem import make_problem
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
-from anonymizer.domain.promises import Promise
-from anonymizer.domain.records import Records, Schema
+from anonymizer.domain.records import Records
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.silence import Heard
-from anonymizer.pipeline.records.window_model import cost_of
+from anonymizer.pipeline.records.window_model import Asked, cost_of, label_cost_of
 
 _LEFT_BY_FOUNDING = 0.5
 """Share of the time for classes that is left when cohorts have been founded."""
@@ -86,7 +85,7 @@ class Remembered:
         self,
         records: Records,
         heard: Heard,
-        found: Callable[[Records, Schema, Promise, Problem | None, float], Int32Array],
+        found: Callable[[Records, IntArray, Asked, float], Int32Array],
     ) -> Kept:
         """Return classes of whole cohorts as far as possible; see `cohorts`.
 
@@ -97,12 +96,13 @@ class Remembered:
         heard
             The sources that are not silent.
         found
-            Forms classes of some records under another schema, promise and problem, and leaves a
-            share of the time that there is.
+            Forms classes of some records with other attributes, given their indices too, and leaves
+            a share of the time that there is.
         """
         stream, lasting = self.stream, self.lasting
-        schema, promise, cost = stream.schema, stream.promise, cost_of(stream)
+        schema, promise, cost = stream.schema, stream.promise, label_cost_of(stream)
         columns = [j for j in lasting.qis if j in heard.qis]
+        learns = stream.settings.model == "cells" and stream.settings.learned is not None
         founding = lasting_only(schema, columns)
         founded_with = founding_promise(promise, founding)
 
@@ -111,7 +111,12 @@ class Remembered:
                 return np.full(records.n, SUPPRESSED, np.int32)
             qi = np.ascontiguousarray(records.qi[:, columns])
             some = replace(records, qi=qi, sensitive=records.sensitive[:, :0])
-            return found(some, founding, founded_with, None, _LEFT_BY_FOUNDING)
+            return found(
+                some,
+                np.arange(records.n),
+                Asked(founding, founded_with, by_loss=True),
+                _LEFT_BY_FOUNDING,
+            )
 
         cohorts = assigned(
             self.memory, lasting, records, schema, of_all, promise=promise, cost=cost
@@ -123,7 +128,9 @@ class Remembered:
             records,
             schema,
             (heard.only(records), heard.schema),
-            lambda some, columns, problem: found(some, columns, heard.promise, problem, 0.0),
+            lambda some, at, columns, problem: found(
+                some, at, Asked(columns, heard.promise, problem, by_loss=not learns), 0.0
+            ),
             promise=heard.promise,
             cost=cost,
         )

@@ -28,9 +28,9 @@ from anonymizer.algorithms.records.generalized_values import (
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.algorithms.records.published_values import ValueReader, uncovered
 from anonymizer.domain.arrays import BoolArray, Int32Array
-from anonymizer.domain.records import Records
+from anonymizer.domain.records import Records, Schema
 from anonymizer.pipeline.records.declaration import Stream
-from anonymizer.pipeline.records.window_model import WindowModel, form_classes
+from anonymizer.pipeline.records.window_model import Asked, WindowModel, form_classes
 from anonymizer.settings import AttributeSettings
 
 _SCALE_OF = {
@@ -69,20 +69,27 @@ class Clustering(WindowModel):
         *,
         time_left: Callable[[], float],
         seed: int,
+        asked: Asked | None = None,
     ) -> Int32Array:
         """Return the class of each record; see `WindowModel`."""
+        schema = self.stream.schema if asked is None else asked.schema
+        how = features_of(self.stream, schema)
         own = self._own(records, seed)
         first = records.only(own)
         one_each = Records(first.qi, first.sensitive, np.arange(first.n, dtype=np.int32))
         class_of = np.full(records.n, SUPPRESSED, np.int32)
         class_of[own] = form_classes(
-            self.stream, one_each, time_left=time_left, seed=seed, features=self._features
+            self.stream, one_each, time_left=time_left, seed=seed, features=how, asked=asked
         )
         published = own & (class_of != SUPPRESSED)
         if not own.all() and published.any():
-            feature = features(records, self.stream.schema, self._features)
+            feature = features(records, schema, how)
             mean = means(feature[published], class_of[published])
             class_of[~own] = nearest(mean, feature[~own], 1)[1][:, 0]
+        return class_of
+
+    def joined(self, records: Records, class_of: Int32Array) -> Int32Array:
+        """Return the classes, those with the same labels joined; see `WindowModel`."""
         classes = classes_of(class_of)
         if not len(classes):
             return class_of
@@ -179,14 +186,11 @@ class Clustering(WindowModel):
     def _own(self, records: Records, seed: int) -> BoolArray:
         return own_records(records.person, seed) if self.own is None else self.own
 
-    @property
-    def _features(self) -> list[Feature]:
-        return features_of(self.stream)
 
-
-def features_of(stream: Stream) -> list[Feature]:
-    """Return how KACA compares the values of each quasi-identifier of a stream."""
-    return [_feature(attribute) for attribute in _qis(stream)]
+def features_of(stream: Stream, schema: Schema) -> list[Feature]:
+    """Return how KACA compares the values of quasi-identifiers of a stream."""
+    of = {attribute.name: _feature(attribute) for attribute in stream.settings.attributes}
+    return [of[qi.name] for qi in schema.qis]
 
 
 def own_records(person: Int32Array, seed: int) -> BoolArray:

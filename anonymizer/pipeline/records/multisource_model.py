@@ -12,6 +12,7 @@ from anonymizer.pipeline.records.cells_model import DecisionTree
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.kaca_model import Clustering
 from anonymizer.pipeline.records.window_model import (
+    Asked,
     WindowModel,
     form_classes,
     generalized_values,
@@ -32,9 +33,10 @@ class MultiSource(WindowModel):
         *,
         time_left: Callable[[], float],
         seed: int,
+        asked: Asked | None = None,
     ) -> Int32Array:
         """Return the class of each record; see `WindowModel`."""
-        return form_classes(self.stream, records, time_left=time_left, seed=seed)
+        return form_classes(self.stream, records, time_left=time_left, seed=seed, asked=asked)
 
     def generalized(
         self,

@@ -99,11 +99,11 @@ def silent_in(stream: Stream, n: int, n_reported: IntArray) -> tuple[int, ...]:
     Notes
     -----
     A source is silent if fewer vehicles than k, or than `silent_share` of them, have a part of
-    it. Only under `kd` and `kld`: the others promise no d by default. If no quasi-identifier
-    would be left, no source is.
+    it. Only where d values are promised, or under `kd` and `kld`. If no quasi-identifier would be
+    left, no source is.
     """
     settings = stream.settings
-    if n < stream.promise.k or settings.model not in {"kd", "kld"}:
+    if n < stream.promise.k or (stream.promise.d == 1 and settings.model not in {"kd", "kld"}):
         return ()
     least = max(stream.promise.k, settings.silent_share * n)
     silent = tuple(np.flatnonzero(n_reported < least).tolist())

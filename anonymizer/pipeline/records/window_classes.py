@@ -5,7 +5,7 @@ at the borders.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -16,18 +16,16 @@ from anonymizer.algorithms.records.classes import SUPPRESSED, canonical, classes
 from anonymizer.algorithms.records.cohorts import with_covers
 from anonymizer.algorithms.records.measures import measure
 from anonymizer.algorithms.records.methods import share_of
-from anonymizer.algorithms.records.problem import Problem
 from anonymizer.algorithms.records.verification import verify_classes
 from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray, UInt8Array
 from anonymizer.domain.outcomes import Outcome
-from anonymizer.domain.promises import Promise
-from anonymizer.domain.records import Records, Schema
+from anonymizer.domain.records import Records
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.pipeline.records.encoding import Numbers, encode
 from anonymizer.pipeline.records.history import Kept, Remembered, remembered
 from anonymizer.pipeline.records.silence import Heard
-from anonymizer.pipeline.records.window_model import WindowModel, cost_of, form_classes
+from anonymizer.pipeline.records.window_model import Asked, WindowModel, cost_of
 
 _DECIMALS = 6
 
@@ -150,44 +148,34 @@ def formed(portion: Portion, *, time_left: Callable[[], float]) -> Kept:
 
     def form(some: Records, at: IntArray) -> Int32Array:
         if heard.silent:
-            return found(heard.only(some), heard.schema, heard.promise)
-        return portion.model.classes(
-            some, portion.measures[at], time_left=time_left, seed=portion.seed
-        )
+            return found(heard.only(some), at, Asked(heard.schema, heard.promise))
+        return found(some, at)
 
     def found(
-        some: Records,
-        schema: Schema,
-        promise: Promise,
-        problem: Problem | None = None,
-        leave: float = 0.0,
+        some: Records, at: IntArray, asked: Asked | None = None, leave: float = 0.0
     ) -> Int32Array:
-        return form_classes(
-            stream,
-            some,
-            time_left=share_of(time_left, leave),
-            seed=portion.seed,
-            schema=schema,
-            promise=promise,
-            problem=problem,
-        )
+        left = share_of(time_left, leave)
+        measures = portion.measures[at]
+        return portion.model.classes(some, measures, time_left=left, seed=portion.seed, asked=asked)
 
     if past is not None and stream.settings.enforces:
         if stream.in_cohorts:
-            return past.in_cohorts(records, heard, found)
-        return past.classes(records, form)
-    class_of = np.full(records.n, SUPPRESSED, np.int32)
-    if records.n >= stream.promise.k:
-        class_of = form(records, np.arange(records.n))
-    return Kept(class_of, records, np.zeros(records.n, bool))
+            kept = past.in_cohorts(records, heard, found)
+        else:
+            kept = past.classes(records, form)
+    else:
+        class_of = np.full(records.n, SUPPRESSED, np.int32)
+        if records.n >= stream.promise.k:
+            class_of = form(records, np.arange(records.n))
+        kept = Kept(class_of, records, np.zeros(records.n, bool))
+    rows, of_rows = _with_covers(portion, kept, without_gaps(kept.class_of))
+    return replace(kept, class_of=portion.model.joined(rows, of_rows)[: records.n])
 
 
 def verified(portion: Portion, kept: Kept) -> Verified:
     """Return the classes that keep the promise; the others are suppressed."""
     class_of = without_gaps(kept.class_of)
-    shown, shown_in = kept.records, class_of
-    if portion.past is not None and kept.cohorts is not None:
-        shown, shown_in = with_covers(shown, class_of, kept.cohorts, portion.past.lasting)
+    shown, shown_in = _with_covers(portion, kept, class_of)
     values = portion.model.generalized(shown, classes_of(shown_in), seed=portion.seed)
     rejected = portion.model.rejected(shown, shown_in, values, seed=portion.seed)
     left = _unbroken(portion.heard, kept.records, class_of, rejected)
@@ -210,6 +198,7 @@ def messages_of(
         Those of the classes.
     """
     records, of = classes.kept.records, classes_of(classes.class_of)
+    rows, of_rows = _with_covers(portion, classes.kept, classes.class_of)
     totals = totals_of(portion.stream, classes.class_of, records.person, portion.measures)
     return encode(
         portion.stream,
@@ -218,7 +207,9 @@ def messages_of(
         classes.values,
         sensitive=portion.sensitive,
         totals=totals,
-        extra_fields=portion.model.extra_fields(records, of, totals, seed=portion.seed),
+        extra_fields=portion.model.extra_fields(
+            rows, classes_of(of_rows), totals, seed=portion.seed
+        ),
         span=span,
         numbers=numbers,
     )
@@ -298,6 +289,13 @@ def totals_of(
             found = Total(int(n[i]), round(float(total[i]), _DECIMALS)) if enough[i] else None
             totals[i][attribute.name] = found
     return totals
+
+
+def _with_covers(portion: Portion, kept: Kept, class_of: Int32Array) -> tuple[Records, Int32Array]:
+    """Return the rows that the labels of classes hold, and the class of each."""
+    if portion.past is None or kept.cohorts is None:
+        return kept.records, class_of
+    return with_covers(kept.records, class_of, kept.cohorts, portion.past.lasting)
 
 
 def _unbroken(

@@ -1,13 +1,14 @@
 """Window models: how a stream forms the classes of a window and generalizes them."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from anonymizer.algorithms.kaca.coarsening import Total
 from anonymizer.algorithms.records.classes import Classes
 from anonymizer.algorithms.records.generalization import generalize
 from anonymizer.algorithms.records.generalized_values import to_json
-from anonymizer.algorithms.records.methods import MODELS, Task
+from anonymizer.algorithms.records.methods import AUTO, MODELS, Task
 from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
 from anonymizer.algorithms.records.published_values import ValueReader, uncovered
 from anonymizer.domain.arrays import Int32Array
@@ -21,6 +22,26 @@ if TYPE_CHECKING:
     from anonymizer.algorithms.kaca.features import Feature
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Asked:
+    """What classes are formed of and for, where that is not the whole stream.
+
+    Attributes
+    ----------
+    schema
+        The attributes of the records.
+    promise, problem
+        The criteria, as numbers and as arrays. None: the problem follows from the others.
+    by_loss
+        Whether classes are to lose little, whatever the model looks at besides: as those of `kd`.
+    """
+
+    schema: Schema
+    promise: Promise
+    problem: Problem | None = None
+    by_loss: bool = False
+
+
 class WindowModel(Protocol):
     """Forms classes and generalizes their quasi-identifiers."""
 
@@ -31,13 +52,22 @@ class WindowModel(Protocol):
         *,
         time_left: Callable[[], float],
         seed: int,
+        asked: Asked | None = None,
     ) -> Int32Array:
         """Return the class of each record, `SUPPRESSED` where it has none, shape (n,).
 
-        Every class meets the stream's criteria; they are verified independently all the same.
-        `measures` are the codes of the measures, shape (n, measures). `time_left` returns the
-        share of the search time that is left.
+        Every class meets the criteria; they are verified independently all the same. `measures`
+        are the codes of the measures, shape (n, measures). `time_left` returns the share of the
+        search time that is left. `asked`: the attributes and criteria, if not the stream's.
         """
+
+    def joined(
+        self,
+        records: Records,  # noqa: ARG002  unused by default
+        class_of: Int32Array,
+    ) -> Int32Array:
+        """Return the classes, those joined that the model does not publish apart."""
+        return class_of
 
     def generalized(
         self, records: Records, classes: Classes, *, seed: int
@@ -81,18 +111,15 @@ def form_classes(
     target: "ArrayLike | None" = None,
     numeric_target: bool = False,
     features: "Sequence[Feature]" = (),
-    schema: Schema | None = None,
-    promise: Promise | None = None,
-    problem: Problem | None = None,
+    asked: Asked | None = None,
 ) -> Int32Array:
-    """Return the class of each record, formed by the model and method of a stream; see `Task`.
-
-    `schema`, `promise` and `problem` are those of the stream unless given.
-    """
-    settings = stream.settings
-    schema, promise = schema or stream.schema, promise or stream.promise
-    model = MODELS[settings.model]
-    name = model.method_name(settings.method, n=records.n, time_budget_s=settings.budget_s)
+    """Return the class of each record, formed by the model and method of a stream; see `Task`."""
+    settings, asked = stream.settings, asked or Asked(stream.schema, stream.promise)
+    schema, promise, problem = asked.schema, asked.promise, asked.problem
+    model, method = MODELS[settings.model], settings.method
+    if asked.by_loss and not model.forms_classes_like(MODELS["kd"]):
+        model, method = MODELS["kd"], AUTO
+    name = model.method_name(method, n=records.n, time_budget_s=settings.budget_s)
     return model.methods[name](
         Task(
             records=records,
@@ -113,6 +140,15 @@ def form_classes(
 def cost_of(stream: Stream) -> Cost:
     """Return the information loss that a stream minimizes."""
     return Cost[stream.settings.cost.upper()]
+
+
+def label_cost_of(stream: Stream) -> Cost:
+    """Return the information loss of the labels that a stream publishes.
+
+    `kaca` publishes sets, and no node of a hierarchy.
+    """
+    cost = cost_of(stream)
+    return Cost.SET if stream.settings.model == "kaca" and cost is Cost.TAXONOMY else cost
 
 
 def generalized_values(

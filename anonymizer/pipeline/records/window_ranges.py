@@ -35,6 +35,8 @@ _CODE_BYTES = 4
 _COMPANY_BYTES = 8
 _MEETING = frozenset({"kd", "kld"})
 """Models whose classes at the borders meet what found no class."""
+_NO_TIME_S = 1e-9
+"""Too little for any search, where a model would choose one by itself."""
 _FEWEST_OWN = 4
 """Own records in a range on average, times k: a range with fewer than k has no class."""
 
@@ -65,7 +67,9 @@ def without_search(stream: Stream) -> Stream:
     """Return a stream whose classes depend on its records alone, not on how long a search takes."""
     settings = stream.settings
     method = MODELS[settings.model].method_name(settings.method, n=1, time_budget_s=0.0)
-    return replace(stream, settings=settings.model_copy(update={"method": method}))
+    return replace(
+        stream, settings=settings.model_copy(update={"method": method, "budget_s": _NO_TIME_S})
+    )
 
 
 def n_ranges_of(stream: Stream, n_records: int, n_vehicles: int, *, records_per_range: int) -> int:
@@ -146,7 +150,7 @@ class Places:
             promise=self.stream.promise,
             model=settings.model,
             method=settings.method,
-            features=features_of(self.stream) if settings.model == "kaca" else (),
+            features=features_of(self.stream, self.schema) if settings.model == "kaca" else (),
         )
         return divide(sample.reshape(-1, len(self.columns)), whole, n_ranges=n_asked)
 

@@ -136,7 +136,7 @@ class Gateway:
         self.stored |= {v: packed[i] for i, v in enumerate(vehicles) if kept[i]}
 
 
-def swept(some: Records, columns: Schema, problem: Problem) -> Int32Array:
+def swept(some: Records, _at: IntArray, columns: Schema, problem: Problem) -> Int32Array:
     """Return classes along the curve."""
     return sweep(problem, hilbert_order(some.qi, [qi.size for qi in columns.qis]))
 

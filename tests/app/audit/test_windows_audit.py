@@ -72,11 +72,48 @@ def test_windows_of_cohorts_leave_d_values_of_every_vehicle(tmp_path: Path) -> N
     assert report.n_windows == 8
 
 
-def test_windows_of_cells_leave_d_values_where_that_is_enforced(tmp_path: Path) -> None:
-    cells: dict[str, Any] = {"model": "cells", "labels": "range", "method": "auto"}
-    report = audit(write(tmp_path / "all.jsonl", recorded("enforce", **cells)), "enforce", **cells)
+@pytest.mark.parametrize(
+    "model",
+    [{"model": "kaca"}, {"model": "cells", "labels": "range"}],
+    ids=lambda model: model["model"],
+)
+def test_windows_of_other_models_leave_d_values_by_default(
+    model: dict[str, Any], tmp_path: Path
+) -> None:
+    changes = model | {"method": "auto", "promise": {"k": 4}, "budget_s": 0.001}
+    path = write(tmp_path / "all.jsonl", recorded.__wrapped__("enforce", **changes))
+    report = audit(path, "enforce", **changes)
     assert report.holds
-    assert all(f.required and f.figures["n_vehicles"] > 30 for f in report.findings)
+    assert {f.attack for f in report.findings} == {"windows together", "known company"}
+    assert all(f.required and f.figures["n_below_d"] == 0 for f in report.findings)
+    assert all(f.figures["n_vehicles"] == 40 for f in report.findings)
+
+
+@pytest.mark.parametrize("model", ["kd", "kaca"])
+def test_who_owns_as_many_vehicles_as_the_margin_reads_none_of_the_others(
+    model: str, tmp_path: Path
+) -> None:
+    plain = {"model": model, "method": "auto", "budget_s": 0.001, "promise": {"k": 4, "d": 2}}
+    margin = plain | {"promise": {"k": 4, "d": 2, "k_extra": 2, "d_extra": 2}}
+    found = {}
+    for name, changes in (("plain", plain), ("margin", margin)):
+        path = write(tmp_path / name, recorded.__wrapped__("enforce", **changes))
+        found[name] = audit_windows(
+            stream(cumulative="enforce", **changes),
+            published=path,
+            truth=path,
+            limits=LimitSettings(),
+            n_owned=2,
+        )
+    owners = {
+        name: [f for f in report.findings if "its own" in f.attack]
+        for name, report in found.items()
+    }
+    assert all(f.figures["n_vehicles"] == 38 for each in owners.values() for f in each)
+    assert not any(f.required for f in owners["plain"])  # nobody promised it
+    assert all(f.required for f in owners["margin"])
+    assert sum(f.figures["n_below_d"] for f in owners["margin"]) == 0
+    assert found["margin"].holds
 
 
 def test_windows_that_are_only_reported_are_read(tmp_path: Path) -> None:

@@ -97,7 +97,12 @@ def seen_classes(watching: Witness) -> list[bytes]:
     return [m.payload for m in watching.seen if m.topic == "anonymized/fleet"]
 
 
-CELLS = {"model": "cells", "method": "auto", "promise": {"k": 4, "l": 2}}
+CELLS = {
+    "model": "cells",
+    "method": "auto",
+    "promise": {"k": 4, "l": 2},
+    "cumulative": "report",
+}
 
 
 @pytest.mark.parametrize(("model", "d", "l"), [({}, 2, 1), (CELLS, 1, 2)], ids=["kd", "cells"])

@@ -164,6 +164,7 @@ def test_cells_that_learn_a_measure_are_those_that_the_gateway_publishes() -> No
         "model": "cells",
         "method": "auto",
         "promise": {"k": 4, "l": 2},
+        "cumulative": "report",
     }
     parts = [
         replace(part, values=part.values | {"fuel": 9 * int(part.values["speed"])})

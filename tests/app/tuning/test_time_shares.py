@@ -34,7 +34,7 @@ def test_no_row_has_more_time_than_there_is_and_all_of_it_can_be_used(
     for i, (n_configurations, took_s) in enumerate(rows):
         row_time = shares.begin(i, n_configurations, rest_s=0.0)
         assert min(now, budget_s) <= row_time.end_s <= budget_s
-        assert row_time.is_over == (now >= budget_s)
+        assert row_time.begins() == (now < budget_s)
         now += took_s
         shares.end(i)
     now = 0.0
@@ -55,3 +55,23 @@ def test_a_search_has_its_share_without_the_time_that_the_rest_takes() -> None:
     now = 9.5
     assert row_time.search_budget(20.0, n_configurations=1, n_searches=1)() == 0.0
     assert RowTime(clock=lambda: now).search_budget(inf, n_configurations=1, n_searches=1)() == 1.0
+
+
+def test_nothing_begins_that_would_end_after_the_deadline_by_what_others_took() -> None:
+    now = 0.0
+    row = RowTime(deadline_s=150.0, clock=lambda: now)
+    assert row.begins()  # nothing is known yet
+    now = 60.0  # a loaded machine
+    assert row.begins()
+    now = 120.0
+    assert not row.begins()  # it would end at 180
+    known = RowTime(deadline_s=150.0, rest_s=60.0, clock=lambda: now)
+    assert not known.begins()  # nor in another row
+
+
+def test_time_spent_searching_is_none_that_the_next_one_needs() -> None:
+    now = 0.0
+    row = RowTime(deadline_s=100.0, clock=lambda: now)
+    assert row.begins()
+    now, row.searched_s = 60.0, 55.0
+    assert row.begins()

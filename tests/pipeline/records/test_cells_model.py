@@ -22,13 +22,19 @@ from anonymizer.errors import SettingsError
 from anonymizer.pipeline.records.cells_model import DecisionTree, target_of, untrue
 from anonymizer.pipeline.records.declaration import declare
 from anonymizer.pipeline.records.queries import Queries
+from anonymizer.pipeline.records.window_model import Asked
 from anonymizer.settings import StreamSettings
 from anonymizer.store import ReleaseReader
 from tests.pipeline.records.made import FAULTS, FLEET, REGIONS, TYPES, Sent, stream, traffic
 from tests.pipeline.records.support import Rig
 from tests.pipeline.records.tolls import TOLL, exits
 
-CELLS: dict[str, Any] = {"model": "cells", "method": "auto", "promise": {"k": 5, "l": 2}}
+CELLS: dict[str, Any] = {
+    "model": "cells",
+    "method": "auto",
+    "promise": {"k": 5, "l": 2},
+    "cumulative": "report",
+}
 QIS = ("type", "region", "age", "speed")
 
 
@@ -42,8 +48,9 @@ class Spy(DecisionTree):
         *,
         time_left: Callable[[], float],
         seed: int,
+        asked: Asked | None = None,
     ) -> Int32Array:
-        class_of = super().classes(records, measures, time_left=time_left, seed=seed)
+        class_of = super().classes(records, measures, time_left=time_left, seed=seed, asked=asked)
         SEEN.append((records, class_of))
         return class_of
 
@@ -385,14 +392,17 @@ def test_what_most_have_not_told_is_told_as_missing(rigs: Callable[..., Rig]) ->
 
 def spread(messages: Sequence[dict[str, Any]]) -> float:
     """How far the means of classes lie apart, as a weighted variance."""
-    n = np.array([m["measures"]["fuel"]["n"] for m in messages])
-    mean = np.array([m["measures"]["fuel"]["mean"] for m in messages])
+    told = [m["measures"]["fuel"] for m in messages if m["measures"]["fuel"] is not None]
+    n = np.array([fuel["n"] for fuel in told])
+    mean = np.array([fuel["mean"] for fuel in told])
     return float(np.average((mean - np.average(mean, weights=n)) ** 2, weights=n))
 
 
-@pytest.mark.parametrize("cumulative", ["report", "enforce"])
+@pytest.mark.parametrize(
+    ("cumulative", "labels"), [("report", "representative"), ("enforce", "range")]
+)
 def test_the_tree_learns_the_measure_that_is_its_target(
-    cumulative: str, rigs: Callable[..., Rig]
+    cumulative: str, labels: str, rigs: Callable[..., Rig]
 ) -> None:
     fuel = {"name": "fuel", "role": "measure", "lo": 0, "hi": 100}
     sources = [*FLEET["sources"][:2], {"name": "telemetry", "tells": ["speed", "fault", "fuel"]}]
@@ -400,6 +410,7 @@ def test_the_tree_learns_the_measure_that_is_its_target(
         "attributes": [*FLEET["attributes"], fuel],
         "sources": sources,
         "cumulative": cumulative,
+        "labels": labels,
         "promise": {"k": 5, "d": 2},
     }
 
@@ -424,16 +435,16 @@ def test_a_number_that_is_missing_is_learned_as_the_mean_of_the_others() -> None
     sources = [*FLEET["sources"][:2], {"name": "telemetry", "tells": ["speed", "fault", "fuel"]}]
     made = stream(**CELLS, attributes=[*FLEET["attributes"], fuel], sources=sources)
     codes = np.array([[0, 10], [4, 30], [1, made.measures[0].missing]], np.int32)
-    value, numeric = target_of(made, "fuel", codes)
+    value, numeric = target_of((*made.schema.sensitive, *made.measures), "fuel", codes)
     assert numeric
     assert value is not None
     assert value.tolist() == [10, 30, 20]
-    nobody = target_of(made, "fuel", codes[2:])
+    nobody = target_of((*made.schema.sensitive, *made.measures), "fuel", codes[2:])
     assert nobody == (None, False)
-    faults, numeric = target_of(made, "fault", codes)
+    faults, numeric = target_of((*made.schema.sensitive, *made.measures), "fault", codes)
     assert faults is not None
     assert (faults.tolist(), numeric) == ([0, 4, 1], False)
-    assert target_of(made, None, codes) == (None, False)
+    assert target_of((*made.schema.sensitive, *made.measures), None, codes) == (None, False)
 
 
 def test_a_representative_counts_as_all_values_of_its_class_over_windows(

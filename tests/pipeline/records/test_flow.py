@@ -23,7 +23,7 @@ from anonymizer.pipeline.records.anonymize_window import warm_up
 from anonymizer.pipeline.records.flow import MOST_RECENT, RecentMessages, RecordFlow
 from anonymizer.pipeline.records.inbox import Arrived
 from anonymizer.pipeline.records.multisource_model import MultiSource
-from anonymizer.pipeline.records.window_model import WindowModel
+from anonymizer.pipeline.records.window_model import Asked, WindowModel
 from anonymizer.settings import LimitSettings
 from tests.app.gateway.records import assert_classes_keep, assert_each_window_has_one_partition
 from tests.pipeline.records.made import FLEET, LENGTH_S, SOURCES, Sent, stream, traffic
@@ -286,6 +286,7 @@ class Careless(WindowModel):
         *,
         time_left: Callable[[], float],
         seed: int,
+        asked: Asked | None = None,  # noqa: ARG002
     ) -> Int32Array:
         assert measures.shape == (records.n, 0)
         assert seed
@@ -319,7 +320,7 @@ def test_kernels_are_compiled_for_a_k_of_any_size() -> None:
 def test_classes_are_numbered_in_the_order_of_their_published_values(
     changes: dict[str, Any],
 ) -> None:
-    with rig_for(promise={"k": 4, "d": 1}, method="auto", **changes) as rig:
+    with rig_for(promise={"k": 4, "d": 1}, method="auto", cumulative="report", **changes) as rig:
         rig.take(*traffic(n_vehicles=150, n_windows=1, seed=6))
         rig.close(silent=True)
         values = [
@@ -389,7 +390,8 @@ def test_what_windows_reveal_together_is_reported_and_prevented_on_request(
     mode: str, model: str
 ) -> None:
     short = 0.0
-    with rig_for(cumulative=mode, model=model, method="auto") as rig:
+    labels = {"labels": "range"} if model == "cells" else {}
+    with rig_for(cumulative=mode, model=model, method="auto", **labels) as rig:
         for window in range(8):
             rig.take(
                 *(

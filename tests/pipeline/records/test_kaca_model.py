@@ -19,6 +19,7 @@ from anonymizer.domain.records import Records
 from anonymizer.pipeline.records.flow import Due
 from anonymizer.pipeline.records.kaca_model import Clustering, own_records
 from anonymizer.pipeline.records.window_classes import totals_of
+from anonymizer.pipeline.records.window_model import Asked
 from tests.pipeline.records.support import Rig
 from tests.pipeline.records.tolls import DAY_S, MIDNIGHT_S, SECTIONS, TOLL, Exit, exits
 
@@ -35,8 +36,10 @@ class Spy(Clustering):
         *,
         time_left: Callable[[], float],
         seed: int,
+        asked: Asked | None = None,
     ) -> Int32Array:
-        class_of = super().classes(records, measures, time_left=time_left, seed=seed)
+        class_of = super().classes(records, measures, time_left=time_left, seed=seed, asked=asked)
+        class_of = self.joined(records, class_of)
         SEEN.append((records, class_of, seed))
         return class_of
 

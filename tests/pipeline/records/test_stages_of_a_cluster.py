@@ -571,7 +571,7 @@ def test_thousands_of_schedules(kind: str, folder: Path) -> None:
 
 def test_a_promise_that_stages_cannot_keep_is_refused_by_name() -> None:
     refused: dict[str, dict[str, Any]] = {
-        "cells": {"model": "cells", "method": "tree"},
+        "cells": {"model": "cells", "method": "tree", "cumulative": "report"},
         "best": {"method": "best"},
         "promise.t": {"model": "kld", "promise": {"k": 4, "l": 2, "t": 0.2}},
     }

@@ -25,7 +25,7 @@ def vehicles(of: Stream, n: int = 80) -> Records:
 
 def n_above(**changes: float) -> int:
     """Return how many vehicles are in classes of which one value has more than 0.6."""
-    of = stream(method="best", promise={"k": 5, "d": 1}, **changes)
+    of = stream(method="best", promise={"k": 5, "d": 1}, cumulative="report", **changes)
     records = vehicles(of)
     turns = iter(range(60, -1, -1))
     found = form_classes(of, records, time_left=lambda: next(turns, 0) / 60, seed=0)
@@ -42,6 +42,7 @@ def test_a_share_is_preferred_of_values_and_not_of_what_stands_for_their_loss() 
     lost = make_problem(records, of.schema, Promise(k=5, d=1))
     problem = with_criteria(lost, make_problem(records, of.schema, of.promise))
     n_qis = len(of.schema.qis)
+    assert len(problem.position) == problem.rule["size"].sum()  # kernels rely on it
     chosen = may_prefer(problem, 0.99)
     assert not chosen[:n_qis].any()
     assert chosen[n_qis : 2 * n_qis].all()

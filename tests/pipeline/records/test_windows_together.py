@@ -23,6 +23,7 @@ from anonymizer.domain.records import Records
 from anonymizer.pipeline.records.anonymize_window import anonymize
 from anonymizer.pipeline.records.declaration import Stream, declare
 from anonymizer.pipeline.records.join import Joined
+from anonymizer.pipeline.records.kaca_model import readers as readers_of
 from anonymizer.pipeline.records.multisource_model import WINDOW_MODELS, MultiSource
 from anonymizer.pipeline.records.silence import heard_of
 from anonymizer.pipeline.records.window_classes import Portion, formed
@@ -106,6 +107,11 @@ class Outcomes:
     too_little_left: float = 0.0
 
 
+KD: dict[str, Any] = {"model": "kd", "promise": {"k": 5, "d": 2}}
+KACA: dict[str, Any] = {"model": "kaca", "promise": {"k": 5}}
+CELLS: dict[str, Any] = {"model": "cells", "labels": "range", "promise": {"k": 5}}
+
+
 def _share_left(turns: Iterator[int], budget: int) -> float:
     return max(next(turns), 0) / budget
 
@@ -143,24 +149,30 @@ def run(
     silent: int = 0,
     refused: bool = False,
     seen: Callable[[Sequence[bytes], Int32Array, Mapping[bytes, bytes]], None] | None = None,
+    like: Mapping[str, Any] = KD,
 ) -> Outcomes:
-    """Return what becomes of a fleet under the shipped settings with k = 5.
+    """Return what becomes of a fleet under the shipped settings with k = 5, and with those `like`.
 
     Each source reports a share of the vehicles in a window; a share moves to another region. The
     first source is silent in the first windows. `refused`: a class of each window is not published.
     `seen` gets the vehicles, the cells and the new memories of each window.
     """
     table = tomllib.loads(SETTINGS)["streams"][0]
-    table |= {"model": "kd", "promise": {"k": 5, "d": 2}, "method": method}
-    stream = declare(StreamSettings.model_validate(table | {"cumulative": cumulative}))
-    model = OneRefused(stream) if refused else WINDOW_MODELS["kd"](stream)
+    table |= {**like, "method": method, "cumulative": cumulative}
+    stream = declare(StreamSettings.model_validate(table))
+    model = OneRefused(stream) if refused else WINDOW_MODELS[stream.settings.model](stream)
     roads = Roads(n, presence=presence, churn=churn, seed=1, moves=moves)
     rng = np.random.default_rng(2)
     attack = WindowIntersection(stream.schema, stream.lasting, d=stream.promise.d)
     company, covers = (
         KnownCompany(stream.schema, stream.lasting, d=stream.promise.d) for _ in range(2)
     )
-    readers = [ValueReader(qi) for qi in stream.schema.qis]
+    each = (
+        readers_of(stream)
+        if stream.settings.model == "kaca"
+        else map(ValueReader, stream.schema.qis)
+    )
+    readers = list(each)
     memory: dict[bytes, bytes] = {}
     first_seen: dict[int, int] = {}
     outcomes, message = Outcomes(), 1
@@ -203,7 +215,13 @@ def run(
         outcomes.gcp.append(closing.summary["gcp"])
         outcomes.published.append(float(kept.mean()))
         outcomes.too_little_left += closing.summary["too_little_left"]
-        published = [msgspec.json.decode(m.payload)["qis"] for m in closing.messages]
+        messages = [msgspec.json.decode(m.payload) for m in closing.messages]
+        published = [each["qis"] for each in messages]
+        if stream.settings.model == "kaca":  # its texts tell no more than its labels
+            for qi, reader in zip(stream.schema.qis, readers, strict=True):
+                assert all(
+                    reader.runs(m[qi.name]) == reader.runs(m["qis"][qi.name]) for m in messages
+                )
         labels = [
             Labels.of([reader.runs(of[qi.name]) for of in published])
             for qi, reader in zip(stream.schema.qis, readers, strict=True)
@@ -242,6 +260,20 @@ def test_an_adversary_with_two_sources_reads_nothing_of_cohorts() -> None:
     assert found.too_little_left == 0
     assert np.mean(found.published) > 0.95
     assert np.mean(found.gcp[-5:]) < 1.4 * found.gcp[0]
+
+
+@pytest.mark.parametrize("like", [KACA, CELLS], ids=lambda like: like["model"])
+def test_an_adversary_reads_most_types_of_other_models_unless_they_are_in_cohorts(
+    like: dict[str, Any],
+) -> None:
+    fleet: dict[str, Any] = {"n": 100, "n_windows": 12, "presence": 0.9, "churn": 0.02}
+    reported = run("report", method="auto", like=like, **fleet)
+    assert {r.attribute: r.share > 0.3 for r in reported.read}["type"]
+    found = run("enforce", method="auto", like=like, **fleet)
+    assert unsafe(found) == []
+    assert all(r.n_victims > 100 for r in found.read)
+    assert np.mean(found.published) > 0.95
+    assert np.mean(found.gcp) <= 1.5 * np.mean(reported.gcp)
 
 
 FLEET: dict[str, Any] = {"n": 100, "presence": 0.9, "churn": 0.02, "method": "hilbert"}
