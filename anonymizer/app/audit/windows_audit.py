@@ -99,8 +99,8 @@ def audit_windows(
             labels = _labels(of_window, reader_of, stream.schema)
             attack.window(labels, joined.vehicle, joined.cells[:, :n_qis])
             if in_company:
-                for each in (by_company, by_owner)[: 1 + bool(n_owned)]:
-                    each.window(labels, joined.vehicle, joined.cells[:, :n_qis])
+                for company in (by_company, by_owner)[: 1 + bool(n_owned)]:
+                    company.window(labels, joined.vehicle, joined.cells[:, :n_qis])
     if not n_windows:
         raise InputError(f"{published}: no window of {stream.settings.name} is also in {truth}")
     findings = tuple(_finding("windows together", read, stream) for read in attack.read())

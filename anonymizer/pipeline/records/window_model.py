@@ -116,7 +116,8 @@ def form_classes(
     """Return the class of each record, formed by the model and method of a stream; see `Task`."""
     settings, asked = stream.settings, asked or Asked(stream.schema, stream.promise)
     schema, promise, problem = asked.schema, asked.promise, asked.problem
-    model, method = MODELS[settings.model], settings.method
+    model = MODELS[settings.model]
+    method: str = settings.method
     if asked.by_loss and not model.forms_classes_like(MODELS["kd"]):
         model, method = MODELS["kd"], AUTO
     name = model.method_name(method, n=records.n, time_budget_s=settings.budget_s)
