@@ -275,8 +275,6 @@ class Windows:
         before = self._passed[-1][1] if self._passed else self._long_known
         if self._closed_by(newest) > self._closed_by(before):
             self._passed.append((at_s, newest))
-        while self._passed and self._closed_by(self._passed[0][1]) <= self.floor:
-            self._passed.popleft()
         while self._passed and at_s - self._passed[0][0] > self.rule.silence_s:
             self._long_known = self._passed.popleft()[1]
 

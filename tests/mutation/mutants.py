@@ -456,7 +456,6 @@ MODULES = (
             ("if at_s - h <= self.rule.silence_s", "if at_s - h <= inf"),
             ("at_s - self._passed[0][0] > self", "at_s - self._passed[0][0] >= self"),
             ("if self._closed_by(newest) > self._closed_by(before)", "if newest > before"),
-            ("and self._closed_by(self._passed[0][1]) <= self.floor", "and False"),
             ("        self._note_newest(at_s)\n", ""),
             ('self._long_known = state["long_known"]', "pass"),
             ('self._passed = deque((at_s, ts) for at_s, ts in state["passed"])', "pass"),
