@@ -80,7 +80,7 @@ def address_of(scope: Scope) -> str:
     """
     host = scope["client"][0] if scope.get("client") else ""
     try:
-        address = ip_address(host.partition("%")[0])
+        address = ip_address(host)
     except ValueError:
         return host
     if isinstance(address, IPv6Address):

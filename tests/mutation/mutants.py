@@ -492,7 +492,6 @@ MODULES = (
         (
             ("_PREFIX_BITS = 64", "_PREFIX_BITS = 128"),
             ("address.ipv4_mapped or ", ""),
-            ('host.partition("%")[0]', "host"),
             (
                 "self._left[client] = (left - 1, now)",
                 "self._left[client] = (max(0, left - 1), now)",

@@ -303,6 +303,13 @@ def test_one_client_does_not_use_up_the_requests_of_another_and_few_are_remember
     assert RateLimit(None, monotonic=lambda: 0.0).wait_s("a") == 0
 
 
+def test_requests_that_came_at_once_and_beyond_the_limit_are_waited_for() -> None:
+    limit = RateLimit(60, monotonic=lambda: 0.0)
+    for _ in range(100):
+        limit.count("a")
+    assert limit.wait_s("a") == pytest.approx(41)
+
+
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
 @pytest.mark.parametrize("token", [None, TOKEN])
 def test_no_request_is_answered_otherwise_than_openapi_says(
