@@ -277,6 +277,7 @@ def tune(
             l=numbers("l", l) if l else (),
             d=numbers("d", d) if d else (),
             without=[(), *(tuple(names(each)) for each in leave_out or ())],
+            least_d=2 if declared and declared.in_cohorts and declared.settings.enforces else 1,
         ),
         target=target,
         min_score=min_score,

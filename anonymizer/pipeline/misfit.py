@@ -6,6 +6,8 @@ from typing import NamedTuple
 from anonymizer.domain.outcomes import Outcome
 
 AFTER_S = 10.0
+_FEWEST = 2
+"""One odd message at an input that is not in use is no misfit."""
 """How long nothing must have been usable."""
 
 CAUSES: Mapping[Outcome, str] = {
@@ -121,7 +123,7 @@ class MisfitWatch:
         if not n:  # silence is no misfit
             self._since = at_s, before, n_usable
             return None
-        if self._reported or at_s - began_s < self._after_s:
+        if self._reported or n < _FEWEST or at_s - began_s < self._after_s:
             return None
         self._reported = True
         self.misfit = Misfit(max(n_of, key=n_of.__getitem__), n)

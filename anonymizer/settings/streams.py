@@ -174,7 +174,8 @@ class StreamSettings(Group):
     attribute if the promise bounds it (`l`, `entropy_l` or `t`), otherwise no target."""
     labels: Literal["representative", "range"] = "representative"
     """How `cells` generalizes the values of a class: `representative`, the median or the most
-    frequent category; `range`, the values that occur, as `kd` does."""
+    frequent category; `range`, the values that occur, as `kd` does. Left out: `range` where a
+    quasi-identifier lasts and `cumulative` is not `report`."""
     budget_s: Positive = 2.0
     """Longest search per window, in seconds."""
     cost: Literal["range", "set", "taxonomy"] = "range"
@@ -253,14 +254,18 @@ class StreamSettings(Group):
 
     @model_validator(mode="before")
     @classmethod
-    def _default_promise(cls, said: Any) -> Any:  # noqa: ANN401  whatever is in the file
+    def _default_of_the_model(cls, said: Any) -> Any:  # noqa: ANN401  whatever is in the file
         if isinstance(said, dict) and said.get("model") in {"kaca", "cells"}:
             promise = said.get("promise", {})
             if isinstance(promise, dict):
                 unbounded = {"max_share": 1.0, "max_source_share": 1.0}
-                model = said["model"]
-                default = {"d": _least_d(said), **(unbounded if model == "kaca" else {})}
-                return said | {"promise": default | promise}
+                model, keeps = said["model"], _keeps_lasting(said)
+                default = {
+                    "d": 2 if keeps else MODELS[model].d,
+                    **(unbounded if model == "kaca" else {}),
+                }
+                labels = {"labels": "range"} if keeps and model == "cells" else {}
+                return labels | said | {"promise": default | promise}
         return said
 
     @model_validator(mode="after")
@@ -391,12 +396,12 @@ class StoreSettings(Group):
     """Most classes that may wait for the broker; further windows are suppressed."""
 
 
-def _least_d(said: dict[str, Any]) -> int:
-    """Return the default d of a model that promises none in a single window."""
+def _keeps_lasting(said: dict[str, Any]) -> bool:
+    """Return whether a stream keeps a lasting quasi-identifier over windows."""
     attributes = said.get("attributes")
     each = [a for a in attributes if isinstance(a, dict)] if isinstance(attributes, list) else []
     lasts = any(a.get("lasting") is True and a.get("role", "qi") == "qi" for a in each)
-    return 2 if lasts and said.get("cumulative") != "report" else MODELS[said["model"]].d
+    return lasts and said.get("cumulative") != "report"
 
 
 def _each_once(what: str, names: list[str]) -> None:

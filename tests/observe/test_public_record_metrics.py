@@ -185,7 +185,7 @@ def test_one_vehicle_with_all_its_records_of_a_window_moves_nothing(tmp_path: Pa
 
 
 def test_a_large_k_makes_large_steps_of_the_size_of_the_store(tmp_path: Path) -> None:
-    each = Scraped(tmp_path, promise={"k": 5_000, "d": 1}, max_records=100_000)
+    each = Scraped(tmp_path, promise={"k": 5_000, "d": 1}, cumulative="report", max_records=100_000)
     assert each.turn()["anonymizer_records_store_free_bytes",] > 0
     each.watched.free_bytes = 5_000 * len(SOURCES) * 1000
     assert each.turn()["anonymizer_records_store_free_bytes",] == 0

@@ -162,7 +162,10 @@ def test_a_source_is_a_topic_that_carries_attributes(values: dict[str, Any], sai
         (CELLS | {"target": "height"}, "target: must be a sensitive attribute or a measure"),
         (CELLS | {"target": "fault"}, "target: is sensitive: requires promise.l of 2 or more"),
         (CELLS | {"labels": "median"}, "'representative' or 'range'"),
-        (CELLS | {"cumulative": None}, 'requires labels = "range": a representative'),
+        (
+            CELLS | {"cumulative": None, "labels": "representative"},
+            'requires labels = "range": a representative',
+        ),
         (
             {"model": "kaca", "method": "auto", "promise": {"d": 1}},
             "requires promise.d of 2 or more",

@@ -46,9 +46,11 @@ class Space:
     l
         Empty: from 1 to k. Values above k are not tried.
     d
-        Empty: the default of each model.
+        Empty: the default of each model, or `least_d` if that is more.
     without
         Sets of quasi-identifiers to leave out; the empty tuple leaves out none.
+    least_d
+        2 for a stream that keeps lasting attributes over windows, which a d of 1 cannot.
     """
 
     models: Sequence[str]
@@ -56,6 +58,7 @@ class Space:
     l: Sequence[int] = ()  # noqa: E741  the field's name for it
     d: Sequence[int] = ()
     without: Sequence[Names] = ((),)
+    least_d: int = 1
 
     def configurations(self, *, sensitive: bool) -> list[Configuration]:
         """Return the configurations of the grid, without duplicates.
@@ -74,6 +77,11 @@ class Space:
             raise SettingsError(f"model: {astray[0]}: must be one of {', '.join(_KINDS)}")
         if any(number < 1 for number in (*self.l, *self.d)) or any(k < 2 for k in self.k):
             raise SettingsError("k is at least 2, d and l are at least 1")
+        if any(d < self.least_d for d in self.d):
+            raise SettingsError(
+                f"d: must be {self.least_d} or more: the stream keeps lasting attributes over"
+                ' windows, unless it says cumulative = "report"'
+            )
         if not sensitive and any(number > 1 for number in self.l):
             raise SettingsError("l: requires a sensitive attribute")
         found = list(
@@ -81,7 +89,7 @@ class Space:
                 Configuration(model=model, k=k, d=d, l=diverse, without=without)
                 for model in self.models
                 for without in self.without
-                for d in self.d or (_KINDS[model].d,)
+                for d in self.d or (self._least_d(model),)
                 for k in self.k
                 for diverse in self._l(model, k, sensitive=sensitive)
             )
@@ -91,6 +99,9 @@ class Space:
                 "there is no configuration to try: l is at most k, and 2 or more with kld"
             )
         return found
+
+    def _least_d(self, model: str) -> int:
+        return _KINDS[model].d if model == MINIMIZER else max(_KINDS[model].d, self.least_d)
 
     def _l(self, model: str, k: int, *, sensitive: bool) -> Iterator[int]:
         if not sensitive or model == "kd":

@@ -263,7 +263,9 @@ def test_the_search_for_leaks_finds_a_coordinate_and_a_name(story: Story) -> Non
 def test_the_analyst_hears_of_positions_on_the_output_topic_alone(story: Story) -> None:
     topics = {message.topic for message in story.seen}
     raw = {topic for topic in topics if topic.startswith(("positions/", "owntracks/", "hfp/"))}
-    assert topics - raw == {"cloaked/positions", "anonymizer/status", "anonymizer/rejected"}
+    own = {f"anonymizer/{name}" for name in ("status", "status/why", "rejected")}
+    assert topics - raw == {"cloaked/positions", *own}
+    assert {m.payload for m in story.seen if m.topic == "anonymizer/status/why"} == {b""}
     stamp = {"v", "network", "group", "until"}
     assert all(set(m) - stamp == {"time", "k", "region", "pseudonyms"} for m in story.cloaked)
 

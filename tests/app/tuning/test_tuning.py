@@ -488,8 +488,8 @@ def test_a_stream_gets_the_new_promise_and_stays_what_it_was_in_all_else() -> No
     assert (after.model, after.method, after.window_s) == ("kld", "hilbert", before.window_s)
     followed = proposal_for_stream(
         before,
-        Configuration(model="cells", k=7, d=1, l=2, without=("age",)),
-        replace(promise, d=1),
+        Configuration(model="cells", k=7, d=2, l=2, without=("age",)),
+        replace(promise, d=2),
         target="fault",
     )
     (cells,) = Settings.model_validate(tomllib.loads(followed)).streams
@@ -499,8 +499,8 @@ def test_a_stream_gets_the_new_promise_and_stays_what_it_was_in_all_else() -> No
     assert (back.model, back.target) == ("kld", None)
     kaca = proposal_for_stream(
         StreamSettings.model_validate(FLEET),
-        Configuration(model="kaca", k=7, d=1, l=1),
-        Promise(k=7),
+        Configuration(model="kaca", k=7, d=2, l=1),
+        Promise(k=7, d=2),
     )
     (clustered,) = Settings.model_validate(tomllib.loads(kaca)).streams
     assert clustered.method == "auto"
