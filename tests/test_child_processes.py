@@ -111,7 +111,9 @@ async def said(process: asyncio.subprocess.Process, text: bytes) -> None:
 PARENT = """
 import asyncio, signal, subprocess, sys
 from anonymizer.child_processes import ending_with_parent
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests may ignore it, as nohup does
+# Whoever runs the tests may ignore them, as nohup does, and a shell for what runs behind it.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 stubborn = "import os, signal; [signal.signal(n, signal.SIG_IGN) for n in (1, 2, 15)]; "
 wait = "os.write(1, bytes([117, 112, 10])); signal.pause()"  # up
 for code in ("import os, signal; " + wait, stubborn + wait):
