@@ -208,6 +208,8 @@ def test_a_city_holds_under_attack_with_regions_smaller_than_before(
 
 
 @pytest.mark.data
+@pytest.mark.soak  # tracking follows every taxi, for many minutes
+@pytest.mark.timeout(7200)
 def test_an_hour_of_real_taxis_holds_under_attack(tmp_path: Path) -> None:
     data = Path(os.environ["ANONYMIZER_DATA"])
     days = pl.scan_parquet(data / "traces" / "cabspotting_sf_2008-05-19_20.parquet")

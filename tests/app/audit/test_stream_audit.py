@@ -493,6 +493,8 @@ def test_company_that_stands_still_is_subtracted_where_every_group_publishes_onc
 
 
 @pytest.mark.data
+@pytest.mark.soak  # tracking follows every taxi, for many minutes
+@pytest.mark.timeout(7200)
 def test_bfs_on_real_taxis_is_sound_and_gives_its_roots_away(tmp_path: Path) -> None:
     data = Path(os.environ["ANONYMIZER_DATA"])
     network = load_network(str(data / "networks" / "san_francisco"))
