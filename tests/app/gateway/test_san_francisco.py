@@ -21,8 +21,8 @@ from tests.promises import (
 
 WALL_S = 20
 DELAY_S = 3.0
-"""What a loaded machine may need to carry a message from its sender into a tick: at a load of 4 on two
-cores some take more than two seconds."""
+"""What a loaded machine may need to carry a message from its sender into a tick. At a load of 4 on
+two cores some take more than two seconds."""
 
 pytestmark = pytest.mark.data
 
