@@ -125,7 +125,7 @@ def _windows_lines(settings: "Settings") -> Iterator[str]:
             yield f"{stream.name}: windows together reveal {lasting} of most vehicles (report)"
         elif lasting:
             yield (
-                f"{stream.name}: windows together keep {lasting} (enforce), for 1.1 to 1.5 times "
+                f"{stream.name}: windows together keep {lasting} (enforce), for 1.1 to 1.3 times "
                 "the information loss of single windows"
             )
 

@@ -56,7 +56,9 @@ class InputWatch:
         self._flow = flow
         self._connections = connections
         self._of_records = of_records
-        self._watches: defaultdict[str, MisfitWatch] = defaultdict(MisfitWatch)
+        self._of_input = [MisfitWatch() for _ in settings.inputs]
+        self._of_no_input = MisfitWatch()
+        self._of_stream: defaultdict[str, MisfitWatch] = defaultdict(MisfitWatch)
         silence_s = settings.log.silence_s
         self._quiet: defaultdict[str, SilentConnection] = defaultdict(
             lambda: SilentConnection(after_s=silence_s)
@@ -73,7 +75,7 @@ class InputWatch:
                 self._log.warning("nothing arrives", flow=flow, topics=topics, likely=LIKELY)
         self._look_at_inputs(at_s)
         for flow, ledger, n_held in self._of_records():
-            found = self._watches[flow].see(ledger.counts(), n_held=n_held, at_s=at_s)
+            found = self._of_stream[flow].see(ledger.counts(), n_held=n_held, at_s=at_s)
             self._say_misfit(found, flow=flow)
         if self._too_large.see(self._flow.ledger.counts(), at_s=at_s):
             self._log.warning("regions are too large", problem=PROBLEM)
@@ -88,13 +90,11 @@ class InputWatch:
 
     def _look_at_inputs(self, at_s: float) -> None:
         inputs = self._flow.inputs
-        for i, topic in enumerate(self._topics):
-            name = f"input {i + 1}"
-            watch, n_usable = self._watches[name], inputs.n_usable(i)
-            found = watch.see(inputs.refused(i), n_held=n_usable, at_s=at_s)
+        for i, (watch, topic) in enumerate(zip(self._of_input, self._topics, strict=True)):
+            found = watch.see(inputs.refused(i), n_held=inputs.n_usable(i), at_s=at_s)
             self._say_misfit(found, flow="positions", input=i + 1, topic=topic)
         n_usable = sum(map(inputs.n_usable, range(inputs.n_inputs)))
-        found = self._watches["no input"].see(inputs.refused(-1), n_held=n_usable, at_s=at_s)
+        found = self._of_no_input.see(inputs.refused(-1), n_held=n_usable, at_s=at_s)
         self._say_misfit(found, flow="positions")
 
     def _say_misfit(self, found: Misfit | None, **where: object) -> None:
@@ -117,12 +117,12 @@ class InputWatch:
     def problems(self) -> list[str]:
         """Sentences for readiness."""
         problems = [f"output: nothing is published: {self.silent}"] if self.silent else []
-        for name, watch in self._watches.items():
-            if watch.misfit is not None and name.startswith("input") and not self.silent:
-                number = int(name.split()[1])
-                problems.append(
-                    f"inputs (no. {number}, {self._topics[number - 1]}): {watch.misfit.public}"
-                )
+        if not self.silent:
+            problems += [
+                f"inputs (no. {number}): {watch.misfit.public}"
+                for number, watch in enumerate(self._of_input, start=1)
+                if watch.misfit is not None
+            ]
         problems += self._too_large.problems
         if self._flow.core.succession.ids_change:
             problems.append(f"inputs: {IDS_CHANGE}")

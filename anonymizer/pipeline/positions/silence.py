@@ -124,13 +124,15 @@ class SilenceRule:
             return None
         n, n_all = int(inputs.n_of[number].max()), int(inputs.n_of[number].sum())
         misfit = Misfit(Outcome(outcome), n_all)
-        name = "a topic of no input"
+        name = public = "a topic of no input"
         if number < inputs.n_inputs:
+            # A topic in the settings may name a user.
             name = f"inputs (no. {number + 1}, {self._topics[number]})"
+            public = f"inputs (no. {number + 1})"
         return Reason(
             f"misfit {number} {outcome}",
             f"{name}: {n:,} of {n_all:,} messages are {misfit.kind}: {CAUSES[misfit.reason]}",
-            f"{name}: {misfit.public}",
+            f"{public}: {misfit.public}",
         )
 
     def _too_few(self, standing: Standing) -> Reason | None:
@@ -175,7 +177,10 @@ class SilenceRule:
         if cause is None:
             return None
         n, n_all = refused[outcome], sum(refused.values())
-        return Reason(outcome.name, f"{n:,} of {n_all:,} positions {cause}", f"positions {cause}")
+        public = f"positions {cause}"
+        if outcome is Outcome.SUPPRESSED__REGION_TOO_SMALL:  # it tells where devices are
+            public = "no position can be published; the log says why"
+        return Reason(outcome.name, f"{n:,} of {n_all:,} positions {cause}", public)
 
     def _waiting(self, standing: Standing, n_grouped: int) -> Reason | None:
         n = standing.n_newcomers
@@ -257,11 +262,14 @@ class Silence:
         """
         if self._first_s is None:
             return None
-        inputs, counts = self._before
         density, pace = operator.density, operator.pace
+        silent_s = self.lasted_s(monotonic(), flows_s=pace.ttl_s)
+        if silent_s <= self._rule.patience_s:  # as at nearly every tick: nothing is counted
+            return None
+        inputs, counts = self._before
         return self._rule.reason(
             Standing(
-                silent_s=self.lasted_s(monotonic(), flows_s=pace.ttl_s),
+                silent_s=silent_s,
                 inputs=self._inputs.since(inputs),
                 n_of={o: n - counts[o] for o, n in self._ledger.counts().items()},
                 n_on_graph=density.n_devices,

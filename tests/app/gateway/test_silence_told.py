@@ -123,7 +123,7 @@ async def test_an_input_that_brings_nothing_usable_is_named_while_another_works(
         async with httpx.AsyncClient(base_url=listening) as http:
             problems = (await http.get("/readyz")).json()["problems"]
             counts = (await http.get("/metrics")).text
-        assert problems[0].startswith("inputs (no. 2, trams/{device}): nothing that arrives can be")
+        assert problems[0].startswith("inputs (no. 2): nothing that arrives can be")
         assert (
             'anonymizer_input_refused_total{input="2",outcome="invalid",reason="schema"}' in counts
         )
