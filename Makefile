@@ -8,15 +8,18 @@ STAMP  := $(VENV)/.installed
 # uv installs in a fifth of pip's time. The lock names every package, so nothing is to be resolved.
 PACKAGES := pip install --quiet --no-deps --require-hashes -r requirements-dev.txt
 # A file of tests stays on one core, as do what it starts and the kernels it compiles.
-PARALLEL := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
 CORE     := tests/algorithms tests/codecs tests/domain
 MEMORY   := tests/algorithms tests/codecs tests/pipeline
 # Kernels raise beyond an array, and memory is full of 0xCB before they write it (glibc fills in the complement of 52).
 CHECKED  := NUMBA_BOUNDSCHECK=1 MALLOC_PERTURB_=52 GLIBC_TUNABLES=glibc.malloc.tcache_count=0
 
+# Hundreds of tests start a program of their own. Compiled once, its modules load in two thirds of the time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help install demo test search coverage test-data test-cluster test-brokers test-judge check audit docs bench soak screenshot lock clean
+.PHONY: help install demo test search coverage test-data test-cluster test-brokers test-readers test-judge check audit docs bench soak screenshot lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -87,6 +90,23 @@ $(BROKERS_STAMP): $(OTHER_BROKERS)/package-lock.json $(OTHER_BROKERS)/package.js
 	cp $(OTHER_BROKERS)/package.json $(OTHER_BROKERS)/package-lock.json $(BROKERS)/aedes
 	cd $(BROKERS)/aedes && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	mvn --quiet --batch-mode --file $(OTHER_BROKERS)/pom.xml dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(BROKERS)/moquette
+	@touch $@
+
+# Readers that nobody here wrote, of the contract and of echoes (npm).
+READERS       := $(VENV)-readers
+READERS_STAMP := $(READERS)/.installed
+OTHER_READERS := tests/other_readers
+
+test-readers:  ## what the gateway writes, read by the parsers of AsyncAPI, GTFS-realtime and Meshtastic (one line says so where there is no npm)
+	@if npm --version >/dev/null 2>&1; then \
+	$(MAKE) --no-print-directory $(STAMP) $(READERS_STAMP) && \
+	ANONYMIZER_READERS=$(CURDIR)/$(READERS) $(BIN)/python -m pytest $(ARGS) $(OTHER_READERS)/reading.py; \
+	else echo "make: test-readers is skipped: there is no npm"; fi
+
+$(READERS_STAMP): $(OTHER_READERS)/package-lock.json $(OTHER_READERS)/package.json | $(STAMP)
+	mkdir -p $(READERS)
+	cp $(OTHER_READERS)/package.json $(OTHER_READERS)/package-lock.json $(READERS)
+	cd $(READERS) && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
 # pycanon needs an older numpy and pandas than the project: it judges files, in an environment of its own.

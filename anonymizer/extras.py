@@ -51,9 +51,11 @@ EXTRAS: Mapping[str, Extra] = {
 """By name; `all` is all of them."""
 CLUSTER_EXTRAS: Mapping[str, Extra] = {
     "cluster": Extra("bridges and workers on Kafka", ("quixstreams", "confluent_kafka")),
+    "kafka": Extra("positions in Kafka", ("confluent_kafka",)),
     "spark": Extra("tables on Spark", ("pyspark", "pyarrow")),
 }
-"""Those that run on several machines. They need other versions of some packages than `all`."""
+"""Those that need Kafka or Spark. `cluster` and `spark` need other versions of some packages than
+`all`."""
 
 
 def extras_of_method(model: str, method: str | None) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from benchmarks.decode import decode
 from benchmarks.density import density
 from benchmarks.durable import Backlog, durable
 from benchmarks.end_to_end import GATEWAY, Climb, end_to_end
+from benchmarks.freshness import Fleet, freshness
 from benchmarks.gaps import Blows, gaps
 from benchmarks.kaca import kaca
 from benchmarks.memory import memory
@@ -56,6 +57,7 @@ _QUICK_CASES = [("city:400", 200), ("city:400", 1_000)]
 _LIVE_RATES = {0: (20_000, 55_000, 70_000, 85_000, 100_000), 1: (20_000, 30_000, 40_000, 55_000)}
 """By QoS; positions a second, each in a message."""
 _BATCH_RATES = (100_000, 200_000, 350_000, 500_000)
+_FLEETS = (200, 2_000, 20_000)
 _STAGES = ((4, 8), (8, 1), (1, 1))
 
 BENCHMARKS = {
@@ -146,6 +148,11 @@ BENCHMARKS = {
             Climb(name, 1, [200], seconds=2.0, settle_s=1.0, network="city:400", n_lanes=2)
             for name in (GATEWAY, *RELAYS)
         ],
+    ),
+    "freshness": Benchmark(
+        freshness,
+        [Fleet(mode, n) for n in _FLEETS for mode in ("session", "snapshot", "bfs")],
+        [Fleet("snapshot", 100, network="city:400", settle_s=0.0, seconds=3.0)],
     ),
     "sustained": Benchmark(
         end_to_end,

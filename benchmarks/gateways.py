@@ -8,6 +8,7 @@ import re
 import secrets
 import signal
 import sys
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -30,6 +31,17 @@ class Scrape:
 
     values: Mapping[str, float]
 
+    @classmethod
+    def of(cls, exposition: str) -> "Scrape":
+        """Return the values of a text of metrics."""
+        return cls(
+            {
+                _key(sample.name, sample.labels): sample.value
+                for family in text_string_to_metric_families(exposition)
+                for sample in family.samples
+            }
+        )
+
     def __sub__(self, before: "Scrape") -> "Scrape":
         """Return the differences between two scrapes."""
         return Scrape({key: value - before.values[key] for key, value in self.values.items()})
@@ -45,14 +57,21 @@ class Scrape:
             _key("anonymizer_positions_total", {"outcome": outcome, "reason": reason})
         ]
 
+    def mean(self, histogram: str) -> float:
+        """Return the mean of a histogram without labels; NaN when it is empty."""
+        n = self.values[f"{histogram}_count{{}}"]
+        return self.values[f"{histogram}_sum{{}}"] / n if n else math.nan
+
     def quantile(self, histogram: str, q: float) -> float:
-        """Return a quantile of a histogram, linear within its step; NaN when it is empty."""
-        name = f"{histogram}_bucket"
-        steps = sorted(
-            (float(key.partition('le="')[2].partition('"')[0]), count)
-            for key, count in self.values.items()
-            if key.startswith(f"{name}{{")
-        )
+        """Return a quantile of a histogram, linear within its step; NaN when it is empty.
+
+        Of one with labels, it is that of all of them together.
+        """
+        name, of_edge = f"{histogram}_bucket", defaultdict[float, float](float)
+        for key, count in self.values.items():
+            if key.startswith(f"{name}{{"):
+                of_edge[float(key.partition('le="')[2].partition('"')[0])] += count
+        steps = sorted(of_edge.items())
         total = steps[-1][1]
         below, n_below = 0.0, 0.0
         for edge, count in steps:
@@ -80,14 +99,7 @@ class RunningGateway:
 
     async def scrape(self) -> Scrape:
         """Return its metrics."""
-        text = (await self._http.get("/metrics")).raise_for_status().text
-        return Scrape(
-            {
-                _key(sample.name, sample.labels): sample.value
-                for family in text_string_to_metric_families(text)
-                for sample in family.samples
-            }
-        )
+        return Scrape.of((await self._http.get("/metrics")).raise_for_status().text)
 
     async def n_received(self) -> int:
         """Return how many positions it has received."""

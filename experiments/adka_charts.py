@@ -42,6 +42,14 @@ def density_against_k(experiment: Experiment, path: Path) -> None:
         width = _bin_width(reference.density)
         shares, middles = _shares(reference.density, width)
         below.bar(middles, shares, width=0.9 * width, color=LIGHT)
+        expected = np.bincount(
+            np.arange(len(experiment.expected)) // width, weights=experiment.expected
+        )
+        at = width * np.arange(len(expected)) + (width - 1) / 2
+        drawn = at <= highest
+        below.plot(
+            at[drawn], expected[drawn], color=INK, linewidth=1, marker=".", label="over all draws"
+        )
         below.set_ylabel(f"share of\n{_targets(experiment)}")
         below.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
         below.set_xlabel("density: users at the target and its neighbours")

@@ -1,13 +1,21 @@
-"""The published ADKA experiment: random users and targets on a network, and their regions."""
+"""The published ADKA experiment: random users and targets on a network, and their regions.
+
+References
+----------
+.. [1] github.com/Pushkal-Gupta/graph-based-location-privacy-iot,
+   `density_aware_k_anonymity_simulation.py`: 30 users on random nodes of a 5x5 grid, and 20 targets
+   that are random nodes.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+from scipy.stats import binom
 
 from anonymizer.algorithms.positions.adka import DensityRule, Regions, grow_regions
 from anonymizer.algorithms.positions.density import DensityMap
-from anonymizer.domain.arrays import BoolArray, Int32Array, IntArray
+from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.errors import SettingsError
@@ -22,9 +30,9 @@ class Targets(StrEnum):
     """What targets are drawn from."""
 
     USERS = "users"
-    """A target is the node of a user, as published."""
+    """A target is the node of a user."""
     NODES = "nodes"
-    """A target is any node, with a user or without."""
+    """A target is any node, with a user or without, as published."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +101,9 @@ class Experiment:
         Runs for random targets, with repetition.
     reference
         Runs for every user (or node) as a target, or for a sample: the expected distribution.
+    expected
+        Probability of each density from 0 on, over all draws of users and targets: what one draw
+        is a sample of.
     fixed
         The same targets as in `reference` with one k for all, by that k: what an adaptive k is
         compared with.
@@ -104,6 +115,7 @@ class Experiment:
     targets: Targets
     runs: Runs
     reference: Runs
+    expected: FloatArray
     fixed: dict[int, Runs]
 
     @property
@@ -119,7 +131,7 @@ def run_experiment(
     n_users: int,
     n_runs: int,
     seed: int,
-    targets: Targets = Targets.USERS,
+    targets: Targets = Targets.NODES,
 ) -> Experiment:
     """Put users on random nodes and cloak random targets.
 
@@ -143,7 +155,7 @@ def run_experiment(
         If targets are users and there are none.
     """
     if targets is Targets.USERS and not n_users:
-        raise SettingsError("without users, targets can only be nodes: --targets nodes")
+        raise SettingsError("--targets users: there are no users")
     rule, max_nodes = density_rule(settings), most_nodes(settings, network)
     for_users, for_targets, for_reference = np.random.default_rng(seed).spawn(3)
     n_nodes = network.n_nodes
@@ -180,8 +192,27 @@ def experiment_at(
         targets=targets,
         runs=cloaked(target, rule),
         reference=cloaked(every, rule),
+        expected=expected_density(users.network, users.n_devices, targets),
         fixed={k: cloaked(every, DensityRule(steps=(), values=(k,), floor=k)) for k in ks},
     )
+
+
+def expected_density(network: RoadNetwork, n_users: int, targets: Targets) -> FloatArray:
+    """Return the probability of each density from 0 on, over all draws of users and targets.
+
+    Exact: users are on nodes independently and uniformly, so that the number of them at a node and
+    its neighbours is binomial; a target that is a user counts itself. Densities with a probability
+    below 1e-9 may be cut off at the end. O(nodes + distinct degrees x densities).
+    """
+    certain = int(targets is Targets.USERS)
+    others = n_users - certain
+    degree, n_of = np.unique(np.diff(network.first_arc_of), return_counts=True)
+    share = (degree + 1) / network.n_nodes
+    most = int(binom.isf(1e-9, others, share.max()))
+    of_degree = binom.pmf(np.arange(most + 1), others, share[:, None])
+    expected = np.zeros(most + 1 + certain)
+    expected[certain:] = n_of @ of_degree / network.n_nodes
+    return expected
 
 
 def users_at(network: RoadNetwork, node: Int32Array) -> DensityMap:

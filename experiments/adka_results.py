@@ -25,7 +25,7 @@ _CHARTS: dict[str, Callable[[Experiment, Path], None]] = {
 }
 
 
-_FOUND = {"over_runs", "over_users", "over_nodes", "fixed_k"}
+_FOUND = {"over_runs", "over_users", "over_nodes", "expected", "fixed_k"}
 """What is found, in the summary; the rest is what it depends on."""
 
 
@@ -65,6 +65,14 @@ def rows_by_k(runs: Runs) -> list[Row]:
     return rows
 
 
+def expected_by_k(experiment: Experiment) -> list[Row]:
+    """Return the share of targets that each k is selected for, over all draws, sorted by k."""
+    of = experiment.rule.k_for(np.arange(len(experiment.expected), dtype=np.int32))
+    return [
+        {"k": int(k), "share": float(experiment.expected[of == k].sum())} for k in np.unique(of)
+    ]
+
+
 def summary(experiment: Experiment, *, source: str, seed: int) -> Row:
     """Return the parameters of the experiment and its main figures."""
     network, rule = experiment.network, experiment.rule
@@ -84,6 +92,7 @@ def summary(experiment: Experiment, *, source: str, seed: int) -> Row:
             name: {"n": len(runs), "suppressed": runs.suppressed, "by_k": rows_by_k(runs)}
             for name, runs in series.items()
         },
+        "expected": expected_by_k(experiment),
         "fixed_k": [
             {"suppressed": runs.suppressed, **rows_by_k(runs)[0]}
             for runs in experiment.fixed.values()

@@ -10,10 +10,11 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from anonymizer.algorithms.attacks.known_positions import likelihood_of_regions, linked
-from anonymizer.algorithms.attacks.lives import Lives, Regions, no_lives
+from anonymizer.algorithms.attacks.lives import Lives, no_lives
 from anonymizer.algorithms.attacks.motion import Motion
 from anonymizer.algorithms.attacks.noisy_tracking import NoisyPlaces, track_noisy
 from anonymizer.algorithms.attacks.observed import Observed, tangent_plane
+from anonymizer.algorithms.attacks.pieces import Regions
 from anonymizer.algorithms.attacks.tracking import track
 from anonymizer.algorithms.attacks.truth import TIME_SLACK_S
 from anonymizer.app.audit import Case

@@ -20,7 +20,6 @@ from experiments.compared_methods import Method, form_classes
 from experiments.multisource_tables import Reading, Study
 from experiments.printed_figures import (
     ADULT,
-    CENSUS,
     K_ANONYMITY,
     K_OF,
     L_DIVERSITY,
@@ -96,12 +95,11 @@ class LeakRow:
 def leak_rows(study: Study, shape: str, *, best_s: float, seed: int) -> Iterator[LeakRow]:
     """Yield the rows of tables 4 and 5 (`ADULT`) or 6 and 7 (`CENSUS`), the printed ones first.
 
-    Printed rows of tables 4 and 5 stand beside the paper's own table alone. The Census itself is
-    not at hand: the rows of tables 6 and 7 that we find are of a made table of its shape.
+    Printed rows stand beside the paper's own tables alone, not beside made ones of their shape.
     """
     records, schema = study.of[Reading.PAPER]
     first = 4 if shape == ADULT else 6
-    if study.is_adult or shape == CENSUS:
+    if study.is_adult or study.is_census:
         for row in TABLES:
             if row.data == shape:
                 yield LeakRow(

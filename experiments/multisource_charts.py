@@ -55,27 +55,30 @@ def draw_over_k_census(experiment: Multisource, path: Path) -> None:
     _draw(experiment, path, "k", (_GCP, _DM, _CLASSES), shape=CENSUS)
 
 
-def draw_over_d(experiment: Multisource, path: Path) -> None:
+def draw_over_d(experiment: Multisource, path: Path, *, shape: str = ADULT) -> None:
     """Draw loss, DM and classes over d, with what the paper's text gives."""
-    _draw(experiment, path, "d", (_GCP, _DM, _CLASSES))
+    _draw(experiment, path, "d", (_GCP, _DM, _CLASSES), shape=shape)
 
 
-def draw_over_l(experiment: Multisource, path: Path) -> None:
+def draw_over_l(experiment: Multisource, path: Path, *, shape: str = ADULT) -> None:
     """Draw loss, DM and classes over l, for (k,l,d)-diversity."""
     with plot(path, width_in=11, height_in=3.8) as figure:
         panels = figure.subplots(1, 3)
         for axes, panel in zip(panels, (_GCP, _DM, _CLASSES), strict=True):
             for method in (Method.HILBERT, Method.PRINTED, Method.BEST):
-                runs = [r for r in _of(experiment, ADULT, method) if r.trial.l > 1]
-                at = varied(runs, "l", k=K_OF[ADULT])
+                runs = [r for r in _of(experiment, shape, method) if r.trial.l > 1]
+                at = varied(runs, "l", k=K_OF[shape])
                 _line(axes, method, _LOOK[method], at, panel[1])
             _finish(axes, panel[0], "l", log=panel is _DM)
-        _close(figure, "(k,l,d)-diversity over l, k = 20, d = 2", panels[0])
+        title = (
+            f"{experiment.studies[shape].name}: (k,l,d)-diversity over l, k = {K_OF[shape]}, d = 2"
+        )
+        _close(figure, title, panels[0])
 
 
-def draw_over_qis(experiment: Multisource, path: Path) -> None:
+def draw_over_qis(experiment: Multisource, path: Path, *, shape: str = ADULT) -> None:
     """Draw loss and time over the number of quasi-identifiers, for both models."""
-    _draw(experiment, path, "n_qis", (_GCP, _MS))
+    _draw(experiment, path, "n_qis", (_GCP, _MS), shape=shape)
 
 
 def draw_over_records(experiment: Multisource, path: Path) -> None:
@@ -98,7 +101,8 @@ def draw_readings(experiment: Multisource, path: Path) -> None:
                 at = varied(_of(experiment, ADULT, method), "d", reading=reading, k=K_OF[ADULT])
                 _line(axes, f"{method}, {reading}", look, at, panel[1])
             _finish(axes, panel[0], "d")
-        _close(figure, "Missing values, as published and not counted", panels[0], columns=2)
+        title = f"{experiment.studies[ADULT].name}: missing values, as published and not counted"
+        _close(figure, title, panels[0], columns=2)
 
 
 def draw_leaks(experiment: Multisource, path: Path) -> None:
@@ -116,7 +120,7 @@ def draw_leaks(experiment: Multisource, path: Path) -> None:
         for axes in panels:  # they share an axis, so all lines must be there
             _finish(axes, None, "k")
         panels[0].set_ylabel("people about whom a value is learned")
-        _close(figure, None, panels[0])
+        _close(figure, experiment.studies[ADULT].name, panels[0])
 
 
 def _people(known: int) -> Value:

@@ -140,8 +140,8 @@ class Multisource:
 def trials(study: Study, shape: str, *, best: bool, ranges: Ranges | None = None) -> list[Trial]:
     """Return the trials of a table: over k, d, l, quasi-identifiers and records.
 
-    Trials of l are left out as far as there are not enough sensitive values. The large table is
-    tried over k and the records only, and without Mondrian.
+    Trials of l are left out as far as there are not enough sensitive values. A made table in the
+    shape of the Census is tried over k and the records only; Mondrian on neither Census.
 
     Parameters
     ----------
@@ -157,17 +157,19 @@ def trials(study: Study, shape: str, *, best: bool, ranges: Ranges | None = None
     plain = [Method.HILBERT, *searches, *([Method.MONDRIAN] if shape == ADULT else [])]
     diverse = [Method.HILBERT, Method.PRINTED, *searches]
     base = partial(Trial, shape, Reading.PAPER)
+    is_whole = shape == ADULT or not study.is_made
     found = set()
     for method, diversity in [*((m, 1) for m in plain), *((m, L) for m in diverse)]:
         of = partial(base, method, l=diversity)
         found |= {of(n_qis, each) for each in ks}
         found |= {of(n_qis, k, share=share) for share in ranges.shares}
-        if shape == ADULT:
+        if is_whole:
             found |= {of(n_qis, k, d) for d in ranges.ds}
             found |= {of(n, k) for n in range(2, n_qis + 1)}
+    if is_whole:
+        found |= {base(m, n_qis, k, l=each) for m in diverse for each in ranges.ls}
     if shape == ADULT:
         found |= {base(m, n_qis, each, 1) for m in plain for each in ks}
-        found |= {base(m, n_qis, k, l=each) for m in diverse for each in ranges.ls}
         for method in (Method.HILBERT, *searches):
             found |= {Trial(shape, Reading.SAFE, method, n_qis, k, d) for d in ranges.ds}
     most = min((len(np.unique(column)) for column in records.sensitive.T), default=1)

@@ -1,6 +1,7 @@
 """Results of a multi-source experiment, as plain data and as files."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from experiments import multisource_charts as charts
 from experiments.compared_methods import Method
 from experiments.leak_tables import LeakRow
 from experiments.multisource_experiment import Multisource, Run, Trial
-from experiments.multisource_tables import CENSUS_ROWS, Reading, Study
+from experiments.multisource_tables import Reading, Study
 from experiments.printed_figures import ADULT, CENSUS, K_OF, SECONDS, D
 from experiments.result_files import Row, manifest, write_csv, write_files, write_json
 
@@ -33,6 +34,12 @@ _CENSUS_CHARTS: dict[str, Callable[[Multisource, Path], None]] = {
     "over_k_census": charts.draw_over_k_census,
     "over_records_census": charts.draw_over_records_census,
 }
+_READ_CENSUS_CHARTS: dict[str, Callable[[Multisource, Path], None]] = {
+    "over_d_census": partial(charts.draw_over_d, shape=CENSUS),
+    "over_l_census": partial(charts.draw_over_l, shape=CENSUS),
+    "over_qis_census": partial(charts.draw_over_qis, shape=CENSUS),
+}
+"""Of a file alone: a made table is tried over k and records only."""
 
 
 def run_rows(experiment: Multisource) -> list[Row]:
@@ -173,7 +180,9 @@ def write_results(
         "summary.json": lambda path: write_json(report, path),
         "manifest.json": lambda path: write_json(manifest(options_of(experiment), inputs), path),
     }
-    drawn = _CHARTS | (_CENSUS_CHARTS if CENSUS in experiment.studies else {})
+    drawn = dict(_CHARTS)
+    if (census := experiment.studies.get(CENSUS)) is not None:
+        drawn |= _CENSUS_CHARTS | ({} if census.is_made else _READ_CENSUS_CHARTS)
     for kind in formats:
         for name, draw in drawn.items():
             write_of[f"{name}.{kind}"] = lambda path, draw=draw: draw(experiment, path)  # type: ignore[misc]
@@ -255,7 +264,7 @@ def _leak_row(row: LeakRow) -> Row:
 
 def _paper_seconds(study: Study, trial: Trial) -> float | None:
     """Return the time that the paper prints for a trial: of its algorithms and its defaults."""
-    printed = study.is_adult or (trial.shape == CENSUS and study.n == CENSUS_ROWS)
+    printed = study.is_adult or study.is_census
     usual = (K_OF[trial.shape], D, 1.0, len(study.of[Reading.PAPER][1].qis), Reading.PAPER)
     as_is = (trial.k, trial.d, trial.share, trial.n_qis, trial.reading)
     if not printed or as_is != usual or trial.method not in {Method.HILBERT, Method.PRINTED}:

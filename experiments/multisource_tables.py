@@ -25,6 +25,8 @@ ADULT_SOURCES = (
     ("occupation", "relationship", "native-country"),
 )
 ADULT_SENSITIVE = "race"
+CENSUS_SOURCES = (("dAge", "dAncstry1", "dAncstry2"), ("iClass", "dDepart", "dHispanic"))
+CENSUS_SENSITIVE = "dPoverty"
 
 _N_PROFILES = 64
 _KEPT = 0.7
@@ -48,8 +50,10 @@ class Study:
     ----------
     name
         Name in the results.
-    is_adult
-        Whether it is the table of the paper, so that figures can be compared.
+    is_adult, is_census
+        Whether it is a table of the paper, so that figures can be compared.
+    is_made
+        Whether it is made here; its name says so.
     of
         Records and schema by reading: the same codes, except for the missing marker.
     """
@@ -57,6 +61,8 @@ class Study:
     name: str
     is_adult: bool
     of: dict[Reading, tuple[Records, Schema]]
+    is_census: bool = False
+    is_made: bool = False
 
     @property
     def n(self) -> int:
@@ -118,7 +124,22 @@ def read_study(files: StudyFiles) -> Study:
         coded = code_table(table, declared)
         of[reading] = coded.records, coded.schema
     is_adult = len(table) == ADULT_ROWS and tuple(map(tuple, files.sources)) == ADULT_SOURCES
-    return Study(name=files.table.name, is_adult=is_adult, of=of)
+    is_census = len(table) == CENSUS_ROWS and tuple(map(tuple, files.sources)) == CENSUS_SOURCES
+    return Study(name=files.table.name, is_adult=is_adult, of=of, is_census=is_census)
+
+
+def read_census(path: Path) -> Study:
+    """Read the Census of 1990 as the UCI repository distributes it, `USCensus1990.data.txt`.
+
+    A header and a row for each person, divided by commas, semicolons or tabs; also packed with
+    gzip, or as parquet. Other columns are ignored. The codes are numbers, in their own order.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or lacks one of the seven columns.
+    """
+    return read_study(StudyFiles(table=path, sources=CENSUS_SOURCES, sensitive=CENSUS_SENSITIVE))
 
 
 def made_study(n: int, *, seed: int) -> Study:
@@ -127,14 +148,14 @@ def made_study(n: int, *, seed: int) -> Study:
         reading: adult_like(n, seed=seed, markers_are_values=reading is Reading.PAPER)
         for reading in Reading
     }
-    return Study(name="a made table in the shape of Adult", is_adult=False, of=of)
+    return Study(name="a made table in the shape of Adult", is_adult=False, of=of, is_made=True)
 
 
 def made_census(n: int, *, seed: int) -> Study:
     """Return a made table in the shape of the Census of 1990. It has no missing values."""
     table = census_like(n, seed=seed)
     name = "a made table in the shape of the Census of 1990"
-    return Study(name=name, is_adult=False, of=dict.fromkeys(Reading, table))
+    return Study(name=name, is_adult=False, of=dict.fromkeys(Reading, table), is_made=True)
 
 
 @dataclass(frozen=True, slots=True)

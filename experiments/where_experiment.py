@@ -12,6 +12,7 @@ python -m experiments.where_experiment --fleet taxis:18 --data /path/to/data
 | fleet | |
 |---|---|
 | `even:N` | N devices spread over `city:10000`, nine in ten drive |
+| `even:N:NODES` | the same in a city of so many nodes |
 | `lots:N:SHARE` | the same, but SHARE of them stand in five lots; victims drive |
 | `taxis:HOUR` | taxis of San Francisco, 15 minutes of several days; victims that move |
 
@@ -65,6 +66,8 @@ FLEETS = (
     "even:100",
     "even:200",
     "even:1000",
+    "even:20:2000",
+    "even:50:3000",
     "lots:200:0.5",
     "lots:200:0.75",
     "taxis:18",
@@ -196,8 +199,8 @@ def scenes(fleet: str, n_fleets: int, data: Path) -> tuple[RoadNetwork, Iterator
             Scene(days[i], days[(i + 1) % n_days], np.ones(days[i].n_devices, bool), days[i - 1])
             for i in range(min(n_fleets, n_days))
         )
-    network = load_network(CITY)
-    share = float(numbers[1]) if len(numbers) > 1 else 0.0
+    network = load_network(f"city:{numbers[1]}" if kind == "even" and numbers[1:] else CITY)
+    share = float(numbers[1]) if kind == "lots" else 0.0
 
     def fleet_of(seed: int, n: int) -> tuple[Trace, BoolArray]:
         return in_lots(network, n, share, seed) if share else even(network, n, seed)

@@ -21,7 +21,8 @@ STOP_SHARE = 0.2
 STOP_S = (3.0, 40.0)
 """Shortest and longest stop at a junction."""
 DWELL_S = (30.0, 240.0)
-"""Shortest and longest wait at a destination."""
+"""Shortest and longest wait at a destination in the rush hour, divided by the demand else."""
+HOUR_S = 3600.0
 _MODULUS, _FACTOR = 2147483647, 48271
 """Constants of Lehmer's generator."""
 
@@ -149,7 +150,13 @@ def _take(device: np.void, number: int, roads: Roads, next_arc_of: Int32Array) -
 
 
 @inner_kernel
-def _begin_leg(device: np.void, roads: Roads, routes: Int32Array) -> None:
+def demand_at(at_s: float, day: FloatArray) -> float:
+    """Return the demand at a time; `day` has the seconds since midnight at time 0, and 24 hours."""
+    return float(day[1 + int((day[0] + at_s) // HOUR_S) % 24])
+
+
+@inner_kernel
+def _begin_leg(device: np.void, roads: Roads, routes: Int32Array, day: FloatArray) -> None:
     """End the current leg of a device and begin the next one."""
     device["start_s"] = device["end_s"]
     next_arc_of = routes[device["slot"]]
@@ -158,7 +165,8 @@ def _begin_leg(device: np.void, roads: Roads, routes: Int32Array) -> None:
         first = device["first_slot"]
         choice = int((device["last_slot"] - first + 1) * uniform(device))
         device["slot"] = first + choice
-        _wait(device, DWELL_S, roads)
+        demand = demand_at(device["start_s"], day)
+        _wait(device, (DWELL_S[0] / demand, DWELL_S[1] / demand), roads)
     elif device["arc"] >= 0 and device["exit_mps"] == 0:
         _wait(device, STOP_S, roads)
     else:
@@ -179,8 +187,13 @@ def _locate(device: np.void, at_s: float, roads: Roads) -> tuple[float, float]:
 
 
 @kernel
-def drive(
-    device: IntArray, at_s: FloatArray, fleet: RecordArray, roads: Roads, routes: Int32Array
+def drive(  # noqa: PLR0917  kernels take no keywords
+    device: IntArray,
+    at_s: FloatArray,
+    fleet: RecordArray,
+    roads: Roads,
+    routes: Int32Array,
+    day: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Move each device to its time; return its latitude and longitude then, shape (m,) each.
 
@@ -195,11 +208,13 @@ def drive(
     routes
         The arc to take from each node towards destination `slot`, -1 at the destination, shape
         (slots, n).
+    day
+        Demand by time of day, see `demand_at`, shape (25,).
     """
     lat, lon = np.empty(len(device)), np.empty(len(device))
     for i in range(len(device)):
         one = fleet[device[i]]
         while one["end_s"] <= at_s[i]:
-            _begin_leg(one, roads, routes)
+            _begin_leg(one, roads, routes, day)
         lat[i], lon[i] = _locate(one, at_s[i], roads)
     return lat, lon

@@ -16,6 +16,7 @@ SOURCES = ("registration", "profile", "telemetry")
 TYPES = ("motorcycle", "car", "van", "truck", "bus")
 REGIONS = ("north", "east", "south", "west")
 FAULTS = ("none", "tyres", "brakes", "battery", "engine")
+ALERTS = ("none", "speeding", "lane", "distraction", "drowsiness")
 TURNS = 10
 """Of this many parts of a vehicle, one is its registration and one its driver's profile."""
 
@@ -91,6 +92,50 @@ _DRAWS_PER_PART = 4
 _STREAM = 0x7265636F726473
 
 
+class Vehicles:
+    """What is known of each vehicle and its driver, which does not change.
+
+    Parameters
+    ----------
+    rng
+        Draws all of it.
+    n
+        Number of vehicles.
+
+    Attributes
+    ----------
+    type, region
+        Indices of these, shape (n,).
+    built, age, licence_years
+        Year of the vehicle, age of its driver, and years of experience, shape (n,).
+    """
+
+    def __init__(self, rng: np.random.Generator, n: int) -> None:
+        self.type: IntArray = rng.choice(len(TYPES), n, p=(0.08, 0.62, 0.14, 0.13, 0.03))
+        self.region: IntArray = rng.integers(0, len(REGIONS), n)
+        built = np.clip(2026 - rng.gamma(2.0, 4.5, n), 1990, 2026)
+        self.built: IntArray = built.astype(np.int64)
+        experience = rng.beta(2.0, 3.0, n) * 50 + 5 * (self.type >= TYPES.index("truck"))
+        age = np.clip(20 + experience + rng.exponential(3.0, n), 18, 80)
+        self.age: IntArray = age.astype(np.int64)
+        self.licence_years: IntArray = np.minimum(experience.astype(np.int64), self.age - 18)
+
+    def registration(self, vehicle: int) -> dict[str, object]:
+        """Return the fields of the registration of a vehicle."""
+        return {
+            "type": TYPES[self.type[vehicle]],
+            "region": REGIONS[self.region[vehicle]],
+            "built": int(self.built[vehicle]),
+        }
+
+    def profile(self, vehicle: int) -> dict[str, object]:
+        """Return the fields of the profile of the driver of a vehicle."""
+        return {
+            "age": int(self.age[vehicle]),
+            "licence_years": int(self.licence_years[vehicle]),
+        }
+
+
 class RecordFleet:
     """A source in which every vehicle sends a part `rate_hz` times a second, at its own phase.
 
@@ -120,12 +165,7 @@ class RecordFleet:
         self._rounds = Rounds(order, rate_hz=rate_hz, duration_s=duration_s)
         self.rate_per_s = self._rounds.rate_per_s
         self.n_total = self._rounds.n_total
-        self._type = rng.choice(len(TYPES), n_vehicles, p=(0.08, 0.62, 0.14, 0.13, 0.03))
-        self._region = rng.integers(0, len(REGIONS), n_vehicles)
-        self._built = np.clip(2026 - rng.gamma(2.0, 4.5, n_vehicles), 1990, 2026).astype(np.int64)
-        experience = rng.beta(2.0, 3.0, n_vehicles) * 50 + 5 * (self._type >= TYPES.index("truck"))
-        self._age = np.clip(20 + experience + rng.exponential(3.0, n_vehicles), 18, 80).astype(int)
-        self._licence_years = np.minimum(experience.astype(np.int64), self._age - 18)
+        self._vehicles = Vehicles(rng, n_vehicles)
 
     @property
     def next_due_s(self) -> float:
@@ -164,19 +204,13 @@ class RecordFleet:
     def _payload(
         self, source: int, vehicle: int, draw: list[float], ts: float
     ) -> dict[str, object]:
-        kind, age_of_vehicle = int(self._type[vehicle]), 2026 - int(self._built[vehicle])
+        fleet = self._vehicles
+        kind, age_of_vehicle = int(fleet.type[vehicle]), 2026 - int(fleet.built[vehicle])
         part: dict[str, object] = {"ts": round(ts, 3)}
         if SOURCES[source] == "registration":
-            return part | {
-                "type": TYPES[kind],
-                "region": REGIONS[self._region[vehicle]],
-                "built": int(self._built[vehicle]),
-            }
+            return part | fleet.registration(vehicle)
         if SOURCES[source] == "profile":
-            return part | {
-                "age": int(self._age[vehicle]),
-                "licence_years": int(self._licence_years[vehicle]),
-            }
+            return part | fleet.profile(vehicle)
         top_speed_kmh = (150, 140, 120, 90, 100)[kind]
         has_fault = draw[2] < 0.02 + 0.01 * age_of_vehicle
         return part | {

@@ -112,11 +112,13 @@ class Rounds:
     @property
     def next_due_s(self) -> float:
         """When the next turn is due, in seconds of playing; infinite at the end."""
-        over = self.n_total is not None and self._first >= self.n_total
+        over = not self.rate_per_s or (self.n_total is not None and self._first >= self.n_total)
         return math.inf if over else self._first / self.rate_per_s
 
     def take(self, until_s: float, *, limit: int) -> Turns:
         """Return the turns due up to a moment, at most the oldest `limit`."""
+        if math.isinf(self.next_due_s):
+            return Turns(self._order[:0], np.empty(0), np.empty(0, np.int64))
         stop = min(math.floor(until_s * self.rate_per_s) + 1, self._first + limit)
         if self.n_total is not None:
             stop = min(stop, self.n_total)

@@ -5,7 +5,7 @@ import numpy as np
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray, RecordArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
-from simulator.driving import ARC, DEVICE, NODE, Roads, drive
+from simulator.driving import ARC, DEVICE, NODE, Roads, demand_at, drive
 from simulator.shortest_paths import Router
 
 MAX_SLOTS = 64
@@ -20,6 +20,12 @@ WARM_UP_S = 300.0
 """Longest time for which devices have been driving when playing starts."""
 PACE = (0.7, 1.0)
 """Slowest and fastest share of the free-flow speed."""
+RUSH_HOUR = 1.0
+HOURLY = (
+    *(0.10, 0.06, 0.05, 0.05, 0.08, 0.20, 0.50, 0.90, 1.00, 0.75, 0.65, 0.70),
+    *(0.72, 0.72, 0.75, 0.85, 0.95, 1.00, 0.85, 0.60, 0.45, 0.35, 0.25, 0.15),
+)
+"""Demand in each hour of the day, relative to the rush hours; fictitious, of a working day."""
 _LEHMER_STATES = (1, 2**31 - 1)
 
 
@@ -36,6 +42,9 @@ class Traffic:
     ----------
     parked_share
         Share of devices that never move, 0 to 1; they are anywhere along the roads.
+    begins_s
+        Time of day at the start, in seconds since midnight: the less demand there is at an hour,
+        see `HOURLY`, the longer devices rest at their destinations. None: it is always rush hour.
 
     Raises
     ------
@@ -50,12 +59,20 @@ class Traffic:
     """
 
     def __init__(
-        self, network: RoadNetwork, n_devices: int, *, seed: int = 0, parked_share: float = 0.1
+        self,
+        network: RoadNetwork,
+        n_devices: int,
+        *,
+        seed: int = 0,
+        parked_share: float = 0.1,
+        begins_s: float | None = None,
     ) -> None:
         if not network.n_nodes or not network.has_coordinates:
             raise InputError("the network has no nodes with coordinates: nothing can move on it")
         self.n_devices = n_devices
         self._seed = seed
+        hours = (RUSH_HOUR,) * len(HOURLY) if begins_s is None else HOURLY
+        self._day = np.array([begins_s or 0.0, *hours])
         self._router = Router(network)
         self._component_of_slot = _share_out(self._router.strong_of)
         self._by_component = np.argsort(self._router.strong_of, kind="stable")
@@ -103,7 +120,7 @@ class Traffic:
         return np.concatenate([lat for lat, _ in parts]), np.concatenate([lon for _, lon in parts])
 
     def _drive(self, device: IntArray, at_s: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return drive(device, at_s, self.fleet, self.roads, self.routes)
+        return drive(device, at_s, self.fleet, self.roads, self.routes, self._day)
 
     def _refresh(self, at_s: float) -> None:
         """Replace the oldest destination, after all devices have been moved to this moment."""
@@ -123,12 +140,12 @@ class Traffic:
         return self._by_component[rng.integers(first, last)]
 
     def _place(self, rng: np.random.Generator, *, n_parked: int) -> RecordArray:
-        """Place all devices at rest; those that drive start during the warm-up."""
+        """Place all devices at rest; those that drive start during the warm-up, at night later."""
         n = self.n_devices
         slot = rng.integers(len(self.routes), size=n)
         component = self._component_of_slot[slot]
         node = self._draw_nodes(component, rng).astype(np.int32)
-        end_s = rng.uniform(-WARM_UP_S, 0.0, n)
+        end_s = rng.uniform(0.0, WARM_UP_S, n) / demand_at(0.0, self._day) - WARM_UP_S
         nodes, _ = self.roads
         lat, lon = nodes["lat"][node], nodes["lon"][node]
         parked = rng.permutation(n)[:n_parked]

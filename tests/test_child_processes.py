@@ -156,6 +156,8 @@ async def test_a_command_that_ends_before_its_parent_leaves_nothing() -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == b"%d \n" % process.pid
         beside = list(descendants(process.pid))
+        held = [Path(f"/proc/{pid}/fd/{output}") for pid in beside for output in (1, 2)]
+        await until(lambda: all(str(each.readlink()) == os.devnull for each in held))
         process.terminate()
         assert process.stdout.read() == b"", "nobody else holds its output"
         assert process.wait() == 7

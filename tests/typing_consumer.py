@@ -45,6 +45,9 @@ def records(table: str) -> tuple[AnonymizeReport, TableAuditReport]:
         release = assert_type(anonymize(table, qi=["age"], k=5, sa="illness"), AnonymizedTable)
     except InputError as error:
         raise anonymizer.AnonymizerError from error
+    anonymize(table, qi="age", k="5")  # type: ignore[arg-type]
+    anonymize(table, qi="age")  # type: ignore[call-arg]
+    anonymize(table, qi="age", k=5, kk=5)  # type: ignore[call-arg]
     report = assert_type(audit_table(release, table, qi="age", k=5), TableAuditReport)
     assert_type([finding.holds for finding in report.findings], list[bool | None])
     return release.report, report

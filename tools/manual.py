@@ -41,6 +41,9 @@ _WORKER_HEAD = """
 Each worker exports the accounts and events of the stages that it owns at the moment; add them up
 over all workers. When a stage moves, its counts move with it, so use `sum` rather than `rate`.
 Without the token there are neither accounts nor counts of messages.
+Workers export no age of information and no latency: a stage reads no clock, since it takes its
+inputs again after a crash, and no stage sees the regions of all districts. A subscriber can tell
+the age: `releases.ages()` of [the client](analyst.md).
 
 | metric | kind | labels | meaning |
 |---|---|---|---|"""

@@ -16,7 +16,7 @@ References
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.lives import Regions
+from anonymizer.algorithms.attacks.pieces import Regions
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import FloatArray, IntArray
 

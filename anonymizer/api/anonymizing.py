@@ -4,31 +4,21 @@ They call what `anonymizer anonymize` and `anonymizer audit table` call, with th
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from os import PathLike, fspath
-from typing import Any, TypeAlias
+from typing import Unpack
 
-from anonymizer.algorithms.records.methods import SHARE_PRICE, TIME_BUDGET_S
+from anonymizer.api.keywords import AuditKeywords, TableKeywords, takes_keywords
 from anonymizer.app import anonymize as app
-from anonymizer.app.anonymize import AnonymizeReport, make_plan, make_promise
-from anonymizer.app.anonymize.class_labels import LabelForm, LanguageName
-from anonymizer.app.anonymize.release_report import CostName
+from anonymizer.app.anonymize import AnonymizeReport, declared_of, make_plan, make_promise
 from anonymizer.app.audit import table_audit
 from anonymizer.app.audit.findings import TableAuditReport
+from anonymizer.app.table_options import AuditOptions, TableOptions, names_of
 from anonymizer.errors import InputError
-from anonymizer.files.coded_columns import DEFAULT_MARKERS
-from anonymizer.files.coded_table import Declared, intervals_of
+from anonymizer.files.coded_table import Declared
 from anonymizer.files.frame_kinds import DataFrame, FilePath, as_table, in_kind_of
-from anonymizer.files.hierarchies import hierarchies_of, read_hierarchy
-from anonymizer.files.time_columns import calendar_levels
 
 __all__ = ["AnonymizeReport", "AnonymizedTable", "TableAuditReport", "anonymize", "audit_table"]
-
-Names: TypeAlias = str | Sequence[str]
-"""Column names; a text is one name."""
-Hierarchy: TypeAlias = FilePath | Mapping[str, Any]
-"""A file of lines `leaf;...;root`, or `{group: [leaves] or groups}`; or levels of a calendar."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -59,41 +49,10 @@ class AnonymizedTable:
         )
 
 
+@takes_keywords(TableOptions)
 def anonymize(
     table: DataFrame | FilePath,
-    *,
-    qi: Names,
-    k: int,
-    model: str = "kd",
-    method: str | None = None,
-    d: int | None = None,
-    l: int | None = None,  # noqa: E741  the field's name for it
-    sa: Names = (),
-    id: str | None = None,  # noqa: A002  as on the command line
-    sources: Sequence[Sequence[str]] = (),
-    hierarchies: Mapping[str, Hierarchy] | None = None,
-    orders: Mapping[str, Sequence[str]] | None = None,
-    domains: Mapping[str, Sequence[float]] | None = None,
-    categories: Names = (),
-    missing: Names = (),
-    as_published: bool = False,
-    cost: CostName = "range",
-    dm_weight: float = 0.0,
-    prefer_share: float | None = None,
-    share_price: float = SHARE_PRICE,
-    time_budget_s: float = TIME_BUDGET_S,
-    max_share: float | None = None,
-    max_source_share: float | None = None,
-    min_spread: Mapping[str, float] | None = None,
-    entropy_l: float = 1.0,
-    t: float | None = None,
-    bands: Mapping[str, Sequence[float]] | None = None,
-    keep: Names = (),
-    target: str | None = None,
-    labels: Mapping[str, LabelForm] | None = None,
-    language: LanguageName = "zh",
-    measures: Names = (),
-    seed: int = 0,
+    **options: Unpack[TableKeywords],
 ) -> AnonymizedTable:
     """Anonymize a table: every person is one of at least k.
 
@@ -126,6 +85,12 @@ def anonymize(
         A soft goal: as many rows as possible in classes where no value has more than this share,
         of columns where none has more in the whole table; and what that may cost: GCP of a row
         for each column with such a value.
+    weights
+        By quasi-identifier: how much its loss counts in the search; of others, 1.
+    suppress
+        Largest share of the rows with an identifier that may be left out, 0.05 for example. Rows
+        are chosen so that the others lose less; a row that is left out counts as lost. None: no row
+        is chosen, and those that fit in no class are left out without a limit.
     time_budget_s
         Longest search.
     max_share, max_source_share, min_spread, entropy_l, t, bands
@@ -134,8 +99,11 @@ def anonymize(
         Columns that are published unchanged, outside every promise.
     target
         For `cells`: the column of the classes that a model will learn from the release.
-    labels, language, measures
-        For `kaca`: the form of labels, their language, and columns whose mean is published.
+    labels, language
+        For `kaca`: the form of labels, and their language.
+    measures
+        Columns whose mean over each class is published, with the `count` of its persons; that of a
+        quasi-identifier in place of its range.
     seed
         Equal input, options and seed give equal releases, unless a search runs out of time.
 
@@ -165,52 +133,16 @@ def anonymize(
     >>> release.frame["age"].to_list()
     ['[34-36]', '[34-36]', '[51-58]', '[51-58]']
     """
-    declared = declared_of(
-        qi=qi,
-        sa=sa,
-        id_=id,
-        sources=sources,
-        hierarchies=hierarchies,
-        orders=orders,
-        domains=domains,
-        categories=categories,
-        labels=labels,
-        missing=missing,
-        as_published=as_published,
-        keep=keep,
-    )
-    plan = make_plan(
-        model=model,
-        method=method,
-        k=k,
-        d=d,
-        l=l,
-        max_share=max_share,
-        max_source_share=max_source_share,
-        min_spread=min_spread,
-        entropy_l=entropy_l,
-        t=t,
-        as_published=as_published,
-        cost=cost,
-        dm_weight=dm_weight,
-        prefer_share=prefer_share,
-        share_price=share_price,
-        time_budget_s=time_budget_s,
-        seed=seed,
-        target=target,
-        labels=labels,
-        language=language,
-        measures=names_of(measures),
-        bands=bands,
-    )
-    read = as_table(table, [*declared.columns, *plan.measures], name="table")
+    asked = TableOptions(**options)
+    declared, plan = declared_of(asked), make_plan(asked)
+    read = as_table(table, _columns_of(declared, plan.measures), name="table")
     made = app.anonymize(read, declared, plan)
     n, n_all = made.report.n - made.report.n_published, made.report.n
     if 2 * n > n_all:
         warnings.warn(
             f"{n:,} of {n_all:,} rows are suppressed: no class with them meets all criteria; ask"
-            f" for a smaller k than {k}, for fewer quasi-identifiers, or raise max_share",
-            stacklevel=2,
+            f" for a smaller k than {asked.k}, for fewer quasi-identifiers, or raise max_share",
+            stacklevel=3,  # past `takes_keywords`
         )
     return AnonymizedTable(
         in_kind_of(table, made.publication.frame),
@@ -219,33 +151,13 @@ def anonymize(
     )
 
 
+@takes_keywords(AuditOptions)
 def audit_table(
     release: AnonymizedTable | DataFrame | FilePath,
     original: DataFrame | FilePath,
     *,
-    qi: Names,
     auditor_map: DataFrame | FilePath | None = None,
-    k: int = 1,
-    d: int = 0,
-    l: int = 0,  # noqa: E741  the field's name for it
-    sa: Names = (),
-    id: str | None = None,  # noqa: A002  as on the command line
-    sources: Sequence[Sequence[str]] = (),
-    hierarchies: Mapping[str, Hierarchy] | None = None,
-    orders: Mapping[str, Sequence[str]] | None = None,
-    domains: Mapping[str, Sequence[float]] | None = None,
-    categories: Names = (),
-    labels: Mapping[str, LabelForm] | None = None,
-    missing: Names = (),
-    as_published: bool = False,
-    max_share: float = 1.0,
-    max_source_share: float = 1.0,
-    min_spread: Mapping[str, float] | None = None,
-    entropy_l: float = 1.0,
-    t: float | None = None,
-    bands: Mapping[str, Sequence[float]] | None = None,
-    keep: Names = (),
-    measures: Names = (),
+    **options: Unpack[AuditKeywords],
 ) -> TableAuditReport:
     """Check a release of a table against its original, and attack it.
 
@@ -288,94 +200,25 @@ def audit_table(
     >>> anonymizer.audit_table(release, people, qi=["age", "zip"], k=2, d=2).holds
     True
     """
-    declared = declared_of(
-        qi=qi,
-        sa=sa,
-        id_=id,
-        sources=sources,
-        hierarchies=hierarchies,
-        orders=orders,
-        domains=domains,
-        categories=categories,
-        labels=labels,
-        missing=missing,
-        as_published=as_published,
-        keep=keep,
-    )
-    promise = make_promise(
-        k=k,
-        d=d,
-        l=l,
-        max_share=max_share,
-        max_source_share=max_source_share,
-        min_spread=min_spread,
-        entropy_l=entropy_l,
-        t=t,
-    )
+    required = AuditOptions(**options)
+    declared, promise = declared_of(required), make_promise(required)
+    measures = names_of(required.measures)
     if isinstance(release, AnonymizedTable):
         auditor_map = release.auditor_map if auditor_map is None else auditor_map
         release = release.frame
     if auditor_map is None:
         raise InputError("auditor_map: is needed to audit a table")
     return table_audit.audit_table(
-        as_table(original, [*declared.columns, *names_of(measures)], name="original"),
+        as_table(original, _columns_of(declared, measures), name="original"),
         as_table(release, name="release"),
         declared,
         promise,
         auditor_map=as_table(auditor_map, ["in_row", "out_row"], name="auditor_map"),
-        bands=bands or {},
-        labels=labels,
-        measures=names_of(measures),
+        bands=required.bands or {},
+        labels=required.labels,
+        measures=measures,
     )
 
 
-def declared_of(
-    *,
-    qi: Names,
-    sa: Names,
-    id_: str | None,
-    sources: Sequence[Sequence[str]],
-    hierarchies: Mapping[str, Hierarchy] | None,
-    orders: Mapping[str, Sequence[str]] | None,
-    domains: Mapping[str, Sequence[float]] | None,
-    categories: Names,
-    labels: Mapping[str, str] | None,
-    missing: Names,
-    as_published: bool,
-    keep: Names = (),
-) -> Declared:
-    """Return the declaration that the options of `anonymize` make.
-
-    Raises
-    ------
-    InputError
-        If a file of a hierarchy cannot be used.
-    SettingsError
-        If options do not fit each other.
-    """
-    given = hierarchies or {}
-    named = {n: calendar_levels(h) for n, h in given.items() if isinstance(h, str)}
-    calendars = {n: levels for n, levels in named.items() if levels is not None}
-    files = {n: h for n, h in given.items() if isinstance(h, str | PathLike) and n not in calendars}
-    trees = {n: h for n, h in given.items() if n not in files and n not in calendars}
-    return Declared(
-        qis=names_of(qi),
-        sensitive=names_of(sa),
-        id=id_,
-        sources=[names_of(each) for each in sources],
-        hierarchies={name: read_hierarchy(fspath(file)) for name, file in files.items()}
-        | hierarchies_of(trees),
-        calendars=calendars,
-        orders=orders or {},
-        ranges=intervals_of(domains or {}),
-        categories=names_of(categories),
-        times=[name for name, form in (labels or {}).items() if form == "hours"],
-        markers=names_of(missing) or DEFAULT_MARKERS,
-        markers_are_values=as_published,
-        keep=names_of(keep),
-    )
-
-
-def names_of(names: Names) -> Sequence[str]:
-    """Return names as a sequence."""
-    return (names,) if isinstance(names, str) else tuple(names)
+def _columns_of(declared: Declared, measures: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys([*declared.columns, *measures]))

@@ -15,11 +15,11 @@ from typing import Any, TypeAlias, get_args
 import numpy as np
 import polars as pl
 
-from anonymizer.app.anonymize.plan import real_number, whole_number
 from anonymizer.app.audit import AuditReport, Finding, Mode, audit_release
 from anonymizer.app.audit.stream_audit import is_valid, public_pieces, reports_of
 from anonymizer.app.audit.utility import UtilityFigures, utility
 from anonymizer.app.cloak import CloakSummary, cloak_trace
+from anonymizer.app.table_options import real_number, whole_number
 from anonymizer.domain.fixes import MOTION
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace

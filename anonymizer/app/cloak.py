@@ -159,8 +159,8 @@ def cloak_trace(
             lines.writelines(writer.lines(tick))
             ledger.settle(Outcome.PUBLISHED, len(tick.carried.slot))
             summary.n_ticks += 1
+            summary.age_s.observe(information.until(now))
             information.see(tick.release, tick.until_s, event_s=tick.event_s, now=now)
-            summary.age_s.observe(information.sample(now))
             watch(core, tick)
             summary.region_nodes.append(np.diff(tick.release.first_node_of))
             progress(len(rows))

@@ -36,6 +36,7 @@ from anonymizer.app.contract_messages import (
     ZONES_IN,
     Message,
     current,
+    echo,
 )
 from anonymizer.app.gateway.home_assistant import discovery_topic
 from anonymizer.app.gateway.own_reports import why_topic
@@ -225,6 +226,9 @@ def _of_positions(settings: Settings) -> Iterator[Channel]:
         yield Channel(topic, current(region), incoming=False, retained=True)
     if settings.forms.ngsi_ld_topic is not None:
         yield Channel(settings.forms.ngsi_ld_topic, ENTITY, incoming=False)
+    for each in settings.inputs:
+        if each.echo is not None:
+            yield Channel(each.echo, echo(each), incoming=False)
     if settings.home_assistant.enabled:
         yield Channel(discovery_topic(settings), DISCOVERY, incoming=False, retained=True)
         yield Channel(settings.home_assistant.topic, STATE, incoming=False, retained=True)

@@ -4,11 +4,13 @@ The schemas of what this gateway encodes are made from the classes that encode i
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from anonymizer.app.gateway.home_assistant import GatewayState, discovery
+from anonymizer.codecs import CoarsePoint
 from anonymizer.networks.publication import NetworkAbout
 from anonymizer.pipeline.positions.counting import CountsMessage
 from anonymizer.pipeline.positions.encoding import DeviceMessage, GroupMessage
@@ -16,7 +18,7 @@ from anonymizer.pipeline.positions.fixed import PublicMessage
 from anonymizer.pipeline.positions.other_forms import ENTITY_TYPE, entity
 from anonymizer.pipeline.positions.private_counts import PrivateCountsMessage
 from anonymizer.pipeline.records.encoding import ClassMessage
-from anonymizer.settings import Settings
+from anonymizer.settings import PSEUDONYM, InputSettings, Settings
 from anonymizer.settings.json_schema import comments_of
 from anonymizer.transport.link import LOST, OFFLINE, ONLINE
 
@@ -154,6 +156,7 @@ ZONES_IN = Message(
                 _object(
                     {"polygon": {"type": "array", "minItems": 3, "items": _POSITION}}, "polygon"
                 ),
+                _object({"everywhere": {"const": True}}, "everywhere"),
             ]
         },
     },
@@ -410,6 +413,45 @@ def current(region: Message) -> Message:
         )
         | {"$defs": (region.schema or {})["$defs"]},
     )
+
+
+def echo(input_: InputSettings) -> Message:
+    """Return the message in the format of an input, as an example of it shows."""
+    topic = (input_.echo or "").replace(PSEUDONYM, _ECHOED.pseudonym)
+    written = input_.make_encoder()(_ECHOED._replace(topic=topic))
+    kind = input_.codec
+    if input_.payload is not None:  # each input declares another format
+        kind += f"_{blake2b(input_.model_dump_json().encode(), digest_size=4).hexdigest()}"
+    name, summary = f"Echo_{kind}", f"A pseudonym in its region, in the format {input_.codec}."
+    media = _MEDIA.get(input_.codec)
+    if media is not None:
+        return Message(name, summary, None, content_type=media)
+    example = msgspec.json.decode(written)
+    return Message(name, summary, _schema_like(example), example)
+
+
+_ECHOED = CoarsePoint(60.1699, 24.9384, 412, 1800000000.3, "3nG0cQ9kPqAz", "")
+_MEDIA = {"gtfs_rt": "application/x-protobuf", "msgpack": "application/msgpack"}
+"""Media types of what is not JSON."""
+
+
+def _schema_like(value: Any) -> Schema:  # noqa: ANN401  any JSON
+    """Return the schema of values that have the fields of one, and their types."""
+    if isinstance(value, dict):
+        return _object({name: _schema_like(each) for name, each in value.items()}, *value)
+    if isinstance(value, list):
+        places = [_schema_like(each) for each in value]
+        return {"type": "array", "prefixItems": places, "items": False, "minItems": len(value)}
+    return {"type": _TYPE_OF[type(value)]}
+
+
+_TYPE_OF: Mapping[type, str] = {
+    str: "string",
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    type(None): "null",
+}
 
 
 def _root_of(message: Message) -> str:

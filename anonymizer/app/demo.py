@@ -3,19 +3,24 @@
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from anonymizer.app.compilation import Progress, compile_kernels
+from anonymizer.app.demo_methods import StreamSnapshot, toll_rows
 from anonymizer.app.gateway.gateway import Gateway
+from anonymizer.app.gateway.recorder import declared_streams
 from anonymizer.app.live_map.rates import FlowSnapshot, take_snapshot
 from anonymizer.child_processes import ending_with_parent
 from anonymizer.errors import TransportError
 from anonymizer.networks import load_network
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.settings import BrokerSettings, Settings
+from anonymizer.settings.all_methods import all_methods
 from anonymizer.transport import MqttLink
 from anonymizer.transport.local_brokers import running_broker
 
@@ -25,13 +30,8 @@ _OTHER_MODES = ("snapshot", "bfs")
 """Region modes shown in addition to `session`, the default."""
 _ONE_DEVICE = "positions/veh-000000"
 """Topic of one simulated device, as an example of what devices report."""
-_SENSORS_EVERY_S = 5.0
-_SENSORS = {"topic": "sensors/{device}", "kind": "fixed", "publish": "public"}
-_SENSED = [
-    {"name": "no2_ugm3", "lo": 0.0, "hi": 400.0, "step": 1.0},
-    {"name": "temperature_c", "lo": -40.0, "hi": 60.0, "step": 0.5},
-]
-"""Readings of the simulated sensors."""
+_WINDOWS = {"window_s": 10.0, "lateness_s": 1.0}
+"""Short windows of records, because a person is waiting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +99,12 @@ class Scene:
         Subscriber to the regions alone.
     sensors
         Subscriber to the public sensors.
+    classes
+        Subscriber to each stream of records, by its name.
+    gateway
+        The gateway itself.
+    tolls
+        The first rows that the toll API answered at the end.
     """
 
     broker: str
@@ -107,6 +113,14 @@ class Scene:
     device: Subscriber
     analyst: Subscriber
     sensors: Subscriber
+    classes: Mapping[str, Subscriber] = field(default_factory=dict)
+    gateway: Gateway | None = None
+    tolls: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def streams(self) -> list[StreamSnapshot]:
+        """Return what became of the records of each stream so far."""
+        records = self.gateway.records if self.gateway else None
+        return [StreamSnapshot.of(state) for state in records.flow.states] if records else []
 
 
 class _Clock:
@@ -166,13 +180,21 @@ async def run_demo(
             for what in _traffic(plan)
         ]
         await asyncio.to_thread(compile_kernels, compiling)
-        settings = Settings.model_validate(_tables(plan, broker))
+        folder = stack.enter_context(TemporaryDirectory(prefix="anonymizer-demo-"))
+        store = Path(folder) / "records.sqlite"
+        settings = Settings.model_validate(_tables(plan, broker) | {"store": {"path": store}})
         others = [
             Gateway(Settings.model_validate(_tables_of_other(plan, broker, mode)), network)
             for mode in _OTHER_MODES
             if plan.compare
         ]
-        gateway = Gateway(settings, network, other_views=[one.screen for one in others], demo=True)
+        gateway = Gateway(
+            settings,
+            network,
+            declared_streams(settings),
+            other_views=[one.screen for one in others],
+            demo=True,
+        )
         for one in (gateway, *others):
             one.warm_up()
         device = await stack.enter_async_context(_subscriber(broker, "device", _ONE_DEVICE))
@@ -182,6 +204,12 @@ async def run_demo(
         sensors = await stack.enter_async_context(
             _subscriber(broker, "sensors", settings.fixed.public_topic)
         )
+        classes = {
+            each.name: await stack.enter_async_context(
+                _subscriber(broker, each.name, each.output_topic)
+            )
+            for each in settings.streams
+        }
         drain = asyncio.Event()
         clock = _Clock(gateway)
         async with asyncio.TaskGroup() as group:
@@ -190,8 +218,11 @@ async def run_demo(
             problem = await _all_up([gateway, *others])
             if not problem:
                 url = gateway.http.url if gateway.http else ""
-                begin(Scene(name, url, settings.session.beat_s, device, analyst, sensors))
+                beat_s = settings.session.beat_s
+                scene = Scene(name, url, beat_s, device, analyst, sensors, classes, gateway)
+                begin(scene)
                 problem = await _watch(clock, show, stop, simulators, plan.duration_s)
+                scene.tolls.extend(await asyncio.to_thread(toll_rows, url))
             for simulator in simulators:
                 await _end(simulator)
             drain.set()
@@ -250,9 +281,8 @@ async def _subscriber(broker: BrokerSettings, name: str, topic: str) -> AsyncIte
 
 def _traffic(plan: DemoPlan) -> list[tuple[str, ...]]:
     """Return the command of each simulator that runs."""
-    devices = ("run", "--devices", str(plan.n_devices), "--rate", str(plan.rate_hz))
-    sensors = ("sensors", "--sensors", str(plan.n_sensors), "--interval", str(_SENSORS_EVERY_S))
-    return [devices, sensors] if plan.n_sensors else [devices]
+    size = ("--devices", str(plan.n_devices), "--rate", str(plan.rate_hz))
+    return [("run", "--all", *size, "--sensors", str(plan.n_sensors))]
 
 
 @asynccontextmanager
@@ -287,13 +317,13 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def _tables(plan: DemoPlan, broker: BrokerSettings) -> dict[str, Any]:
-    """Return the settings of the demo."""
-    return {
+    """Return the settings of the demo: those of `init --all`, with less patience."""
+    every = all_methods(**_WINDOWS)
+    return every | {
         "network": {"source": plan.network},
         "broker": broker,
         "session": {"settle_s": 2.0},  # a person is waiting
-        "inputs": [{}, _SENSORS],
-        "readings": _SENSED,
+        "inputs": [{}, *every["inputs"]],
         "http": {"port": plan.http_port},
     }
 
@@ -305,6 +335,7 @@ def _tables_of_other(plan: DemoPlan, broker: BrokerSettings, mode: str) -> dict[
         "broker": broker.model_copy(update=names),
         "inputs": [{}],
         "readings": [],
+        "streams": [],
         "region": {"mode": mode},
         "output": {"topic": f"cloaked-{mode}/positions", "rejected_topic": f"{mode}/rejected"},
         "http": {"enabled": False},

@@ -2,35 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anonymizer.algorithms.records.methods import MODELS, SHARE_PRICE, TIME_BUDGET_S
-from anonymizer.cli.columns import (
-    Bands,
-    Categories,
-    Domains,
-    Hierarchies,
-    Id,
-    Kept,
-    Labels,
-    Many,
-    Markers,
-    Orders,
-    Qis,
-    Sensitive,
-    Sources,
-    bands_of,
-    declared_columns,
-    label_forms,
-    least_spreads,
-    times_of,
-)
-from anonymizer.domain.promises import SAFE_SHARE, SAFE_SOURCE_SHARE
-from anonymizer.errors import SettingsError
+from anonymizer.app.table_options import TableOptions
+from anonymizer.cli.columns import takes_options
 from anonymizer.extras import extras_of_method, require
 
 if TYPE_CHECKING:
@@ -40,150 +18,16 @@ if TYPE_CHECKING:
     from anonymizer.app.anonymize import AnonymizeReport
 
 
-class _Lang(StrEnum):
-    ZH = "zh"
-    EN = "en"
-
-
-class _Cost(StrEnum):
-    RANGE = "range"
-    SET = "set"
-    TAXONOMY = "taxonomy"
-
-
+@takes_options(
+    TableOptions,
+    order="table qi out k model method d l ... bands keep target labels language measures seed",
+)
 def anonymize(
     table: Annotated[
         Path, typer.Argument(help="csv, csv.gz (separated by `,` or `;`) or parquet.")
     ],
-    qi: Qis,
     out: Annotated[Path, typer.Option(help="The release: csv, csv.gz or parquet.")],
-    k: Annotated[int, typer.Option("-k", min=2, help="Fewest distinct persons in a class.")],
-    model: Annotated[
-        str,
-        typer.Option(
-            help="kd; kld, with sensitive attributes; kaca, clusters; or cells, a decision tree."
-        ),
-    ] = "kd",
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="Of kd and kld: best, hilbert (as in the paper), mondrian, and for kld printed "
-            "(the paper's Algorithm 3 as its listing is drawn up). "
-            "Of kaca: fast or kmeans (as published). Of cells: tree.",
-            show_default="the first; hilbert if the time budget is too short for best",
-        ),
-    ] = None,
-    d: Annotated[
-        int | None,
-        typer.Option(
-            "-d",
-            min=1,
-            help="Fewest distinct values of every quasi-identifier in a class.",
-            show_default="2 in kd and kld, else 1",
-        ),
-    ] = None,
-    l: Annotated[  # noqa: E741  the field's name for it
-        int | None,
-        typer.Option(
-            "-l",
-            min=1,
-            help="Fewest distinct values of every sensitive attribute in a class.",
-            show_default="2 in kld, else 1",
-        ),
-    ] = None,
-    sa: Sensitive = "",
-    id_: Id = None,
-    source: Sources = None,
-    hierarchy: Hierarchies = None,
-    order: Orders = None,
-    domain: Domains = None,
-    category: Categories = None,
-    missing: Markers = None,
-    as_published: Annotated[  # noqa: FBT002  typer's
-        bool,
-        typer.Option(
-            "--as-published",
-            help="The paper's promise: a missing value is a value, shares have no bound.",
-        ),
-    ] = False,
-    cost: Annotated[
-        _Cost,
-        typer.Option(help="Information loss to minimize; `taxonomy` publishes hierarchy labels."),
-    ] = _Cost.RANGE,
-    dm_weight: Annotated[
-        float, typer.Option(min=0, help="Weight of the discernibility metric relative to it.")
-    ] = 0.0,
-    prefer_share: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help="As many rows as possible in classes where no value has more than this share, of"
-            " columns where none has more in the whole table.",
-        ),
-    ] = None,
-    share_price: Annotated[
-        float,
-        typer.Option(
-            min=0, help="What that may cost: GCP of a row for each column with such a value."
-        ),
-    ] = SHARE_PRICE,
-    time_budget: Annotated[
-        float, typer.Option(min=0, help="Longest search in seconds; 0: none.")
-    ] = TIME_BUDGET_S,
-    max_share: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help="Largest share of a class with the same value.",
-            show_default=f"{SAFE_SHARE}, with -d 1: 1",
-        ),
-    ] = None,
-    max_source_share: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help="Largest share with the same values of a whole source.",
-            show_default=f"{SAFE_SOURCE_SHARE}, with -d 1: 1",
-        ),
-    ] = None,
-    min_spread: Annotated[
-        Many,
-        typer.Option(
-            metavar="A=X", help="Smallest distance between the ends of a number in a class."
-        ),
-    ] = None,
-    entropy_l: Annotated[
-        float,
-        typer.Option(min=1, help="Smallest exp(entropy) of a sensitive attribute in a class."),
-    ] = 1.0,
-    t: Annotated[
-        float | None,
-        typer.Option(
-            "--t", min=0, help="Largest distance of its distribution from the table's, 0 to 1."
-        ),
-    ] = None,
-    bands: Bands = None,
-    keep: Kept = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="For cells: sensitive or kept column of the classes that a model will learn.",
-        ),
-    ] = None,
-    label: Labels = None,
-    lang: Annotated[_Lang, typer.Option(help="For kaca: language of the labels.")] = _Lang.ZH,
-    measure: Annotated[
-        Many,
-        typer.Option(
-            metavar="COLUMN",
-            help="For kaca: publish its mean over each class in which k persons have a value.",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    options: TableOptions,
     report: Annotated[Path | None, typer.Option(help="The figures, as JSON.")] = None,
     page: Annotated[Path | None, typer.Option(help="The figures and plots, as HTML.")] = None,
     auditor_map: Annotated[
@@ -200,13 +44,14 @@ def anonymize(
         ),
     ] = False,
 ) -> None:
-    r"""Publish a table in which every person is one of at least k.
+    r"""Publish a table in which nobody can be told apart from at least k - 1 others.
 
     Rows are sorted by class. Numbers become \[lo-hi], categories {a|b} or a label of their
     hierarchy; sensitive values are unchanged. Columns that are not named are left out.
 
     kaca publishes quasi-identifiers in the form of their --label. It adds the `count` of persons of
-    the class and the `mean_COLUMN` of each --measure. No two of its classes have the same labels.
+    the class, and so does each --measure, with its `mean_COLUMN`. No two classes of kaca have the
+    same labels.
 
     [bold]Examples[/bold]
 
@@ -219,15 +64,13 @@ def anonymize(
         anonymizer anonymize tolls.csv -k 5 --model kaca --qi section_id,exit_time --id plate
         --label section_id=prefix --label exit_time=hours --measure toll_money --out out.csv
     """
-    require("tables", *extras_of_method(model, method), *["plots"] * (page is not None))
+    require(*extras_of_method(options.model, options.method), *["plots"] * (page is not None))
     from rich.console import Console
 
-    from anonymizer.app.anonymize import Places, make_plan, write_release
+    from anonymizer.app.anonymize import Places, declared_of, make_plan, write_release
     from anonymizer.app.anonymize import anonymize as run
     from anonymizer.files.tables import read_table
 
-    if model not in MODELS:
-        raise SettingsError(f"model: must be one of {', '.join(MODELS)}")
     places = Places(
         table=table,
         out=out,
@@ -236,49 +79,11 @@ def anonymize(
         auditor_map=auditor_map,
         formulas=formulas,
     )
-    forms = label_forms(label)
-    declared = declared_columns(
-        qi=qi,
-        sa=sa,
-        id_=id_,
-        source=source,
-        hierarchy=hierarchy,
-        order=order,
-        domain=domain,
-        category=category,
-        times=times_of(forms),
-        missing=missing,
-        keep=keep,
-        missing_is_a_value=as_published,
-    )
-    plan = make_plan(
-        model=model,
-        method=method,
-        k=k,
-        d=d,
-        l=l,
-        max_share=max_share,
-        max_source_share=max_source_share,
-        min_spread=least_spreads(min_spread),
-        entropy_l=entropy_l,
-        t=t,
-        as_published=as_published,
-        cost=cost.value,
-        dm_weight=dm_weight,
-        prefer_share=prefer_share,
-        share_price=share_price,
-        time_budget_s=time_budget,
-        seed=seed,
-        target=target,
-        labels=forms,
-        language=lang.value,
-        measures=measure or (),
-        bands=bands_of(bands),
-    )
+    declared, plan = declared_of(options), make_plan(options)
     console = Console(stderr=True)
     with console.status("reading the table"):
-        read = read_table(table, [*declared.columns, *plan.measures])
-    with _progress(console, time_budget) as report_progress:
+        read = read_table(table, list(dict.fromkeys([*declared.columns, *plan.measures])))
+    with _progress(console, plan.time_budget_s) as report_progress:
         made = run(read, declared, plan, progress=report_progress)
     write_release(made, places)
     console.print(_summary(made.report, title=str(out)))

@@ -9,32 +9,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from anonymizer.app.table_options import AuditOptions, names_of
 from anonymizer.cli.audit_tables import (
     findings_table,
     stream_summary,
     table_summary,
     utility_table,
 )
-from anonymizer.cli.columns import (
-    Bands,
-    Categories,
-    Domains,
-    Hierarchies,
-    Id,
-    Kept,
-    Labels,
-    Many,
-    Markers,
-    Orders,
-    Qis,
-    Sensitive,
-    Sources,
-    bands_of,
-    declared_columns,
-    label_forms,
-    least_spreads,
-    times_of,
-)
+from anonymizer.cli.columns import takes_options
 from anonymizer.cli.serve import ConfigFile, settings_of
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
 from anonymizer.extras import require
@@ -203,7 +185,7 @@ def counts(
     ] = 0,
     config: ConfigFile = None,
 ) -> None:
-    """Attack the safe counts that `[counts]` would publish about recorded positions.
+    r"""Attack the safe counts that `\[counts]` would publish about recorded positions.
 
     Recovers trajectories from them, and guesses whether a device is in them, beside the same
     attacks on exact counts. Both are reported: safe counts do not promise to resist them.
@@ -231,6 +213,10 @@ def counts(
 
 
 @app.command()
+@takes_options(
+    AuditOptions,
+    order="original release qi auditor_map ... bands keep measures",
+)
 def table(
     original: Annotated[
         Path, typer.Argument(metavar="TABLE", help="The table that `anonymize` read.")
@@ -238,49 +224,8 @@ def table(
     release: Annotated[
         Path, typer.Argument(metavar="RELEASE", help="The release that it published.")
     ],
-    qi: Qis,
     auditor_map: Annotated[Path, typer.Option(help="Auditor's map of `anonymize`.")],
-    sa: Sensitive = "",
-    id_: Id = None,
-    source: Sources = None,
-    hierarchy: Hierarchies = None,
-    order: Orders = None,
-    domain: Domains = None,
-    category: Categories = None,
-    label: Labels = None,
-    missing: Markers = None,
-    as_published: Annotated[  # noqa: FBT002  typer's
-        bool,
-        typer.Option("--as-published", help="Count a missing value as a value, as in the paper."),
-    ] = False,
-    k: Annotated[int, typer.Option("-k", min=1, help="Least number of persons in a class.")] = 1,
-    d: Annotated[int, typer.Option("-d", min=0, help="Least number of values of every QI.")] = 0,
-    l: Annotated[  # noqa: E741  the field's name for it
-        int, typer.Option("-l", min=0, help="Least number of values of every sensitive attribute.")
-    ] = 0,
-    max_share: Annotated[
-        float, typer.Option(min=0, max=1, help="Largest share of a class with one value.")
-    ] = 1.0,
-    max_source_share: Annotated[
-        float, typer.Option(min=0, max=1, help="Largest share with equal values of one source.")
-    ] = 1.0,
-    min_spread: Annotated[
-        Many,
-        typer.Option(metavar="A=X", help="Least distance between the ends of a number in a class."),
-    ] = None,
-    entropy_l: Annotated[
-        float, typer.Option(min=1, help="Least exp(entropy) of a sensitive attribute.")
-    ] = 1.0,
-    t: Annotated[
-        float | None,
-        typer.Option("--t", min=0, help="Largest distance of its distribution from the table's."),
-    ] = None,
-    bands: Bands = None,
-    keep: Kept = None,
-    measure: Annotated[
-        Many,
-        typer.Option(metavar="COLUMN", help="Column whose mean over each class was published."),
-    ] = None,
+    options: AuditOptions,
     json_out: Annotated[
         Path | None, typer.Option("--json", help="File for the report as JSON; -: print it.")
     ] = None,
@@ -296,48 +241,24 @@ def table(
         anonymizer audit table people.csv out.csv --auditor-map map.csv --qi age,job,zip
         --sa illness --id name --source age,job --source zip -k 20 -d 2
     """
-    require("tables")
-    from anonymizer.app.anonymize import make_promise
+    from anonymizer.app.anonymize import declared_of, make_promise
     from anonymizer.app.audit.table_audit import audit_table
     from anonymizer.files.tables import read_table
 
-    forms = label_forms(label)
-    declared = declared_columns(
-        qi=qi,
-        sa=sa,
-        id_=id_,
-        source=source,
-        hierarchy=hierarchy,
-        order=order,
-        domain=domain,
-        category=category,
-        times=times_of(forms),
-        missing=missing,
-        keep=keep,
-        missing_is_a_value=as_published,
-    )
-    promise = make_promise(
-        k=k,
-        d=d,
-        l=l,
-        max_share=max_share,
-        max_source_share=max_source_share,
-        min_spread=least_spreads(min_spread),
-        entropy_l=entropy_l,
-        t=t,
-    )
+    declared = declared_of(options)
+    measures = names_of(options.measures)
     console = Console(stderr=True)
     with console.status("auditing"):
-        read = read_table(original, [*declared.columns, *(measure or ())])
+        read = read_table(original, [*declared.columns, *measures])
         report = audit_table(
             read,
             release,
             declared,
-            promise,
+            make_promise(options),
             auditor_map=auditor_map,
-            bands=bands_of(bands),
-            labels=forms,
-            measures=measure or (),
+            bands=options.bands or {},
+            labels=options.labels,
+            measures=measures,
         )
     as_json = report.model_dump_json(indent=2) + "\n"
     beside = _write_json(as_json, json_out)
@@ -368,6 +289,22 @@ def windows(
         str | None,
         typer.Option("--stream", help="Name of the stream.", show_default="the only one"),
     ] = None,
+    with_: Annotated[
+        str | None,
+        typer.Option(
+            "--with",
+            metavar="STREAM",
+            help="Instead attack this stream and that of --stream together: both read one topic.",
+        ),
+    ] = None,
+    with_positions: Annotated[  # noqa: FBT002  typer's
+        bool,
+        typer.Option(
+            "--with-positions",
+            help="Instead attack this stream and the published regions together; the recordings "
+            "have both.",
+        ),
+    ] = False,
     own: Annotated[
         int,
         typer.Option(
@@ -376,7 +313,10 @@ def windows(
             "must find nothing where k_extra and d_extra are as many.",
         ),
     ] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the vehicles of --own.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(min=0, help="Seed of the vehicles of --own, and of the control of --with."),
+    ] = 0,
     json_out: Annotated[
         Path | None, typer.Option("--json", help="File for the report as JSON; -: print it.")
     ] = None,
@@ -389,10 +329,18 @@ def windows(
     promise over windows, d values must be left of each attribute of each vehicle. A second
     adversary knows what is left of all vehicles and who was present in each window.
 
-    [bold]Example[/bold]
+    With --with, two streams that read one topic are attacked together, and each alone. The control
+    takes the second release of another vehicle. With --with-positions, a stream and the regions of
+    the same vehicles: who knows where a vehicle is in the middle of a window, and where each value
+    occurs, learns what it said, and where it goes. The network is that of the settings.
+
+    [bold]Examples[/bold]
 
         anonymizer audit windows recorded.jsonl recorded.jsonl --config gateway.toml
+
+        anonymizer audit windows all.jsonl all.jsonl --stream fleet --with health -c gateway.toml
     """
+    from anonymizer.app.audit.releases_audit import audit_releases
     from anonymizer.app.audit.windows_audit import audit_windows
     from anonymizer.app.gateway.recorder import declared_streams
 
@@ -400,24 +348,37 @@ def windows(
     streams = {each.settings.name: each for each in declared_streams(settings)}
     if name is None and len(streams) == 1:
         (name,) = streams
-    if name not in streams:
+    if name not in streams or (with_ is not None and with_ not in {*streams} - {name}):
         raise SettingsError(f"stream: must be one of {', '.join(streams) or 'those declared'}")
-    report = audit_windows(
-        streams[name],
-        published=published,
-        truth=truth,
-        limits=settings.limits,
-        n_owned=own,
-        seed=seed,
-    )
+    files = {"published": published, "truth": truth}
+    if with_positions:
+        if with_ is not None:
+            raise SettingsError("--with-positions: cannot be combined with --with")
+        from anonymizer.app.audit.positions_audit import audit_positions
+        from anonymizer.networks import load_network
+
+        network = load_network(
+            settings.network.source, max_spacing_m=settings.network.max_spacing_m
+        )
+        report = audit_positions(streams[name], settings, network, **files, seed=seed)
+    elif with_ is None:
+        report = audit_windows(
+            streams[name], **files, limits=settings.limits, n_owned=own, seed=seed
+        )
+    else:
+        report = audit_releases(
+            streams[name], streams[with_], **files, limits=settings.limits, seed=seed
+        )
     as_json = report.model_dump_json(indent=2) + "\n"
     beside = _write_json(as_json, json_out)
-    shown = Table(title=f"{name}: {report.n_windows} windows", show_header=False)
+    shown = Table(title=f"{report.stream}: {report.n_windows} windows", show_header=False)
     shown.add_row("classes", f"{report.n_classes:,}")
     beside.print(shown, findings_table(report.findings))
     if not report.holds:
         failed = ", ".join(str(finding.attribute) for finding in report.failures)
-        raise GuaranteeError(f"{published}: the windows of {name} together reveal: {failed}")
+        raise GuaranteeError(
+            f"{published}: the windows of {report.stream} together reveal: {failed}"
+        )
 
 
 def _write_json(text: str, path: Path | None) -> Console:

@@ -37,10 +37,10 @@ def bridge(
         ),
     ] = "",
 ) -> None:
-    """Pass positions and records from MQTT to Kafka, and what workers publish from Kafka to MQTT.
+    """Carry positions and records from MQTT to Kafka, and the workers' output back to MQTT.
 
-    Runs until SIGTERM or Ctrl-C, and waits for Kafka while it is away. Several bridges share the
-    work; one that dies loses nothing that was acknowledged.
+    Runs until SIGTERM or Ctrl-C. While Kafka cannot be reached, it waits. Several bridges share the
+    work; if one dies, nothing that was acknowledged is lost.
 
     [bold]Example[/bold]
 
@@ -61,7 +61,7 @@ def worker(
         str,
         typer.Option(
             help="Name of this worker, unique in the cluster and the same after a restart: a "
-            "worker that comes back within 6 s under its name goes on with its own part.",
+            "worker that restarts under its name within 6 s keeps its stages.",
             show_default="the name of this host",
             metavar="NAME",
         ),
@@ -70,16 +70,17 @@ def worker(
         Path,
         typer.Option(
             metavar="DIR",
-            help="Folder for the state, which only its owner may read. What is missing in it is "
+            help="Folder for the state, readable by its owner alone. Whatever it lacks is "
             "read from Kafka.",
         ),
     ] = Path("state"),
 ) -> None:
-    """Run a part of the stages between Kafka's topics until SIGTERM or Ctrl-C.
+    """Run some of the stages of a cluster on Kafka until SIGTERM or Ctrl-C.
 
-    Start as many as there is work for; they divide it among themselves, and take over from one that
-    dies. All need the same settings, and `anonymizer bridge` between them and MQTT. While Kafka is
-    away they wait. Exit code 1: another worker has this name, or a state is lost (see the log).
+    Start as many workers as you need: they share the stages, and if one dies, the others take over
+    its stages. All need the same settings, and `anonymizer bridge` between Kafka and MQTT. While
+    Kafka cannot be reached, they wait. Exit code 1: another worker has this name, or a state is
+    lost (see the log).
 
     [bold]Example[/bold]
 
@@ -94,10 +95,10 @@ def worker(
 
 @app.command()
 def dropped(config: ConfigFile = None) -> None:
-    """List the inputs that workers have dropped: where each lies in Kafka, and why.
+    """List the inputs that workers have dropped: where each is in Kafka, and why.
 
-    A message that no stage can read, or at which one fails, costs itself and nothing else. Nothing
-    of its content is shown; the list goes back for 30 days.
+    A message that a stage cannot read, or that makes a stage fail, is dropped, and nothing else is
+    lost. The list never shows content, and covers the last 30 days.
 
     [bold]Example[/bold]
 
@@ -123,7 +124,7 @@ def erase(
     state: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Also the states of workers in this folder, of this cluster."
+            metavar="DIR", help="Also erase the states of this cluster's workers in this folder."
         ),
     ] = None,
     yes: Annotated[  # noqa: FBT002  typer's flag
@@ -132,9 +133,9 @@ def erase(
 ) -> None:
     """Erase the raw data of a stopped cluster: all inputs and states of its stages.
 
-    What was published stays. Bridges and workers that are started afterwards begin anew, so each
-    machine's folder of states has to be erased, too: a worker that finds an older state stands
-    still. What was published about vehicles in earlier windows is not remembered any more.
+    What was published stays. Bridges and workers start afresh afterwards, so erase the folder of
+    states on every machine, too: a worker that finds an older state refuses to go on. The cluster
+    also forgets what was published about vehicles in earlier windows.
 
     [bold]Example[/bold]
 

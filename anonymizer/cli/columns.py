@@ -1,163 +1,157 @@
-"""Command-line options that declare the columns of a table, and their parsing."""
+"""Options of a table on the command line: derived from `anonymizer.app.table_options`, and parsed.
+
+A command that is decorated with `takes_options` has an option for each field of a class of options,
+with its name, help, default and limits, and gets an object of the class.
+"""
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, fields
+from functools import wraps
+from inspect import Parameter, signature
+from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from anonymizer.app.table_options import Hierarchy, Option, Options, kinds_of
 from anonymizer.errors import SettingsError
+from anonymizer.extras import require
 
 if TYPE_CHECKING:
-    from anonymizer.algorithms.records.attributes import Branch
-    from anonymizer.app.anonymize.class_labels import LabelForm
-    from anonymizer.files.coded_table import Declared
-    from anonymizer.files.time_columns import Level
+    from typer.models import OptionInfo
+
+    from anonymizer.app.table_options import LabelForm
 
 Many: TypeAlias = list[str] | None
 
-Qis = Annotated[
-    str,
-    typer.Option(
-        "--qi",
-        metavar="A,B",
-        help="Quasi-identifiers. A name with a comma stands in quotes: 'age,\"name, first\"'.",
-    ),
-]
-Sensitive = Annotated[str, typer.Option("--sa", metavar="S,T", help="Sensitive attributes.")]
-Id = Annotated[
-    str | None,
-    typer.Option(
-        "--id", metavar="COLUMN", help="Column that identifies the person; k counts persons."
-    ),
-]
-Sources = Annotated[
-    Many,
-    typer.Option(
-        "--source",
-        metavar="A,B",
-        help="Quasi-identifiers of one source; repeat the option for each source.",
-    ),
-]
-Hierarchies = Annotated[
-    Many,
-    typer.Option(
-        "--hierarchy",
-        metavar="A=FILE",
-        help="Generalization hierarchy: lines separated by `;`, leaf first; or a FILE.json of"
-        " several; or `year-month-day-hour`, or some of these, for dates and times.",
-    ),
-]
-Orders = Annotated[
-    list[Path] | None,
-    typer.Option("--order", metavar="FILE", help="JSON: {attribute: [categories in order]}."),
-]
-Domains = Annotated[
-    Many,
-    typer.Option(
-        "--domain", metavar="A=LO:HI[:STEP]", help="Domain of a number, such as age=17:90."
-    ),
-]
-Categories = Annotated[
-    Many,
-    typer.Option(
-        "--category", metavar="COLUMN", help="Column of categories that look like numbers."
-    ),
-]
-Markers = Annotated[
-    Many,
-    typer.Option(
-        "--missing",
-        metavar="MARKER",
-        help="Text that means `no value`, like an empty cell or `?`.",
-        show_default="NA, N/A, NaN, null, None, -, inf and their spellings",
-    ),
-]
-Bands = Annotated[
-    Many,
-    typer.Option(
-        metavar="S=X:Y:Z", help="Edges of bands of a sensitive number; l then counts bands."
-    ),
-]
-Labels = Annotated[
-    Many,
-    typer.Option(
-        "--label",
-        metavar="A=FORM",
-        help="Form of the label with kaca: plain; prefix (the common one); hours (of local times).",
-    ),
-]
-Kept = Annotated[
-    Many,
-    typer.Option(
-        "--keep", metavar="COLUMN", help="Publish this column unchanged; no promise covers it."
-    ),
-]
+
+def takes_options(
+    model: type[Options], *, order: str = "", without: str = ""
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of a class, in place of its parameter `options`.
+
+    Parameters
+    ----------
+    order
+        Names of parameters and fields in the order of help. `...` stands for the other fields;
+        the other parameters are last.
+    without
+        Names of fields that keep their defaults.
+    """
+
+    def derived(command: Callable[..., None]) -> Callable[..., None]:
+        own = {each.name: each for each in signature(command).parameters.values()}
+        del own["options"]
+        kinds = kinds_of(model)
+        asked = {each.name: each for each in fields(model) if each.name not in without.split()}
+        first, _, last = (part.split() for part in order.partition("..."))
+        others = [name for name in asked if name not in last]
+        names = dict.fromkeys([*first, *others, *last, *own])
+        parameters = [
+            own[name].replace(kind=Parameter.KEYWORD_ONLY)
+            if name in own
+            else _parameter(asked[name], *kinds[name])
+            for name in names
+        ]
+
+        @wraps(command)
+        def parsed(**given: Any) -> None:  # noqa: ANN401  of any option
+            require("tables")
+            rest = {name: given.pop(name) for name in own}
+            command(**rest, options=model(**values_of(given)))
+
+        # What typer reads.
+        parsed.__dict__["__signature__"] = signature(command).replace(parameters=parameters)
+        parsed.__annotations__ = {each.name: each.annotation for each in parameters}
+        return parsed
+
+    return derived
 
 
-def declared_columns(
-    *,
-    qi: str,
-    sa: str = "",
-    id_: str | None = None,
-    source: Many = None,
-    hierarchy: Many = None,
-    order: Sequence[Path] | None = None,
-    domain: Many = None,
-    category: Many = None,
-    times: Sequence[str] = (),
-    missing: Many = None,
-    keep: Many = None,
-    missing_is_a_value: bool = False,
-) -> "Declared":
-    """Return the declaration given by the options above; read the files that they name.
+def option_of(model: type[Options], name: str) -> "OptionInfo":
+    """Return the option of a command that stands for a field."""
+    _, known = kinds_of(model)[name]
+    return _option(name, known)
+
+
+def _option(name: str, known: Option) -> "OptionInfo":
+    flag = known.flag or f"--{name.replace('_', '-')}"
+    made: OptionInfo = typer.Option(
+        *flag.split(),
+        help=known.help.replace("[", r"\["),
+        metavar=known.metavar,
+        show_default=known.shown or True,
+        min=None if name in _PARSERS else known.least,
+        max=known.most if isfinite(known.most) else None,
+    )
+    return made
+
+
+def _parameter(field: "Field[Any]", kind: Any, known: Option) -> Parameter:  # noqa: ANN401  any type
+    default = field.default
+    if field.name in _PARSERS:
+        kind = _GIVEN.get(field.name, list[str])
+        default = "" if kind is str else None
+    if field.default is MISSING:
+        default = Parameter.empty
+    made = _option(field.name, known)
+    return Parameter(
+        field.name,
+        Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[kind | None if default is None else kind, made],
+    )
+
+
+def values_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of options by field, parsed; read the files that they name.
 
     Raises
     ------
     InputError, SettingsError
-        If a file cannot be read, or an option is invalid.
+        If a file cannot be read, or an option has another form.
     """
-    from anonymizer.files.coded_columns import DEFAULT_MARKERS
-    from anonymizer.files.coded_table import Declared, intervals_of
-    from anonymizer.files.hierarchies import (
-        read_hierarchies,
-        read_hierarchy,
-        read_orders,
-    )
+    values = {n: _PARSERS[n](value) if n in _PARSERS else value for n, value in given.items()}
+    if "hierarchies" in values:
+        roles = (*values.get("qi", ()), *values.get("sa", ()))
+        values["hierarchies"] = _hierarchies(values["hierarchies"], roles)
+    return values
+
+
+def _several(given: Many) -> Sequence[str]:
+    return given or ()
+
+
+def _hierarchies(given: Sequence[str], roles: Sequence[str]) -> dict[str, Hierarchy]:
+    from anonymizer.files.hierarchies import read_trees
     from anonymizer.files.time_columns import calendar_levels
 
-    qis, sensitive = names(qi), names(sa)
-    hierarchies: dict[str, Sequence[Branch]] = {}
-    calendars: dict[str, Sequence[Level]] = {}
-    for each in hierarchy or ():
+    calendars: dict[str, Hierarchy] = {}
+    others: dict[str, Hierarchy] = {}
+    for each in given:
         attribute, assigned, path = each.partition("=")
-        if assigned and (levels := calendar_levels(path)) is not None:
-            calendars[attribute] = levels
-        elif assigned and attribute in (*qis, *sensitive):
-            hierarchies[attribute] = read_hierarchy(path)
+        if assigned and calendar_levels(path) is not None:
+            calendars[attribute] = path
+        elif assigned and attribute in roles:
+            others[attribute] = path
         elif each.lower().endswith(".json"):
-            hierarchies |= read_hierarchies(each)
+            others |= read_trees(each)
         else:
             raise SettingsError("hierarchy: must be ATTRIBUTE=FILE, or a FILE.json of several")
+    if both := [name for name in calendars if name in others]:
+        raise SettingsError(f"{both[0]}: a calendar is the hierarchy of dates and times alone")
+    return calendars | others
+
+
+def _orders(given: Sequence[Path] | None) -> dict[str, Sequence[str]]:
+    from anonymizer.files.hierarchies import read_orders
+
     orders: dict[str, Sequence[str]] = {}
-    for path_ in order or ():
-        orders |= read_orders(path_)
-    return Declared(
-        qis=qis,
-        sensitive=sensitive,
-        id=id_,
-        sources=[names(each) for each in source or ()],
-        hierarchies=hierarchies,
-        calendars=calendars,
-        orders=orders,
-        ranges=intervals_of(dict(assigned_numbers("domain", domain or ()))),
-        categories=category or (),
-        times=times,
-        markers=missing or DEFAULT_MARKERS,
-        markers_are_values=missing_is_a_value,
-        keep=keep or (),
-    )
+    for path in given or ():
+        orders |= read_orders(path)
+    return orders
 
 
 def names(listed: str) -> list[str]:
@@ -184,11 +178,6 @@ def label_forms(given: Many) -> dict[str, "LabelForm"]:
             raise SettingsError(f"label: {name} is given twice")
         found[name] = forms[form]
     return found
-
-
-def times_of(forms: "Mapping[str, LabelForm]") -> list[str]:
-    """Return the columns of times."""
-    return [name for name, form in forms.items() if form == "hours"]
 
 
 def assigned_numbers(option: str, given: Sequence[str]) -> Iterator[tuple[str, list[float]]]:
@@ -225,15 +214,36 @@ def bands_of(given: Many) -> dict[str, list[float]]:
     return dict(assigned_numbers("bands", given or ()))
 
 
-def least_spreads(given: Many) -> dict[str, float]:
-    """Return the smallest spread of each named number, given as A=X.
+def numbers_of(option: str, given: Many) -> dict[str, float]:
+    """Return the number that an option gives each name, as A=X.
 
     Raises
     ------
     SettingsError
         If an option has another form.
     """
-    found = dict(assigned_numbers("min-spread", given or ()))
+    found = dict(assigned_numbers(option, given or ()))
     if any(len(numbers) > 1 or not numbers[0] >= 0 for numbers in found.values()):
-        raise SettingsError("min-spread: must be a name, = and a number of at least 0")
+        raise SettingsError(f"{option}: must be a name, = and a number of at least 0")
     return {name: numbers[0] for name, numbers in found.items()}
+
+
+_GIVEN: Mapping[str, Any] = {"qi": str, "sa": str, "orders": list[Path]}
+"""By field: what its option is given, if not a list of texts."""
+_PARSERS: Mapping[str, Callable[[Any], Any]] = {
+    "qi": names,
+    "sa": names,
+    "sources": lambda given: [names(each) for each in given or ()],
+    "hierarchies": _several,
+    "orders": _orders,
+    "domains": lambda given: dict(assigned_numbers("domain", given or ())),
+    "categories": _several,
+    "missing": _several,
+    "bands": bands_of,
+    "keep": _several,
+    "labels": label_forms,
+    "measures": _several,
+    "weights": lambda given: numbers_of("weight", given),
+    "min_spread": lambda given: numbers_of("min-spread", given),
+}
+"""By field: makes its value of what its option was given. Of other fields, that is the value."""

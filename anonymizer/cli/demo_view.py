@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from anonymizer.app.demo import DemoPlan, Scene, run_demo
+from anonymizer.app.demo_methods import StreamSnapshot
 from anonymizer.app.gateway.service import stop_at_signal
 from anonymizer.app.live_map.rates import FlowSnapshot
 from anonymizer.observe.logs import configure_logs
@@ -34,9 +35,22 @@ _RATE_SPAN = 10
 _WORDS = {
     "suppressed superseded": "replaced by a newer position (*)",
     "suppressed never grouped": "left, or the end came, before a group",
+    "suppressed too few devices": "too few devices near",
+    "suppressed off graph": "too far from any road",
+    "suppressed region too large": "region too large",
+    "suppressed overload": "more than the gateway could take",
+    "late": "older than the one before",
+    "duplicate": "repeated",
 }
 _REPLACED = "(*) of the same device, before its group was due"
-_MAX_CHARACTERS = 220
+_HEADINGS = {
+    "kd": "(k,d) classes",
+    "kld": "(k,l,d) classes",
+    "cells": "(k,l) cells",
+    "kaca": "KACA, tolls",
+}
+"""Methods for records, as the demo names them."""
+_MAX_CHARACTERS = 145
 """Longest part of a message that is shown."""
 
 
@@ -50,14 +64,17 @@ def present(plan: DemoPlan, *, headless: bool) -> None:
     """
     console = Console()
     run = _in_lines if headless or not console.is_terminal else _live
-    console.print(_summary(asyncio.run(run(plan, console))))
+    last, scene = asyncio.run(run(plan, console))
+    console.print(_summary(last), methods(last, scene) if scene else "")
 
 
-async def _in_lines(plan: DemoPlan, console: Console) -> FlowSnapshot:
+async def _in_lines(plan: DemoPlan, console: Console) -> tuple[FlowSnapshot, Scene | None]:
     configure_logs(LogSettings(level="warning", format="text"))
     printed_s = 0.0
+    scenes: list[Scene] = []
 
     def begin(scene: Scene) -> None:
+        scenes.append(scene)
         console.print(f"{_where(scene)}\n{_releases(scene)}\n", soft_wrap=True, highlight=False)
 
     def show(now: FlowSnapshot) -> None:
@@ -65,16 +82,19 @@ async def _in_lines(plan: DemoPlan, console: Console) -> FlowSnapshot:
         if now.seconds - printed_s >= _LINE_EVERY_S:
             printed_s = now.seconds
             console.print(_line(now), soft_wrap=True, highlight=False)
+            for each in scenes[0].streams():
+                console.print(f"        {_stream_line(each)}", soft_wrap=True, highlight=False)
             if now.silent:
                 console.print(_silent(now), soft_wrap=True, highlight=False)
 
     def compiling(done: int, n_jobs: int) -> None:
         console.print(f"compiling kernels, once on this machine: {done} of {n_jobs}")
 
-    return await run_demo(plan, _told(), begin=begin, show=show, compiling=compiling)
+    last = await run_demo(plan, _told(), begin=begin, show=show, compiling=compiling)
+    return last, scenes[0] if scenes else None
 
 
-async def _live(plan: DemoPlan, console: Console) -> FlowSnapshot:
+async def _live(plan: DemoPlan, console: Console) -> tuple[FlowSnapshot, Scene | None]:
     starting = Text("starting broker, gateway and simulator ...", style="dim")
     with Live(starting, console=console, refresh_per_second=4, transient=True) as live:
         # Configured only now, because the live view has redirected standard error: log lines then
@@ -107,7 +127,7 @@ async def _live(plan: DemoPlan, console: Console) -> FlowSnapshot:
 
         last = await run_demo(plan, _told(), begin=begin, show=show, compiling=compiling)
         await asyncio.gather(*opening)
-        return last
+        return last, scenes[0] if scenes else None
 
 
 def _told() -> asyncio.Event:
@@ -155,21 +175,21 @@ def _view(scene: Scene, now: FlowSnapshot, before: FlowSnapshot) -> RenderableTy
     span_s = now.seconds - before.seconds
     flow = _table()
     flow.add_row("devices", f"{now.n_devices:,}")
-    flow.add_row("positions in", f"{now.n_received:,}")
-    flow.add_row("", _rate(now.n_received - before.n_received, span_s))
-    flow.add_row("positions out", f"{now.n_published:,}")
-    flow.add_row("", _rate(now.n_published - before.n_published, span_s))
+    for name, n, n_before in (
+        ("positions in", now.n_received, before.n_received),
+        ("positions out", now.n_published, before.n_published),
+    ):
+        flow.add_row(name, f"{n:,}  {_rate(n - n_before, span_s):>7}")
     flow.add_row("messages out", f"{now.n_messages:,}")
     quality = _table()
     quality.add_row("age of information, mean", _s(now.age_s.mean))
     quality.add_row("age, 95 % up to", _s(now.age_s.quantile(0.95)))
-    quality.add_row("region, median", f"{_whole(now.region_nodes.quantile(0.5))} nodes")
     quality.add_row("region, mean", f"{_one_decimal(now.region_nodes.mean)} nodes")
     quality.add_row("in it, median", f"{_whole(now.k_reached.quantile(0.5))} devices")
     panels = Table.grid(expand=True)
     panels.add_row(
         Panel(flow, title=f"{now.seconds:.0f} s", title_align="left"),
-        Panel(quality, title="output", title_align="left", height=8),
+        Panel(quality, title="output", title_align="left"),
     )
     refused = _table()
     for reason, n in now.not_published.items():
@@ -185,12 +205,17 @@ def _view(scene: Scene, now: FlowSnapshot, before: FlowSnapshot) -> RenderableTy
             title_align="left",
         ),
         Panel(
-            Group(_shortened(scene.device.last), _shortened(scene.sensors.last)),
-            title="messages of one device, and of public sensors",
+            Group(*(_shortened(who.last) for who in (scene.device, scene.sensors, scene.analyst))),
+            title="messages: of one device, of public sensors, and to the analyst",
             title_align="left",
         ),
-        Panel(_shortened(scene.analyst.last), title="messages to the analyst", title_align="left"),
-        Text(f"{_where(scene)}   (Ctrl-C ends it)", style="dim", overflow="fold"),
+        *(Text(_stream_line(each), overflow="fold") for each in scene.streams()),
+        Text(_releases(scene), style="dim", overflow="fold"),
+        Text(
+            f"map {scene.http_url}/   metrics {scene.http_url}/metrics   (Ctrl-C ends it)",
+            style="dim",
+            overflow="fold",
+        ),
     )
 
 
@@ -217,6 +242,47 @@ def _summary(now: FlowSnapshot) -> RenderableType:
     if now.silent:
         told.append(_silent(now))
     return Group(table, *(Text(line, overflow="fold") for line in told))
+
+
+def methods(now: FlowSnapshot, scene: Scene) -> RenderableType:
+    """Return what each method published of the same vehicles, and what it hid, side by side."""
+    streams = scene.streams()
+    table = Table(title="four methods, the same vehicles", title_justify="left", pad_edge=False)
+    for heading in ("", "regions", *(_HEADINGS.get(each.model, each.model) for each in streams)):
+        table.add_column(heading, justify="right" if heading else "left", overflow="fold")
+    floor = _whole(now.k_reached.quantile(0.0))
+    rows = [
+        ["received", f"{now.n_received:,}", *(f"{each.n_received:,}" for each in streams)],
+        ["published", f"{now.n_published:,}", *(f"{each.n_published:,}" for each in streams)],
+        ["  as", f"{now.n_messages:,} regions", *(f"{s.n_classes:,} classes" for s in streams)],
+        ["open", f"{now.n_held:,}", *(f"{each.n_held:,}" for each in streams)],
+        [
+            "not published",
+            f"{sum(now.not_published.values()):,}",
+            *(f"{sum(each.not_published.values()):,}" for each in streams),
+        ],
+        ["unaccounted for", f"{now.n_unaccounted:,}", *(f"{s.n_unaccounted:,}" for s in streams)],
+        ["hidden among", f"{floor} or more", *(f"{each.k} or more" for each in streams)],
+    ]
+    for row in rows:
+        table.add_row(*row)
+    examples = [("regions", scene.analyst.last)] + [
+        (_HEADINGS.get(each.model, each.model), scene.classes[each.name].last) for each in streams
+    ]
+    said = [Text(f"{name}: ") + _shortened(message) for name, message in examples]
+    tolls = [Text(f"toll API: {_toll(row)}") for row in scene.tolls]
+    return Group("", table, *said, *(tolls or [Text("toll API: no window is published yet")]))
+
+
+def _toll(row: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in row.items())
+
+
+def _stream_line(each: StreamSnapshot) -> str:
+    return (
+        f"{_HEADINGS.get(each.model, each.model)}: {each.n_received:,} records in, "
+        f"{each.n_published:,} out in {each.n_classes:,} classes of {each.n_windows:,} windows"
+    )
 
 
 def _table(title: str | None = None) -> Table:

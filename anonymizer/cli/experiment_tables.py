@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from rich.box import SIMPLE
 from rich.columns import Columns
 from rich.console import Console
 from rich.table import Table
+
+from anonymizer.cli.narrow_tables import print_table
 
 Row: TypeAlias = dict[str, Any]
 _UTILITY = ("classes", "suppressed", "gcp_range", "gcp_set", "gcp_taxonomy", "dm")
@@ -43,35 +44,35 @@ def print_target(console: Console, first: Row) -> None:
 
 def print_runs(console: Console, rows: list[Row]) -> None:
     """Print a row for each run."""
-    table = Table(title="Runs", title_justify="left", box=SIMPLE)
-    for heading in ("run", "target", "density", "k", "nodes", "users"):
-        table.add_column(heading, justify="right")
-    table.add_column("region", overflow="fold")
-    for row in rows:
-        numbers = (
-            row[name]
-            for name in ("run", "target", "density", "k", "region_size", "users_in_region")
-        )
-        table.add_row(*map(str, numbers), _named(row, at_most=_MOST_NAMED))
-    console.print(table)
+    numbers = ("run", "target", "density", "k", "region_size", "users_in_region")
+    cells = [
+        [*(str(row[name]) for name in numbers), _named(row, at_most=_MOST_NAMED)] for row in rows
+    ]
+    headings = ["run", "target", "density", "k", "nodes", "users", "region"]
+    print_table(console, "Runs", headings, cells, words={"region"})
 
 
 def print_by_k(console: Console, report: Row) -> None:
-    """Print the mean size of the regions for each k."""
-    table = Table(title="Regions by k", title_justify="left", box=SIMPLE)
-    for heading in ("targets", "k", "number", "suppressed", "mean nodes", "mean users"):
-        table.add_column(heading, justify="left" if heading == "targets" else "right")
+    """Print how often each k is selected, in this draw and over all, and the mean regions."""
+    headings = ["targets", "k", "number", "share", "suppressed", "mean nodes", "mean users"]
     drawn_from = report["targets"]
-    for series, targets in (("over_runs", "runs"), (f"over_{drawn_from}", drawn_from)):
-        for row in report[series]["by_k"]:
-            table.add_row(
-                f"{report[series]['n']:,} {targets}",
-                f"{row['k']}",
-                f"{row['n']:,}",
-                f"{row['n'] - row['n_cloaked']:,}",
-                *(_decimal(row[name]) for name in ("mean_region_size", "mean_users_in_region")),
-            )
-    console.print(table)
+    cells = [
+        [
+            f"{report[series]['n']:,} {targets}",
+            f"{row['k']}",
+            f"{row['n']:,}",
+            f"{row['n'] / report[series]['n']:.1%}",
+            f"{row['n'] - row['n_cloaked']:,}",
+            *(_decimal(row[name]) for name in ("mean_region_size", "mean_users_in_region")),
+        ]
+        for series, targets in (("over_runs", "runs"), (f"over_{drawn_from}", drawn_from))
+        for row in report[series]["by_k"]
+    ]
+    cells += [
+        ["over all draws", f"{row['k']}", "", f"{row['share']:.1%}", "", "", ""]
+        for row in report["expected"]
+    ]
+    print_table(console, "Regions by k", headings, cells, words={"targets"})
 
 
 def _named(row: Row, *, at_most: int) -> str:
@@ -129,13 +130,9 @@ def print_rows(console: Console, title: str, rows: Sequence[Row], columns: Seque
     filled = [name for name in columns if any(row[name] is not None for row in rows)]
     if not filled:
         return
-    table = Table(title=title, title_justify="left", box=SIMPLE)
-    for name in filled:
-        left = isinstance(rows[0][name], str)
-        table.add_column(name.replace("_", " "), justify="left" if left else "right")
-    for row in rows:
-        table.add_row(*(_shown(row[name]) for name in filled))
-    console.print(table)
+    cells = [[_shown(row[name]) for name in filled] for row in rows]
+    words = {name.replace("_", " ") for name in filled if isinstance(rows[0][name], str)}
+    print_table(console, title, [name.replace("_", " ") for name in filled], cells, words=words)
 
 
 def _shown(value: object) -> str:

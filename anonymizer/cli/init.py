@@ -57,6 +57,14 @@ def init(
     yes: Annotated[  # noqa: FBT002  typer's
         bool, typer.Option("--yes", "-y", help="Ask nothing; use defaults for all other options.")
     ] = False,
+    everything: Annotated[  # noqa: FBT002  likewise
+        bool,
+        typer.Option(
+            "--all",
+            help="Also write sensors, and a stream of records for each method: kd, kld, cells, "
+            "and kaca with the toll API. `simulator run --all` sends what they take.",
+        ),
+    ] = False,
     all_keys: Annotated[  # noqa: FBT002  likewise
         bool, typer.Option("--all-keys", help="Write every key with its meaning and its default.")
     ] = False,
@@ -77,8 +85,11 @@ def init(
         anonymizer init --network city.osm.pbf --broker mqtts://broker.example --out gateway.toml
 
         anonymizer init --yes --out -
+
+        anonymizer init --yes --all --network city:2500
     """
     from anonymizer.settings import NetworkSettings
+    from anonymizer.settings.all_methods import ALL_METHODS
 
     if out != _STDOUT and out.exists() and not force:
         raise SettingsError(f"{out}: already exists; --force overwrites it")
@@ -100,6 +111,8 @@ def init(
         chosen = {**_RECOMMENDED, **chosen}
     chosen = {_NETWORK: NetworkSettings().source} | chosen
     text = _checked(chosen, all_keys=all_keys)
+    if everything:
+        text = f"{text}\n{ALL_METHODS}"
     if out == _STDOUT:
         typer.echo(text, nl=False)
         return

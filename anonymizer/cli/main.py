@@ -13,8 +13,10 @@ from anonymizer.cli import (
     cluster,
     demo,
     experiment,
+    hierarchy,
     init,
     network,
+    report,
     serve,
     tune,
 )
@@ -57,11 +59,13 @@ app.command("init")(init.init)
 app.command("schema")(init.schema)
 app.command("cloak")(cloak.cloak)
 app.command("anonymize")(anonymize.anonymize)
+app.command("hierarchy")(hierarchy.hierarchy)
 app.command("tune")(tune.tune)
 app.command("mcp")(releases.mcp)
 app.command("backup")(releases.backup)
 app.command("bridge")(cluster.bridge)
 app.command("worker")(cluster.worker)
+app.command("report")(report.report)
 app.add_typer(audit.app, name="audit")
 app.add_typer(network.app, name="network")
 app.add_typer(cluster.app, name="cluster")

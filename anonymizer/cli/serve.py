@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -118,7 +119,7 @@ def check(
 
 
 def _windows_lines(settings: "Settings") -> Iterator[str]:
-    """Say what it costs that windows together reveal nothing, or that they do, of each stream."""
+    """Say what windows together reveal, of each stream, and what streams of one topic do."""
     for stream in settings.streams:
         lasting = ", ".join(each.name for each in stream.attributes if each.lasting)
         if stream.unprotected:
@@ -128,6 +129,18 @@ def _windows_lines(settings: "Settings") -> Iterator[str]:
                 f"{stream.name}: windows together keep {lasting} (enforce), for 1.1 to 1.3 times "
                 "the information loss of single windows"
             )
+    for one, other in combinations(settings.streams, 2):
+        if not (topics := [mine.filter_topic for mine, _ in one.topics_shared_with(other)]):
+            continue
+        both = f"{one.name} and {other.name}: both read {', '.join(topics)}"
+        if values := one.values_shared_with(other):
+            yield (
+                f"warning: {both}, and publish {', '.join(values)} of the same vehicles: their "
+                "classes can be intersected; see audit windows "
+                f"--stream {one.name} --with {other.name}"
+            )
+        else:
+            yield f"{both}; each value is in one of them, so intersecting them leaves no less"
 
 
 def _ids_lines(settings: "Settings") -> Iterator[str]:
@@ -219,8 +232,8 @@ def backup(
 ) -> None:
     """Copy the published releases of the store, even while a gateway writes to it.
 
-    The copy is a store itself; a gateway that starts on it publishes no window a second time.
-    Without --everything, it contains neither open windows nor the memory of vehicles over earlier
+    The copy is itself a store: a gateway that is started on it publishes no window again. Without
+    --everything, it contains neither open windows nor what is remembered of vehicles from earlier
     windows.
 
     [bold]Example[/bold]

@@ -3,29 +3,15 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from anonymizer.app.table_options import ColumnOptions, Names, Option, names_of
 from anonymizer.app.tuning.time_shares import TUNE_TIME_BUDGET_S
-from anonymizer.cli.columns import (
-    Bands,
-    Categories,
-    Domains,
-    Hierarchies,
-    Id,
-    Many,
-    Markers,
-    Orders,
-    Sensitive,
-    Sources,
-    bands_of,
-    declared_columns,
-    names,
-)
+from anonymizer.cli.columns import names, takes_options
 from anonymizer.cli.serve import errors_naming, settings_of
 from anonymizer.errors import SettingsError
 from anonymizer.extras import require
@@ -36,6 +22,8 @@ if TYPE_CHECKING:
     from anonymizer.app.tuning.bench import Bench, Trained
     from anonymizer.app.tuning.own_model import OwnModel
     from anonymizer.app.tuning.recording import Message
+    from anonymizer.app.tuning.search import Search
+    from anonymizer.files.tables import Table
     from anonymizer.pipeline.records.declaration import Stream
     from anonymizer.settings import Settings
 
@@ -78,18 +66,124 @@ def _progress(console: "Console", budget_s: float) -> Iterator[Callable[[int, in
         yield report
 
 
-class _Sort(StrEnum):
-    SCORE = "score"
-    DELETION = "deletion"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuneOptions(ColumnOptions):
+    """What `tune` tries, and which settings it recommends."""
+
+    qi: Annotated[Names, Option("Quasi-identifiers.", metavar="A,B")] = ()
+    target: Annotated[
+        str | None,
+        Option("Classes or numbers that a model will learn from the release.", metavar="COLUMN"),
+    ] = None
+    k: Annotated[
+        str, Option("k to try, or a list: 5,10,20.", flag="-k --k", metavar="LO:HI[:STEP]")
+    ] = "2:20"
+    l: Annotated[  # noqa: E741  the field's name for it
+        str | None, Option("", flag="-l --l", metavar="LO:HI[:STEP]", shown="from 1 to k")
+    ] = None
+    d: Annotated[
+        str | None, Option("", flag="-d --d", metavar="LO:HI[:STEP]", shown="1, kd and kld 2")
+    ] = None
+    model: Annotated[
+        str | None,
+        Option(
+            "One or more of cells, kd, kld, kaca; with --estimator also minimizer.",
+            metavar="A,B",
+            shown="cells; for a stream its own",
+        ),
+    ] = None
+    leave_out: Annotated[
+        list[str] | None,
+        Option(
+            "Also try a release without these quasi-identifiers; may be repeated.", metavar="A,B"
+        ),
+    ] = None
+    min_score: Annotated[
+        float | None,
+        Option(
+            "Lowest score of a recommendation.",
+            shown="0.02 below the score with the original records",
+            least=0,
+            most=1,
+        ),
+    ] = None
+    max_deletion: Annotated[
+        float, Option("Largest share of suppressed records.", least=0, most=1)
+    ] = 0.05
+    sort: Annotated[
+        Literal["score", "deletion"] | None,
+        Option(
+            "By score, highest first, or by deletion, lowest first.",
+            shown="score; deletion without a target",
+        ),
+    ] = None
+    learner: Annotated[
+        Literal["tree", "forest"], Option("The model: a decision tree, or a random forest.")
+    ] = "tree"
+    held_out: Annotated[
+        float, Option("Share of persons or windows that test the model.", least=0.01, most=0.9)
+    ] = 0.25
+    estimator: Annotated[
+        Path | None,
+        Option(
+            "Your own classifier or regressor of scikit-learn, for a table.", metavar="FILE.skops"
+        ),
+    ] = None
+    trust: Annotated[
+        list[str] | None,
+        Option(
+            "Load this type, too, from the estimator's file; may be repeated. Loading runs "
+            "its code.",
+            metavar="TYPE",
+        ),
+    ] = None
+    folds: Annotated[
+        int | None,
+        Option(
+            "Folds of a stratified cross-validation of a table; 0: hold out once.",
+            shown="5 of a table with fewer than 625 rows held out, with --estimator, and "
+            "for a target of numbers; otherwise 0",
+            least=0,
+            most=100,
+        ),
+    ] = None
+    repeats: Annotated[
+        int, Option("Times that the records are divided into folds.", least=1, most=1000)
+    ] = 2
+    stream: Annotated[str | None, Option("Tune this stream of the settings.", metavar="NAME")] = (
+        None
+    )
+    config: Annotated[
+        Path | None, Option("Settings of the stream.", flag="--config -c", metavar="FILE")
+    ] = None
+    tap: Annotated[
+        float | None,
+        Option(
+            "Listen to its topics for this long, instead of a file.", metavar="SECONDS", least=1
+        ),
+    ] = None
+    jobs: Annotated[int | None, Option("Processes.", shown="one per core", least=1)] = None
+    time_budget_s: Annotated[
+        float,
+        Option(
+            "Time for all configurations together; 0: no limit.",
+            flag="--time-budget",
+            metavar="SECONDS",
+            least=0,
+        ),
+    ] = TUNE_TIME_BUDGET_S
+    seed: Annotated[int, Option("Seed of everything random.", least=0)] = 0
 
 
-class _Learner(StrEnum):
-    TREE = "tree"
-    FOREST = "forest"
-
-
+@takes_options(
+    TuneOptions,
+    order="out table qi sa target k l d model leave_out bands min_score max_deletion sort learner"
+    " held_out estimator trust folds repeats ...",
+    without="as_published keep labels measures",
+)
 def tune(
     out: Annotated[Path, typer.Option(help="Folder of the results; a search in it is continued.")],
+    options: TuneOptions,
     table: Annotated[
         Path | None,
         typer.Argument(
@@ -97,123 +191,6 @@ def tune(
             "a table of topic and payload."
         ),
     ] = None,
-    qi: Annotated[str, typer.Option("--qi", metavar="A,B", help="Quasi-identifiers.")] = "",
-    sa: Sensitive = "",
-    target: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Classes that a model will learn from the release."),
-    ] = None,
-    k: Annotated[
-        str, typer.Option("-k", "--k", metavar="LO:HI[:STEP]", help="k to try, or a list: 5,10,20.")
-    ] = "2:20",
-    l: Annotated[  # noqa: E741  the field's name for it
-        str | None,
-        typer.Option("-l", "--l", metavar="LO:HI[:STEP]", show_default="from 1 to k"),
-    ] = None,
-    d: Annotated[
-        str | None,
-        typer.Option("-d", "--d", metavar="LO:HI[:STEP]", show_default="1, kd and kld 2"),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B",
-            help="One or more of cells, kd, kld, kaca; with --estimator also minimizer.",
-            show_default="cells; for a stream its own",
-        ),
-    ] = None,
-    leave_out: Annotated[
-        Many,
-        typer.Option(
-            "--leave-out",
-            metavar="A,B",
-            help="Also try a release without these quasi-identifiers; may be repeated.",
-        ),
-    ] = None,
-    bands: Bands = None,
-    min_score: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help="Lowest score of a recommendation.",
-            show_default="0.02 below the score with the original records",
-        ),
-    ] = None,
-    max_deletion: Annotated[
-        float, typer.Option(min=0, max=1, help="Largest share of suppressed records.")
-    ] = 0.05,
-    sort: Annotated[
-        _Sort | None,
-        typer.Option(
-            help="By score, highest first, or by deletion, lowest first.",
-            show_default="score; deletion without a target",
-        ),
-    ] = None,
-    learner: Annotated[
-        _Learner, typer.Option(help="The model: a decision tree, or a random forest.")
-    ] = _Learner.TREE,
-    held_out: Annotated[
-        float,
-        typer.Option(min=0.01, max=0.9, help="Share of persons or windows that test the model."),
-    ] = 0.25,
-    estimator: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.skops", help="Your own classifier of scikit-learn, for a table."
-        ),
-    ] = None,
-    trust: Annotated[
-        Many,
-        typer.Option(
-            metavar="TYPE",
-            help="Load this type, too, from the estimator's file; may be repeated. Loading runs "
-            "its code.",
-        ),
-    ] = None,
-    folds: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=100,
-            help="Folds of a stratified cross-validation of a table; 0: hold out once.",
-            show_default="5 with --estimator, otherwise 0",
-        ),
-    ] = None,
-    repeats: Annotated[
-        int, typer.Option(min=1, max=1000, help="Times that the records are divided into folds.")
-    ] = 2,
-    id_: Id = None,
-    source: Sources = None,
-    hierarchy: Hierarchies = None,
-    order: Orders = None,
-    domain: Domains = None,
-    category: Categories = None,
-    missing: Markers = None,
-    stream: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Tune this stream of the settings.")
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", "-c", metavar="FILE", help="Settings of the stream.")
-    ] = None,
-    tap: Annotated[
-        float | None,
-        typer.Option(
-            min=1, metavar="SECONDS", help="Listen to its topics for this long, instead of a file."
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes.", show_default="one per core")
-    ] = None,
-    time_budget: Annotated[
-        float,
-        typer.Option(
-            min=0,
-            metavar="SECONDS",
-            help="Time for all configurations together; 0: no limit.",
-        ),
-    ] = TUNE_TIME_BUDGET_S,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
 ) -> None:
     r"""Search for an affordable k and l, and propose settings.
 
@@ -237,87 +214,110 @@ def tune(
 
         anonymizer tune --tap 600 --stream fleet --config gateway.toml --out tuned
     """
-    require("tables", "learn", "plots")
+    require("learn", "plots")
     from rich.console import Console
 
-    from anonymizer.app.tuning.bench import Trained, bench_of_table
-    from anonymizer.app.tuning.cross_validation import CrossValidation
-    from anonymizer.app.tuning.search import Search
+    from anonymizer.app.tuning.bench import Trained
     from anonymizer.app.tuning.search import tune as run
-    from anonymizer.app.tuning.space import Space
     from anonymizer.cli.tune_tables import print_results
-    from anonymizer.files.tables import read_table
 
-    n_folds = (0 if estimator is None else 5) if folds is None else folds
-    if n_folds == 1:
-        raise SettingsError("folds: must be 2 or more, or 0")
-    if stream is not None and (estimator is not None or n_folds):
-        raise SettingsError("estimator, folds: only for a table")
-    if target is None and (estimator is not None or n_folds):
-        raise SettingsError("estimator, folds: require a target")
+    _check(options, table)
     trained = Trained(
-        target=target,
-        learner=learner.value,
-        held_out=held_out,
-        validation=CrossValidation(n_folds, repeats) if n_folds else None,
-        own=_own_model(estimator, trust or [], seed),
+        target=options.target,
+        learner=options.learner,
+        held_out=options.held_out,
+        own=_own_model(options.estimator, options.trust or [], options.seed),
     )
-    if (stream is None) is not (config is None):
-        raise SettingsError("stream and config belong together")
-    if tap is not None and stream is None:
-        raise SettingsError("tap: requires a stream")
-    if (table is None) is (tap is None):
-        raise SettingsError("there must be either a file or, for a stream, --tap")
-    settings, declared = _declared(stream, config)
-    asked = Search(
-        name=stream or (table.name if table else ""),
-        space=Space(
-            models=names(model or (declared.settings.model if declared else "cells")),
-            k=numbers("k", k),
-            l=numbers("l", l) if l else (),
-            d=numbers("d", d) if d else (),
-            without=[(), *(tuple(names(each)) for each in leave_out or ())],
-            least_d=2 if declared and declared.in_cohorts and declared.settings.enforces else 1,
-        ),
-        target=target,
-        min_score=min_score,
-        max_deletion=max_deletion,
-        sort=("deletion" if target is None else "score") if sort is None else sort.value,
-        jobs=jobs or os.cpu_count() or 1,
-        time_budget_s=time_budget,
-        stream=declared.settings if declared else None,
-        banded=tuple(bands_of(bands)),
-    )
+    settings, declared = _declared(options.stream, options.config)
+    asked = _search(options, table, declared)
     console = Console(stderr=True)
     if settings is not None and declared is not None:
-        if qi or sa or bands:
+        if options.qi or options.sa or options.bands:
             raise SettingsError("qi, sa, bands: not allowed, a stream declares its attributes")
         # Before the user listens for an hour.
         asked.space.configurations(sensitive=bool(declared.schema.sensitive))
         bench, left_out = _stream_bench(
-            settings, declared, table, tap, trained, seed=seed, console=console
+            settings, declared, table, options.tap, trained, seed=options.seed, console=console
         )
         asked = replace(asked, left_out=left_out)
     else:
         assert table is not None  # noqa: S101  otherwise there is a stream, with --tap
-        columns = declared_columns(
-            qi=qi,
-            sa=sa,
-            id_=id_,
-            source=source,
-            hierarchy=hierarchy,
-            order=order,
-            domain=domain,
-            category=category,
-            missing=missing,
-            keep=[] if target is None or target in names(sa) else [target],
-        )
-        with console.status("reading the table"):
-            read = read_table(table, columns.columns)
-            bench = bench_of_table(read, columns, trained, bands=bands_of(bands), seed=seed)
-    with _progress(console, time_budget) as report_progress:
+        bench = _table_bench(options, table, trained, console)
+    with _progress(console, options.time_budget_s) as report_progress:
         tuned = run(bench, asked, out, progress=report_progress)
     print_results(console, tuned)
+
+
+def _check(options: TuneOptions, table: Path | None) -> None:
+    """Check that options fit each other."""
+    of_table = options.estimator is not None or bool(options.folds)
+    if options.folds == 1:
+        raise SettingsError("folds: must be 2 or more, or 0")
+    if options.stream is not None and of_table:
+        raise SettingsError("estimator, folds: only for a table")
+    if options.target is None and of_table:
+        raise SettingsError("estimator, folds: require a target")
+    if (options.stream is None) is not (options.config is None):
+        raise SettingsError("stream and config belong together")
+    if options.tap is not None and options.stream is None:
+        raise SettingsError("tap: requires a stream")
+    if (table is None) is (options.tap is None):
+        raise SettingsError("there must be either a file or, for a stream, --tap")
+
+
+def _search(options: TuneOptions, table: Path | None, stream: "Stream | None") -> "Search":
+    from anonymizer.app.tuning.search import Search
+    from anonymizer.app.tuning.space import Space
+
+    usual: Literal["score", "deletion"] = "deletion" if options.target is None else "score"
+    return Search(
+        name=options.stream or (table.name if table else ""),
+        space=Space(
+            models=names(options.model or (stream.settings.model if stream else "cells")),
+            k=numbers("k", options.k),
+            l=numbers("l", options.l) if options.l else (),
+            d=numbers("d", options.d) if options.d else (),
+            without=[(), *(tuple(names(each)) for each in options.leave_out or ())],
+            least_d=2 if stream and stream.in_cohorts and stream.settings.enforces else 1,
+        ),
+        target=options.target,
+        min_score=options.min_score,
+        max_deletion=options.max_deletion,
+        sort=options.sort or usual,
+        jobs=options.jobs or os.cpu_count() or 1,
+        time_budget_s=options.time_budget_s,
+        stream=stream.settings if stream else None,
+        banded=tuple(options.bands or ()),
+    )
+
+
+def _table_bench(
+    options: TuneOptions, table: Path, trained: "Trained", console: "Console"
+) -> "Bench":
+    from anonymizer.app.anonymize import declared_of
+    from anonymizer.app.tuning.bench import bench_of_table
+    from anonymizer.files.tables import read_table
+
+    target = options.target
+    kept = () if target is None or target in names_of(options.sa) else (target,)
+    columns = declared_of(replace(options, keep=kept))
+    with console.status("reading the table"):
+        read = read_table(table, columns.columns)
+        trained = _validated(trained, read, options.folds, options.repeats)
+        return bench_of_table(read, columns, trained, bands=options.bands or {}, seed=options.seed)
+
+
+def _validated(trained: "Trained", table: "Table", folds: int | None, repeats: int) -> "Trained":
+    """Return the training with its folds; None: as many as are usual for the table."""
+    from anonymizer.app.tuning.bench import predicts_numbers
+    from anonymizer.app.tuning.cross_validation import CrossValidation, usual_folds
+
+    if trained.target is None:
+        return trained
+    if folds is None:
+        required = bool(trained.own) or predicts_numbers(table, trained.target, trained.own)
+        folds = usual_folds(len(table), trained.held_out, always=required)
+    return replace(trained, validation=CrossValidation(folds, repeats) if folds else None)
 
 
 def _own_model(path: Path | None, trusted: list[str], seed: int) -> "OwnModel | None":

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from anonymizer.app.tuning.search import Tuned
 from anonymizer.app.tuning.tune_report import EvaluatedTrial, Figure, TuneReport, differs
+from anonymizer.cli.narrow_tables import print_table
 
 _SHOWN = 12
 """Rows of the table."""
@@ -22,7 +21,7 @@ def print_results(console: Console, tuned: Tuned) -> None:
         shown = [*shown[:-1], best]
     constant = _constant(report)
     figures = {name: show for name, (_, show) in _FIGURES.items() if name not in constant}
-    console.print(_table(shown, figures))
+    _print_trials(console, shown, figures)
     if told := ", ".join(f"{name} {value}" for name, value in constant.items() if value != "-"):
         console.print(f"the same in all of them: {told}", highlight=False)
     more = f", {len(shown)} of them above" if len(within) > len(shown) else ""
@@ -32,7 +31,7 @@ def print_results(console: Console, tuned: Tuned) -> None:
     )
     if report.original_score is not None and report.min_score is not None:
         console.print(
-            "score with the original records "
+            f"score{' (R²)' if report.is_regression else ''} with the original records "
             f"{_with_error(report.original_score, report.original_error)}, "
             f"of guessing {report.guessing_score:.4f}, required {report.min_score:.4f}",
             highlight=False,
@@ -83,27 +82,28 @@ def _constant(report: TuneReport) -> dict[str, str]:
     }
 
 
-def _table(
-    trials: Sequence[EvaluatedTrial], figures: Mapping[str, Callable[[EvaluatedTrial], str]]
-) -> Table:
-    table = Table(box=None)
+def _print_trials(
+    console: Console,
+    trials: Sequence[EvaluatedTrial],
+    figures: Mapping[str, Callable[[EvaluatedTrial], str]],
+) -> None:
     some_lack = any(trial.configuration.without for trial in trials)
-    for name in ("", "model", *["without"] * some_lack):
-        table.add_column(name, justify="left", no_wrap=not name)
-    for name in ("k", "d", "l", *figures):
-        table.add_column(name, justify="right")
+    headings = ["", "model", *["without"] * some_lack, "k", "d", "l", *figures]
+    cells = []
     for trial in trials:
         promised = trial.configuration
-        table.add_row(
-            "recommended" if trial.recommended else "front" if trial.front else "",
-            promised.model,
-            *[escape(",".join(promised.without))] * some_lack,
-            str(promised.k),
-            str(promised.d),
-            str(promised.l),
-            *[figure(trial) for figure in figures.values()],
+        cells.append(
+            [
+                "recommended" if trial.recommended else "front" if trial.front else "",
+                promised.model,
+                *[", ".join(promised.without)] * some_lack,
+                str(promised.k),
+                str(promised.d),
+                str(promised.l),
+                *[figure(trial) for figure in figures.values()],
+            ]
         )
-    return table
+    print_table(console, "", headings, cells, words={"", "model", "without"})
 
 
 def _with_error(score: float | None, error: float | None) -> str:

@@ -117,9 +117,9 @@ class Releases:
     def at(self, moment: float | None = None) -> Table:
         """Return the groups that hold at a moment (None: the newest), a row each, with regions.
 
-        Columns: `time` of the message, `until` (the last end of its records), `group`, `k`,
-        `devices` (those whose newest message it is), `nodes`, and `<reading>_<statistic>` for
-        published readings.
+        Columns: `time` of the message, `age_s` (seconds since then), `until` (the last end of its
+        records), `group`, `k`, `devices` (those whose newest message it is), `nodes`, and
+        `<reading>_<statistic>` for published readings.
         """
         moment = self.now if moment is None else moment
         message, n = np.unique(self._message[self._holding(moment)], return_counts=True)
@@ -127,6 +127,7 @@ class Releases:
         np.maximum.at(ends, self._message, self._end)
         columns: dict[str, Column] = {
             "time": times(self._time[message]),
+            "age_s": moment - self._time[message],
             "until": times(ends[message]),
             "group": [self._group[i] for i in message.tolist()],
             "k": self._k[message],
@@ -134,6 +135,39 @@ class Releases:
             "nodes": self._n_nodes[message],
         }
         return Table(columns | self._statistics(message), self._geometry(message))
+
+    def ages(self, at: float | Sequence[float] | None = None) -> Table:
+        """Return the age of information: how long ago what is known of each device was current.
+
+        Parameters
+        ----------
+        at
+            Moments, in unix seconds, such as `releases.moments(1)`; None: the newest.
+
+        Returns
+        -------
+        table
+            `time`, `devices` (those that are published), `mean_s`, `p95_s` and `oldest_s`, a row
+            for each moment. Ages are NaN while nobody is published.
+
+        Notes
+        -----
+        Counted from the `time` of messages, so it needs no clock of its own. Who is no longer
+        published has no age: read it beside `devices`. It is the age that the gateway exports,
+        except that the gateway still counts a group whose next message is late.
+        """
+        moments = _moments(self.now if at is None else at)
+        found = np.full((len(moments), 3), np.nan)
+        n_devices = np.zeros(len(moments), np.int64)
+        for row, moment in enumerate(moments):
+            age_s = moment - self._time[self._message[self._holding(moment)]]
+            n_devices[row] = len(age_s)
+            if len(age_s):
+                found[row] = age_s.mean(), np.quantile(age_s, 0.95), age_s.max()
+        ages = dict(zip(("mean_s", "p95_s", "oldest_s"), found.T, strict=True))
+        return Table(
+            {"time": times(np.array(moments, np.float64)), "devices": n_devices, **ages}, None
+        )
 
     def table(self) -> Table:
         """Return all records, a row each, by time.

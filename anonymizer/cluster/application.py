@@ -6,12 +6,13 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from anonymizer.cluster.kafka import MESSAGE_BYTES, KafkaLostError, reason_of
+from anonymizer.cluster.kafka import MESSAGE_BYTES
 from anonymizer.cluster.resident import StandstillError
 from anonymizer.cluster.topics import PARTITIONER, Topic
 from anonymizer.errors import AnonymizerError, TransportError
 from anonymizer.extras import extra
 from anonymizer.pipeline.stage import Send
+from anonymizer.transport.kafka_problems import KafkaLostError, reason_of
 
 with extra("cluster"):
     from confluent_kafka import KafkaError, KafkaException

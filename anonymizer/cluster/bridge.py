@@ -26,7 +26,7 @@ from anonymizer.app.gateway.starting import Startup
 from anonymizer.cluster.bridge_metrics import BridgeCollector, Passed
 from anonymizer.cluster.clients import Receiver, Sender
 from anonymizer.cluster.inflow import Inflow
-from anonymizer.cluster.kafka import KafkaLostError, check_options, client_options, ensure_topics
+from anonymizer.cluster.kafka import check_options, client_options, ensure_topics
 from anonymizer.cluster.limits import check_cluster
 from anonymizer.cluster.outflow import Outflow
 from anonymizer.cluster.patience import Patience
@@ -41,12 +41,13 @@ from anonymizer.pipeline.positions.bridge_queue import BridgeQueue
 from anonymizer.pipeline.positions.raw_batches import RAW, STATEMENTS
 from anonymizer.pipeline.positions.topics import subscription
 from anonymizer.pipeline.positions.zone_statements import ZoneRouting
-from anonymizer.pipeline.records.topics import topic_filter
+from anonymizer.pipeline.records.topics import subscriptions
 from anonymizer.pipeline.records.vehicle_routing import VehicleRouting
 from anonymizer.settings import Settings
 from anonymizer.store import ReleaseFile
 from anonymizer.transport import MqttLink
 from anonymizer.transport.connecting import client_id_of
+from anonymizer.transport.kafka_problems import KafkaLostError
 from anonymizer.web import create_application
 from anonymizer.web.auth import read_token
 
@@ -145,7 +146,7 @@ class Bridge:
             wall=time.time,
             monotonic=time.monotonic,
             on_jump=lambda jump_s: self._log.warning(
-                "the system's clock was put", forward_s=round(jump_s, 3)
+                "the system's clock was set to another time", forward_s=round(jump_s, 3)
             ),
         )
         self._now_s = 0.0
@@ -179,9 +180,9 @@ class Bridge:
                 max_payload_bytes=limits.max_payload_bytes,
                 parts_of=self._routing.parts_of,
             )
-            sources = [source for stream in settings.streams for source in stream.sources]
-            filters = [(topic_filter(source), source.qos) for source in sources]
-            self._inflows["records"] = self._inflow("records", "joiner", queue, filters)
+            self._inflows["records"] = self._inflow(
+                "records", "joiner", queue, subscriptions(settings.streams)
+            )
         broker = settings.broker
         status_topic = f"{broker.status_topic}/{name}"
         self._out = MqttLink(

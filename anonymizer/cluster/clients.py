@@ -9,11 +9,10 @@ from math import inf
 from threading import Event, Thread
 from typing import Any, TypeAlias
 
-import structlog
-
-from anonymizer.cluster.kafka import MESSAGE_BYTES, KafkaLostError, reason_of
+from anonymizer.cluster.kafka import MESSAGE_BYTES
 from anonymizer.cluster.topics import PARTITIONER, Topic
 from anonymizer.extras import extra
+from anonymizer.transport.kafka_problems import KafkaLostError, Problems, reason_of
 
 with extra("cluster"):
     from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -22,8 +21,6 @@ Message: TypeAlias = Any
 """A message of confluent-kafka, which the environment of the type checker has not."""
 
 _POLL_S = 0.1
-_QUIET_S = 10.0
-"""Time between two lines of the log about problems."""
 _AT_ONCE = 256
 """Most messages of `out` that are passed on together."""
 _REVOKED_S = 10.0
@@ -32,21 +29,6 @@ _SESSION_MS = 6_000
 """Time after which others read what a dead bridge read: the least that Kafka's defaults admit."""
 _QUEUE_KIB = 2_097_151
 """Of the producer: the most there is. The bridge bounds what waits, and stops reading."""
-
-
-class Problems:
-    """Logs what Kafka's client complains about; it repeats itself many times a second."""
-
-    def __init__(self) -> None:
-        self._log = structlog.get_logger()
-        self._next_s = -inf
-
-    def note(self, problem: str) -> None:
-        """Log a problem, unless another one was logged a moment ago."""
-        now_s = time.monotonic()
-        if now_s >= self._next_s:
-            self._next_s = now_s + _QUIET_S
-            self._log.warning("kafka", problem=problem)
 
 
 class Sender:

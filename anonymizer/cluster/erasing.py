@@ -8,9 +8,9 @@ from typing import Any
 
 import structlog
 
-from anonymizer.cluster.kafka import reason_of
 from anonymizer.cluster.worker_metrics import Deletions
 from anonymizer.extras import extra
+from anonymizer.transport.kafka_problems import reason_of
 
 with extra("cluster"):
     from confluent_kafka import KafkaException, TopicPartition

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from anonymizer.cluster.kafka import MESSAGE_BYTES, KafkaLostError, reason_of
+from anonymizer.cluster.kafka import MESSAGE_BYTES
 from anonymizer.cluster.resident import Input, LostInputsError, Place, StandstillError
 from anonymizer.extras import extra
 from anonymizer.files.atomic_write import Part, write_whole
+from anonymizer.transport.kafka_problems import KafkaLostError, reason_of
 
 with extra("cluster"):
     from confluent_kafka import Consumer, KafkaException, TopicCollection, TopicPartition

@@ -9,9 +9,10 @@ from typing import Any
 import structlog
 
 from anonymizer.cluster.topics import Kind, Topic, topic_by_kind
-from anonymizer.errors import SettingsError, TransportError
+from anonymizer.errors import SettingsError
 from anonymizer.extras import extra
 from anonymizer.settings import Settings
+from anonymizer.transport.kafka_problems import KafkaLostError, reason_of
 
 with extra("cluster"):
     from confluent_kafka import KafkaError, KafkaException
@@ -40,10 +41,6 @@ _DROPPED_MS = 30 * 86_400_000
 _ANSWER_S = 30.0
 _MOMENT_S = 0.05
 _SECRET_BYTES = 32
-
-
-class KafkaLostError(TransportError):
-    """Kafka is away, or has given up on this member of the cluster: worth another attempt."""
 
 
 def client_options(settings: Settings) -> dict[str, str]:
@@ -98,7 +95,7 @@ def ensure_topics(settings: Settings) -> None:
         if n != topic.n_partitions:
             raise SettingsError(
                 f"cluster: the topic {topic.name} has {n} partitions, and these settings need"
-                f" {topic.n_partitions}; choose another prefix, or the numbers of before"
+                f" {topic.n_partitions}; choose another prefix, or go back to the earlier numbers"
             )
     _keep_inputs(admin, [topic for kind, topic in by_kind.items() if kind not in _OUTPUTS])
 
@@ -188,12 +185,6 @@ def check_options(settings: Settings) -> None:
         AdminClient({**options, "log_level": 0})
     except KafkaException as error:
         raise SettingsError(f"cluster.kafka_options: {reason_of(error)}") from None
-
-
-def reason_of(error: KafkaException) -> str:
-    """Return why Kafka failed, in its own words; they name topics and brokers, never content."""
-    cause = error.args[0] if error.args else None
-    return cause.str() if isinstance(cause, KafkaError) else type(error).__name__
 
 
 def _unless_there(result: Callable[[], object]) -> None:

@@ -36,8 +36,8 @@ def check_cluster(settings: Settings) -> None:
     check_streams(settings.streams)
     if len(mobile) > 1:
         raise SettingsError(
-            "inputs: a cluster has at most one of mobile devices, so that all positions of a device"
-            " have one topic"
+            "inputs: a cluster has at most one input of mobile devices, so that all positions of a"
+            " device have one topic"
         )
     # The topic of a message decides which source locates its device.
     if any({"+", "#"} & set(each.topic.split("/")) for each in settings.inputs):

@@ -7,13 +7,14 @@ from typing import Any
 
 import structlog
 
-from anonymizer.cluster.clients import Problems, lag_of
-from anonymizer.cluster.kafka import MESSAGE_BYTES, reason_of
+from anonymizer.cluster.clients import lag_of
+from anonymizer.cluster.kafka import MESSAGE_BYTES
 from anonymizer.cluster.topics import Topic
 from anonymizer.errors import StoreError
 from anonymizer.extras import extra
 from anonymizer.pipeline.records.release_messages import decode_release
 from anonymizer.store import ReleaseFile
+from anonymizer.transport.kafka_problems import Problems, reason_of
 
 with extra("cluster"):
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition

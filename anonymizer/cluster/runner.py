@@ -27,7 +27,7 @@ from anonymizer.cluster.dropping import Dropped, encode_dropped
 from anonymizer.cluster.ending import ends_in_time
 from anonymizer.cluster.erasing import Eraser
 from anonymizer.cluster.journals import Journals
-from anonymizer.cluster.kafka import MESSAGE_BYTES, KafkaLostError
+from anonymizer.cluster.kafka import MESSAGE_BYTES
 from anonymizer.cluster.patience import Patience
 from anonymizer.cluster.recovery import hasten_recovery
 from anonymizer.cluster.resident import Input, Resident, State
@@ -36,6 +36,7 @@ from anonymizer.cluster.worker_metrics import Observed
 from anonymizer.errors import TransportError
 from anonymizer.extras import extra
 from anonymizer.pipeline.stage import Send, Stage
+from anonymizer.transport.kafka_problems import KafkaLostError
 
 with extra("cluster"):
     from quixstreams import message_context

@@ -10,10 +10,8 @@ from typing import Any, TypeVar
 
 from anonymizer.cluster.dropping import Dropped, decode_dropped
 from anonymizer.cluster.kafka import (
-    KafkaLostError,
     check_options,
     client_options,
-    reason_of,
     worker_secret,
 )
 from anonymizer.cluster.limits import check_cluster
@@ -25,6 +23,7 @@ from anonymizer.extras import extra
 from anonymizer.networks.privacy_zones import with_zones
 from anonymizer.pipeline.records.declaration import Stream
 from anonymizer.settings import Settings, zones_of
+from anonymizer.transport.kafka_problems import KafkaLostError, reason_of
 
 with extra("cluster"):
     from confluent_kafka import (

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from math import nan
 from typing import Any, Literal, TypeAlias
 
+import msgspec
 from msgspec import UNSET, Raw
 from msgspec.json import Decoder
 
 from anonymizer.codecs._fields import Codec, DeviceId, Readings, numeral, read, read_part, unix_s
-from anonymizer.codecs.paths import Conditions, JsonPath, PathReader, Selector
+from anonymizer.codecs.coarse import CoarsePoint, Encoder, iso8601
+from anonymizer.codecs.paths import Conditions, JsonPath, PathReader, Selector, written
 from anonymizer.domain.fixes import Fix, checked_fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -45,6 +47,10 @@ class PositionPaths:
         The messages, or positions, that count.
     text_numbers
         Whether a number may also be written as text.
+    accuracy
+        Where the encoder writes the radius in metres; it is not read. None: nowhere.
+    scale
+        What stated coordinates are multiplied by to be degrees.
     """
 
     lat: JsonPath | None = None
@@ -56,6 +62,8 @@ class PositionPaths:
     positions: JsonPath | None = None
     where: Conditions = field(default_factory=dict)
     text_numbers: bool = False
+    accuracy: JsonPath | None = None
+    scale: float = 1.0
 
 
 def codec_of(paths: PositionPaths) -> Codec:
@@ -69,6 +77,58 @@ def codec_of(paths: PositionPaths) -> Codec:
     if paths.positions is None:
         return _whole_codec(_Position(paths, of_message=None))
     return _array_codec(paths, paths.positions)
+
+
+def encoder_of(paths: PositionPaths) -> Encoder:
+    """Return what writes coarse points as messages that the codec of these paths reads.
+
+    Besides the declared paths, a message has what `where` asks for, the first value of several.
+
+    Raises
+    ------
+    ValueError
+        If there is no place for a position, or the paths do not fit each other.
+    """
+    if paths.lat is None or paths.lon is None:
+        raise ValueError("there are no paths of a latitude and a longitude")
+    shape = CoarsePoint(1.5, 2.5, 1, 3.5, "p", "t")
+    _message(paths, shape)  # paths that do not fit each other are found here
+    return lambda point: msgspec.json.encode(_message(paths, point))
+
+
+def _message(paths: PositionPaths, point: CoarsePoint) -> Any:  # noqa: ANN401  any JSON
+    values: list[tuple[JsonPath | None, Any]] = [
+        *((path, allowed[0]) for path, allowed in paths.where.items()),
+        (paths.lat, _written_degrees(point.lat, paths.scale)),
+        (paths.lon, _written_degrees(point.lon, paths.scale)),
+        (paths.time, _written_time(point.time, paths.time_unit)),
+        (paths.device, point.pseudonym),
+        (paths.accuracy, point.radius_m),
+    ]
+    stated = [(path, value) for path, value in values if path is not None]
+    if paths.positions is None:
+        return written(stated)
+    inside = [(path, value) for path, value in stated if not path.of_message]
+    around = [(path, value) for path, value in stated if path.of_message]
+    return written([*around, (paths.positions, [written(inside)])])
+
+
+def _written_degrees(degrees: float, scale: float) -> float:
+    per_degree = _per_degree(scale)
+    return degrees if per_degree == 1.0 else round(degrees * per_degree)
+
+
+def _per_degree(scale: float) -> float:
+    """Return the steps in a degree: whole where the scale says so, 1e7 for 1e-7."""
+    per_degree = 1.0 / scale
+    whole = float(round(per_degree))
+    return whole if abs(per_degree - whole) < 1e-6 * whole else per_degree
+
+
+def _written_time(unix_s: float, unit: TimeUnit) -> float | str:
+    if unit == "iso8601":
+        return iso8601(unix_s)
+    return round(unix_s * 1000) if unit == "ms" else unix_s
 
 
 def _whole_codec(position: "_Position") -> Codec:
@@ -137,6 +197,7 @@ class _Position:
         self._selector = Selector(where) if where else None
         self._has_place = paths.lat is not None and paths.lon is not None
         self._names = tuple(paths.readings)
+        self._per_degree = _per_degree(paths.scale)
         self._number = _text_number if paths.text_numbers else _plain_number
         self._reading: Decoder[Any] = Decoder(number)
         self._time = _time_reader(paths.time_unit, self._number)
@@ -181,7 +242,7 @@ class _Position:
         if stated is None:
             return Outcome.INVALID__NO_FIX
         value = None if stated is UNSET else self._number(stated)
-        return Outcome.INVALID__SCHEMA if value is None else value
+        return Outcome.INVALID__SCHEMA if value is None else value / self._per_degree
 
     def _readings(self, parts: Sequence[Any]) -> Readings:
         readings = {}

@@ -1,7 +1,8 @@
 """Privacy zones as a device states them: an array of circles and polygons.
 
 `[{"circle": {"lat", "lon", "radius_m"}}, {"polygon": [[lat, lon], ...]}]`, in WGS84 degrees, as in
-`[[zones]]` of the settings. An empty array means that there are none.
+`[[zones]]` of the settings. An empty array means that there are none. `[{"everywhere": true}]`: the
+device takes no part.
 """
 
 from typing import Annotated, NamedTuple
@@ -27,6 +28,7 @@ class StatedCircle(Stated, forbid_unknown_fields=True):
 class _Zone(Stated, forbid_unknown_fields=True):
     circle: StatedCircle | None = None
     polygon: tuple[tuple[_Latitude, _Longitude], ...] | None = None
+    everywhere: bool | None = None
 
 
 class StatedZones(NamedTuple):
@@ -38,10 +40,13 @@ class StatedZones(NamedTuple):
         Their centres and radii.
     polygons
         The corners of each: latitude and longitude.
+    everywhere
+        Whether the device takes no part, wherever it is.
     """
 
     circles: tuple[StatedCircle, ...]
     polygons: tuple[tuple[tuple[float, float], ...], ...]
+    everywhere: bool = False
 
     def __repr__(self) -> str:
         """Reveal no place."""
@@ -56,9 +61,14 @@ def decode(payload: bytes) -> StatedZones | Outcome:
     zones = read(_DECODER, payload)
     if isinstance(zones, Outcome):
         return zones
-    if any((zone.circle is None) == (zone.polygon is None) for zone in zones):
+    if any(_n_stated(zone) != 1 or zone.everywhere is False for zone in zones):
         return Outcome.INVALID__SCHEMA
     return StatedZones(
         tuple(zone.circle for zone in zones if zone.circle is not None),
         tuple(zone.polygon for zone in zones if zone.polygon is not None),
+        any(zone.everywhere for zone in zones),
     )
+
+
+def _n_stated(zone: _Zone) -> int:
+    return sum(each is not None for each in (zone.circle, zone.polygon, zone.everywhere))

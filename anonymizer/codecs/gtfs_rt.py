@@ -16,6 +16,8 @@ from google.protobuf.message import DecodeError
 from google.transit.gtfs_realtime_pb2 import FeedMessage
 
 from anonymizer.codecs._fields import Readings, stated_fix
+from anonymizer.codecs.coarse import CoarsePoint
+from anonymizer.codecs.gtfs_rt_json import feed_of
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -65,3 +67,8 @@ def _readings_of(position: Any) -> Readings:  # noqa: ANN401  generated, untyped
     if position.HasField("bearing"):
         stated["heading_deg"] = position.bearing
     return {name: value for name, value in stated.items() if 0.0 <= value < inf} or None
+
+
+def encode(point: CoarsePoint) -> bytes:
+    """Write a coarse point; there is no field of accuracy."""
+    return bytes(FeedMessage(**feed_of(point)).SerializeToString())

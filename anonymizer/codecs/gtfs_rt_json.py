@@ -14,7 +14,9 @@ Source: https://gtfs.org/documentation/realtime/reference/
 """
 
 from collections.abc import Sequence
+from typing import Any
 
+import msgspec
 from msgspec import Raw
 from msgspec.json import Decoder
 
@@ -28,6 +30,7 @@ from anonymizer.codecs._fields import (
     read_part,
     stated_fix,
 )
+from anonymizer.codecs.coarse import CoarsePoint
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -117,3 +120,21 @@ def _fix_of(entity: _Entity, feed_time: float | str | None) -> Fix | Outcome:
 
 def _seconds(stated: float | str | None) -> float | None:
     return float(stated) if stated else None
+
+
+def encode(point: CoarsePoint) -> bytes:
+    """Write a coarse point; there is no field of accuracy."""
+    return msgspec.json.encode(feed_of(point))
+
+
+def feed_of(point: CoarsePoint) -> dict[str, Any]:
+    """Return a coarse point as a feed of one entity, beside which others stay as they were."""
+    at = int(point.time)
+    vehicle = {
+        "vehicle": {"id": point.pseudonym},
+        "position": {"latitude": point.lat, "longitude": point.lon},
+        "timestamp": at,
+    }
+    header = {"gtfs_realtime_version": "2.0", "incrementality": "DIFFERENTIAL", "timestamp": at}
+    entity = {"id": point.pseudonym, "vehicle": vehicle}
+    return {"header": header, "entity": [entity]}

@@ -10,10 +10,12 @@ Source: https://www.home-assistant.io/integrations/mqtt_json/
 
 from collections.abc import Sequence
 
+import msgspec
 from msgspec import Raw
 from msgspec.json import Decoder
 
 from anonymizer.codecs._fields import UNSTATED, Stated, measured, read, stated_fix
+from anonymizer.codecs.coarse import CoarsePoint
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -35,3 +37,10 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
     level = tracker.battery_level
     readings = None if level is UNSTATED else measured(("battery_percent", level, 1.0))
     return [stated_fix(tracker.latitude, tracker.longitude, readings=readings)]
+
+
+def encode(point: CoarsePoint) -> bytes:
+    """Write a coarse point; its topic names the pseudonym."""
+    return msgspec.json.encode(
+        {"latitude": point.lat, "longitude": point.lon, "gps_accuracy": point.radius_m}
+    )

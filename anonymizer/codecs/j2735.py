@@ -2,8 +2,12 @@
 
 Older ODE versions write `payload.data.coreData.position.{latitude, longitude}` in degrees, null
 if unavailable. Newer ones write `payload.data.value.BasicSafetyMessage.coreData.{lat, long}` in
-integer units of 1e-7 degrees, as in the standard. Both may be numbers or text.
+integer units of 1e-7 degrees, as in the standard. Both may be numbers or text. A message frame or
+its `coreData` may also stand alone, without payload and metadata, and then has no time.
 `metadata.receivedMessageDetails` is the position of the *receiver* and is ignored.
+
+The time is that of the record, and where it is empty, as in messages that the ODE has received over
+the air or the network, `odeReceivedAt`; `coreData.secMark` then says the millisecond.
 
 The device is `coreData.id`, which the standard makes temporary: vehicles change it every few
 minutes.
@@ -16,6 +20,7 @@ Source: https://github.com/usdot-jpo-ode/jpo-ode, SAE J2735 DSecond, Latitude, L
 from collections.abc import Sequence
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta, Raw, field
 from msgspec.json import Decoder
 
@@ -31,6 +36,7 @@ from anonymizer.codecs._fields import (
     stated_fix,
     unix_s,
 )
+from anonymizer.codecs.coarse import CoarsePoint, iso8601, short_id
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -63,7 +69,7 @@ class _Bsm(Stated, rename="camel"):
 
 
 class _Value(Stated):
-    bsm: _Bsm = field(name="BasicSafetyMessage")
+    bsm: _Bsm | None = field(name="BasicSafetyMessage", default=None)
 
 
 class _Data(_Bsm):
@@ -77,10 +83,16 @@ class _Payload(Stated, rename="camel"):
 
 class _Metadata(Stated, rename="camel"):
     record_generated_at: str | None = None
+    ode_received_at: str | None = None
+
+    @property
+    def written_at(self) -> str | None:
+        """When the record was made, else when it was received, if it says so."""
+        return self.record_generated_at or self.ode_received_at or None
 
 
-class _Message(Stated):
-    payload: _Payload
+class _Message(_Data):
+    payload: _Payload | None = None
     metadata: _Metadata | None = None
 
 
@@ -96,23 +108,34 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
 
 
 def _fix_of(message: _Message) -> Fix | Outcome:
-    kind = message.payload.data_type
-    if "Bsm" not in kind and "BasicSafetyMessage" not in kind:
-        return Outcome.INVALID__NOT_A_POSITION
-    data = read_part(_DATA, message.payload.data)
-    if isinstance(data, Outcome):
-        return data
-    core = data.core_data if data.value is None else data.value.bsm.core_data
-    if core is None:
-        return Outcome.INVALID__SCHEMA
+    core = _core_of(message)
+    if isinstance(core, Outcome):
+        return core
     place = _place_of(core)
     if isinstance(place, Outcome):
         return place
-    recorded_at = message.metadata.record_generated_at if message.metadata else None
+    recorded_at = message.metadata.written_at if message.metadata else None
     time = None if recorded_at is None else _time_of(recorded_at, core)
     if time is None and recorded_at is not None:
         return Outcome.INVALID__SCHEMA
     return stated_fix(*place, time=time, device=core.id, readings=_readings_of(core))
+
+
+def _core_of(message: _Message) -> _Core | Outcome:
+    """Return the part of a message that every BSM has, or the reason why there is none."""
+    data: _Data | Outcome = message
+    if message.payload is not None:
+        kind = message.payload.data_type
+        if "Bsm" not in kind and "BasicSafetyMessage" not in kind:
+            return Outcome.INVALID__NOT_A_POSITION
+        data = read_part(_DATA, message.payload.data)
+    if isinstance(data, Outcome):
+        return data
+    if data.value is None:
+        return data.core_data or Outcome.INVALID__SCHEMA
+    if data.value.bsm is None:  # a frame of another message
+        return Outcome.INVALID__NOT_A_POSITION
+    return data.value.bsm.core_data or Outcome.INVALID__SCHEMA
 
 
 def _readings_of(core: _Core) -> Readings:
@@ -163,3 +186,74 @@ def _time_of(recorded_at: str, core: _Core) -> float | None:
     half = _MINUTE_MS // 2
     ahead_ms = (mark_ms - recorded_ms + half) % _MINUTE_MS - half
     return (recorded_ms + ahead_ms) / 1000
+
+
+def encode(point: CoarsePoint) -> bytes:
+    """Write a coarse point as the ODE writes a message frame; what it does not say is unavailable.
+
+    The largest accuracy of the standard stands for 12.7 m and everything above.
+    """
+    at = iso8601(point.time)
+    unavailable = dict.fromkeys(("latitude", "longitude", "elevation", "speed", "heading"), _NONE)
+    metadata = {
+        "logFileName": "",
+        "recordType": "bsmTx",
+        "securityResultCode": "unknown",
+        "receivedMessageDetails": {"locationData": unavailable, "rxSource": "NA"},
+        "payloadType": "us.dot.its.jpo.ode.model.OdeMessageFramePayload",
+        "serialId": _SERIAL_ID,
+        "odeReceivedAt": at,
+        "schemaVersion": 9,
+        "maxDurationTime": 0,
+        "recordGeneratedAt": at,
+        "recordGeneratedBy": "UNKNOWN",
+        "sanitized": True,
+        "odePacketID": "",
+        "odeTimStartDateTime": "",
+        "asn1": "",
+        "source": "unknown",
+        "originIp": "",
+    }
+    core = {
+        "msgCnt": 0,
+        "id": f"{short_id(point.pseudonym):08X}",
+        "secMark": int(round(point.time * 1000) % _MINUTE_MS),
+        "lat": round(point.lat * 1e7),
+        "long": round(point.lon * 1e7),
+        **_UNAVAILABLE_CORE,
+        "accuracy": _accuracy(point.radius_m),
+    }
+    bsm = {"coreData": core}
+    data = {"messageId": 20, "value": {"BasicSafetyMessage": bsm}}
+    return msgspec.json.encode(
+        {"metadata": metadata, "payload": {"data": data, "dataType": _MESSAGE_FRAME}}
+    )
+
+
+def _accuracy(radius_m: int) -> dict[str, int]:
+    """Return the ellipse of a circle; the last step stands for everything that is larger."""
+    steps = min(radius_m * 20, 254)
+    return {"semiMajor": steps, "semiMinor": steps, "orientation": 65535}
+
+
+_NONE = "unavailable"
+_MESSAGE_FRAME = "us.dot.its.jpo.asn.j2735.r2024.BasicSafetyMessage.BasicSafetyMessageMessageFrame"
+_SERIAL_ID = {
+    "streamId": "00000000-0000-0000-0000-000000000000",
+    "bundleSize": 1,
+    "bundleId": 0,
+    "recordId": 0,
+    "serialNumber": 0,
+}
+_UNAVAILABLE_CORE = {
+    "elev": -4096,
+    "transmission": _NONE,
+    "speed": 8191,
+    "heading": 28800,
+    "angle": 127,
+    "accelSet": {"long": 2001, "lat": 2001, "vert": -127, "yaw": 0},
+    "brakes": {"wheelBrakes": "80"}
+    | dict.fromkeys(("traction", "abs", "scs", "brakeBoost", "auxBrakes"), _NONE),
+    "size": {"width": 0, "length": 0},
+}
+"""What the standard writes for values that are not known."""

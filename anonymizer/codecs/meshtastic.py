@@ -11,7 +11,9 @@ Source: https://meshtastic.org/docs/software/integrations/mqtt/
 """
 
 from collections.abc import Sequence
+from math import floor, log2
 
+import msgspec
 from msgspec import Raw, field
 from msgspec.json import Decoder
 
@@ -26,8 +28,13 @@ from anonymizer.codecs._fields import (
     read_part,
     stated_fix,
 )
+from anonymizer.codecs.coarse import CoarsePoint, short_id
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
+
+_BROADCAST = 2**32 - 1
+_STEP_M = 0.0111319
+"""Metres of 1e-7 degrees along a meridian."""
 
 
 class _Packet(Stated):
@@ -70,3 +77,26 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
             readings=measured(("speed_mps", position.ground_speed, MPS_PER_KMH)),
         )
     ]
+
+
+def encode(point: CoarsePoint) -> bytes:
+    """Write a coarse point; `precision_bits` say how many bits of a coordinate hold."""
+    number = short_id(point.pseudonym)
+    payload = {
+        "latitude_i": round(point.lat * 1e7),
+        "longitude_i": round(point.lon * 1e7),
+        "time": int(point.time),
+        "precision_bits": max(1, min(32, floor(32 - log2(2 * point.radius_m / _STEP_M)))),
+    }
+    return msgspec.json.encode(
+        {
+            "channel": 0,
+            "from": number,
+            "id": number,
+            "payload": payload,
+            "sender": f"!{number:08x}",
+            "timestamp": int(point.time),
+            "to": _BROADCAST,
+            "type": "position",
+        }
+    )

@@ -16,6 +16,8 @@ from msgspec import Raw
 from msgspec.msgpack import Decoder
 
 from anonymizer.codecs._fields import UNSTATED, DeviceId, Stated, stated_fix
+from anonymizer.codecs.coarse import CoarsePoint
+from anonymizer.codecs.native import record_of
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -81,3 +83,8 @@ def _readings_of(part: Raw) -> dict[str, float] | None:
         for name, value in numbers.items()
         if not isinstance(value, Outcome) and isfinite(value)
     } or None
+
+
+def encode(point: CoarsePoint) -> bytes:
+    """Write a coarse point."""
+    return msgspec.msgpack.encode(record_of(point))

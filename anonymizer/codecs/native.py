@@ -5,6 +5,7 @@ object of numbers by name; the last three may be missing or null. About 0.5 µs 
 position, 0.4 µs more for three readings.
 """
 
+import msgspec
 from msgspec import Raw
 
 from anonymizer.codecs._fields import (
@@ -15,6 +16,7 @@ from anonymizer.codecs._fields import (
     one_or_many,
     stated_fix,
 )
+from anonymizer.codecs.coarse import CoarsePoint
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -35,3 +37,19 @@ def _fix_of(record: _Record) -> Fix | Outcome:
 
 
 decode = one_or_many(_Record, _fix_of)
+
+
+def record_of(point: CoarsePoint) -> dict[str, object]:
+    """Return a coarse point as a record; `accuracy_m` is its radius, which is not read."""
+    return {
+        "lat": point.lat,
+        "lon": point.lon,
+        "ts": point.time,
+        "device": point.pseudonym,
+        "accuracy_m": point.radius_m,
+    }
+
+
+def encode(point: CoarsePoint) -> bytes:
+    """Write a coarse point."""
+    return msgspec.json.encode(record_of(point))

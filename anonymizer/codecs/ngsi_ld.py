@@ -14,6 +14,7 @@ Source: https://github.com/smart-data-models/dataModel.Transportation, ETSI GS C
 
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta, Raw, field
 from msgspec.json import Decoder
 
@@ -27,8 +28,11 @@ from anonymizer.codecs._fields import (
     read_part,
     stated_fix,
 )
+from anonymizer.codecs.coarse import CoarsePoint, iso8601
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
+
+CONTEXT = "https://uri.etsi.org/ngsi-ld/v1/ngsi-ld-core-context.jsonld"
 
 
 class _Geometry(Stated):
@@ -116,3 +120,19 @@ def _text_of(when: str | _When | None) -> str | None:
 
 
 decode = one_or_many(_Entity, _fix_of)
+
+
+def encode(point: CoarsePoint) -> bytes:
+    """Write a coarse point as a Vehicle in normalized form, with its radius as `accuracy`."""
+    at = iso8601(point.time)
+    place = {"type": "Point", "coordinates": [point.lon, point.lat]}
+    radius = {"type": "Property", "value": point.radius_m, "unitCode": "MTR", "observedAt": at}
+    return msgspec.json.encode(
+        {
+            "@context": CONTEXT,
+            "id": f"urn:ngsi-ld:Vehicle:{point.pseudonym}",
+            "type": "Vehicle",
+            "location": {"type": "GeoProperty", "value": place, "observedAt": at},
+            "accuracy": radius,
+        }
+    )

@@ -17,6 +17,7 @@ import binascii
 from base64 import b64decode
 from collections.abc import Sequence
 
+import msgspec
 from msgspec import Raw, field
 from msgspec.json import Decoder
 
@@ -30,6 +31,7 @@ from anonymizer.codecs._fields import (
     read,
     stated_fix,
 )
+from anonymizer.codecs.coarse import CoarsePoint
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.extras import extra
@@ -83,6 +85,21 @@ def decode(payload: bytes) -> Sequence[Fix | Outcome]:
 
 _UNUSABLE = {"location": Outcome.INVALID__SCHEMA, "encrypted": Outcome.INVALID__ENCRYPTED}
 """Why a message is refused, by its type."""
+
+
+def encode(point: CoarsePoint) -> bytes:
+    """Write a coarse point, not encrypted. The label of the map (`tid`) ends the pseudonym."""
+    return msgspec.json.encode(
+        {
+            "_type": "location",
+            "lat": point.lat,
+            "lon": point.lon,
+            "acc": point.radius_m,
+            "tst": int(point.time),
+            "tid": point.pseudonym[-2:],
+            "topic": point.topic,
+        }
+    )
 
 
 def decrypting(secrets: Sequence[bytes]) -> Codec:

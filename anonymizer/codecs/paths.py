@@ -17,45 +17,72 @@ Conditions: TypeAlias = Mapping["JsonPath", Sequence[Scalar]]
 """The values that a field may have for a message to be selected, by the path of the field."""
 
 _WHOLE_MESSAGE = "$"
+_MOST_WRITTEN = 1000
 _INDEX = re.compile(r"[0-9]{1,6}")
+_SEARCH = re.compile(r"([^\[\]]+)\[([^\[\]=]+)=([^\[\]]+)\]")
+_DOT = re.compile(r"\.(?![^\[\]]*\])")
+"""A dot that is not in brackets."""
+
+
+class Search(NamedTuple):
+    """The first object of an array that has a value under a key; numbers by their digits."""
+
+    key: str
+    value: str
+
+    def __str__(self) -> str:
+        """Return the search as text."""
+        return f"[{self.key}={self.value}]"
+
+
+Step: TypeAlias = str | int | Search
 
 
 class JsonPath(NamedTuple):
-    """The way to a value: keys of objects, and indices of arrays from 0.
+    """The way to a value: keys of objects, and places in arrays, from 0 or by search.
 
     `of_message` tells paths from the whole message from those inside one of its positions.
     """
 
-    parts: tuple[str | int, ...]
+    parts: tuple[Step, ...]
     of_message: bool = False
 
     @classmethod
     def of(cls, stated: str | Sequence[str | int]) -> "JsonPath":
         """Return the path that settings state.
 
-        `gps.latitude` and `coordinates.1` are texts; `["gps.latitude"]` is a list, for keys that
-        have dots or are digits. `$` in front means the whole message.
+        `gps.latitude`, `coordinates.1` and `data[key=Location].value` are texts;
+        `["gps.latitude"]` is a list, for keys that have dots or brackets or are digits. `$` in
+        front means the whole message.
 
         Raises
         ------
         ValueError
-            If a part is empty, or there is none.
+            If a part is empty, there is none, or a search is the last one.
         """
         if isinstance(stated, str):
-            parts: list[str | int] = [
-                int(part) if _INDEX.fullmatch(part) else part for part in stated.split(".")
-            ]
+            parts: list[Step] = [step for part in _DOT.split(stated) for step in _steps(part)]
         else:
             parts = list(stated)
         of_message = bool(parts) and parts[0] == _WHOLE_MESSAGE
         parts = parts[of_message:]
         if not parts or any(part == "" or (type(part) is int and part < 0) for part in parts):
             raise ValueError("must be keys separated by dots, such as gps.latitude")
+        if isinstance(parts[-1], Search):
+            raise ValueError("must name a key of what it searches for: data[key=a].value")  # noqa: TRY004  likewise
         return cls(tuple(parts), of_message)
 
     def __str__(self) -> str:
         """Return the path as text."""
-        return ".".join(map(str, ("$",) * self.of_message + self.parts))
+        return ".".join(map(str, ("$",) * self.of_message + self.parts)).replace(".[", "[")
+
+
+def _steps(part: str) -> list[Step]:
+    """Return what the text between two dots stands for."""
+    found = _SEARCH.fullmatch(part)
+    if found is not None:
+        return [found[1], Search(found[2], found[3])]
+    return [int(part) if _INDEX.fullmatch(part) else part]
 
 
 class PathReader:
@@ -75,7 +102,7 @@ class PathReader:
     """
 
     def __init__(self, wanted: Sequence[tuple[JsonPath | None, Any]]) -> None:
-        tree: dict[str | int, Any] = {}
+        tree: dict[Step, Any] = {}
         for slot, (path, kind) in enumerate(wanted):
             if path is not None:
                 _plant(tree, path, slot, kind)
@@ -167,7 +194,33 @@ class _Array(NamedTuple):
         return None
 
 
-_Node: TypeAlias = _Leaf | _Object | _Array
+class _Searched(NamedTuple):
+    """An array on the way to wanted values, of which those objects count that have some value."""
+
+    kind: Any
+    slots: list[int]
+    children: Sequence[tuple[Search, Decoder[Any], Decoder[Any], "_Node"]]
+
+    def fill(self, value: Any, values: list[Any]) -> Outcome | None:  # noqa: ANN401  list of Raw
+        for search, key_decoder, decoder, child in self.children:
+            part = next((each for each in value if _has(each, search, key_decoder)), None)
+            if part is None:
+                continue
+            found = read_part(decoder, part)
+            if isinstance(found, Outcome):
+                return found
+            if (wrong := child.fill(found, values)) is not None:
+                return wrong
+        return None
+
+
+def _has(part: Raw, search: Search, decoder: Decoder[Any]) -> bool:
+    """Return whether a part of an array is an object with the value that is searched for."""
+    found = read_part(decoder, part)
+    return not isinstance(found, Outcome) and str(found.key) == search.value
+
+
+_Node: TypeAlias = _Leaf | _Object | _Array | _Searched
 
 
 def _is_flat(root: _Node, n_slots: int) -> bool:
@@ -177,7 +230,7 @@ def _is_flat(root: _Node, n_slots: int) -> bool:
     return [slot for _, slot in root.leaves] == list(range(n_slots))
 
 
-def _plant(tree: dict[str | int, Any], path: JsonPath, slot: int, kind: Any) -> None:  # noqa: ANN401  a type
+def _plant(tree: dict[Step, Any], path: JsonPath, slot: int, kind: Any) -> None:  # noqa: ANN401  a type
     """Add a wanted value to the tree of all paths."""
     for part in path.parts[:-1]:
         tree = tree.setdefault(part, {})
@@ -191,15 +244,21 @@ def _plant(tree: dict[str | int, Any], path: JsonPath, slot: int, kind: Any) -> 
     leaf.slots.append(slot)
 
 
-def _node(tree: Mapping[str | int, Any] | _Leaf) -> _Node:
+def _node(tree: Mapping[Step, Any] | _Leaf) -> _Node:
     if isinstance(tree, _Leaf):
         return tree
     children = [(key, _node(below)) for key, below in tree.items()]
     slots = [slot for _, child in children for slot in child.slots]
     if all(isinstance(key, int) for key, _ in children):
-        elements = [(int(key), Decoder(_or_null(child.kind)), child) for key, child in children]
+        elements = [
+            (key, Decoder(_or_null(child.kind)), child)
+            for key, child in children
+            if isinstance(key, int)
+        ]
         return _Array(list[Raw], slots, elements)
-    if any(isinstance(key, int) for key, _ in children):
+    if all(isinstance(key, Search) for key, _ in children):
+        return _Searched(list[Raw], slots, [_searched(key, child) for key, child in children])
+    if not all(isinstance(key, str) for key, _ in children):
         raise ValueError("a part of the message cannot be an object and an array")
     names = {f"f{i}": str(key) for i, (key, _) in enumerate(children)}
     kind = msgspec.defstruct(
@@ -217,6 +276,12 @@ def _node(tree: Mapping[str | int, Any] | _Leaf) -> _Node:
         (name, slot) for name, child in fields if isinstance(child, _Leaf) for slot in child.slots
     ]
     return _Object(kind, slots, leaves, [each for each in fields if not isinstance(each[1], _Leaf)])
+
+
+def _searched(key: Any, child: _Node) -> tuple[Search, Decoder[Any], Decoder[Any], _Node]:  # noqa: ANN401  a search
+    fields: list[Any] = [("key", str | int)]
+    keyed = msgspec.defstruct("Keyed", fields, bases=(Stated,), rename={"key": key.key}, gc=False)
+    return key, Decoder(keyed), Decoder(child.kind), child
 
 
 def _or_null(kind: Any) -> Any:  # noqa: ANN401  a type
@@ -258,3 +323,43 @@ class Selector:
 def _key(value: Scalar) -> tuple[bool, Scalar]:
     """Return what tells values apart: true is not 1, but 1.0 is."""
     return isinstance(value, bool), value
+
+
+def written(values: Sequence[tuple[JsonPath, Any]]) -> Any:  # noqa: ANN401  any JSON
+    """Return the smallest JSON value with these values at their paths; arrays are filled with null.
+
+    What a path searches for is there to be found. Of two values at one path the later one counts.
+
+    Raises
+    ------
+    ValueError
+        If a path leads through the value of another one, or a part would have to be an object and
+        an array at once, or an array would have more than 1,000 places.
+    """
+    tree: dict[Step, Any] = {}
+    for path, value in values:
+        at = tree
+        for part in path.parts[:-1]:
+            at = at.setdefault(part, {})
+            if not isinstance(at, dict):
+                raise ValueError(f"{path} leads through a value that is used itself")  # noqa: TRY004  of settings
+        if isinstance(at.get(path.parts[-1]), dict):
+            raise ValueError(f"{path} is on the way to other values")  # noqa: TRY004  likewise
+        at[path.parts[-1]] = value
+    return _json_of(tree)
+
+
+def _json_of(tree: Any) -> Any:  # noqa: ANN401  any JSON
+    if not isinstance(tree, dict):
+        return tree
+    parts = {key: _json_of(below) for key, below in tree.items()}
+    if all(isinstance(key, str) for key in parts):
+        return parts
+    if all(isinstance(key, Search) for key in parts):
+        return [{key.key: key.value} | below for key, below in parts.items()]
+    if not all(isinstance(key, int) for key in parts):
+        raise ValueError("a part of the message cannot be an object and an array")
+    n = max(int(key) for key in parts) + 1
+    if n > _MOST_WRITTEN:
+        raise ValueError(f"no array of more than {_MOST_WRITTEN} places is written")
+    return [parts.get(index) for index in range(n)]

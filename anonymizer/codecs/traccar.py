@@ -14,6 +14,7 @@ Source: https://www.traccar.org/api-reference/, https://www.traccar.org/forward/
 
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta, Raw
 
 from anonymizer.codecs._fields import (
@@ -28,6 +29,7 @@ from anonymizer.codecs._fields import (
     parts_in,
     stated_fix,
 )
+from anonymizer.codecs.coarse import CoarsePoint, iso8601, short_id
 from anonymizer.domain.fixes import Fix
 from anonymizer.domain.outcomes import Outcome
 
@@ -88,3 +90,22 @@ def _readings_of(at: _Position) -> Readings:
 
 
 decode = one_or_many(_Message, _fix_of)
+
+
+def encode(point: CoarsePoint) -> bytes:
+    """Write a coarse point as Traccar forwards positions."""
+    at, number = iso8601(point.time), short_id(point.pseudonym)
+    position = {
+        "deviceId": number,
+        "fixTime": at,
+        "deviceTime": at,
+        "serverTime": at,
+        "valid": True,
+        "outdated": False,
+        "latitude": point.lat,
+        "longitude": point.lon,
+        "accuracy": point.radius_m,
+        "attributes": {},
+    }
+    device = {"id": number, "uniqueId": point.pseudonym, "name": point.pseudonym}
+    return msgspec.json.encode({"position": position, "device": device})

@@ -1,9 +1,9 @@
 """Data minimization: generalize rows as far as a fitted model keeps its score.
 
 A decision tree learns what the model predicts. The trees of its pruning path are the levels of
-generalization; the search finds the coarsest level, and the quasi-identifiers to release from it,
-with which the model still reaches the target score. The idea is Goldsteen et al.'s (2022); see
-`Minimizer` for the differences.
+generalization; the search finds the coarsest level with which the model still reaches the target
+score. Only if none does are quasi-identifiers released from generalization. The idea is Goldsteen
+et al.'s (2022); see `Minimizer` for the differences.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -136,6 +136,8 @@ class Choice:
     ----------
     score
         Score of the model on rows generalized in this way.
+    n_distinct
+        Number of distinct rows among them.
     loss
         Sum of the information losses of the generalized quasi-identifiers.
     """
@@ -143,7 +145,12 @@ class Choice:
     level: int
     released: Released
     score: float
+    n_distinct: int
     loss: float
+
+    def rank(self) -> tuple[int, float, int]:
+        """Return what orders choices with releases, the best first."""
+        return self.n_distinct, -self.loss, self.level
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +159,9 @@ class Search:
 
     Attributes
     ----------
-    score
-        Returns the score of a level with some quasi-identifiers released.
+    judge
+        Returns the score of a level with some quasi-identifiers released, and the number of
+        distinct rows that remain.
     losses
         Returns the information loss of each quasi-identifier at a level.
     n_levels
@@ -162,30 +170,53 @@ class Search:
         The least score, which is reached if all quasi-identifiers are released.
     """
 
-    score: Callable[[int, Released], float]
+    judge: Callable[[int, Released], tuple[float, int]]
     losses: Callable[[int], Sequence[float]]
     n_levels: int
     target: float
 
     def coarsest(self) -> Choice:
-        """Return the best choice found from several starting levels.
+        """Return the coarsest level without a release, or the best choice with some."""
+        return self.without_release() or self.with_releases()
+
+    def without_release(self) -> Choice | None:
+        """Return the coarsest level that reaches the target without a release, or None.
+
+        Every level is tried, the coarsest first, because a finer one may have a lower score.
+        """
+        none: Released = frozenset()
+        for level in reversed(range(self.n_levels)):
+            if self.score(level, none) >= self.target:
+                return self._choice(level, none)
+        return None
+
+    def with_releases(self) -> Choice:
+        """Return the choice of fewest distinct rows found from several starting levels.
 
         From each one, quasi-identifiers are released one by one until the score is reached;
         releases that later ones made unnecessary are undone; then the level is raised as far as
-        the score allows. At most levels * qis^2 / 2 scores.
+        the score allows. At most levels * qis^2 / 2 scores. Among equally many rows, the greater
+        information loss decides.
         """
         starts = sorted({0, self.n_levels // 4, self.n_levels // 2, 3 * self.n_levels // 4})
-        return max((self._from(level) for level in starts), key=lambda c: (c.loss, -c.level))
+        return min((self._from(level) for level in starts), key=Choice.rank)
+
+    def score(self, level: int, released: Released) -> float:
+        """Return the score of a level with some quasi-identifiers released."""
+        return self.judge(level, released)[0]
+
+    def _choice(self, level: int, released: Released) -> Choice:
+        score, n_distinct = self.judge(level, released)
+        losses = self.losses(level)
+        loss = sum(x for j, x in enumerate(losses) if j not in released)
+        return Choice(level, released, score, n_distinct, loss)
 
     def _from(self, level: int) -> Choice:
         released = self._release(level)
         for j in sorted(released, key=self.losses(level).__getitem__, reverse=True):
             if self.score(level, released - {j}) >= self.target:
                 released -= {j}
-        level = self._raise(level, released)
-        losses = self.losses(level)
-        loss = sum(x for j, x in enumerate(losses) if j not in released)
-        return Choice(level, released, self.score(level, released), loss)
+        return self._choice(self._raise(level, released), released)
 
     def _release(self, level: int) -> Released:
         """Release quasi-identifiers, by score gained per loss given up, up to the target."""
@@ -227,6 +258,9 @@ class Minimizer(RowTransformer):
         then loses its fit: wrap a fitted model in scikit-learn's `FrozenEstimator`.
     target_score
         Share of the original score to keep. Of a negative score, the same share may be lost.
+    release
+        Whether quasi-identifiers may keep their original values where no level of generalization
+        reaches the target. False: that is an error.
     scoring
         As everywhere in scikit-learn; None: the score method of the model.
     k, l
@@ -252,6 +286,8 @@ class Minimizer(RowTransformer):
         rows, from 0 to 1; 0 for those that are not generalized.
     score_, original_score_
         Scores on the test rows: generalized, and original.
+    distinct_rows_
+        Number of distinct rows, in the quasi-identifiers, among the generalized test rows.
     n_cells_
         Number of cells.
     learned_rows_
@@ -262,10 +298,14 @@ class Minimizer(RowTransformer):
     Notes
     -----
     A decision tree learns the predictions of the model. Its minimal cost-complexity pruning gives
-    several levels of cells. If not even the finest level keeps the score, quasi-identifiers are
-    released from generalization, first those that gain most score for the loss they give up. The
-    idea is that of [1]_. Unlike there, levels and releases are searched together, and a
-    representative consists of the medians and most frequent categories of a cell, not of one row.
+    several levels of cells, and the coarsest that keeps the score is used. If none does,
+    quasi-identifiers are released from generalization, first those that gain most score for the
+    loss they give up, from several levels; the fewest distinct rows decide between the results.
+    The idea is that of [1]_. Unlike there, a representative consists of the medians and most
+    frequent categories of a cell, not of one row, and levels are searched with the releases.
+
+    The score is that of the test rows, which also chose the level: on further rows it is somewhat
+    lower. A released column of numbers leaves about as many distinct rows as there are rows.
 
     Transformed rows are not an anonymized release: cells have k persons among the training rows
     only, and released quasi-identifiers keep their original values.
@@ -281,6 +321,7 @@ class Minimizer(RowTransformer):
         estimator: Any,  # noqa: ANN401  scikit-learn has no types
         *,
         target_score: float = 0.99,
+        release: bool = True,
         scoring: Any = None,  # noqa: ANN401
         k: int = 1,
         l: int = 1,  # noqa: E741  the field's name for it
@@ -294,6 +335,7 @@ class Minimizer(RowTransformer):
     ) -> None:
         self.estimator = estimator
         self.target_score = target_score
+        self.release = release
         self.scoring = scoring
         self.k = k
         self.l = l
@@ -325,8 +367,8 @@ class Minimizer(RowTransformer):
         Raises
         ------
         ValueError
-            If a parameter or column is invalid, the model is not fitted and cannot be, or the rows
-            cannot keep k and l.
+            If a parameter or column is invalid, the model is not fitted and cannot be, the rows
+            cannot keep k and l, or no level keeps the score and nothing may be released.
         """
         promise = Promise(k=self.k, l=self.l)
         check_cells_promise(promise)
@@ -394,28 +436,37 @@ class Minimizer(RowTransformer):
         levels: Levels,
     ) -> Choice:
         scorer = check_scoring(self.estimator_, scoring=self.scoring)
-        scores: dict[tuple[int, Released], float] = {}
+        qis = self.columns_.qi_columns
+        judged: dict[tuple[int, Released], tuple[float, int]] = {}
 
-        def score(level: int, released: Released) -> float:
-            if (level, released) not in scores:
-                generalized = as_given(self._generalized(rows, levels[level], released), X)
-                scores[level, released] = float(scorer(self.estimator_, generalized, truth))
-            return scores[level, released]
+        def judge(level: int, released: Released) -> tuple[float, int]:
+            if (level, released) not in judged:
+                shown = self._generalized(rows, levels[level], released)
+                score = float(scorer(self.estimator_, as_given(shown, X), truth))
+                judged[level, released] = score, len(set(map(tuple, shown[:, qis].tolist())))
+            return judged[level, released]
 
-        everything = frozenset(range(len(self.columns_.qi_columns)))
-        self.original_score_ = score(0, everything)
+        everything = frozenset(range(len(qis)))
+        self.original_score_ = judge(0, everything)[0]
         tolerated = (1 - self.target_score) * abs(self.original_score_)
         search = Search(
-            score=score,
+            judge=judge,
             losses=lambda level: levels[level].losses.tolist(),
             n_levels=len(levels),
             target=self.original_score_ - tolerated,
         )
+        if not self.release and search.without_release() is None:
+            best = max(search.score(level, frozenset()) for level in range(len(levels)))
+            raise ValueError(
+                f"no level of generalization keeps a score of {search.target:.3g}, the best has "
+                f"{best:.3g}: lower target_score, or let columns keep their values (release=True)"
+            )
         return search.coarsest()
 
     def _set_results(self, choice: Choice, level: Level) -> None:
         self.level_, self.released_ = level, choice.released
         self.score_ = choice.score
+        self.distinct_rows_ = choice.n_distinct
         self.n_cells_ = level.cells.n_classes
         self.deletion_ratio_ = level.cells.deletion_ratio
         qis = self.columns_.schema.qis

@@ -123,7 +123,7 @@ def texts(table: Table, name: str) -> pl.Series:
     """
     column = table.frame[name]
     if column.dtype.is_float():
-        cells = [None if x is None or np.isnan(x) else number(x) for x in column]
+        cells = [None if x is None or np.isnan(x) else number(x) for x in _doubles(column)]
         return pl.Series(name, cells, pl.String)
     if column.dtype.is_temporal():
         return column.dt.to_string("iso:strict")
@@ -133,6 +133,12 @@ def texts(table: Table, name: str) -> pl.Series:
             f"{table.path}: column {name}: must hold text or numbers, not {column.dtype}"
         )
     return column.cast(pl.String).str.strip_chars().replace("", None)
+
+
+def _doubles(column: pl.Series) -> pl.Series:
+    """Return floats as doubles: those of 32 bits as they are written, 0.1 and not 0.1000000015."""
+    written = column.cast(pl.String) if column.dtype == pl.Float32 else column
+    return written.cast(pl.Float64)
 
 
 def is_missing(column: pl.Series, markers: Sequence[str]) -> BoolArray:
@@ -186,7 +192,7 @@ def _numbers(table: Table, name: str, rules: ColumnRules) -> tuple[_Numbers | No
         return None, "categories"
     how, column = "numbers", table.frame[name]
     if column.dtype.is_float():
-        values = column.cast(pl.Float64).fill_null(np.nan).to_numpy(writable=True)
+        values = _doubles(column).fill_null(np.nan).to_numpy(writable=True)
         values[np.isin(values, [float(m) for m in rules.markers if _is_number(m)])] = np.nan
         _refuse(table, name, np.isinf(values), "is not finite")
     else:

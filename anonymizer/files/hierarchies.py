@@ -65,6 +65,14 @@ def read_hierarchies(path: str | Path) -> dict[str, tuple[Branch, ...]]:
     return hierarchies_of(_object(path), path=path)
 
 
+def read_trees(path: str | Path) -> dict[str, Any]:
+    """Read the trees of `read_hierarchies` as they are, checked like there."""
+    path = Path(path)
+    trees = _object(path)
+    hierarchies_of(trees, path=path)
+    return trees
+
+
 def hierarchies_of(
     trees: Mapping[str, object], *, path: Path = Path("hierarchies")
 ) -> dict[str, tuple[Branch, ...]]:

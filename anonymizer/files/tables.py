@@ -58,7 +58,7 @@ def read_table(path: str | Path, columns: Iterable[str] | None = None) -> Table:
     Parameters
     ----------
     path
-        Ends in .csv, .csv.gz or .parquet.
+        Ends in .csv, .csv.gz or .parquet; .txt and .txt.gz are read like .csv.
     columns
         Columns to read, each once; None: all.
 
@@ -74,7 +74,7 @@ def read_table(path: str | Path, columns: Iterable[str] | None = None) -> Table:
         with path.open("rb"):
             pass  # the system reports a folder and a missing file in one way, polars in many
         check_unfolding(path, wanted)
-        frame = _parquet(path, wanted) if ending(path) == ".parquet" else _csv(path, wanted)
+        frame = _parquet(path, wanted) if _form(path) == ".parquet" else _csv(path, wanted)
     except UnfoldingError as error:
         raise InputError(f"{path}: {error}") from None
     except FileNotFoundError:
@@ -84,7 +84,7 @@ def read_table(path: str | Path, columns: Iterable[str] | None = None) -> Table:
     except pl.exceptions.NoDataError:
         raise InputError(f"{path}: is empty") from None
     except (pl.exceptions.PolarsError, EOFError, UnicodeDecodeError):  # may quote a row
-        form = ending(path).removeprefix(".")
+        form = _form(path).removeprefix(".")
         raise InputError(f"{path}: {_fault(path) or f'is not well-formed {form}'}") from None
     if not len(frame):
         raise InputError(f"{path}: has no rows")
@@ -119,7 +119,7 @@ def _escaped(name: str) -> pl.Expr:
 
 def without_escapes(table: Table) -> Table:
     """Return a csv that `write_table` has written, with its cells as they were."""
-    if ending(table.path) == ".parquet":
+    if _form(table.path) == ".parquet":
         return table
     return Table(table.path, table.frame.with_columns(cs.string().str.replace(_ESCAPED, "$1")))
 
@@ -136,6 +136,15 @@ def ending(path: Path) -> str:
         if path.name.lower().endswith(known):
             return known
     raise InputError(f"{path}: a table ends in {', '.join(KNOWN_ENDINGS)}")
+
+
+def _form(path: Path) -> str:
+    """Return the ending of a table to read; text that ends in .txt is read like .csv."""
+    name = path.name.lower()
+    for text, form in ((".txt", ".csv"), (".txt.gz", ".csv.gz")):
+        if name.endswith(text):
+            return form
+    return ending(path)
 
 
 def no_column(path: Path | str, name: str, there: Sequence[str]) -> InputError:
@@ -198,7 +207,7 @@ def _is_uneven(path: Path, separator: str) -> bool:
 
 def _fault(path: Path) -> str | None:
     """Return what is wrong with a csv, by its row; None: no fault is known."""
-    if ending(path) == ".parquet":
+    if _form(path) == ".parquet":
         return None
     try:
         with _opened(path) as file:
@@ -215,13 +224,13 @@ def _fault(path: Path) -> str | None:
 
 
 def _opened(path: Path) -> TextIO:
-    if ending(path) == ".csv.gz":
+    if _form(path) == ".csv.gz":
         return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
     return path.open(encoding="utf-8-sig", newline="")
 
 
 def _opened_bytes(path: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(path, "rb")) if ending(path) == ".csv.gz" else path.open("rb")
+    return cast(BinaryIO, gzip.open(path, "rb")) if _form(path) == ".csv.gz" else path.open("rb")
 
 
 def _require(path: Path, wanted: list[str] | None, there: list[str]) -> None:

@@ -56,6 +56,23 @@ def load_sumo(path: Path, *, max_spacing_m: float = MAX_SPACING_M) -> RoadNetwor
     )
 
 
+def lat_lon_of(path: Path, xy: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return WGS84 degrees of positions in the plane of a network, shape (n, 2).
+
+    Raises
+    ------
+    InputError
+        If the file is not a SUMO network, or states no geographic projection.
+    """
+    try:
+        lat, lon = _lat_lon(_read(path), xy)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    if len(xy) and np.isnan(lat).all():
+        raise InputError(f"{path}: states no geographic projection")
+    return lat, lon
+
+
 def _read(path: Path) -> sumolib.net.Net:
     try:
         # The parser is fixed: with lxml, an optional one, other errors would come.

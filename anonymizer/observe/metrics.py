@@ -63,6 +63,7 @@ class FlowCollector(Collector):
         yield from self._privacy(figures)
         yield from self._readings(figures)
         yield from self._histograms(figures)
+        yield from self._density(figures)
 
     def _accounting(self, figures: Figures) -> Iterator[Metric]:
         received = CounterMetricFamily("anonymizer_received", "Positions received.")
@@ -133,6 +134,27 @@ class FlowCollector(Collector):
         ):
             if value is not None:
                 yield GaugeMetricFamily(f"anonymizer_{name}", text, value=value)
+
+    @staticmethod
+    def _density(figures: Figures) -> Iterator[Metric]:
+        labels = ["band", "part"]
+        nodes = GaugeMetricFamily(
+            "anonymizer_density_nodes",
+            "Junctions, by part of the network and by the number of devices at and beside them.",
+            labels=labels,
+        )
+        devices = GaugeMetricFamily(
+            "anonymizer_density_devices",
+            "Devices that count towards k at these junctions.",
+            labels=labels,
+        )
+        found = figures.density
+        for part, of_band in enumerate(found.n_nodes.tolist() if found else ()):
+            for i, band in enumerate(found.bands if found else ()):
+                nodes.add_metric([band, str(part)], of_band[i])
+                devices.add_metric([band, str(part)], int(found.n_devices[part, i]) if found else 0)
+        yield nodes
+        yield devices
 
     def _privacy(self, figures: Figures) -> Iterator[Metric]:
         reached = GaugeMetricFamily(

@@ -42,7 +42,7 @@ class SteadyClock:
         return self._zero_s + self._monotonic()
 
     def wall_ahead_s(self) -> float:
-        """Return how far the wall clock is ahead. It changes only if the clock was put."""
+        """Return how far the wall clock is ahead. It changes only when the wall clock is set."""
         before_s = self.now()
         wall_s = self._wall()
         delay_s = self.now() - before_s

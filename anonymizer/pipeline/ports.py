@@ -54,6 +54,9 @@ class Outgoing(NamedTuple):
     payload: bytes
     retain: bool = False
     headers: Headers | None = None
+    key: str = ""
+    """What the message is about, for transports that keep order by key: all with one key stay in
+    order. Empty: of no matter."""
 
 
 class Loss(Enum):

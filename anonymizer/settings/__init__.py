@@ -6,9 +6,11 @@ from anonymizer.settings.analysts import (
     PublicNetworkSettings,
     ShapeSettings,
 )
+from anonymizer.settings.base import PSEUDONYM
 from anonymizer.settings.broker import BrokerSettings
 from anonymizer.settings.cluster import ClusterSettings
 from anonymizer.settings.inputs import FixedSettings, InputSettings
+from anonymizer.settings.kafka import KafkaSettings
 from anonymizer.settings.model import (
     LimitSettings,
     LogSettings,
@@ -43,6 +45,7 @@ from anonymizer.settings.toml_file import load_settings
 from anonymizer.settings.web import HttpSettings
 
 __all__ = [
+    "PSEUDONYM",
     "AdkaSettings",
     "AttributeSettings",
     "BrokerSettings",
@@ -53,6 +56,7 @@ __all__ = [
     "FixedSettings",
     "HttpSettings",
     "InputSettings",
+    "KafkaSettings",
     "LimitSettings",
     "LogSettings",
     "NetworkSettings",

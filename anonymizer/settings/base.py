@@ -102,6 +102,7 @@ Name = Annotated[
 OutputTopic = Annotated[str, like(r"^[^+#\x00]+$", "must be a topic, without + and #")]
 """MQTT topic without wildcards."""
 Qos = Literal[0, 1]
+PSEUDONYM = "{pseudonym}"
 HostName = Annotated[
     str,
     like(
@@ -184,5 +185,16 @@ def check_filter(topic: str, field: str) -> None:
             raise ValueError(f"topic: level {i + 1} is neither plain, +, {{{field}}} nor a final #")
 
 
+def _is_echo_topic(topic: str) -> str:
+    levels = topic.split("/")
+    if levels.count(PSEUDONYM) > 1 or re.search(r"[{}]", "".join(topic.split(PSEUDONYM))):
+        raise ValueError(f"must be a topic, in which one level may be {PSEUDONYM}")
+    if topic.count(PSEUDONYM) != levels.count(PSEUDONYM):
+        raise ValueError(f"{PSEUDONYM} must be a whole level")
+    return topic
+
+
+EchoTopic = Annotated[OutputTopic, AfterValidator(_is_echo_topic)]
+"""MQTT topic without wildcards, in which one level may stand for a pseudonym."""
 AddressRange = Annotated[str, AfterValidator(_is_range)]
 """An IP address, or a network in CIDR notation without host bits."""

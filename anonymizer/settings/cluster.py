@@ -3,43 +3,20 @@
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, SecretStr, field_validator
+from pydantic import Field, SecretStr
 
-from anonymizer.settings.base import PLAIN_NAME, Group, NonEmpty, Positive, like
-
-_OWN = frozenset(
-    {
-        "acks", "auto.offset.reset", "bootstrap.servers", "client.id", "enable.auto.commit",
-        "enable.auto.offset.store", "enable.idempotence", "enable.partition.eof", "group.id",
-        "isolation.level", "message.timeout.ms", "delivery.timeout.ms", "partitioner",
-        "request.required.acks", "transactional.id",
-    }
-)  # fmt: skip
-"""Options on which the promises of bridges and workers depend."""
-
-
-def _is_not_own(key: str) -> str:
-    if key in _OWN:
-        raise ValueError(f"{key} is set by bridges and workers themselves")
-    return key
-
-
-Option = Annotated[
-    str,
-    like(r"^[a-z0-9.]{1,64}$", "must be an option of librdkafka, such as security.protocol"),
-    AfterValidator(_is_not_own),
-]
-"""Key of an option of librdkafka."""
+from anonymizer.settings.base import PLAIN_NAME, Group, Positive, like
+from anonymizer.settings.kafka import Addresses, Option
 
 
 class ClusterSettings(Group):
     """Kafka, and what `anonymizer bridge` and `anonymizer worker` must agree on.
 
-    `anonymizer serve` uses nothing of it. All bridges and workers of a cluster need the same
-    settings.
+    `anonymizer serve` uses nothing of it, see `[kafka]`. All bridges and workers of a cluster need
+    the same settings.
     """
 
-    kafka: NonEmpty = "127.0.0.1:9092"
+    kafka: Addresses = "127.0.0.1:9092"
     """Addresses of some brokers of Kafka, `host:port,host:port`."""
     kafka_options: dict[Option, SecretStr] = Field(default={})
     """Options of librdkafka, the client library, as text: above all those of encryption and login,
@@ -66,12 +43,3 @@ class ClusterSettings(Group):
     secret_file: Path | None = None
     """A file with at least 32 random bytes that others may not read, the same for all workers.
     Pseudonyms are made with it. None: workers do not start."""
-
-    @field_validator("kafka")
-    @classmethod
-    def _addresses_have_ports(cls, kafka: str) -> str:
-        for address in kafka.split(","):
-            host, _, port = address.rpartition(":")
-            if not host or "/" in host or not port.isdigit() or not 0 < int(port) < 1 << 16:
-                raise ValueError("must be host:port, or several with commas in between")
-        return kafka

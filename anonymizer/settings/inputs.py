@@ -2,14 +2,26 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import field_validator, model_validator
 
 from anonymizer import plugins
-from anonymizer.codecs import CODECS, Codec, any_json, guard, owntracks, placeless
+from anonymizer.codecs import (
+    CODECS,
+    ENCODERS,
+    NAMED_BY_TOPIC,
+    Codec,
+    Encoder,
+    any_json,
+    guard,
+    owntracks,
+    placeless,
+)
 from anonymizer.settings.base import (
+    EchoTopic,
     Group,
+    NonEmpty,
     NotNegative,
     OutputTopic,
     Positive,
@@ -18,21 +30,30 @@ from anonymizer.settings.base import (
     id_levels,
     nearest,
 )
+from anonymizer.settings.kafka import KafkaTopic
 from anonymizer.settings.payloads import PayloadSettings
 
 ANY_JSON = "json"
 """The codec whose format is declared in the settings."""
-_TEMPORARY_IDS = {"j2735": 300.0}
+_TEMPORARY_IDS = {"j2735": 300.0, "etsi_cam": 300.0}
 """Seconds for which vehicles keep the ids in payloads whose standards make them temporary."""
+
+
+def kafka_topic(topic: str) -> str:
+    """Return the name in the pipeline for a topic of Kafka; a level below it names the device."""
+    return f"kafka/{topic}"
 
 
 class InputSettings(Group):
     """One subscription for raw positions."""
 
     topic: str = "positions/{device}"
-    """Topic filter. `{device}` stands for the level that names the device; `+` and a final `#`
+    """MQTT topic filter. `{device}` stands for the level that names the device; `+` and a final `#`
     match anything. Several such levels, `owntracks/{user}/{device}`, together are the id, joined by
     `/`: what only `+` matches does not tell devices apart."""
+    kafka: KafkaTopic | None = None
+    """A topic of Kafka that is read in place of `topic`, see `[kafka]`. It must exist. It needs
+    `output.kafka`."""
     codec: str = "native"
     """Format of the payloads: a name of the manual's list, `json` for any JSON (see `payload`), or
     the name of an installed plug-in (entry point `anonymizer.codecs`)."""
@@ -42,13 +63,17 @@ class InputSettings(Group):
     """A file of the secrets with which OwnTracks encrypts, one on each line; each is tried. Not
     set: encrypted messages are refused."""
     qos: Qos = 0
-    device_from: Literal["topic", "payload"] = "topic"
+    device_from: Literal["topic", "payload", "key", "header"] = "topic"
     """Where the device id is taken from. A broker's ACL can enforce a topic; nothing can enforce
-    a payload."""
+    a payload. `key` and `header` are for messages of Kafka, where `key` is the default: text in
+    UTF-8, in which `%` and `/` become `%25` and `%2F`."""
+    header: NonEmpty | None = None
+    """Name of the header of Kafka's messages that has the device id, for
+    `device_from = "header"`."""
     ids_change_s: NotNegative | None = None
     """How long a vehicle keeps its id, if the ids of this input change, as temporary ids of BSM and
     CAM do. A former id is then no company for the next one, and no vehicle counts twice in a group
-    or in safe counts. 0: ids stay. None: 300 for `codec = "j2735"` with
+    or in safe counts. 0: ids stay. None: 300 for the codecs `j2735` and `etsi_cam` with
     `device_from = "payload"`, else they stay."""
     kind: Literal["mobile", "fixed"] = "mobile"
     """`fixed`: devices that stand still, such as sensors. They never count towards k of mobile
@@ -60,6 +85,38 @@ class InputSettings(Group):
     """A csv file with the columns `device_id`, `lat` and `lon`: where the fixed devices stand. A
     payload may then consist of readings alone, and the position of a listed device is always the
     listed one. Not set: every payload states a position."""
+    echo: EchoTopic | None = None
+    """Topic on which what is published is also written in the format of this input, for programs
+    that read it: a message for each pseudonym, with the centre of its region as the position.
+    `{pseudonym}` stands for a level that names the pseudonym. It tells of all devices of this
+    `kind`, whichever input they came by, and nothing that the regions do not. It needs
+    `output.qos = 1`. None: it is not written."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _messages_of_kafka_have_topics(cls, stated: Any) -> Any:  # noqa: ANN401  what is stated
+        """State the topic under which messages of Kafka pass the pipeline."""
+        if not isinstance(stated, dict) or not isinstance(stated.get("kafka"), str):
+            return stated
+        stated = dict(stated)
+        of_payload = stated.setdefault("device_from", "key") == "payload"
+        topic = kafka_topic(stated["kafka"]) + ("" if of_payload else "/{device}")
+        if stated.setdefault("topic", topic) != topic:
+            raise ValueError("topic: an input has either topic or kafka")
+        return stated
+
+    @model_validator(mode="after")
+    def _keys_and_headers_are_of_kafka(self) -> Self:
+        if (self.kafka is None) != (self.device_from in {"topic", "payload"}):
+            if self.kafka is None:
+                raise ValueError('device_from: "key" and "header" are for kafka')
+            if self.device_from == "topic":
+                raise ValueError('device_from: a topic of kafka names no device; "key" does')
+        if (self.header is not None) != (self.device_from == "header"):
+            raise ValueError('header: is for device_from = "header", which needs it')
+        if self.kafka is not None and self.echo is not None:
+            raise ValueError("echo: is written to MQTT alone, and kafka needs no MQTT")
+        return self
 
     @field_validator("codec")
     @classmethod
@@ -74,7 +131,7 @@ class InputSettings(Group):
         if not self.topic:
             raise ValueError("topic: must not be empty")
         check_filter(self.topic, "device")
-        if (self.device_from == "topic") != bool(id_levels(self.topic)):
+        if (self.device_from != "payload") != bool(id_levels(self.topic)):
             raise ValueError('topic: {device} is needed, unless device_from = "payload"')
         return self
 
@@ -99,6 +156,34 @@ class InputSettings(Group):
         except ValueError as error:
             raise ValueError(f"payload: {error}") from None
         return self
+
+    @model_validator(mode="after")
+    def _the_format_can_be_written(self) -> Self:
+        if self.echo is None:
+            if self.payload is not None and self.payload.accuracy is not None:
+                raise ValueError("payload: accuracy is for echo, which writes it")
+            return self
+        if self.publish == "public":
+            raise ValueError('echo: what publish = "public" publishes is not coarse')
+        if self.codec != ANY_JSON and self.codec not in ENCODERS:
+            known = ", ".join(sorted({*ENCODERS, ANY_JSON}))
+            raise ValueError(f"echo: messages of this codec cannot be written, only of {known}")
+        of_topic = self.codec in NAMED_BY_TOPIC
+        if self.payload is not None:
+            of_topic = self.payload.device is None
+            try:
+                any_json.encoder_of(self.payload.paths)
+            except ValueError as error:
+                raise ValueError(f"echo: {error}") from None
+        if of_topic and not id_levels(self.echo):
+            raise ValueError("echo: {pseudonym} is needed, because the payloads name no device")
+        return self
+
+    def make_encoder(self) -> Encoder:
+        """Return what writes coarse points for `echo`."""
+        if self.payload is not None:
+            return any_json.encoder_of(self.payload.paths)
+        return ENCODERS[self.codec]
 
     @property
     def ids_live_s(self) -> float:

@@ -33,6 +33,7 @@ from anonymizer.settings.base import (
 from anonymizer.settings.broker import BrokerSettings
 from anonymizer.settings.cluster import ClusterSettings
 from anonymizer.settings.inputs import FixedSettings, InputSettings
+from anonymizer.settings.kafka import KafkaSettings, KafkaTopic
 from anonymizer.settings.protection import DeviceZoneSettings, TripSettings, ZoneSettings
 from anonymizer.settings.readings import DeclaredReadings
 from anonymizer.settings.regions import (
@@ -66,6 +67,11 @@ class OutputSettings(Group):
     """Where cloaked positions are published."""
 
     topic: OutputTopic = "cloaked/positions"
+    kafka: KafkaTopic | None = None
+    """A topic of Kafka on which cloaked positions are published in place of `topic`, see `[kafka]`:
+    the same messages, with the group, or the pseudonym (`form = "device"`), as the key. It must
+    exist; Kafka keeps messages as long as its `retention.ms` says. It needs inputs of Kafka alone.
+    Nothing else is published then."""
     rejected_topic: OutputTopic = "anonymizer/rejected"
     """Where the counts of rejected positions are published, by reason; never a payload."""
     rejected_every_s: Annotated[Positive, LESS_IS_WEAKER] = 10.0
@@ -184,6 +190,7 @@ class Settings(Group):
     streams: DeclaredStreams = ()
     store: StoreSettings = StoreSettings()
     pseudonym: PseudonymSettings = PseudonymSettings()
+    kafka: KafkaSettings = KafkaSettings()
     cluster: ClusterSettings = ClusterSettings()
     watch: WatchSettings = WatchSettings()
     http: HttpSettings = HttpSettings()
@@ -193,6 +200,30 @@ class Settings(Group):
     def _there_is_an_input(self) -> Self:
         if not self.inputs and not self.streams:
             raise ValueError("inputs: at least one is required, or streams")
+        return self
+
+    @model_validator(mode="after")
+    def _kafka_takes_all_of_positions(self) -> Self:
+        of_kafka = {each.kafka is not None for each in self.inputs}
+        if of_kafka and of_kafka != {self.output.kafka is not None}:
+            raise ValueError(
+                "inputs: kafka and output.kafka go together: one gateway reads and publishes"
+                " positions either in Kafka or by MQTT"
+            )
+        if self.output.kafka is None:
+            return self
+        if self.output.kafka in {each.kafka for each in self.inputs}:
+            raise ValueError("output.kafka: must be another topic than those of inputs")
+        only_mqtt = {
+            "counts": self.counts.enabled,
+            "current": bool(self.current.every_s),
+            "device_zones": self.device_zones.enabled,
+            "forms": self.forms.cloudevents or self.forms.ngsi_ld_topic is not None,
+            "home_assistant": self.home_assistant.enabled,
+            'inputs.kind = "fixed"': any(each.kind == "fixed" for each in self.inputs),
+        }
+        if refused := [key for key, is_on in only_mqtt.items() if is_on]:
+            raise ValueError(f"output.kafka: not with {', '.join(refused)}, which needs MQTT")
         return self
 
     @model_validator(mode="after")
@@ -208,12 +239,42 @@ class Settings(Group):
     @model_validator(mode="after")
     def _groups_are_delivered_whole(self) -> Self:
         output = self.output
-        if output.form == "device" and not output.qos and self.region.mode != "bfs":
+        unknown = not output.qos and output.kafka is None
+        if output.form == "device" and unknown and self.region.mode != "bfs":
             raise ValueError(
                 'output: form = "device" needs qos = 1: at QoS 0 nobody knows which messages of a'
                 " group a lost connection has delivered, and k pseudonyms must share all of them"
             )
         return self
+
+    @model_validator(mode="after")
+    def _echoes_are_delivered_whole_and_apart(self) -> Self:
+        if not self.echoes:
+            return self
+        if not self.output.qos and self.region.mode != "bfs":
+            raise ValueError(
+                "inputs: echo needs output.qos = 1: it is a message for each pseudonym, and at QoS"
+                " 0 nobody knows which of a group a lost connection has delivered"
+            )
+        others = [topic for key, topic in self._output_topics() if "echo" not in key]
+        for i, echo in enumerate(self.echoes):
+            for other in others + self.echoes[:i]:
+                if overlap(f"{echo}/#", f"{other}/#"):
+                    raise ValueError(
+                        "inputs: echo must be a topic on which nothing else is published, not"
+                        " another echo either: each tells of all devices"
+                    )
+        return self
+
+    @property
+    def splits_groups(self) -> bool:
+        """Whether several messages tell of a group, so that all or none of them must arrive."""
+        return self.output.form == "device" or bool(self.echoes)
+
+    @property
+    def echoes(self) -> list[str]:
+        """The topics of all echoes."""
+        return [each.echo for each in self.inputs if each.echo is not None]
 
     @model_validator(mode="after")
     def _outputs_of_positions_differ(self) -> Self:
@@ -255,6 +316,9 @@ class Settings(Group):
                 if key.endswith("topic") and getattr(table, key) is not None:
                     yield f"{name}.{key}", getattr(table, key)
         yield "home_assistant.topic", self.home_assistant.topic
+        for i, each in enumerate(self.inputs):
+            if each.echo is not None:
+                yield f"inputs (no. {i + 1}).echo", each.echo
         for stream in self.streams:
             yield "streams.topic", stream.topic.replace("{stream}", stream.name)
 

@@ -74,7 +74,8 @@ class PayloadSettings(Group):
     """Where a position is in the payloads of an input with `codec = "json"`.
 
     A path is text with dots, `gps.latitude`, in which a number is a place in an array,
-    `coordinates.1`; or a list, `["gps.latitude"]`, for keys that contain dots.
+    `coordinates.1`, and brackets search an array, `data[key=Location].value`; or a list,
+    `["gps.latitude"]`, for keys that contain dots.
     """
 
     lat: PayloadPath | None = None
@@ -82,6 +83,9 @@ class PayloadSettings(Group):
     devices stand."""
     lon: PayloadPath | None = None
     """Path of the longitude."""
+    scale: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """What latitude and longitude are multiplied by to be degrees: 1e-7 for whole numbers such as
+    601699000."""
     time: PayloadPath | None = None
     """Path of the time of the position. None: the time of its arrival."""
     time_unit: Literal["s", "ms", "iso8601"] = "s"
@@ -100,6 +104,9 @@ class PayloadSettings(Group):
     The others are counted as `not_selected`."""
     text_numbers: bool = False
     """Whether a number may also be written as text, `"60.17"`."""
+    accuracy: PayloadPath | None = None
+    """Path of the accuracy in metres, for `echo` alone: it is written, not read. None: no field
+    states the radius."""
 
     @property
     def paths(self) -> PositionPaths:
@@ -118,4 +125,6 @@ class PayloadSettings(Group):
             positions=path(self.positions),
             where=conditions(self.where),
             text_numbers=self.text_numbers,
+            accuracy=path(self.accuracy),
+            scale=self.scale,
         )

@@ -70,12 +70,12 @@ class RegionSettings(Group):
     """Least number of nodes of a region (`snapshot`, `session`)."""
     min_road_m: NotNegative = 0.0
     """Least length of road in a region, in metres (`snapshot`, `session`)."""
-    place_devices: AtLeastOne = 3
+    place_devices: AtLeastOne = 4
     """How many devices share the place as which a member is published, the member included: those
     where it stands, and one for each other node of the place at which there are any. More make
     regions larger and devices harder to follow. 1: places are as small as `min_nodes` allows
     (`snapshot`, `session`)."""
-    area_devices: AtLeastOne = 4
+    area_devices: AtLeastOne = 5
     """How many devices, counted likewise, share the area around such a place, three of the smallest
     places large, or the place itself if it is larger (`snapshot`, `session`)."""
     k_extra: Annotated[int, Field(ge=0), LESS_IS_WEAKER] = 0
@@ -99,7 +99,7 @@ class SessionSettings(Group):
     """Number of parts of the network whose epochs begin at different times; 1: all at once."""
     settle_s: NotNegative = 5.0
     """How long to wait after the first position before forming the first groups."""
-    beat_s: NotNegative = 10.0
+    beat_s: NotNegative = 6.0
     """How often a group of the smallest places publishes, whether its members report or not;
     positions wait until then, and of several of one device the newest is published. If the largest
     place of a group is n times as large, because devices are few, it publishes once in √n beats or

@@ -109,6 +109,11 @@ class AttributeSettings(Group):
         return self.lo is not None
 
     @property
+    def domain_as_declared(self) -> tuple[object, ...]:
+        """What its codes depend on: equal for attributes whose codes mean the same."""
+        return (self.lo, self.hi, self.step, self.values, self.hierarchy, self.missing)
+
+    @property
     def is_open(self) -> bool:
         """Whether any text is a value."""
         return self.domain == "any"

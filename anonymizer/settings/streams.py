@@ -1,5 +1,6 @@
 """Settings of streams of records: sources, attributes, windows and promise."""
 
+from itertools import combinations
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -8,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from anonymizer.algorithms.records.methods import AUTO, MODELS, SHARE_PRICE
 from anonymizer.algorithms.windows import WindowRule
-from anonymizer.codecs.paths import JsonPath
+from anonymizer.codecs.paths import JsonPath, Step
 from anonymizer.domain.promises import Promise, bounded_shares, check_cells_promise
 from anonymizer.settings.base import (
     AtLeastOne,
@@ -21,6 +22,7 @@ from anonymizer.settings.base import (
     Share,
     check_filter,
     is_field,
+    overlap,
 )
 from anonymizer.settings.payloads import PayloadPath, Where
 from anonymizer.settings.stream_attributes import AttributeSettings
@@ -244,6 +246,45 @@ class StreamSettings(Group):
         """The topic with the name of the stream filled in."""
         return self.topic.replace("{stream}", self.name)
 
+    def topics_shared_with(
+        self, other: "StreamSettings"
+    ) -> list[tuple[SourceSettings, SourceSettings]]:
+        """Return the sources of both streams that may read one message."""
+        return [
+            (mine, theirs)
+            for mine in self.sources
+            for theirs in other.sources
+            if overlap(mine.filter_topic, theirs.filter_topic)
+        ]
+
+    def values_shared_with(self, other: "StreamSettings") -> list[str]:
+        """Return the names of attributes whose values both streams take from one message.
+
+        Their classes can be intersected: what is left of a value may be less than either promises.
+        Measures are left out, of which a class tells the mean alone.
+        """
+        return [self.attributes[i].name for i, _ in self.same_values(other)]
+
+    def same_values(self, other: "StreamSettings") -> list[tuple[int, int]]:
+        """Return the attributes of `values_shared_with`, as their indices in either stream."""
+        return [
+            (i, j)
+            for mine, theirs in self.topics_shared_with(other)
+            for i, place in self._places(mine).items()
+            for j, its in other._places(theirs).items()  # noqa: SLF001  of the same class
+            if place == its
+        ]
+
+    def _places(self, source: SourceSettings) -> dict[int, tuple[Step, ...]]:
+        """Return where each value that classes tell is in the payloads, by attribute."""
+        return {
+            i: ("the time of day",)
+            if a.time_of_day
+            else ((a.name,) if a.path is None else JsonPath.of(a.path).parts)
+            for i, a in enumerate(self.attributes)
+            if a.name in source.tells and a.role != "measure"
+        }
+
     @property
     def learned(self) -> str | None:
         """The attribute that the tree of `cells` learns, or None."""
@@ -274,6 +315,7 @@ class StreamSettings(Group):
         carried = [name for source in self.sources for name in source.tells]
         _each_once("attributes", names)
         _each_once("sources", [source.name for source in self.sources])
+        _each_once("sources: topic", [source.filter_topic for source in self.sources])
         _each_once("sources: tells", carried)
         shown = [self.count_as, *(attribute.shown_as for attribute in self.attributes)]
         _each_once("attributes: published_as", shown)
@@ -409,12 +451,30 @@ def _each_once(what: str, names: list[str]) -> None:
         raise ValueError(f"{what}: names must be unique")
 
 
-def _check_unique(streams: tuple[StreamSettings, ...]) -> tuple[StreamSettings, ...]:
+def _check_together(streams: tuple[StreamSettings, ...]) -> tuple[StreamSettings, ...]:
     _each_once("streams", [stream.name for stream in streams])
-    # A part in two streams would be in two releases, which together promise less than each.
-    _each_once("sources: topic", [s.filter_topic for stream in streams for s in stream.sources])
+    for one, other in combinations(streams, 2):
+        for mine, theirs in one.topics_shared_with(other):
+            if _reads(mine) != _reads(theirs):
+                raise ValueError(
+                    f"sources: topic: {one.name} and {other.name} may read one message: both must"
+                    " name its topic, and the vehicle in it, alike"
+                )
+        values = ", ".join(one.values_shared_with(other))
+        if values and (one.enforces or other.enforces):
+            raise ValueError(
+                f"sources: tells: {one.name} and {other.name} publish {values} of the same vehicles"
+                " from one topic, so their classes can be intersected: leave each to one of them,"
+                ' or set cumulative = "report" in both'
+            )
     return streams
 
 
-DeclaredStreams = Annotated[tuple[StreamSettings, ...], AfterValidator(_check_unique)]
+def _reads(source: SourceSettings) -> tuple[str, ...]:
+    levels = source.filter_topic.split("/")
+    vehicle = () if source.vehicle is None else map(str, JsonPath.of(source.vehicle).parts)
+    return ("/".join("{}" if is_field(each) else each for each in levels), *vehicle)
+
+
+DeclaredStreams = Annotated[tuple[StreamSettings, ...], AfterValidator(_check_together)]
 """All `[[streams]]` tables."""

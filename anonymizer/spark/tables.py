@@ -14,11 +14,11 @@ are lost, Spark makes the classes anew, and they may be other ones: then nothing
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 import polars as pl
@@ -26,12 +26,13 @@ import polars as pl
 from anonymizer.algorithms.records.classes import SUPPRESSED
 from anonymizer.algorithms.records.division import Division, Whole, divide
 from anonymizer.algorithms.records.generalized_values import MISSING
+from anonymizer.algorithms.records.methods import MODELS
 from anonymizer.algorithms.records.ranges import NO_GROUP, meetings
-from anonymizer.api.anonymizing import Hierarchy, Names, declared_of, names_of
-from anonymizer.app.anonymize import COSTS, Plan, make_plan
-from anonymizer.app.anonymize.class_labels import LabelForm, LanguageName, labelling_of
-from anonymizer.app.anonymize.release_report import CostName
+from anonymizer.api.keywords import RangeKeywords, takes_keywords
+from anonymizer.app.anonymize import COSTS, Plan, declared_of, make_plan
+from anonymizer.app.anonymize.class_labels import labelling_of
 from anonymizer.app.anonymize.table_anonymization import check_target, model_of
+from anonymizer.app.table_options import TableOptions
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
 from anonymizer.extras import extra
 from anonymizer.files.coded_table import Declared
@@ -79,40 +80,13 @@ class SparkRelease:
         self.close()
 
 
+@takes_keywords(TableOptions)
 def anonymize(
     frame: SparkFrame,
     *,
-    qi: Names,
-    k: int,
-    model: str = "kd",
-    method: str | None = None,
-    d: int | None = None,
-    l: int | None = None,  # noqa: E741  the field's name for it
-    sa: Names = (),
-    id: str | None = None,  # noqa: A002  as on the command line
-    sources: Sequence[Sequence[str]] = (),
-    hierarchies: Mapping[str, Hierarchy] | None = None,
-    orders: Mapping[str, Sequence[str]] | None = None,
-    domains: Mapping[str, Sequence[float]] | None = None,
-    categories: Names = (),
-    missing: Names = (),
-    as_published: bool = False,
-    cost: CostName = "range",
-    dm_weight: float = 0.0,
     time_budget_s: float = 0.0,
-    max_share: float | None = None,
-    max_source_share: float | None = None,
-    min_spread: Mapping[str, float] | None = None,
-    entropy_l: float = 1.0,
-    t: float | None = None,
-    bands: Mapping[str, Sequence[float]] | None = None,
-    keep: Names = (),
-    target: str | None = None,
-    labels: Mapping[str, LabelForm] | None = None,
-    language: LanguageName = "zh",
-    measures: Names = (),
-    seed: int = 0,
     rows_per_range: int = ROWS_PER_RANGE,
+    **options: Unpack[RangeKeywords],
 ) -> SparkRelease:
     """Anonymize a data frame of Spark, of any size: every person is one of at least k.
 
@@ -125,7 +99,8 @@ def anonymize(
     rows_per_range
         Records that are anonymized together. More of them lose less and need more memory.
 
-    All others are those of `anonymizer.anonymize`.
+    All others are those of `anonymizer.anonymize`. What is chosen by looking at the whole table is
+    not available: `prefer_share`, `weights` and `suppress`; and `measures` are for `kaca` alone.
 
     Returns
     -------
@@ -144,42 +119,8 @@ def anonymize(
     """
     with extra("spark"):
         import pyspark.sql  # noqa: F401, PLC0415  an extra
-    declared = declared_of(
-        qi=qi,
-        sa=sa,
-        id_=id,
-        sources=sources,
-        hierarchies=hierarchies,
-        orders=orders,
-        domains=domains,
-        categories=categories,
-        labels=labels,
-        missing=missing,
-        as_published=as_published,
-        keep=keep,
-    )
-    plan = make_plan(
-        model=model,
-        method=method,
-        k=k,
-        d=d,
-        l=l,
-        max_share=max_share,
-        max_source_share=max_source_share,
-        min_spread=min_spread,
-        entropy_l=entropy_l,
-        t=t,
-        as_published=as_published,
-        cost=cost,
-        dm_weight=dm_weight,
-        time_budget_s=time_budget_s,
-        seed=seed,
-        target=target,
-        labels=labels,
-        language=language,
-        measures=names_of(measures),
-        bands=bands,
-    )
+    asked = TableOptions(**options, time_budget_s=time_budget_s)
+    declared, plan = declared_of(asked), make_plan(asked)
     return _anonymize(frame, declared, plan, rows_per_range, time.monotonic)
 
 
@@ -194,6 +135,10 @@ def _anonymize(
 
     if rows_per_range < 1:
         raise SettingsError("rows_per_range: must be at least 1")
+    if plan.measures and not MODELS[plan.model].has_labels:
+        raise SettingsError(f"measure: not available for model {plan.model} on Spark")
+    if both := [name for name in plan.measures if name in declared.qis]:
+        raise SettingsError(f"measure: on Spark, {both[0]} cannot be a quasi-identifier, too")
     seconds: dict[str, float] = {}
     table = _prepared(frame, declared, plan)
     n_rows = frame.count()

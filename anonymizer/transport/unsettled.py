@@ -63,15 +63,19 @@ class Unsettled:
 
     def _append(self, receipt: IntArray, mid: IntArray) -> None:
         if self._end + len(mid) > len(self._mid):
-            left = np.flatnonzero(self._mid[: self._end])
-            kept = self._receipt[left], self._mid[left]
-            self._allocate(max(_FEWEST, 2 * (len(left) + len(mid))))
-            self._receipt[: len(left)], self._mid[: len(left)] = kept
-            self._end = len(left)
+            kept, left = self.waiting(), self._n
+            self._allocate(max(_FEWEST, 2 * (left + len(mid))))
+            self._receipt[:left], self._mid[:left] = kept
+            self._end = left
         at = slice(self._end, self._end + len(mid))
         self._receipt[at], self._mid[at] = receipt, mid
         self._end = at.stop
         self._n += len(mid)
+
+    def waiting(self) -> tuple[IntArray, IntArray]:
+        """Return receipt and packet identifier of each that waits, in order of arrival."""
+        left = np.flatnonzero(self._mid[: self._end])
+        return self._receipt[left], self._mid[left]
 
     def settle(self, receipts: Iterable[int]) -> IntArray:
         """Return the packet identifiers to acknowledge, each once, in the order of the receipts.

@@ -2,9 +2,11 @@
 
 import math
 import os
+import re
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -12,9 +14,13 @@ from anonymizer.errors import SettingsError
 from anonymizer.extras import require
 
 if TYPE_CHECKING:
+    from anonymizer.domain.arrays import FloatArray
+    from anonymizer.pipeline.ports import Outgoing
     from anonymizer.settings import BrokerSettings
     from simulator.playing import Outlet
-    from simulator.reports import Source
+    from simulator.reports import Due, Playable, Source
+
+    D = TypeVar("D", bound=Due)
 
 
 class Version(StrEnum):
@@ -29,6 +35,16 @@ def above_zero(value: float | None) -> float | None:
     if value is not None and not 0 < value < math.inf:
         raise typer.BadParameter("must be above 0 and finite")
     return value
+
+
+def _time_of_day(value: str | float | None) -> float | None:
+    """Return HH:MM as seconds since midnight."""
+    if value is None or isinstance(value, float):
+        return value
+    found = re.fullmatch(r"([01]\d|2[0-3]):([0-5]\d)", value)
+    if found is None:
+        raise typer.BadParameter("must be a time of day such as 06:30")
+    return 3600.0 * int(found[1]) + 60.0 * int(found[2])
 
 
 def _topic(value: str) -> str:
@@ -48,6 +64,15 @@ Seed = Annotated[int, typer.Option(min=0, help="Equal seeds give equal traffic."
 Parked = Annotated[float, typer.Option(min=0, max=1, help="Share of the devices that never move.")]
 GpsNoise = Annotated[
     float, typer.Option(min=0, max=1000, metavar="M", help="Standard deviation, metres.")
+]
+Begins = Annotated[
+    float | None,
+    typer.Option(
+        parser=_time_of_day,
+        metavar="HH:MM",
+        help="Time of day at the start: at night, vehicles rest longer between their trips.",
+        show_default="always the rush hour",
+    ),
 ]
 Broker = Annotated[
     str,
@@ -75,7 +100,8 @@ ConnectTimeout = Annotated[
     typer.Option(callback=above_zero, metavar="S", help="Time to connect at the start."),
 ]
 Username = Annotated[
-    str | None, typer.Option(envvar="SIMULATOR_USERNAME", help="Requires a password: see below.")
+    str | None,
+    typer.Option(envvar="SIMULATOR_USERNAME", help="With --password-file, or SIMULATOR_PASSWORD."),
 ]
 PasswordFile = Annotated[
     Path | None,
@@ -116,20 +142,32 @@ Duration = Annotated[
 
 def play_reports(source: "Source", outlet: "Outlet", *, quiet: bool) -> None:
     """Publish positions, and print the summary."""
+    from simulator.encoding import named_positions_to, positions_to
+
+    if outlet.per_message == 1:
+        encode = positions_to(outlet.topic, source.device_id)
+    else:
+        encode = named_positions_to(outlet.topic, source.device_id, per_message=outlet.per_message)
+    play_source(source, outlet, encode=encode, quiet=quiet)
+
+
+def play_source(
+    source: "Playable[D]",
+    outlet: "Outlet",
+    *,
+    encode: "Callable[[D, FloatArray], list[Outgoing]]",
+    quiet: bool,
+) -> None:
+    """Publish what a source says, and print the summary."""
     import asyncio
 
     import numpy as np
 
     from simulator.displays import summary
-    from simulator.encoding import named_positions_to, positions_to
     from simulator.playing import play
     from simulator.publishing import Tally
 
     tally = Tally(was_heard=np.zeros(len(source.device_id), np.bool_))
-    if outlet.per_message == 1:
-        encode = positions_to(outlet.topic, source.device_id)
-    else:
-        encode = named_positions_to(outlet.topic, source.device_id, per_message=outlet.per_message)
     asyncio.run(play(source, outlet, tally, encode=encode, quiet=quiet))
     typer.echo(summary(tally, requested_per_s=source.rate_per_s))
 

@@ -21,6 +21,7 @@ from simulator.cli.options import (
     WaitFor,
     above_zero,
     broker_settings,
+    play_source,
 )
 
 EXAMPLES = """Examples:
@@ -63,13 +64,7 @@ def records(
     of a vehicle, one is its registration and one its driver's profile. The attributes are
     correlated: trucks are slow, old vehicles have faults. The values depend only on the seed.
     """
-    import asyncio
-
-    import numpy as np
-
-    from simulator.displays import summary
-    from simulator.playing import Outlet, play
-    from simulator.publishing import Tally
+    from simulator.playing import Outlet
     from simulator.record_fleet import SETTINGS, RecordFleet
 
     if print_settings:
@@ -85,6 +80,4 @@ def records(
         wait_for=wait_for,
     )
     fleet = RecordFleet(vehicles, rate_hz=rate, duration_s=duration, seed=seed)
-    tally = Tally(was_heard=np.zeros(vehicles, np.bool_))
-    asyncio.run(play(fleet, outlet, tally, encode=fleet.encode, quiet=quiet))
-    typer.echo(summary(tally, requested_per_s=fleet.rate_per_s))
+    play_source(fleet, outlet, encode=fleet.encode, quiet=quiet)

@@ -32,6 +32,8 @@ EXAMPLES = """Examples:
 
     simulator replay taxis.parquet --speed 60
 
+    simulator replay fcd.xml.gz --network city.net.xml
+
     simulator replay taxis.parquet --speed 600 --from 28800 --duration 30 --loop
     """
 
@@ -45,7 +47,11 @@ class StatedTime(StrEnum):
 
 def replay(
     trace: Annotated[
-        Path, typer.Argument(help="csv, csv.gz or parquet: device_id, ts, lat and lon (or node).")
+        Path,
+        typer.Argument(
+            help="csv, csv.gz or parquet: device_id, ts, lat and lon (or node); or xml, xml.gz: "
+            "SUMO's FCD output."
+        ),
     ],
     *,
     speed: Annotated[
@@ -54,7 +60,10 @@ def replay(
     broker: Broker = "mqtt://127.0.0.1:1883",
     network: Annotated[
         str | None,
-        typer.Option(metavar="NET", help="Network of a trace that names nodes."),
+        typer.Option(
+            metavar="NET",
+            help="Network of a trace that names nodes, or of one of SUMO's that is not in degrees.",
+        ),
     ] = None,
     skip: Annotated[
         float, typer.Option("--from", min=0, metavar="T", help="Seconds of the trace to skip.")
@@ -84,6 +93,7 @@ def replay(
 
     with extra("tables"):
         from anonymizer.files.traces import read_trace
+        from simulator.fcd_traces import is_fcd, read_fcd
 
     outlet = Outlet(
         broker=broker_settings(
@@ -95,7 +105,10 @@ def replay(
         connect_timeout_s=connect_timeout,
         wait_for=wait_for,
     )
-    recorded = read_trace(trace)
+    if is_fcd(trace):
+        recorded = read_fcd(trace, None if network is None else Path(network))
+    else:
+        recorded = read_trace(trace)
     if recorded.node is not None:
         if network is None:
             raise SettingsError("--network: is required, the trace names nodes, not coordinates")

@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
+from anonymizer.errors import SettingsError
 from anonymizer.extras import extra
 from simulator.cli.options import (
     AllowPlaintext,
     Batch,
+    Begins,
     Broker,
     CaFile,
     Connections,
@@ -32,6 +34,7 @@ from simulator.cli.options import (
     above_zero,
     broker_settings,
     play_reports,
+    play_source,
 )
 
 RUN_EXAMPLES = """Examples:
@@ -39,6 +42,8 @@ RUN_EXAMPLES = """Examples:
     simulator run --network city:10000 --devices 5000 --rate 1
 
     simulator run --network sf.graphml --devices 200 --duration 60 --seed 7 --record sf.parquet
+
+    simulator run --network city:10000 --all --begins 06:30
     """
 TRACE_EXAMPLE = """Example:
 
@@ -46,6 +51,7 @@ TRACE_EXAMPLE = """Example:
     """
 
 _MAX_BATCH = 100_000
+_TOPIC = "positions/{device}"
 
 
 def run(
@@ -58,6 +64,18 @@ def run(
     duration: Duration = None,
     parked: Parked = 0.1,
     gps_noise: GpsNoise = 3.0,
+    begins: Begins = None,
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Also send records with the speeds really driven, toll exits where trips end, and "
+            "sensors: what the settings of `anonymizer init --all` take.",
+        ),
+    ] = False,
+    sensors: Annotated[
+        int, typer.Option(min=0, help="With --all: number of sensors that stand still.")
+    ] = 20,
     readings: Annotated[
         bool, typer.Option("--readings", help="Also send speed_mps, a reading of each device.")
     ] = False,
@@ -65,7 +83,7 @@ def run(
         Path | None,
         typer.Option(metavar="TRACE", help="Also write a trace (csv, csv.gz, parquet); ts from 0."),
     ] = None,
-    topic: Topic = "positions/{device}",
+    topic: Topic = _TOPIC,
     qos: Qos = 0,
     batch: Batch = 1,
     connections: Connections = 1,
@@ -87,6 +105,7 @@ def run(
     from simulator.fleet import FleetSource
     from simulator.playing import Outlet
     from simulator.reports import Recording
+    from simulator.scenario import Scenario
     from simulator.traffic import Traffic
 
     if record is not None:
@@ -104,7 +123,24 @@ def run(
         connect_timeout_s=connect_timeout,
         wait_for=wait_for,
     )
-    traffic = Traffic(load_network(network), devices, seed=seed, parked_share=parked)
+    roads = load_network(network)
+    if everything:
+        if batch > 1 or readings or record is not None or topic != _TOPIC:
+            raise SettingsError("--all: has its own topics, and no --batch, --readings or --record")
+        scenario = Scenario(
+            roads,
+            devices,
+            rate_hz=rate,
+            n_sensors=sensors,
+            duration_s=duration,
+            seed=seed,
+            noise_m=gps_noise,
+            parked_share=parked,
+            begins_s=begins,
+        )
+        play_source(scenario, outlet, encode=scenario.encode, quiet=quiet)
+        return
+    traffic = Traffic(roads, devices, seed=seed, parked_share=parked, begins_s=begins)
     source = FleetSource(
         traffic,
         rate_hz=rate,
@@ -133,6 +169,7 @@ def trace(
     seed: Seed = 0,
     parked: Parked = 0.1,
     gps_noise: GpsNoise = 3.0,
+    begins: Begins = None,
 ) -> None:
     """Write the traffic of `run` to a file as fast as possible; no broker is needed."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -145,7 +182,9 @@ def trace(
     with extra("tables"):
         from anonymizer.files.traces import TraceWriter
 
-    traffic = Traffic(load_network(network), devices, seed=seed, parked_share=parked)
+    traffic = Traffic(
+        load_network(network), devices, seed=seed, parked_share=parked, begins_s=begins
+    )
     source = FleetSource(traffic, rate_hz=rate, duration_s=duration, noise_m=gps_noise, seed=seed)
     with TraceWriter(out, device_id=source.device_id) as writer:
         recording = Recording(source, writer)

@@ -24,6 +24,7 @@ from simulator.cli.options import (
     WaitFor,
     above_zero,
     broker_settings,
+    play_source,
 )
 
 EXAMPLES = """Examples:
@@ -76,14 +77,8 @@ def sensors(
     A message states the position, or, with --registry, readings alone: the gateway then takes the
     positions from the file. The readings depend only on the seed and the time of day.
     """
-    import asyncio
-
-    import numpy as np
-
     from anonymizer.networks import load_network
-    from simulator.displays import summary
-    from simulator.playing import Outlet, play
-    from simulator.publishing import Tally
+    from simulator.playing import Outlet
     from simulator.sensors import SensorNetwork, settings_text
 
     source = SensorNetwork(
@@ -109,6 +104,4 @@ def sensors(
         connect_timeout_s=connect_timeout,
         wait_for=wait_for,
     )
-    tally = Tally(was_heard=np.zeros(sensors, np.bool_))
-    asyncio.run(play(source, outlet, tally, encode=source.encode, quiet=quiet))
-    typer.echo(summary(tally, requested_per_s=source.rate_per_s))
+    play_source(source, outlet, encode=source.encode, quiet=quiet)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.attacks.lives import Regions
+from anonymizer.algorithms.attacks.pieces import Regions
 from anonymizer.algorithms.region_density import estimate_density, shares
 from anonymizer.domain.release import starts_of
 

@@ -121,6 +121,120 @@ def test_a_bound_that_no_class_keeps_names_the_column_and_its_share_of_the_table
         anonymize(Table(Path("t.csv"), rows), Declared(qis=["age", "job"]), plan)
 
 
+def mostly_one_city(n: int = 200) -> Table:
+    """People of whom 95 % live in one city; every tenth has two rows."""
+    rng = np.random.default_rng(3)
+    rows = {
+        "name": [f"person-{i - (i % 10 == 9)}" for i in range(n)],
+        "age": [str(20 + x) for x in rng.integers(0, 30, n)],
+        "city": ["other" if i % 20 == 0 else "main" for i in range(n)],
+        "illness": [["flu", "cold", "gout"][x] for x in rng.integers(0, 3, n)],
+    }
+    return Table(Path("people.csv"), pl.DataFrame(rows))
+
+
+WITH_LIMIT = [
+    (name, method)
+    for name, model in MODELS.items()
+    for method in model.methods
+    if name != "cells"  # its tree does not know shares, and leaves out each cell that breaks one
+]
+
+
+@pytest.mark.parametrize(("model", "method"), WITH_LIMIT)
+def test_a_value_that_is_too_frequent_is_published_after_some_of_its_rows_are_left_out(
+    model: str, method: str
+) -> None:
+    """To have 94 % of the rest, 34 of the 190 must go."""
+    table = mostly_one_city()
+    declared = Declared(qis=["age", "city"], sensitive=["illness"])
+    promise = Promise(k=5, max_share=0.94, l=2 if model == "kld" else 1, t=0.9)
+    plan = replace(PLAN, model=model, method=method, promise=promise, time_budget_s=1)
+    if method in {"best", "hilbert", "mondrian"}:  # others leave out what fits in no class
+        with pytest.raises(InputError, match=r"34 rows at least must be left out"):
+            anonymize(table, declared, plan)
+        with pytest.raises(InputError, match=r"may be left out|no class that keeps"):
+            anonymize(table, declared, replace(plan, suppress=0.165))
+    made = anonymize(table, declared, replace(plan, suppress=0.4))
+    report = made.report
+    assert report.qis[1].max_share <= 0.94
+    assert report.n == 200 == report.n_published + sum(report.suppressed.values())
+    assert 34 <= sum(report.suppressed.values()) <= 80
+    cities = table.frame["city"].to_numpy()
+    assert (cities[made.publication.out_row < 0] == "main").sum() >= 34
+    assert sorted(made.publication.out_row[made.publication.out_row >= 0].tolist()) == list(
+        range(report.n_published)
+    )
+
+
+@pytest.mark.parametrize("method", list(MODELS["kd"].methods))
+def test_persons_are_counted_after_rows_are_left_out(method: str) -> None:
+    table = mostly_one_city()
+    declared = Declared(qis=["age", "city"], sensitive=["illness"], id="name")
+    plan = replace(PLAN, method=method, promise=Promise(k=5, max_share=0.94), time_budget_s=2)
+    made = anonymize(table, declared, replace(plan, suppress=0.4))
+    names, members = table.frame["name"].to_list(), defaultdict(set)
+    for row, at in enumerate(made.publication.out_row.tolist()):
+        if at >= 0:
+            members[made.publication.frame["class_id"][at]].add(names[row])
+    assert min(map(len, members.values())) == made.report.k >= 5
+
+
+def test_closeness_is_that_to_the_whole_table_although_rows_are_left_out() -> None:
+    table = mostly_one_city()
+    declared = Declared(qis=["age", "city"], sensitive=["illness"])
+    promise = Promise(k=5, max_share=0.94, t=0.15)
+    made = anonymize(table, declared, replace(PLAN, promise=promise, suppress=0.4))
+    illness = table.frame["illness"]
+    usual = {each: (illness == each).mean() for each in illness.unique()}
+    out = made.publication.frame
+    for c in out["class_id"].unique():
+        own = out.filter(class_id=c)["illness"]
+        off = sum(abs(float((own == each).mean()) - share) for each, share in usual.items()) / 2
+        assert off <= 0.15 + 1e-9
+
+
+def test_rows_that_fit_in_no_class_count_towards_the_limit_too() -> None:
+    plan = replace(PLAN, method="choosy")
+    with pytest.raises(InputError, match=r"4 of 80 rows fit in no class, and 2.0% may be left out"):
+        anonymize(people(), DECLARED, replace(plan, suppress=0.02), models=OWN)
+    with pytest.raises(InputError, match=r"4 of 80 rows fit in no class, and 0.0% may be left out"):
+        anonymize(people(), DECLARED, replace(plan, suppress=0.0), models=OWN)
+    report = anonymize(people(), DECLARED, replace(plan, suppress=0.05), models=OWN).report
+    assert report.suppressed == {"promise": 4}
+    assert report.settings.suppress == 0.05
+
+
+@pytest.mark.parametrize("method", ["best", "mondrian"])
+def test_the_loss_of_a_heavy_column_falls_and_that_of_the_others_rises(method: str) -> None:
+    table = mostly_one_city()
+    more = table.frame.with_columns(size=pl.Series(np.random.default_rng(5).integers(0, 30, 200)))
+    declared = Declared(qis=["age", "size"])
+    plan = replace(PLAN, method=method, promise=Promise(k=5), time_budget_s=2)
+    even, heavy = (
+        anonymize(Table(table.path, more), declared, replace(plan, weights=weights)).report
+        for weights in ({}, {"age": 10.0})
+    )
+    assert heavy.qis[0].ncp.range < 0.7 * even.qis[0].ncp.range
+    assert heavy.qis[1].ncp.range > even.qis[1].ncp.range
+    assert heavy.settings.weights == {"age": 10.0}
+
+
+@pytest.mark.parametrize(
+    ("method", "weights", "fault"),
+    [
+        ("best", {"name": 2.0}, "name is not a quasi-identifier"),
+        ("best", {"age": 0.0, "job": 0.0, "city": 0.0}, "at least it must be above 0"),
+        ("hilbert", {"age": 2.0}, "method hilbert knows no weights"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused(
+    method: str, weights: dict[str, float], fault: str
+) -> None:
+    with pytest.raises(SettingsError, match=fault):
+        anonymize(people(), DECLARED, replace(PLAN, method=method, weights=weights))
+
+
 @pytest.mark.parametrize("method", ["hilbert", "mondrian"])
 @settings(max_examples=15)
 @given(seed=st.integers(0, 5), mixed=st.integers(0, 99))
@@ -315,6 +429,16 @@ def test_the_page_says_how_likely_a_person_is_found_and_what_its_words_mean(tmp_
     assert f"at most {1 / k:.1%} (1 in {k}, in the smallest class)" in page
     assert f"{classes / n:.1%} (1 in {n / classes:.1f}) on average" in page
     assert all(f"<b>{word}</b>: " in page for word in ("DM", "GCP", "t", "spread", "k", "d", "l"))
+    assert "No row was left out." in page
+
+
+def test_the_page_says_why_rows_are_left_out(tmp_path: Path) -> None:
+    plan = replace(PLAN, promise=Promise(k=5, max_share=0.94), suppress=0.4)
+    made = anonymize(mostly_one_city(), Declared(qis=["age", "city"]), plan)
+    write_release(made, Places(table=Path("t"), out=tmp_path / "o.csv", page=tmp_path / "p.html"))
+    n = made.report.suppressed["limit"]
+    said = f"Left out: {n} chosen under the suppression limit, so that the others lose less."
+    assert said in (tmp_path / "p.html").read_text()
 
 
 def test_the_page_says_so_where_there_is_nothing_to_link(tmp_path: Path) -> None:
@@ -430,11 +554,6 @@ def test_a_label_that_leaves_a_member_out_or_a_class_too_small_is_found() -> Non
     ("plan", "declared", "fault"),
     [
         ({"model": "kd", "method": "hilbert"}, {}, "label: not available for model kd"),
-        (
-            {"model": "kd", "method": "hilbert", "labels": {}},
-            {},
-            "measure: not available for model kd",
-        ),
         ({"labels": {"plate": "prefix"}}, {}, "label: plate is no quasi-identifier"),
         ({"labels": {"at": "prefix"}}, {}, "label: at: a prefix is for categories"),
         ({"labels": {"at": "hours"}}, {"times": ()}, "label: at: hours are for"),
@@ -447,6 +566,31 @@ def test_labels_and_measures_that_do_not_fit_are_refused(
 ) -> None:
     with pytest.raises(SettingsError, match=fault):
         anonymize(tolls(), replace(TOLLS, **declared), replace(KACA, **plan))
+
+
+@pytest.mark.parametrize("model", ["kd", "cells", "kaca"])
+def test_the_mean_of_a_class_takes_the_place_of_a_range(model: str) -> None:
+    """Microaggregation: k persons of the class have the value, or there is no mean."""
+    table = people(n=200)
+    declared = replace(DECLARED, id=None)
+    method = next(name for name in MODELS[model].methods if name != "best")
+    plan = replace(PLAN, model=model, method=method, promise=Promise(k=4), measures=["age"])
+    made = anonymize(table, declared, plan)
+    out = made.publication.frame
+    assert out.columns == ["class_id", "job", "city", "illness", "count", "mean_age"]
+    ages = defaultdict(list)
+    for row, at in enumerate(made.publication.out_row.tolist()):
+        ages[out["class_id"][at]].append(table.frame["age"][row])
+    withheld = 0
+    for c, own in ages.items():
+        there = [int(age) for age in own if age != "?"]
+        shown = out.filter(class_id=c)["mean_age"].unique().to_list()
+        withheld += len(there) < 4
+        mean = None if len(there) < 4 else pytest.approx(sum(there) / len(there), abs=0.0051)
+        assert shown == [mean]
+    noted = [warning for warning in made.report.warnings if "fewer than k persons" in warning]
+    assert len(noted) == (withheld > 0)
+    assert made.report.qis[0].name == "age"
 
 
 def test_a_measure_that_is_no_number_and_a_name_that_is_taken_are_refused() -> None:

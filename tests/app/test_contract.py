@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from anonymizer.app.contract import Channel, asyncapi, channels
 from anonymizer.app.gateway.gateway import Gateway
-from anonymizer.codecs import native
+from anonymizer.codecs import ENCODERS, native
 from anonymizer.domain.fixes import Fix
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
@@ -28,12 +28,13 @@ EVERYTHING: dict[str, Any] = {
     "forms": {"cloudevents": True, "source": "/test", "ngsi_ld_topic": "cloaked/entities"},
     "home_assistant": {"enabled": True, "id": "test"},
     "adka": {"density_steps": [], "k_values": [3]},
+    "output": {"qos": 1},
     "readings": [
         {"name": "no2", "lo": 0.0, "hi": 400.0},
         {"name": "speed_mps", "lo": 0.0, "hi": 40.0, "per_pseudonym": True},
     ],
     "inputs": [
-        {"topic": "positions/{device}"},
+        {"topic": "positions/{device}", "echo": "cloaked/echo/{pseudonym}"},
         {"topic": "air/{device}", "kind": "fixed"},
         {"topic": "weather/{device}", "kind": "fixed", "publish": "public"},
     ],
@@ -42,7 +43,7 @@ OUT = {
     "cloaked/positions", "cloaked/fixed", "public/fixed", "cloaked/counts", "cloaked/counts/cells",
     "cloaked/current/0", "anonymizer/network", "anonymizer/network/parts/0", "anonymizer/status",
     "anonymizer/rejected", "anonymizer/state", "cloaked/entities",
-    "homeassistant/device/test/config",
+    "homeassistant/device/test/config", "cloaked/echo/{pseudonym}",
 }  # fmt: skip
 
 
@@ -70,6 +71,11 @@ def channels_of(topic: str, known: list[Channel]) -> list[Channel]:
     return sorted(found, key=lambda each: each.address.count("{"))
 
 
+def general(topic: str) -> str:
+    """Return a topic without the pseudonym that it names."""
+    return re.sub(r"^cloaked/echo/.*", "cloaked/echo/{pseudonym}", topic)
+
+
 def check(message: Seen, settings: Settings) -> None:
     """Check a message against the schema of its topic, and that it has no other fields."""
     [channel, *_] = channels_of(message.topic, channels(settings))
@@ -88,9 +94,8 @@ def check(message: Seen, settings: Settings) -> None:
 async def test_every_message_on_every_topic_is_as_the_contract_says(
     broker: LocalBroker, form: str, shape: str
 ) -> None:
-    tables = quick(
-        broker.url, **EVERYTHING, output={"form": form, "qos": 1}, shapes={"regions": shape}
-    )
+    more = {"output": {"form": form, "qos": 1}, "shapes": {"regions": shape}}
+    tables = quick(broker.url, **EVERYTHING | more)
     settings = Settings.model_validate(tables)
     body = json.dumps({"lat": LAT, "lon": LON, "readings": {"no2": 12, "speed_mps": 3}}).encode()
     wild = ("positions/lost", b'{"lat": 95, "lon": 0}')
@@ -109,7 +114,7 @@ async def test_every_message_on_every_topic_is_as_the_contract_says(
 
         async def topics() -> set[str]:
             await send(publisher, traffic)
-            return {message.topic for message in watching.seen}
+            return {general(message.topic) for message in watching.seen}
 
         await eventually(topics, lambda seen: seen >= OUT)
     emptied = [m for m in watching.seen if not m.payload]
@@ -119,8 +124,22 @@ async def test_every_message_on_every_topic_is_as_the_contract_says(
             check(message, settings)
 
 
-def test_every_schema_is_one_and_fits_its_example() -> None:
-    settings = Settings.model_validate(EVERYTHING)
+ECHOES = [
+    {"codec": codec, "topic": f"in/{codec}/{{device}}", "echo": f"cloaked/{codec}/{{pseudonym}}"}
+    for codec in ENCODERS
+] + [
+    {
+        "codec": "json",
+        "topic": "in/json/{device}",
+        "payload": {"lat": "at.0", "lon": "at.1", "time": "at.4"},
+        "echo": "cloaked/json/{pseudonym}",
+    }
+]
+
+
+@pytest.mark.parametrize("tables", [EVERYTHING, {"output": {"qos": 1}, "inputs": ECHOES}])
+def test_every_schema_is_one_and_fits_its_example(tables: dict[str, Any]) -> None:
+    settings = Settings.model_validate(tables)
     document = asyncapi(settings)
     known = schemas(settings)
     assert known

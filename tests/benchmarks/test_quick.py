@@ -35,8 +35,9 @@ def quick_run(tmp_path: Path, *names: str) -> dict[str, Any]:
     return results
 
 
+@pytest.mark.soak
 def test_every_benchmark_in_memory_runs_and_fills_its_tables(tmp_path: Path) -> None:
-    of_processes = {"cluster", "durable", "end_to_end", "gaps", "sustained"}
+    of_processes = {"cluster", "durable", "end_to_end", "freshness", "gaps", "sustained"}
     quick_run(tmp_path, *(name for name in BENCHMARKS if name not in of_processes))
 
 
@@ -47,7 +48,16 @@ def test_the_gateway_and_the_relays_carry_a_little_load_through_mosquitto(tmp_pa
     assert list(runs) == ["gateway", "bare", "reads", "paho"]
     for probed in runs.values():
         assert probed["yielded"] == probed["lost"] == 0
-        assert 0 < probed["p50, ms"] <= probed["p99, ms"]
+        assert 0 < probed["probe p50, ms"] <= probed["probe p99, ms"]
+    assert runs["gateway"]["published/s"] > 0
+    assert runs["bare"]["published/s"] == ""
+
+
+def test_the_benchmark_of_freshness_measures_cloaked_positions(tmp_path: Path) -> None:
+    [run] = quick_run(tmp_path, "freshness")["benchmarks"]["freshness"][0]["rows"]
+    assert run["published/s"] > 50
+    assert 0 < run["age mean, s"] < run["age p95, s"] < 3
+    assert 0 < run["region p50, s"] <= run["region p99, s"]
 
 
 def test_an_unknown_benchmark_is_refused_before_anything_runs(

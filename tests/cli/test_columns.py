@@ -6,8 +6,15 @@ from typing import Any
 import pytest
 
 from anonymizer.algorithms.records.attributes import Interval
-from anonymizer.cli.columns import declared_columns
+from anonymizer.app.anonymize import declared_of
+from anonymizer.app.table_options import ColumnOptions
+from anonymizer.cli.columns import values_of
 from anonymizer.errors import InputError, SettingsError
+from anonymizer.files.coded_table import Declared
+
+
+def declared_columns(**given: Any) -> Declared:  # noqa: ANN401  of any option
+    return declared_of(ColumnOptions(**values_of(given)))
 
 
 def test_options_say_what_the_columns_are(tmp_path: Path) -> None:
@@ -17,34 +24,38 @@ def test_options_say_what_the_columns_are(tmp_path: Path) -> None:
     declared = declared_columns(
         qi="age, sex,job",
         sa="illness",
-        id_="name",
-        source=["age,sex", "job"],
-        hierarchy=[str(tmp_path / "more.JSON"), f"sex={tmp_path / 'sex.csv'}"],
-        order=[tmp_path / "order.json"],
-        domain=["age=17:90:0.5"],
-        category=["illness"],
+        id="name",
+        sources=["age,sex", "job"],
+        hierarchies=[str(tmp_path / "more.JSON"), f"sex={tmp_path / 'sex.csv'}"],
+        orders=[tmp_path / "order.json"],
+        domains=["age=17:90:0.5"],
+        categories=["illness"],
         missing=["NA"],
         keep=["town"],
     )
     assert declared.columns == ("name", "age", "sex", "job", "illness", "town")
-    assert declared.sources == [["age", "sex"], ["job"]]
+    assert declared.sources == [("age", "sex"), ("job",)]
     assert declared.hierarchies["sex"] == (("f", "*"), ("m", "*"))
     assert declared.hierarchies["job"] == (("a", "g", "*"),)
     assert declared.orders == {"job": ("a",)}
     assert declared.ranges == {"age": Interval(17, 90, 0.5)}
-    assert (declared.categories, declared.markers) == (["illness"], ["NA"])
+    assert (declared.categories, declared.markers) == (("illness",), ("NA",))
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"domain": ["age"]}, "domain: must be a name, = and numbers"),
-        ({"domain": ["=1:2"]}, "domain: must be a name, = and numbers"),
-        ({"domain": ["age=1"]}, "domain: age: must be LO:HI or LO:HI:STEP"),
-        ({"domain": ["age=1:2:3:4"]}, "domain: age: must be LO:HI or LO:HI:STEP"),
-        ({"domain": ["age=30:20"]}, "domain: age: the ends are finite"),
-        ({"domain": ["age=1:9", "age=1:9"]}, "domain: age is given twice"),
-        ({"hierarchy": ["sexes.csv"]}, "hierarchy: must be ATTRIBUTE=FILE"),
+        ({"domains": ["age"]}, "domain: must be a name, = and numbers"),
+        ({"domains": ["=1:2"]}, "domain: must be a name, = and numbers"),
+        ({"domains": ["age=1"]}, "domain: age: must be LO:HI or LO:HI:STEP"),
+        ({"domains": ["age=1:2:3:4"]}, "domain: age: must be LO:HI or LO:HI:STEP"),
+        ({"domains": ["age=30:20"]}, "domain: age: the ends are finite"),
+        ({"domains": ["age=1:9", "age=1:9"]}, "domain: age is given twice"),
+        ({"hierarchies": ["sexes.csv"]}, "hierarchy: must be ATTRIBUTE=FILE"),
+        (
+            {"hierarchies": ["age=year-month", "age=sexes.csv"]},
+            "age: a calendar is the hierarchy of dates and times alone",
+        ),
         ({"sa": "sex"}, "column sex is declared twice"),
     ],
 )
@@ -57,10 +68,10 @@ def test_an_option_that_makes_no_sense_is_refused_by_its_name(
 
 def test_a_file_that_is_not_there_is_named() -> None:
     with pytest.raises(InputError, match=r"none\.csv: no such file"):
-        declared_columns(qi="age,sex", hierarchy=["sex=none.csv"])
+        declared_columns(qi="age,sex", hierarchies=["sex=none.csv"])
 
 
 def test_the_name_of_a_column_may_have_a_comma() -> None:
-    declared = declared_columns(qi='age, "name, first"', source=["age", '"name, first"'])
-    assert declared.qis == ["age", "name, first"]
-    assert declared.sources == [["age"], ["name, first"]]
+    declared = declared_columns(qi='age, "name, first"', sources=["age", '"name, first"'])
+    assert declared.qis == ("age", "name, first")
+    assert declared.sources == [("age",), ("name, first",)]

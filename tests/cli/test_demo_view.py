@@ -1,12 +1,13 @@
 """What the demo shows, drawn without a terminal."""
 
 import io
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 
 import pytest
 from rich.console import Console, RenderableType
 
 from anonymizer.app.demo import Scene, Subscriber
+from anonymizer.app.demo_methods import StreamSnapshot
 from anonymizer.app.live_map.rates import FlowSnapshot
 from anonymizer.cli import demo_view as live
 from anonymizer.domain.outcomes import Outcome
@@ -78,7 +79,7 @@ def test_it_says_why_less_is_published_than_received() -> None:
 def test_the_view_fits_a_small_terminal_and_shows_rates_latency_and_what_is_refused() -> None:
     text = drawn(live._view(SCENE, LATER, replace(LATER, seconds=5.0, n_received=5_020)))
     assert len(text.splitlines()) <= 24
-    rates = ("10,020", "1,000 /s", "6.6 s", "21.0 s", "17.8 nodes", "few devices  7")
+    rates = ("10,020", "1,000 /s", "6.6 s", "21.0 s", "17.8 nodes", "few devices near")
     for shown in (*rates, "...", "sensor-0001"):
         assert shown in text
 
@@ -115,3 +116,46 @@ def test_a_browser_is_opened_only_where_somebody_sits_before_it(
     environment: dict[str, str], platform: str, *, opens: bool
 ) -> None:
     assert live.has_desktop(environment, platform) == opens
+
+
+STREAM = StreamSnapshot(
+    name="fleet",
+    model="kd",
+    k=10,
+    n_received=120,
+    n_published=100,
+    n_held=15,
+    not_published={"suppressed incomplete": 5},
+    n_windows=2,
+    n_classes=7,
+    last={},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WithRecords(Scene):
+    """A scene with one stream, without a gateway."""
+
+    def streams(self) -> list[StreamSnapshot]:
+        return [STREAM]
+
+
+def test_at_the_end_all_methods_stand_side_by_side() -> None:
+    at = {each.name: getattr(SCENE, each.name) for each in fields(SCENE)}
+    scene = WithRecords(**at | {"classes": {"fleet": Subscriber(1, '{"k":12}')}})
+    text = drawn(live.methods(LATER, scene))
+    assert STREAM.n_unaccounted == 0
+    for row in ("received", "published", "7 classes", "10 or more", "unaccounted for"):
+        assert row in text
+    assert '(k,d) classes: {"k":12}' in text
+    assert "toll API: no window is published yet" in text
+    scene.tolls.append({"section_region": "N area", "truck_count": 6})
+    assert "section_region N area, truck_count 6" in drawn(live.methods(LATER, scene))
+    assert len(drawn(live._view(scene, LATER, EARLY)).splitlines()) <= 25
+
+
+def test_the_live_view_explains_its_counts_as_the_lines_do() -> None:
+    scene = WithRecords(**{each.name: getattr(SCENE, each.name) for each in fields(SCENE)})
+    text = drawn(live._view(scene, LATER, EARLY), width=300)
+    assert live._releases(scene) in text
+    assert live._stream_line(STREAM) in text

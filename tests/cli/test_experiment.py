@@ -1,15 +1,22 @@
 import csv
 import json
 import os
+from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from anonymizer.cli.experiment import app
+from anonymizer.cli.experiment_tables import print_multisource, print_rows
+from anonymizer.cli.narrow_tables import print_table
 from anonymizer.errors import InputError, SettingsError
 from experiments import tracking_experiment
+
+WIDTH = 100
+"""Of the terminal."""
 
 
 def told(*words: str | Path) -> str:
@@ -26,15 +33,27 @@ def as_json(*words: str | Path) -> dict[str, Any]:
     return report
 
 
-def test_the_seeds_output_is_told_and_its_files_are_written(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the command reports without options."""
+    return as_json("--out", tmp_path_factory.mktemp("usual"))
+
+
+def test_the_seeds_output_is_told_and_its_files_are_written(
+    tmp_path: Path, usual: dict[str, Any]
+) -> None:
     lines = told("--out", tmp_path / "out").splitlines()
-    assert lines[0] == "42 users on 25 nodes"
-    first, *_ = runs = as_json("--out", tmp_path / "json")["runs"]
+    assert lines[0] == "30 users on 25 nodes"
+    first, *_ = runs = usual["runs"]
     said = [line.split() for line in lines]
     assert ["target", str(first["target"])] in said
     assert ["density", str(first["density"])] in said
     assert ["selected", "k", str(first["k"])] in said
     assert ["region", *map(str, first["region"])] in said
+    # One draw need not show every k; what it is a draw of does.
+    assert [line[3:] for line in said if line[:3] == ["over", "all", "draws"]] == [
+        ["2", "3.0%"], ["5", "71.5%"], ["10", "25.5%"]
+    ]  # fmt: skip
     columns = ("run", "target", "density", "k", "region_size", "users_in_region")
     for run in runs:
         assert [str(cell) for cell in (*(run[name] for name in columns), *run["region"])] in said
@@ -78,10 +97,9 @@ def test_the_json_holds_every_run_and_agrees_with_the_summary(tmp_path: Path) ->
     assert (report["users"], report["seed"], report["over_runs"]["n"]) == (50, 7, 30)
 
 
-def test_equal_seeds_tell_the_same_and_others_do_not(tmp_path: Path) -> None:
-    first = as_json("--out", tmp_path)
-    assert as_json("--out", tmp_path) == first
-    assert as_json("--out", tmp_path, "--seed", "2")["runs"] != first["runs"]
+def test_equal_seeds_tell_the_same_and_others_do_not(tmp_path: Path, usual: dict[str, Any]) -> None:
+    assert as_json("--out", tmp_path) == usual
+    assert as_json("--out", tmp_path, "--seed", "2")["runs"] != usual["runs"]
 
 
 def test_the_rule_and_the_cap_are_those_of_the_settings_file(tmp_path: Path) -> None:
@@ -131,19 +149,33 @@ def test_impossible_numbers_and_a_missing_folder_are_refused(
 
 
 def multisource(*words: str | Path) -> str:
-    """Return what the command says on small tables; it must succeed."""
-    small = ("--census-rows", "900", "--repeats", "1", "--best-s", "0")
-    result = CliRunner(env={"COLUMNS": "160"}).invoke(
-        app, ["multisource", *small, *map(str, words)], catch_exceptions=False
+    """Return what the command says on small tables and of few values; it must succeed."""
+    small = ("--census-rows", "0", "--repeats", "1", "--best-s", "0")
+    ranges = ("-k", "10,20", "--census-k", "100,200", "-d", "1,2", "-l", "2,3")
+    result = CliRunner(env={"COLUMNS": str(WIDTH)}).invoke(
+        app, ["multisource", *small, *ranges, *map(str, words)], catch_exceptions=False
     )
     assert result.exit_code == 0
     return result.stdout
 
 
-def test_the_multisource_tables_are_shown_and_written(tmp_path: Path) -> None:
-    lines = multisource("--out", tmp_path / "out", "--rows", "300").splitlines()
+class Told(NamedTuple):
+    """What the command has told of two tables, and the report that it has written."""
+
+    lines: list[str]
+    report: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def two_tables(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    out = tmp_path_factory.mktemp("multisource") / "out"
+    lines = multisource("--out", out, "--rows", "300", "--census-rows", "900").splitlines()
+    return Told(lines, json.loads((out / "summary.json").read_text()))
+
+
+def test_the_multisource_tables_are_shown_and_written(two_tables: Told) -> None:
+    lines, report = two_tables
     assert lines[0] == "a made table in the shape of Adult: 300 records"
-    report = json.loads((tmp_path / "out" / "summary.json").read_text())
     said = [line.split() for line in lines]
     shown = [r for r in report["runs"] if r["l"] == 1 and r["qis"] == 6 and r["d"] == 2]
     for run in shown:
@@ -159,21 +191,57 @@ def test_the_multisource_tables_are_shown_and_written(tmp_path: Path) -> None:
     assert lines[-1].startswith("Written: ")
 
 
-def test_the_multisource_json_holds_runs_and_times(tmp_path: Path) -> None:
-    report = json.loads(multisource("--out", tmp_path, "--rows", "300", "--json"))
-    assert {row["records"] for row in report["times"]} == {75, 150, 225, 300, 450, 675, 900}
-    assert report["runs"] == json.loads((tmp_path / "summary.json").read_text())["runs"]
+def test_tables_are_as_wide_as_the_terminal(two_tables: Told) -> None:
+    *lines, written = two_tables.lines
+    assert written.startswith("Written: ")
+    assert 80 < max(map(len, lines)) <= WIDTH, "80 without a terminal"
 
 
-def test_plots_are_written_in_the_formats_and_ranges_asked_for(tmp_path: Path) -> None:
-    formats = ("--format", "pdf")
+@pytest.mark.parametrize("columns", [80, 200])
+def test_tables_never_break_a_word_however_wide_they_may_be(two_tables: Told, columns: int) -> None:
+    report, file = two_tables.report, StringIO()
+    print_multisource(Console(file=file, width=columns, markup=False), report, times=[])
+    lines = file.getvalue().splitlines()
+    assert max(map(len, lines)) <= columns
+    said = {word for line in lines for word in line.split()}
+    for row in report["leaks"]:
+        for name, value in row.items():
+            if name not in {"promise", "suppressed"} and value is not None:
+                assert set((f"{value:,}" if isinstance(value, int) else value).split()) <= said
+    usual = [row for row in report["runs"] if (row["repeat"], row["k"], row["d"]) == (0, 10, 2)]
+    assert {f"{row['gcp_range']:.4f}" for row in usual if row["records"] == 300} & said
+
+
+def test_a_table_that_is_too_wide_goes_on_below_with_what_its_rows_are_about() -> None:
+    file = StringIO()
+    rows = [{"method": f"m{i}", "k": i, **{f"c{j}": 10**7 + j for j in range(12)}} for i in (2, 5)]
+    print_rows(Console(file=file, width=80), "A table", rows, tuple(rows[0]))
+    lines = [line.split() for line in file.getvalue().splitlines() if line.strip()]
+    heads = [line for line in lines if line[:1] == ["method"]]
+    assert len(heads) == 3
+    assert [name for head in heads for name in head[2:]] == [f"c{j}" for j in range(12)]
+    assert [line[:2] for line in lines if line[0] == "m5"] == [["m5", "5"]] * 3
+
+
+def test_a_table_without_rows_is_not_printed() -> None:
+    file = StringIO()
+    print_table(Console(file=file), "A table", ["", "k"], [], words={""})
+    assert file.getvalue() == ""
+
+
+def test_plots_are_written_in_the_formats_and_ranges_asked_for_and_the_json_holds_all(
+    tmp_path: Path,
+) -> None:
+    formats = ("--format", "pdf", "--json")
     ranges = ("-k", "5:15:10", "-d", "1,3", "-l", "2", "--share", "0.5", "--share", "1")
-    multisource("--out", tmp_path, "--rows", "100", "--census-rows", "0", *formats, *ranges)
+    report = json.loads(multisource("--out", tmp_path, "--rows", "100", *formats, *ranges))
     manifest = json.loads((tmp_path / "manifest.json").read_text())["options"]
     assert manifest["ks"]["Adult"] == [5, 15]
     assert [manifest[name] for name in ("ds", "ls", "shares")] == [[1, 3], [2], [0.5, 1.0]]
     kinds = {path.suffix for path in tmp_path.iterdir()}
     assert kinds == {".csv", ".tex", ".json", ".pdf"}
+    assert {row["records"] for row in report["times"]} == {50, 100}
+    assert report["runs"] == json.loads((tmp_path / "summary.json").read_text())["runs"]
 
 
 def test_a_users_table_of_two_sources_is_studied(tmp_path: Path) -> None:
@@ -184,6 +252,7 @@ def test_a_users_table_of_two_sources_is_studied(tmp_path: Path) -> None:
     report = json.loads(multisource(*table, *sources, "--sa", "fuel"))
     assert report["tables"][0]["sources"] == [["speed", "kind"], ["road"]]
     assert report["tables"][0]["sensitive"] == ["fuel"]
+    assert {row["records"] for row in report["times"]} == {15, 30, 45, 60}  # shares by default
 
 
 @pytest.mark.parametrize(
@@ -256,14 +325,16 @@ def test_tracking_prints_a_row_for_each_setting_and_writes_its_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tracking_experiment, "CHOICES", tracking_experiment.CHOICES[:1])
-    words = ("tracking", "--network", "city:400", "--devices", "40", "--seconds", "400")
+    words = ("tracking", "--network", "city:400", "--devices", "20", "--seconds", "400")
     run = CliRunner(env={"COLUMNS": "120"}).invoke
     plain = run(app, [*words, "--out", str(tmp_path / "one")], catch_exceptions=False)
     assert plain.exit_code == 0
-    assert "belief strongest" in plain.stdout
+    [row] = [line.split() for line in plain.stdout.splitlines() if " session " in line]
+    assert row[:2] == ["20", "session"]
+    assert "strongest" in plain.stdout
     parsed = run(app, [*words, "--json", "--out", str(tmp_path / "two")], catch_exceptions=False)
     (point,) = json.loads(parsed.stdout)["points"]
-    assert (point["devices"], point["mode"]) == (40, "session")
+    assert (point["devices"], point["mode"]) == (20, "session")
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == [
         "points.csv", "summary.json", "tracking.png", "tracking.svg"
     ]  # fmt: skip

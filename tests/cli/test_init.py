@@ -7,7 +7,10 @@ import subprocess
 import tomllib
 from pathlib import Path
 
+from anonymizer.app.gateway.api import toll_queries
+from anonymizer.app.gateway.recorder import declared_streams
 from anonymizer.settings.json_schema import json_schema
+from anonymizer.settings.toml_file import load_settings
 from tests.cli.support import anonymizer
 from tests.end_to_end import ANONYMIZER, DEADLINE_S
 
@@ -26,6 +29,46 @@ def test_flags_are_in_force_in_the_file_and_check_takes_it(tmp_path: Path) -> No
         "http": {"port": 0},
     }
     assert anonymizer("check", "-c", out).returncode == 0
+
+
+def test_all_methods_are_one_file_that_check_takes(tmp_path: Path) -> None:
+    out = tmp_path / "gateway.toml"
+    flags = ("--yes", "--all", "--network", "grid:5x5")
+    told = anonymizer("init", "--out", out, *flags)
+    assert (told.returncode, told.stderr) == (0, "")
+    tables = tomllib.loads(out.read_text())
+    assert [each.get("kind", "mobile") for each in tables["inputs"]] == ["mobile", "fixed"]
+    models = {each["name"]: each["model"] for each in tables["streams"]}
+    assert models == {"fleet": "kd", "drivers": "kld", "health": "cells", "toll": "kaca"}
+    checked = anonymizer("check", "-c", out)
+    assert checked.returncode == 0, checked.stderr
+    assert "streams of records: fleet, drivers, health, toll" in checked.stdout
+    assert "fleet and health: both read records/telemetry/{vehicle}; each value" in checked.stdout
+    settings = load_settings(out)
+    assert toll_queries(settings, declared_streams(settings)) is not None  # the toll API answers
+    every_key = anonymizer("init", "--out", "-", *flags, "--all-keys")
+    assert tomllib.loads(every_key.stdout)["streams"] == tables["streams"]
+
+
+def test_check_warns_where_two_streams_take_one_value_from_a_topic(tmp_path: Path) -> None:
+    out = tmp_path / "gateway.toml"
+    stream = """
+        [[streams]]
+        name = "{name}"
+        cumulative = "report"
+        sources = [{{ name = "telemetry", tells = ["speed"] }}]
+        attributes = [{{ name = "speed", lo = 0, hi = 9 }}]
+        """
+    out.write_text("inputs = []" + "".join(stream.format(name=name) for name in "ab"))
+    checked = anonymizer("check", "-c", out)
+    assert checked.returncode == 0, checked.stderr
+    assert "warning: a and b: both read records/telemetry/{vehicle}, and publish speed" in (
+        checked.stdout
+    )
+    out.write_text(out.read_text().replace('"report"', '"enforce"', 1))
+    refused = anonymizer("check", "-c", out)
+    assert refused.returncode == 2
+    assert "a and b publish speed of the same vehicles" in refused.stderr
 
 
 def test_a_file_that_is_there_stays_unless_it_is_forced(tmp_path: Path) -> None:

@@ -76,3 +76,14 @@ def test_a_mistake_of_the_user_is_one_line_and_exit_2(
     assert said.err.startswith("anonymizer: ")
     assert said.err.count("\n") == 1
     assert about in said.err
+
+
+@pytest.mark.parametrize("command", ["audit counts", "anonymize", "tune", "audit table"])
+def test_brackets_in_the_help_are_shown_and_not_taken_for_a_style(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(*command.split(), "-h", monkeypatch=monkeypatch) == 0
+    said = capsys.readouterr().out
+    assert "``" not in said
+    assert "{attribute: }" not in said
+    assert ("[counts]" in said) is (command == "audit counts")

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from sklearn.tree import DecisionTreeClassifier
-from skops.io import dump
 
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.settings import BrokerSettings, Settings
@@ -73,6 +72,8 @@ def test_a_table_is_searched_and_the_setting_that_is_recommended_would_start(
 def test_an_own_model_scores_releases_and_minimized_rows_over_folds(
     table: Path, tmp_path: Path
 ) -> None:
+    from skops.io import dump  # noqa: PLC0415  slow to load
+
     dump(DecisionTreeClassifier(), tmp_path / "mine.skops")
     options = "--qi", "age", "--sa", "illness", "--target", "income", "--jobs", "1"
     done = anonymizer(

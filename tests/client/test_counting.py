@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from anonymizer.client.messages import Collector
@@ -19,6 +20,19 @@ def test_the_newest_message_about_a_pseudonym_holds_until_its_end() -> None:
     ]
     assert found.n_pseudonyms == 4
     assert (found.first, found.now) == (0, 40)
+
+
+def test_the_age_of_what_is_known_of_a_device_begins_anew_with_each_message_about_it() -> None:
+    found = releases(message("ab", [10]), message("ab", [11], 30, 60), message("cde", [12], 20, 50))
+    ages = found.ages([10, 25, 35, 55, 90])
+    assert ages["devices"].tolist() == [2, 5, 5, 2, 0]
+    assert ages["mean_s"][:4].tolist() == [10, (2 * 25 + 3 * 5) / 5, (2 * 5 + 3 * 15) / 5, 25]
+    assert ages["oldest_s"][:4].tolist() == [10, 25, 15, 25]
+    assert ages["p95_s"][1] == np.quantile([25, 25, 5, 5, 5], 0.95)
+    assert np.isnan(ages["mean_s"][4])
+    assert found.ages()["mean_s"].tolist() == [(2 * 0 + 3 * 10) / 5]
+    at = found.at(35)
+    assert sorted(zip(at["age_s"], at["devices"], strict=True)) == [(5, 2), (15, 3)]
 
 
 def test_a_message_that_is_a_little_late_leaves_no_gap_and_a_later_one_does() -> None:

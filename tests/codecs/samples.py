@@ -241,7 +241,14 @@ def _j2735() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         core = {"id": "31", "secMark": "23694", "lat": lat, "long": long, **more}
         return {"messageId": 20, "value": {"BasicSafetyMessage": {"coreData": core}}}
 
+    def received(data: dict[str, Any], recorded: str = "") -> dict[str, Any]:
+        message = _bsm(data, recorded)
+        arrived = "2018-05-01T17:00:00Z" if recorded else "2018-05-01T16:04:23.694Z"
+        message["metadata"]["odeReceivedAt"] = arrived
+        return message
+
     recorded_s = 1525190663.694
+    sent = Fix(40.5, -105.25, recorded_s - 0.1, "31")
     fix = Fix(40.5, -105.25, recorded_s, "31")
     wait = Fix(40.5, -105.25, recorded_s + 0.1, "31")
     tim = _bsm({"travelerdataframe": {}})
@@ -272,6 +279,19 @@ def _j2735() -> list[tuple[str, Any, list[Fix | Outcome]]]:
             Fix(40.5, -105.25, 1525190640.5, "31"),
         ]),
         ("no time", _bsm(old(40.5, -105.25), None), [Fix(40.5, -105.25, None, "31")]),
+        ("a frame alone", new(405000000, -1052500000), [Fix(40.5, -105.25, None, "31")]),
+        ("its core alone", new(405000000, -1052500000)["value"]["BasicSafetyMessage"], [
+            Fix(40.5, -105.25, None, "31"),
+        ]),
+        ("another frame", {"messageId": 31, "value": {"TravelerInformation": {}}}, [
+            NOT_A_POSITION,
+        ]),
+        ("a frame of nothing", {"value": {"BasicSafetyMessage": {}}}, [SCHEMA]),
+        ("empty time", _bsm(old(40.5, -105.25), ""), [Fix(40.5, -105.25, None, "31")]),
+        ("received", received(old(40.5, -105.25)), [fix]),
+        ("received, and sent before", received(old(40.5, -105.25, secMark=23594)), [sent]),
+        ("a frame received", received(new("405000000", -1052500000)), [fix]),
+        ("recorded long before", received(old(40.5, -105.25), "2018-05-01T16:04:23.694Z"), [fix]),
         ("no metadata", {"payload": _bsm(old(40.5, -105.25))["payload"]}, [
             Fix(40.5, -105.25, None, "31"),
         ]),
@@ -291,6 +311,62 @@ def _j2735() -> list[tuple[str, Any, list[Fix | Outcome]]]:
         ("no payload", {"metadata": {}}, [SCHEMA]),
         ("empty id", _bsm(old(40.5, -105.25, id="")), [NO_DEVICE]),
     ]  # fmt: skip
+
+
+def _etsi_cam() -> list[tuple[str, Any, list[Fix | Outcome]]]:
+    place = {"latitude": 485000000, "longitude": 22500000}
+
+    def orange(at: Any = place, **more: Any) -> dict[str, Any]:  # noqa: ANN401  JSON
+        message = {"station_id": 7, "basic_container": {"reference_position": at}}
+        return {"type": "cam", "timestamp": 1800000000250, "message": message | more}
+
+    def vanetza(at: Any, station_type: int = 5, **fast: Any) -> dict[str, Any]:  # noqa: ANN401  JSON
+        parameters = {
+            "basicContainer": {"stationType": station_type, "referencePosition": at},
+            "highFrequencyContainer": {"basicVehicleContainerHighFrequency": fast},
+        }
+        cam = {"generationDeltaTime": 3, "camParameters": parameters}
+        return {"timestamp": 1800000000.25, "fields": {"header": {"stationId": 7}, "cam": cam}}
+
+    degrees = {"latitude": 48.5, "longitude": 2.25}
+    fix = Fix(48.5, 2.25, 1800000000.25, "7")
+    moving = {"speed_mps": 8.5, "heading_deg": 90.5}
+    first = {"high_frequency_container": {"speed": 850, "heading": 905}}
+    second = {"high_frequency_container": {"basic_vehicle_container_high_frequency": {
+        "speed": {"value": 850, "confidence": 1}, "heading": {"value": 905},
+    }}}  # fmt: skip
+    third: dict[str, Any] = {"speed": {"speedValue": 8.5}, "heading": {"headingValue": 90.5}}
+    bare = vanetza(degrees)["fields"]["cam"]
+    return [
+        ("its-client", orange(), [fix]),
+        ("its-client, version 1", orange(**first), [fix_with(fix, moving)]),
+        ("its-client, version 2", orange(**second), [fix_with(fix, moving)]),
+        ("its-client, later name", {**orange(), "type": "cam", "message_type": "cam"}, [fix]),
+        ("vanetza", vanetza(degrees, **third), [fix_with(fix, moving)]),
+        ("vanetza in integers", vanetza(place), [fix]),
+        ("standard", {"header": {"stationID": 7}, "cam": bare}, [Fix(48.5, 2.25, None, "7")]),
+        ("inside", {**bare, "stationId": 7}, [Fix(48.5, 2.25, None, "7")]),
+        ("nameless", bare, [Fix(48.5, 2.25)]),
+        ("motion unavailable", orange(high_frequency_container={"speed": 16383, "heading": 3601}), [
+            fix,
+        ]),
+        ("motion in words", orange(high_frequency_container={"speed": "fast"}), [fix]),
+        ("unavailable", orange({"latitude": 900000001, "longitude": 1800000001}), [NO_FIX]),
+        ("unavailable degrees", vanetza({"latitude": 90.0000001, "longitude": 2.25}), [NO_FIX]),
+        ("null", orange({"latitude": None, "longitude": 1}), [NO_FIX]),
+        ("roadside unit", vanetza(degrees, 15), [NOT_A_POSITION]),
+        ("denm", {"type": "denm", "message": {}}, [NOT_A_POSITION]),
+        ("denm of vanetza", {"fields": {"denm": {}}}, [NOT_A_POSITION]),
+        ("half", orange({"latitude": 1}), [SCHEMA]),
+        ("nothing", {}, [SCHEMA]),
+        ("text", orange({"latitude": "48.5", "longitude": 1}), [SCHEMA]),
+        ("not an integer of its", orange({"latitude": 10**400, "longitude": 1}), [SCHEMA]),
+        ("beyond the pole", orange({"latitude": 900000009, "longitude": 1}), [OUT_OF_RANGE]),
+    ]  # fmt: skip
+
+
+def fix_with(fix: Fix, readings: dict[str, float]) -> Fix:
+    return Fix(fix.lat, fix.lon, fix.ts, fix.device, readings)
 
 
 def _meshtastic() -> list[tuple[str, Any, list[Fix | Outcome]]]:
@@ -436,6 +512,7 @@ SAMPLES = [
         ("home_assistant", _home_assistant()),
         ("gtfs_rt_json", _gtfs_rt_json()),
         ("j2735", _j2735()),
+        ("etsi_cam", _etsi_cam()),
         ("meshtastic", _meshtastic()),
         ("ttn", _ttn()),
         ("ngsi_ld", _ngsi_ld()),

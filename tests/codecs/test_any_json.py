@@ -251,3 +251,61 @@ def test_one_value_can_be_read_twice() -> None:
 def test_a_path_is_shown_as_it_is_stated() -> None:
     for text in ("a.b.0", "$.a"):
         assert str(JsonPath.of(text)) == text
+
+
+TESLA = {
+    "lat": "data[key=Location].value.locationValue.latitude",
+    "lon": "data[key=Location].value.locationValue.longitude",
+    "readings": {"speed": "data[key=VehicleSpeed].value.doubleValue"},
+}
+
+
+def datum(key: Any, **value: Any) -> dict[str, Any]:  # noqa: ANN401  JSON
+    return {"key": key, "value": value}
+
+
+HERE = datum("Location", locationValue={"latitude": 1.5, "longitude": -2})
+SEARCHED: list[tuple[str, list[Any], Fix | Outcome]] = [
+    ("found", [datum("Soc", doubleValue=1), HERE], Fix(1.5, -2.0)),
+    ("the first", [HERE, datum("Location", locationValue={})], Fix(1.5, -2.0)),
+    ("a reading", [HERE, datum("VehicleSpeed", doubleValue=9)], Fix(1.5, -2.0, None, None, {
+        "speed": 9.0,
+    })),
+    ("others of any kind", [1, None, "x", [], {}, {"key": {}}, HERE], Fix(1.5, -2.0)),
+    ("not there", [datum("Soc", doubleValue=1)], SCHEMA),
+    ("empty", [], SCHEMA),
+    ("null", [datum("Location", locationValue=None)], NO_FIX),
+    ("another type", [{"key": "Location", "value": 7}], SCHEMA),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("about", "data", "expected"), SEARCHED, ids=lambda each: str(each)[:20])
+def test_an_array_is_searched_by_a_key(
+    about: str, data: list[Any], expected: Fix | Outcome
+) -> None:
+    assert codec_of(TESLA)(json.dumps({"data": data}).encode()) == [expected], about
+
+
+def test_a_number_is_found_by_its_digits_and_dots_in_brackets_are_no_steps() -> None:
+    codec = codec_of({"lat": "s[id=7].v", "lon": "s[id=a.b].v"})
+    parts = [{"id": 17, "v": 3}, {"id": 7, "v": 1.5}, {"id": "a.b", "v": 2}]
+    assert codec(json.dumps({"s": parts}).encode()) == [Fix(1.5, 2.0)]
+
+
+def test_coordinates_in_steps_are_scaled_to_degrees_without_an_error() -> None:
+    codec = codec_of({"lat": "lat", "lon": "lon", "scale": 1e-7, "text_numbers": True})
+    body = {"lat": 601699123, "lon": "-249384001"}
+    assert codec(json.dumps(body).encode()) == [Fix(60.1699123, -24.9384001)]
+    assert codec(b'{"lat": 900000001, "lon": 1}') == [OUT_OF_RANGE]
+
+
+@pytest.mark.parametrize("path", ["data[key=a]", "data[key=a].b.x[y=z]"])
+def test_a_search_alone_is_no_value(path: str) -> None:
+    with pytest.raises(ValueError, match="must name a key of what it searches for"):
+        JsonPath.of(path)
+
+
+def test_a_path_with_a_search_is_shown_as_it_is_stated() -> None:
+    for path in ("data[key=Location].value.lat", "$.a[b=c].d", "a.0.b"):
+        assert str(JsonPath.of(path)) == path
+    assert JsonPath.of(["data[key=a]"]).parts == ("data[key=a]",)

@@ -24,6 +24,13 @@ def test_circles_and_polygons_are_read() -> None:
     assert "60" not in repr(circle)
 
 
+def test_everywhere_states_that_a_device_takes_no_part() -> None:
+    assert decode(b'[{"everywhere": true}]') == StatedZones((), (), everywhere=True)
+    both = decode(json.dumps([CIRCLE, {"everywhere": True}]).encode())
+    assert isinstance(both, StatedZones)
+    assert both.everywhere
+
+
 def test_an_empty_array_states_that_there_are_none() -> None:
     assert decode(b"[]") == StatedZones((), ())
 
@@ -36,6 +43,8 @@ def test_an_empty_array_states_that_there_are_none() -> None:
         (b"\xff", Outcome.INVALID__MALFORMED),
         (b"{}", Outcome.INVALID__SCHEMA),
         (b"[{}]", Outcome.INVALID__SCHEMA),
+        (b'[{"everywhere": false}]', Outcome.INVALID__SCHEMA),
+        (json.dumps([CIRCLE | {"everywhere": True}]).encode(), Outcome.INVALID__SCHEMA),
         (json.dumps([CIRCLE | SQUARE]).encode(), Outcome.INVALID__SCHEMA),
         (b'[{"circle": {"lat": 91, "lon": 0, "radius_m": 1}}]', Outcome.INVALID__SCHEMA),
         (b'[{"circle": {"lat": 1, "lon": 0, "radius_m": 0}}]', Outcome.INVALID__SCHEMA),

@@ -313,36 +313,56 @@ async def test_bad_messages_cost_their_sender_alone(deployed: Deployed, version:
         await link.until_connected()
         async with deployed.client("simulator") as honest:
             for qos in range(3):
-                with contextlib.suppress(aiomqtt.MqttError):  # the broker throws it out
-                    async with deployed.client(TRAM) as device:
-                        await device.publish(f"positions/{TRAM}", bytes(17 << 20), qos=qos)
+                await thrown_out(deployed, bytes(17 << 20), qos=qos)
                 await honest.publish("positions/tram-2", b"%d" % qos, qos=qos)
                 assert await heard.get() == b"%d" % qos
         await link.close()
     assert (link.counts.n_connections, sum(link.counts.lost.values())) == (1, 0)
 
 
-async def flood(deployed: Deployed, payload: bytes, *, until: asyncio.Event) -> int:
-    """Publish as fast as the broker reads, by whatever user; return how many were written."""
-    n = 0
+@contextlib.asynccontextmanager
+async def device_connected(
+    deployed: Deployed,
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Connect a device whose packets are written by the test, as fast as it likes."""
     address = urlsplit(deployed.plain_url)
     text = [b"\x00\x04flod", TRAM.encode(), PASSWORD.encode()]
     body = b"\x00\x04MQTT\x04\xc2\x00\x3c" + text[0]
     body += b"".join(len(part).to_bytes(2) + part for part in text[1:])
-    publish = encode_publish(Outgoing(f"positions/{TRAM}", payload), mid=0, version5=False)
-    while not until.is_set():
-        reader, writer = await asyncio.open_connection(address.hostname, address.port)
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            writer.write(b"\x10" + bytes([len(body)]) + body)
-            assert (await reader.readexactly(4))[3] == 0
-            while not until.is_set():
-                writer.write(publish)
-                await writer.drain()
-                await asyncio.sleep(0)  # the link is on the same loop, and has a turn as well
-                n += 1
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    try:
+        writer.write(b"\x10" + bytes([len(body)]) + body)
+        assert (await reader.readexactly(4))[3] == 0
+        yield reader, writer
+    finally:
         writer.close()
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()
+
+
+async def thrown_out(deployed: Deployed, payload: bytes, *, qos: int) -> None:
+    """Publish once, and wait until the broker has ended the connection."""
+    message = Outgoing(f"positions/{TRAM}", payload)
+    packet = bytearray(encode_publish(message, mid=1 if qos else 0, version5=False))
+    packet[0] = 0x30 | qos << 1
+    async with device_connected(deployed) as (reader, writer):
+        writer.write(packet)
+        with contextlib.suppress(ConnectionError):  # its end, with what it had not read
+            assert await reader.read() == b"", "it was answered"
+
+
+async def flood(deployed: Deployed, payload: bytes, *, until: asyncio.Event) -> int:
+    """Publish as fast as the broker reads, by whatever user; return how many were written."""
+    n = 0
+    publish = encode_publish(Outgoing(f"positions/{TRAM}", payload), mid=0, version5=False)
+    while not until.is_set():
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            async with device_connected(deployed) as (_, writer):
+                while not until.is_set():
+                    writer.write(publish)
+                    await writer.drain()
+                    await asyncio.sleep(0)  # the link is on the same loop, and has a turn as well
+                    n += 1
     return n
 
 

@@ -50,9 +50,9 @@ MESSAGES = [
 
 
 def recipes() -> Settings:
-    """Return settings with the inputs of all recipes."""
+    """Return settings with the inputs of all recipes; those with an echo repeat another one."""
     tables = [tomllib.loads(block.text) for block in BLOCKS if block.language == "toml"]
-    inputs = [one for table in tables for one in table.get("inputs", [])]
+    inputs = [one for table in tables for one in table.get("inputs", []) if "echo" not in one]
     return Settings.model_validate({"network": {"source": "grid:2x2"}, "inputs": inputs})
 
 

@@ -4,11 +4,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -43,6 +45,34 @@ def test_the_model_keeps_its_score_on_rows_that_were_kept_back_with_test_data_al
         assert minimizer.deletion_ratio_ == 0.0
     assert found[0.7].ncp_ > found[0.97].ncp_
     assert found[0.7].ncp_ > 0.3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nothing_is_released_where_a_level_without_releases_keeps_the_score(seed: int) -> None:
+    """One border through one column is enough for this model."""
+    rows, label = load_breast_cancer(return_X_y=True)
+    model = KNeighborsClassifier().fit(rows[::2, :10], label[::2])
+    minimizer = Minimizer(model, target_score=0.9, random_state=seed).fit(rows[1::2, :10])
+    assert minimizer.score_ >= 0.9
+    assert minimizer.generalizations_["untouched"] == []
+    assert minimizer.distinct_rows_ == 2
+    alone = clone(minimizer).set_params(estimator=FrozenEstimator(model), release=False)
+    assert alone.fit(rows[1::2, :10]).distinct_rows_ == 2
+
+
+def test_the_distinct_rows_are_those_of_the_generalized_test_rows() -> None:
+    model, rows = _regressor()
+    minimizer = Minimizer(model, target_score=0.9).fit(rows)
+    test = np.setdiff1d(np.arange(len(rows)), minimizer.learned_rows_)
+    shown = minimizer.transform(rows[test])
+    assert minimizer.distinct_rows_ == len(np.unique(shown, axis=0)) > 1
+
+
+def test_without_releases_a_score_that_no_level_keeps_is_refused() -> None:
+    rows = np.random.default_rng(0).normal(size=(200, 3))
+    model = DecisionTreeRegressor(random_state=0).fit(rows, rows.prod(axis=1))
+    with pytest.raises(ValueError, match="no level of generalization keeps a score of 1, the best"):
+        Minimizer(model, target_score=1.0, release=False).fit(rows)
 
 
 def test_the_score_is_the_one_on_generalized_rows() -> None:

@@ -1,10 +1,11 @@
 import csv
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from random import Random
 
 import matplotlib as mpl
 import numpy as np
@@ -33,7 +34,7 @@ from experiments.adka_experiment import (
     users_at,
 )
 from experiments.adka_map import SURROUNDINGS, place_nodes, region_on_network, window_around
-from experiments.adka_results import rows_by_k, run_rows, summary, write_results
+from experiments.adka_results import expected_by_k, rows_by_k, run_rows, summary, write_results
 from experiments.result_files import network_files
 from tests import naive
 from tests.graphs import network_of, two_islands
@@ -76,8 +77,12 @@ def chosen(network: RoadNetwork, *, users: Int32Array, target: Int32Array) -> Ex
     )
 
 
-def written(experiment: Experiment, out: Path) -> dict[str, bytes]:
-    paths = write_results(experiment, summary(experiment, source="grid:5x5", seed=1), out)
+def written(
+    experiment: Experiment, out: Path, *, formats: Sequence[str] = ("png",)
+) -> dict[str, bytes]:
+    """Return what was written; four plots take a second, so tests of tables ask for none."""
+    report = summary(experiment, source="grid:5x5", seed=1)
+    paths = write_results(experiment, report, out, formats=formats)
     return {path.name: path.read_bytes() for path in paths}
 
 
@@ -123,11 +128,53 @@ def test_every_run_is_what_the_naive_twin_makes_of_its_target(
             assert runs.region_size[run] == runs.users_in_region[run] == 0
 
 
+def published_draw() -> tuple[Int32Array, Int32Array]:
+    """Return users and targets as the published program draws them with its own seed, 0."""
+    draw = Random(0)  # noqa: S311  the published one
+    users, targets = ([draw.choice(range(25)) for _ in range(n)] for n in (30, 20))
+    return nodes(*users), nodes(*targets)
+
+
+def test_the_published_program_with_its_own_seed_never_selects_2() -> None:
+    users, target = published_draw()
+    published = chosen(GRID, users=users, target=target)
+    assert {row["k"]: row["n"] for row in rows_by_k(published.runs)} == {5: 14, 10: 6}
+
+
+def test_every_k_has_its_exact_share_over_all_draws_of_the_published_users() -> None:
+    first = experiment_on(n_users=30)
+    assert [row["k"] for row in expected_by_k(first)] == [2, 5, 10]
+    shares = [row["share"] for row in expected_by_k(first)]
+    assert shares == pytest.approx([0.0295, 0.7154, 0.2551], abs=1e-3)
+    draws = [experiment_on(n_users=30, seed=seed).runs.k for seed in range(300)]
+    seen = np.array([[(k == each).mean() for each in (2, 5, 10)] for k in draws])
+    assert seen.mean(axis=0) == pytest.approx(shares, abs=0.02)
+    # A draw of 20 targets that shows every k is the exception: the defaults need not be one.
+    assert (seen > 0).all(axis=1).mean() == pytest.approx(0.31, abs=0.06)
+
+
+@pytest.mark.parametrize("targets", Targets)
+def test_expected_densities_are_those_of_many_draws(targets: Targets) -> None:
+    star = network_of(4, [(0, 1), (0, 2), (0, 3)])
+    first = experiment_on(star, n_users=3, targets=targets)
+    seen = np.zeros(len(first.expected))
+    for seed in range(300):
+        drawn = experiment_on(star, n_users=3, seed=seed, n_runs=1, targets=targets).reference
+        seen += np.bincount(drawn.density, minlength=len(seen))[: len(seen)] / len(drawn) / 300
+    assert first.expected.sum() == pytest.approx(1, abs=1e-6)
+    assert first.expected == pytest.approx(seen, abs=0.05)
+    assert bool(first.expected[0] == 0) == (targets is Targets.USERS)
+
+
+def test_without_users_every_density_is_0() -> None:
+    assert experiment_on(n_users=0).expected.tolist() == [1]
+
+
 def test_every_node_is_a_target_of_the_reference_once() -> None:
     assert experiment_on().reference.target.tolist() == list(range(25))
 
 
-def test_targets_are_the_nodes_of_users_as_published() -> None:
+def test_targets_can_be_the_nodes_of_users() -> None:
     experiment = experiment_on(n_users=8, n_runs=50, targets=Targets.USERS)
     at = np.flatnonzero(experiment.users.n_at)
     assert set(experiment.runs.target.tolist()) == set(at.tolist())
@@ -135,8 +182,8 @@ def test_targets_are_the_nodes_of_users_as_published() -> None:
     assert counted.tolist() == experiment.users.n_at.tolist()
 
 
-def test_without_users_targets_can_only_be_nodes() -> None:
-    with pytest.raises(SettingsError, match="--targets nodes"):
+def test_without_users_no_target_can_be_one() -> None:
+    with pytest.raises(SettingsError, match="--targets users"):
         experiment_on(n_users=0, targets=Targets.USERS)
 
 
@@ -174,7 +221,7 @@ def test_more_runs_leave_the_first_ones_as_they_were() -> None:
     assert run_rows(many)[:5] == run_rows(few)
 
 
-def test_the_defaults_show_every_k_and_a_region_of_several_nodes() -> None:
+def test_a_crowded_grid_shows_every_k_and_a_region_of_several_nodes() -> None:
     runs = experiment_on().runs
     assert [row["k"] for row in rows_by_k(runs)] == [2, 5, 10]
     assert runs.cloaked.all()
@@ -199,7 +246,7 @@ def test_a_k_without_any_region_has_no_mean() -> None:
 
 def test_the_tables_say_the_same_as_the_runs(tmp_path: Path) -> None:
     experiment = experiment_on(max_nodes=5)
-    files = written(experiment, tmp_path)
+    files = written(experiment, tmp_path, formats=())
     rows = list(csv.DictReader(files["runs.csv"].decode().splitlines()))
     assert list(rows[0]) == [
         "run", "target", "density", "k", "region_size", "users_in_region", "outcome", "region"
@@ -247,15 +294,22 @@ def test_the_manifest_says_what_the_regions_depend_on(tmp_path: Path) -> None:
     ]  # fmt: skip
     told = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert {"network": "net", "seed": 7, "users": 6, "runs": 1}.items() <= told["options"].items()
-    assert not told["options"].keys() & {"over_runs", "over_users", "over_nodes", "fixed_k"}
+    assert not told["options"].keys() & {
+        "over_runs",
+        "over_users",
+        "over_nodes",
+        "expected",
+        "fixed_k",
+    }
     assert told["input"] == {"net_edges.csv": sha256(source.read_bytes()).hexdigest()}
     assert "numpy" in told["versions"]
 
 
 def test_files_are_written_over_and_a_folder_is_made(tmp_path: Path) -> None:
     out = tmp_path / "deep" / "folder"
-    written(experiment_on(seed=2), out)
-    assert written(experiment_on(), out) == written(experiment_on(), tmp_path / "fresh")
+    written(experiment_on(seed=2), out, formats=())
+    fresh = written(experiment_on(), tmp_path / "fresh", formats=())
+    assert written(experiment_on(), out, formats=()) == fresh
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +66,10 @@ def test_what_is_inferred_is_of_the_other_source() -> None:
 
 
 def test_the_printed_rows_stand_beside_their_own_table_alone() -> None:
-    rows = list(leak_rows(made_census(3000, seed=1), CENSUS, best_s=0, seed=1))
+    made = made_census(3000, seed=1)
+    assert not any(row.by_the_paper for row in leak_rows(made, CENSUS, best_s=0, seed=1))
+    census = replace(made, is_made=False, is_census=True)
+    rows = list(leak_rows(census, CENSUS, best_s=0, seed=1))
     printed = [row for row in rows if row.by_the_paper]
     assert [row.table for row in printed] == [6, 6, 6, 7]
     assert {row.data for row in printed} == {CENSUS}

@@ -19,6 +19,7 @@ from anonymizer.app.plots import BLUE, FORMATS, ORANGE, RED, TEAL
 from anonymizer.domain.records import NO_CODE, Records, Schema
 from anonymizer.errors import InputError, SettingsError
 from experiments.compared_methods import Method
+from experiments.leak_tables import leak_rows
 from experiments.multisource_charts import _finish, draw_over_l
 from experiments.multisource_experiment import (
     DS,
@@ -44,6 +45,8 @@ from experiments.multisource_results import (
     write_results,
 )
 from experiments.multisource_tables import (
+    CENSUS_SENSITIVE,
+    CENSUS_SOURCES,
     Reading,
     Study,
     StudyFiles,
@@ -51,6 +54,7 @@ from experiments.multisource_tables import (
     census_like,
     made_census,
     made_study,
+    read_census,
     read_study,
 )
 from experiments.printed_figures import ADULT, CENSUS, D, L
@@ -238,9 +242,8 @@ def test_the_inference_set_says_who_and_which_value(experiment: Multisource) -> 
 
 def test_only_figures_that_the_paper_prints_bear_its_name(experiment: Multisource) -> None:
     rows = leak_table_rows(experiment)
-    assert {row["table"] for row in rows if row["by"] != "ours"} == {6, 7}
-    assert all(row["data"] == CENSUS for row in rows if row["by"] != "ours")
-    assert all(row["data"] != CENSUS for row in rows if row["by"] == "ours")
+    assert {row["by"] for row in rows} == {"ours"}  # both tables are made
+    assert all(row["data"].startswith("a made table") for row in rows)
     assert {row["paper_s"] for row in time_rows(experiment)} == {None}
     assert not any("paper" in name for row in run_rows(experiment) for name in row)
 
@@ -403,3 +406,36 @@ def test_adult_is_known_by_its_shape_and_another_table_of_its_columns_is_not(
         head = "".join(next(whole) for _ in range(500))
     (tmp_path / "head.csv").write_text(head)
     assert not read_study(replace(files, table=tmp_path / "head.csv")).is_adult
+
+
+@pytest.mark.parametrize("mark", [",", "\t", ";"])
+def test_the_census_is_read_as_it_is_distributed_and_tried_over_everything(
+    tmp_path: Path, mark: str
+) -> None:
+    names = ["caseid", *(name for s in CENSUS_SOURCES for name in s), CENSUS_SENSITIVE, "iYearwrk"]
+    rng = np.random.default_rng(1)
+    rows = [[str(i), *map(str, rng.integers(0, 6, 7)), "0"] for i in range(400)]
+    path = tmp_path / "USCensus1990.data.txt"
+    path.write_text("\n".join(mark.join(row) for row in [names, *rows]) + "\n")
+    study = read_census(path)
+    assert (study.n, study.is_made, study.is_census) == (400, False, False)
+    tried = trials(study, CENSUS, best=False)
+    assert {t.d for t in tried} == {1, 2, 3, 4, 5}
+    assert {t.l for t in tried} == {1, 2, 3, 4, 5}
+    assert {t.n_qis for t in tried} == {2, 3, 4, 5, 6}
+    made = trials(made_census(400, seed=1), CENSUS, best=False)
+    assert ({t.d for t in made}, {t.n_qis for t in made}) == ({2}, {6})
+
+
+def test_a_made_census_bears_no_figure_of_the_paper_whatever_its_size(tmp_path: Path) -> None:
+    study = made_census(900, seed=1)
+    plan = Plan(repeats=1, best_s=0, ranges=Ranges(shares=(1.0,)))
+    found = run_multisource({ADULT: made_study(300, seed=1), CENSUS: study}, plan)
+    assert not any(row["paper_s"] for row in time_rows(found))
+    assert not any(row.by_the_paper for row in found.leak_rows)
+    read = replace(study, is_made=False, is_census=True, name="census.txt")
+    assert any(row.by_the_paper for row in leak_rows(read, CENSUS, best_s=0, seed=1))
+    whole = run_multisource({ADULT: made_study(300, seed=1), CENSUS: read}, plan)
+    paths = write_results(whole, summary(whole), tmp_path)
+    drawn = {each.stem for each in paths if each.suffix == ".png"}
+    assert {f"over_{x}_census" for x in ("k", "d", "l", "qis", "records")} <= drawn

@@ -185,6 +185,13 @@ def test_numbers_with_padding_zeros_are_said_to_be_categories(cells: list[str]) 
     assert coded(table(x=cells)).read_as == {"x": "categories, because of padding zeros"}
 
 
+def test_numbers_of_32_bits_are_those_that_were_written() -> None:
+    column = pl.Series("x", [0.1, 0.2, None, 16777216.0], dtype=pl.Float32)
+    made = coded(Table(Path("people.parquet"), pl.DataFrame([column])))
+    qi = made.schema.qis[0]
+    assert [meant(qi, code) for code in made.records.qi[:, 0].tolist()] == [0.1, 0.2, None, 2**24]
+
+
 def test_a_marker_can_be_a_number() -> None:
     made = coded(table(x=[3, -1, 5], y=["3", "-1", "5"]), markers=["-1", "none"])
     for j, qi in enumerate(made.schema.qis):

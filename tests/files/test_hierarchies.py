@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from anonymizer.errors import InputError
-from anonymizer.files.hierarchies import read_hierarchies, read_hierarchy, read_orders
+from anonymizer.files.hierarchies import (
+    read_hierarchies,
+    read_hierarchy,
+    read_orders,
+    read_trees,
+)
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -48,7 +53,9 @@ def test_a_line_at_fault_is_named_by_its_number_and_not_quoted(
 
 def test_groups_within_groups_are_read_from_json_below_a_root(tmp_path: Path) -> None:
     tree = {"work": {"paid": {"state": ["a", "b"], "firm": ["c"]}, "none": ["d"]}, "n": [1, 2]}
-    assert read_hierarchies(written(tmp_path, json.dumps(tree))) == {
+    path = written(tmp_path, json.dumps(tree))
+    assert read_trees(path) == tree
+    assert read_hierarchies(path) == {
         "work": (
             ("a", "state", "paid", "*"),
             ("b", "state", "paid", "*"),
@@ -72,8 +79,10 @@ def test_groups_within_groups_are_read_from_json_below_a_root(tmp_path: Path) ->
     ],
 )
 def test_a_json_that_is_no_hierarchy_is_refused(text: str, fault: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=fault):
-        read_hierarchies(written(tmp_path, text))
+    path = written(tmp_path, text)
+    for read in (read_hierarchies, read_trees):
+        with pytest.raises(InputError, match=fault):
+            read(path)
 
 
 def test_orders_are_read_and_repeats_refused(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_cells_are_separated_by_semicolons_where_the_header_is(tmp_path: Path) -
         ("t.csv", "work,age\nM\xfcller,1\n".encode("latin-1"), "is not UTF-8 text"),
         ("t.csv.gz", b"age\n1\n", "cannot be read"),
         ("t.parquet", b"age\n1\n", "is not well-formed parquet"),
-        ("t.txt", b"age\n1\n", "a table ends in .csv, .csv.gz, .parquet"),
+        ("t.dat", b"age\n1\n", "a table ends in .csv, .csv.gz, .parquet"),
     ],
 )
 def test_what_is_no_table_is_refused_in_one_line_that_names_the_file(

@@ -138,10 +138,24 @@ MODULES = (
             ("return beat_s * np.sqrt(times)", "return beat_s * times"),
             ("good = sizes >= k_of_group + self._k_extra", "good = sizes > 0"),
             ("self._company.beyond(self._k_extra)", "self._company"),
+            (
+                "return shared_levels(level, first_member_of,",
+                "return (lambda level, *_: level)(level,",
+            ),
             ("([self._published(density), member])", "([self._published(density)])"),
             ("seen_at = np.minimum.reduceat(", "seen_at = np.maximum.reduceat("),
             ("absent = seen_at < groups.ends_at", "absent = seen_at < now"),
             ("self._cell_ends_at > latest] = now", "self._cell_ends_at > np.inf] = now"),
+        ),
+    ),
+    Module(
+        "algorithms/positions/atoms.py",
+        ("algorithms/positions/cloaks/test_session.py",),
+        (
+            ("n_below - missing < least", "n_below < least"),
+            ("max(least - n_at_top, 0)", "0"),
+            ("raised_to[at] = top", "raised_to[at] = at"),
+            ("here = n_at[place] - 1", "here = n_at[place]"),
         ),
     ),
     Module(

@@ -29,7 +29,8 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(copy: Path, module: Module) -> subprocess.CompletedProcess[str]:
     """Run the tests of a module on the copy, until the first failure."""
-    environment = {**os.environ, "PYTHONPATH": str(copy)}
+    # One module of the same size, written in the same second, must not be taken for the other.
+    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     if "@kernel" in (copy / "anonymizer" / module.path).read_text():
         environment["NUMBA_DISABLE_JIT"] = "1"  # compiling takes longer than most tests
     options = (

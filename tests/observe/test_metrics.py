@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families as text_fami
 from anonymizer.observe.metrics import FlowCollector, new_registry
 from anonymizer.pipeline.accounting import FINAL
 from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.positions.density_bands import N_PARTS
 from anonymizer.pipeline.positions.flow_stats import GROUP, STAGES, TICK
 from anonymizer.pipeline.positions.private_counts import BUDGET, OVERLOAD, STORE
 from anonymizer.pipeline.positions.public_counts import PublicCounts, exact_figures
@@ -102,12 +103,32 @@ def test_no_label_holds_anything_but_what_is_known_beforehand() -> None:
         "attribute": {"speed_mps"},
         "input": {"1"},
         "waited_for": {TICK, GROUP},
+        "band": {"0-3", "4-9", "10+", "0+"},
+        "part": {str(part) for part in range(N_PARTS)},
     }
     declared = [{"name": "speed_mps", "lo": 0, "hi": 50}]
     for family in [*scraped(busy_rig()).values(), *scraped(Rig(readings=declared)).values()]:
         for sample in family.samples:
             for label, text in sample.labels.items():
                 assert label == "le" or text in allowed[label]
+
+
+def test_the_operator_alone_reads_where_devices_are_dense() -> None:
+    rig = Rig(adka={"density_steps": [2, 4], "k_values": [3, 2, 2]})
+    rig.publish(*(delivery(f"d{i}", 12, NOW) for i in range(3)), delivery("d4", 0, NOW))
+    metrics = scraped(rig)
+    nodes, devices = (metrics[f"anonymizer_density_{of}"].samples for of in ("nodes", "devices"))
+    density = rig.flow.core.operator.density
+    assert sum(s.value for s in nodes) == density.network.n_nodes
+    assert sum(s.value for s in devices) == density.n_devices > 0
+    assert {s.labels["band"] for s in nodes} == {"0-1", "2-3", "4+"}
+    for band, lo, hi in (("0-1", 0, 1), ("2-3", 2, 3), ("4+", 4, 99)):
+        held = (density.n_near >= lo) & (density.n_near <= hi)
+        assert sum(s.value for s in nodes if s.labels["band"] == band) == held.sum()
+    assert len({s.labels["part"] for s in nodes}) <= N_PARTS
+    assert not any(
+        family.samples for name, family in anybody_sees(rig).items() if "density" in name
+    )
 
 
 def anybody_sees(rig: Rig) -> dict[str, Metric]:

@@ -26,7 +26,7 @@ class Scraped:
 
     def __init__(self, folder: Path, **changes: Any) -> None:  # noqa: ANN401  settings of any kind
         self.rig = Rig(folder, **changes)
-        self.inbox = RecordInbox(999, stream_of=self.rig.flow.stream_of)
+        self.inbox = RecordInbox(999, streams_of=self.rig.flow.streams_of)
         self.watched = Watched(self.rig.flow, self.inbox)
         self._public = PublicRecordCollector(self.watched)
 

@@ -37,7 +37,7 @@ def records_registry(rig: Rig) -> CollectorRegistry:
     rig.close(silent=True)
     rig.publish(most=2)
     rig.take(*traffic(n_vehicles=5, n_windows=1, seed=1, start=6000.0))
-    inbox = RecordInbox(9, stream_of=rig.flow.stream_of)
+    inbox = RecordInbox(9, streams_of=rig.flow.streams_of)
     return new_registry(RecordCollector(Watched(rig.flow, inbox)))
 
 
@@ -61,7 +61,7 @@ def test_what_is_out_of_date_is_not_exported_while_the_store_cannot_be_used(
     tmp_path: Path,
 ) -> None:
     rig = Rig(tmp_path)
-    inbox = RecordInbox(9, stream_of=rig.flow.stream_of)
+    inbox = RecordInbox(9, streams_of=rig.flow.streams_of)
     registry = new_registry(RecordCollector(Watched(rig.flow, inbox, usable=False)))
     value = samples(generate_latest(registry).decode())
     rig.store.close()

@@ -46,10 +46,54 @@ WRONG = [
         "[trips]\nenabled=yes\n",
         'is not TOML: Invalid value (at line 4, column 9); text needs straight quotes, "...", and true and false are in small letters',
     ),
+    (
+        '[[inputs]]\ncodec="hfp"\necho="cloaked/hfp"\n',
+        "inputs (no. 1): echo: messages of this codec cannot be written, only of etsi_cam, gtfs_rt, gtfs_rt_json, home_assistant, j2735, json, meshtastic, msgpack, native, ngsi_ld, owntracks, traccar",
+    ),
+    (
+        '[[inputs]]\ncodec="owntracks"\necho="cloaked/own"\n',
+        "inputs (no. 1): echo: {pseudonym} is needed, because the payloads name no device",
+    ),
+    (
+        '[[inputs]]\ncodec="json"\npayload={lat="a",lon="b"}\necho="cloaked/own"\n',
+        "inputs (no. 1): echo: {pseudonym} is needed, because the payloads name no device",
+    ),
+    (
+        '[[inputs]]\ncodec="json"\npayload={lat="4000",lon="0"}\necho="cloaked/{pseudonym}"\n',
+        "inputs (no. 1): echo: no array of more than 1000 places is written",
+    ),
+    (
+        '[[inputs]]\nkind="fixed"\npublish="public"\necho="cloaked/own"\n',
+        'inputs (no. 1): echo: what publish = "public" publishes is not coarse',
+    ),
+    (
+        '[[inputs]]\necho="cloaked/x-{pseudonym}"\n',
+        "inputs (no. 1).echo: {pseudonym} must be a whole level",
+    ),
+    (
+        '[[inputs]]\necho="cloaked/{device}"\n',
+        "inputs (no. 1).echo: must be a topic, in which one level may be {pseudonym}",
+    ),
+    (
+        '[[inputs]]\ncodec="json"\npayload={lat="a",lon="b",accuracy="c"}\n',
+        "inputs (no. 1): payload: accuracy is for echo, which writes it",
+    ),
+    (
+        '[[inputs]]\necho="cloaked/plain"\n',
+        "inputs: echo needs output.qos = 1: it is a message for each pseudonym, and at QoS 0 nobody knows which of a group a lost connection has delivered",
+    ),
+    (
+        '[output]\nqos=1\n[[inputs]]\necho="cloaked/positions/plain"\n',
+        "inputs: echo must be a topic on which nothing else is published, not another echo either: each tells of all devices",
+    ),
+    (
+        '[output]\nqos=1\n[[inputs]]\ntopic="a/{device}"\necho="cloaked/{pseudonym}"\n[[inputs]]\ntopic="b/{device}"\necho="cloaked/b"\n',
+        "inputs: echo must be a topic on which nothing else is published, not another echo either: each tells of all devices",
+    ),
     ('[trips]\nenabled="maybe"\n', "trips.enabled: must be true or false, without quotes"),
     (
         '[[inputs]]\ntopic="a/{device}"\ncodec="owntrack"\n',
-        'inputs (no. 1).codec: must be one of gtfs_rt, gtfs_rt_json, hfp, home_assistant, j2735, json, meshtastic, msgpack, native, ngsi_ld, owntracks, traccar, ttn; did you mean "owntracks"?',
+        'inputs (no. 1).codec: must be one of etsi_cam, gtfs_rt, gtfs_rt_json, hfp, home_assistant, j2735, json, meshtastic, msgpack, native, ngsi_ld, owntracks, traccar, ttn; did you mean "owntracks"?',
     ),
     (
         '[region]\nmode="sesion"\n',
@@ -341,6 +385,8 @@ def test_filters_overlap_where_a_topic_matches_both(one: str, other: str, togeth
         ('[broker]\nstatus_topic = "positions/gateway"', "inputs (no. 1): "),
         ('[home_assistant]\ntopic = "positions/gateway"', "inputs (no. 1): "),
         ('[forms]\nngsi_ld_topic = "positions"', "inputs (no. 1): "),
+        ('[[inputs]]\necho = "positions/{pseudonym}"\n[output]\nqos = 1', "inputs (no. 1): "),
+        ('[[inputs]]\necho = "positions"\n[output]\nqos = 1', "inputs (no. 1): "),
     ],
 )
 def test_raw_data_is_not_read_where_the_gateway_publishes(

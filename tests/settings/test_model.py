@@ -230,3 +230,17 @@ def test_no_bound_for_each_id_is_taken_for_one_of_a_vehicle() -> None:
     Settings.model_validate({"counts": counts})
     Settings.model_validate({"inputs": inputs, "counts": counts | {"device_intervals": None}})
     Settings.model_validate({"inputs": inputs, "counts": counts | {"privacy": "k"}})
+
+
+@pytest.mark.parametrize(
+    ("stated", "splits"),
+    [
+        ({}, False),
+        ({"output": {"form": "device", "qos": 1}}, True),
+        ({"output": {"qos": 1}, "inputs": [{"echo": "cloaked/echo"}]}, True),
+    ],
+)
+def test_messages_of_a_group_belong_together_where_there_are_several(
+    stated: dict[str, Any], *, splits: bool
+) -> None:
+    assert Settings.model_validate(stated).splits_groups is splits

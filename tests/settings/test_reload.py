@@ -27,7 +27,7 @@ density_steps = [6, 20]
 k_values = [20, 12, 8]
 [region]
 k_extra = 13
-place_devices = 4
+place_devices = 6
 min_nodes = 12
 [session]
 beat_s = 60.0

@@ -219,10 +219,59 @@ def test_windows_begin_with_local_days_unless_told_otherwise(
     assert fleet(window_s=window_s, utc_offset_h=utc_offset_h, offset_s=7).begin_s == 7
 
 
+def two_streams(**changes: Any) -> Settings:  # noqa: ANN401  settings of any kind
+    """Return settings of a stream, and of another one that reads its telemetry as well."""
+    telemetry = {**FLEET["sources"][2], "tells": ["heat"]}
+    heat = {"name": "heat", "lo": 0, "hi": 200}
+    other = {"name": "other", "sources": [telemetry], "attributes": [heat], **changes}
+    return Settings.model_validate({"streams": [FLEET, other]})
+
+
+def test_streams_may_read_one_topic_if_each_value_is_in_one_of_them() -> None:
+    fleet_, other = two_streams().streams
+    assert [mine.name for mine, _ in fleet_.topics_shared_with(other)] == ["telemetry"]
+    assert fleet_.values_shared_with(other) == []
+
+
+def test_a_value_in_two_streams_has_to_be_asked_for_in_both() -> None:
+    speed: dict[str, Any] = {
+        "sources": [{**FLEET["sources"][2], "tells": ["v"]}],
+        "attributes": [{"name": "v", "path": "speed", "lo": 0, "hi": 60}],
+    }
+    for promised in ({}, {"cumulative": "report"}):  # FLEET enforces its promise
+        with pytest.raises(ValidationError, match="fleet and other publish speed of the same"):
+            two_streams(**speed, **promised)
+    both: list[dict[str, Any]] = [
+        {**FLEET, "cumulative": "report"},
+        {"name": "other", **speed, "cumulative": "report"},
+    ]
+    one, other = Settings.model_validate({"streams": both}).streams
+    assert one.values_shared_with(other) == ["speed"]
+    speed["sources"][0]["tells"] = ["v", "heat"]
+    speed["attributes"][0]["role"] = "measure"  # a class tells its mean alone
+    speed["attributes"].append({"name": "heat", "lo": 0, "hi": 200})
+    one, other = two_streams(**speed).streams
+    assert one.values_shared_with(other) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"topic": "records/+", "vehicle": "id"},
+        {"topic": "records/telemetry/#", "vehicle": "id"},
+        {"topic": "records/{kind}/{vehicle}"},
+    ],
+)
+def test_streams_that_read_one_message_name_its_vehicle_alike(source: dict[str, Any]) -> None:
+    telemetry = {**FLEET["sources"][2], **source, "tells": ["heat"]}
+    if source["topic"] == "records/+":
+        assert two_streams(sources=[telemetry]).streams  # one level less: no message is for both
+        return
+    with pytest.raises(ValidationError, match="fleet and other may read one message: both must"):
+        two_streams(sources=[telemetry])
+
+
 def test_two_streams_are_apart() -> None:
-    other = {**FLEET, "name": "other"}
-    with pytest.raises(ValidationError, match="sources: topic: names must be unique"):
-        Settings.model_validate({"streams": [FLEET, other]})
     with pytest.raises(ValidationError, match="streams: names must be unique"):
         Settings.model_validate({"streams": [FLEET, FLEET]})
 

@@ -25,7 +25,8 @@ def documented_inputs() -> list[InputSettings]:
 
 
 def test_the_phones_of_several_users_are_as_many_devices_by_the_manuals_own_pattern() -> None:
-    [input_] = [each for each in documented_inputs() if each.codec == "owntracks"]
+    [input_, with_echo] = [each for each in documented_inputs() if each.codec == "owntracks"]
+    assert input_.topic == with_echo.topic
     find = TopicRouter([input_]).find
     topics = [f"owntracks/user-{i}/{phone}" for i in range(12) for phone in ("phone", "tablet")]
     routes = [find(topic) for topic in topics]
@@ -73,8 +74,8 @@ def test_a_vehicle_of_records_is_likewise_all_levels_in_braces() -> None:
     )
     assert topic_filter(source) == "fleet/+/t/+"
     router = RecordRouter([stream], secret=bytes(32), max_id_chars=99)
-    routes = {router.route(f"fleet/{depot}/t/{n}") for depot in "ab" for n in (1, 2)}
-    assert len({route.vehicle for route in routes if route is not None}) == 4
+    routes = [router.routes_of(f"fleet/{depot}/t/{n}") for depot in "ab" for n in (1, 2)]
+    assert len({route.vehicle for (route,) in routes}) == 4
 
 
 @pytest.mark.parametrize("prefix", ["$share/gateways", "$queue"])

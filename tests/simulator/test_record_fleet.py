@@ -11,7 +11,9 @@ from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.records.declaration import declare
 from anonymizer.settings import Settings
+from anonymizer.settings.all_methods import all_methods
 from simulator.record_fleet import SETTINGS, TURNS, RecordFleet
+from simulator.toll_exits import settings_for
 
 N = 40
 
@@ -77,3 +79,16 @@ def test_the_matching_settings_accept_every_part() -> None:
 
 def test_the_repr_of_turns_shows_neither_vehicle_nor_values() -> None:
     assert repr(RecordFleet(3, rate_hz=1.0).take(0.0, limit=9)) == "Turns(1)"
+
+
+def test_the_settings_of_all_methods_declare_the_attributes_of_the_simulators_own() -> None:
+    def attributes(tables: dict[str, Any]) -> dict[str, Any]:
+        return {each["name"]: each for stream in tables["streams"] for each in stream["attributes"]}
+
+    every, vehicles = attributes(all_methods()), attributes(tomllib.loads(SETTINGS))
+    sections = every["section_id"]["values"]
+    tolls = attributes(tomllib.loads(settings_for(sections)))
+    both = every.keys() & vehicles.keys()
+    assert both == vehicles.keys()
+    assert {name: every[name] for name in both} == {name: vehicles[name] for name in both}
+    assert {name: every[name] for name in tolls} == tolls

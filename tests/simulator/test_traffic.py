@@ -10,7 +10,8 @@ from anonymizer.domain.arrays import FloatArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.errors import InputError
 from anonymizer.networks import load_network
-from simulator.traffic import REFRESH_S, Traffic
+from simulator.driving import STOP_S
+from simulator.traffic import HOURLY, REFRESH_S, Traffic
 from tests.simulator.support import Road, network
 
 ONE_WAY_RING: list[Road] = [(i, (i + 1) % 12, True, False) for i in range(12)]
@@ -175,3 +176,21 @@ def test_a_network_without_coordinates_or_nodes_is_refused() -> None:
     for unusable in (nowhere, network([], n_nodes=0)):
         with pytest.raises(InputError, match="nothing can move on it"):
             Traffic(unusable, 1)
+
+
+def test_demand_follows_the_time_of_day_and_without_one_it_is_always_rush_hour(
+    city: RoadNetwork,
+) -> None:
+    def n_driving(begins_s: float | None, at_s: float) -> int:
+        traffic = Traffic(city, 400, begins_s=begins_s)
+        traffic.advance(at_s)
+        # Who waits at a junction is under way, too; who rests waits for longer.
+        resting = traffic.fleet["end_s"] - traffic.fleet["start_s"]
+        return int(((traffic.fleet["arc"] >= 0) | (resting < STOP_S[1])).sum())
+
+    rush_hour = HOURLY.index(1.0)
+    busy, night = n_driving(3600.0 * rush_hour + 600, 900.0), n_driving(3600.0 * 2, 900.0)
+    assert busy == n_driving(None, 900.0)
+    assert night < busy / 3
+    # The night ends while they drive: demand is that of the moment, not of the start.
+    assert n_driving(3600.0 * 4, 3600.0 * (rush_hour - 4) + 1800.0) > 2 * night

@@ -205,6 +205,10 @@ def test_a_table_that_cannot_keep_the_promise_is_refused(table: Frame) -> None:
         anonymize(table, qi="home", k=2, rows_per_range=0)
     with pytest.raises(SettingsError, match="method must be one of"):
         anonymize(table, qi="home", k=2, method="fast")
+    with pytest.raises(SettingsError, match="measure: not available for model kd on Spark"):
+        anonymize(table, qi="home", k=2, measures="home")
+    with pytest.raises(SettingsError, match="home cannot be a quasi-identifier, too"):
+        anonymize(table, qi="home", k=2, model="kaca", measures="home")
 
 
 def test_classes_that_spark_made_anew_are_not_published_in_place_of_those_that_were_verified(

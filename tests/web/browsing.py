@@ -103,7 +103,9 @@ class Viewer:
         return int(
             self.script(
                 f"const c = document.querySelectorAll('#map canvas')[{sheet}];"
-                "const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+                "const ink = new OffscreenCanvas(c.width, c.height).getContext('2d');"
+                "ink.drawImage(c, 0, 0);"
+                "const d = ink.getImageData(0, 0, c.width, c.height).data;"
                 "const seen = new Set();"
                 "for (let i = 0; i < d.length; i += 4) if (d[i + 3])"
                 " seen.add((d[i] << 16) | (d[i + 1] << 8) | d[i + 2]);"

@@ -200,7 +200,7 @@ def test_the_picture_moves_with_the_map_and_is_painted_anew_where_it_ends(viewer
     waits = "return document.getElementById('map').city.sheet._stale"
     assert viewer.until(lambda: viewer.script(waits))  # what has arrived is painted afterwards
     move("panBy([700, 0], {animate: false})")
-    assert corner() != before
+    assert viewer.until(corner, lambda now: now != before)
     viewer.until(lambda: not viewer.script(waits))
     assert viewer.colours(0) > 1
     assert viewer.colours(1) > 1
@@ -235,6 +235,7 @@ def test_what_is_seen_can_be_saved_as_a_picture_and_as_geojson(
             "nodes",
             "seen_for_s",
             "published_s_ago",
+            "ended_s_ago",
         }
         lines = feature["geometry"]["coordinates"]
         places = [place for line in lines for place in line]

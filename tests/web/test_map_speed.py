@@ -1,10 +1,12 @@
-"""The live map with ten thousand devices: at least 30 frames a second, drawn in software."""
+"""The live map drawn in software: 60 frames a second of 1,000 devices, 30 of 10,000, none slow."""
 
 import asyncio
 import socket
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 
 import msgspec
 import numpy as np
@@ -15,17 +17,20 @@ from fastapi import FastAPI
 from anonymizer.app.live_map.frames import EVERY_S, Frame
 from anonymizer.app.live_map.rates import FlowRates
 from anonymizer.app.live_map.screen import Row
+from anonymizer.domain.network import RoadNetwork
 from anonymizer.networks import load_network
 from anonymizer.web.map import map_router
 from anonymizer.web.network_outline import Outline
-from tests.web.browsing import Viewer, opened_browser
+from tests.web.browsing import opened_browser
 
-N_DEVICES = 10_000
-N_GROUPS = N_DEVICES // 9
 REGION_NODES = 28
-"""As `session` forms them among so many devices on a network of as many nodes."""
+GROUP_SIZE = 9
+"""As `session` forms groups where there are as many devices as nodes."""
 SECONDS = 4
-NETWORK = load_network(f"city:{N_DEVICES}")
+BARS = [(1_000, 60, False), (1_000, 30, True), (10_000, 30, False), (10_000, 30, True)]
+"""Devices, the fewest frames a second, and whether the map is dragged meanwhile."""
+SLOWEST_MS = 250
+"""No frame takes longer."""
 RATES = FlowRates(
     rate_in=1.0e4,
     rate_out=300.0,
@@ -39,7 +44,7 @@ RATES = FlowRates(
     k_median=9.0,
     k_least=5.0,
     suppressed={"suppressed superseded": 9700.0},
-    n_devices=N_DEVICES,
+    n_devices=10_000,
     n_newcomers=0,
     n_followed=32,
     n_below_k=0,
@@ -54,9 +59,11 @@ class Crowd:
     raw = True
     is_full = False
 
-    def __init__(self) -> None:
+    def __init__(self, network: RoadNetwork) -> None:
+        self._network = network
         self._rng = np.random.default_rng(0)
-        self._rows: list[Row] = [self._row(i) for i in range(N_GROUPS)]
+        self._n_groups = network.n_nodes // GROUP_SIZE
+        self._rows: list[Row] = [self._row(i) for i in range(self._n_groups)]
         self._number = 0
 
     def has_enough(self, address: str) -> bool:
@@ -66,92 +73,91 @@ class Crowd:
         assert address
         while True:
             self._number += 1
-            for i in self._rng.integers(N_GROUPS, size=N_GROUPS // 60).tolist():
+            n = self._n_groups
+            for i in self._rng.integers(n, size=-(-n // 60)).tolist():
                 self._rows[i] = self._row(i)
-            frame = Frame(self._number, time.time(), mode, self._rows, N_GROUPS, {mode: RATES})
+            frame = Frame(self._number, time.time(), mode, self._rows, n, {mode: RATES})
             yield b"event: frame\ndata: " + msgspec.json.encode(frame) + b"\n\n"
             if raw:
-                at = np.bincount(self._rng.integers(NETWORK.n_nodes, size=N_DEVICES))
+                at = np.bincount(
+                    self._rng.integers(self._network.n_nodes, size=self._network.n_nodes)
+                )
                 node = np.flatnonzero(at)
                 truth = msgspec.json.encode([node.tolist(), at[node].tolist()])
                 yield b"event: truth\ndata: " + truth + b"\n\n"
             await asyncio.sleep(EVERY_S)
 
     def _row(self, i: int) -> Row:
-        region = [int(self._rng.integers(NETWORK.n_nodes))]
+        network = self._network
+        region = [int(self._rng.integers(network.n_nodes))]
         for v in region:
-            first, last = NETWORK.first_arc_of[v : v + 2]
-            near = set(NETWORK.neighbour_of[first:last].tolist()) - set(region)
+            first, last = network.first_arc_of[v : v + 2]
+            near = set(network.neighbour_of[first:last].tolist()) - set(region)
             region += sorted(near)[: REGION_NODES - len(region)]
-        return (f"group-{i}", 5, 9, 20.0, 1.0, region)
+        return (f"group-{i}", 5, 9, 20.0, 1.0, region, None)
 
 
-@pytest.fixture
-def url() -> Iterator[str]:
-    """The map of a crowd, served by this process."""
+@contextmanager
+def served(n_devices: int) -> Iterator[str]:
+    """Serve the map of a crowd on a network of as many nodes from this process."""
+    network = load_network(f"city:{n_devices}")
     app = FastAPI()
-    app.include_router(map_router(Crowd(), Outline(NETWORK), demo=True))
+    app.include_router(map_router(Crowd(network), Outline(network), demo=True))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
         serving = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         serving.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        server.should_exit = server.force_exit = True
-        serving.join()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        finally:
+            server.should_exit = server.force_exit = True
+            serving.join()
 
 
-def frames_a_second(viewer: Viewer) -> float:
-    """Count what the browser draws in some seconds."""
-    viewer.driver.set_script_timeout(30)
-    return float(
-        viewer.driver.execute_async_script(
-            f"const done = arguments[0], began = performance.now(); let n = 0;"
-            f"const next = () => {{ n++; const s = (performance.now() - began) / 1000;"
-            f"  s < {SECONDS} ? requestAnimationFrame(next) : done(n / s); }};"
-            "requestAnimationFrame(next);"
-        )
-    )
-
-
-DRAG = """
-const done = arguments[1], began = performance.now(), map = document.getElementById("map");
+LOOK = """
+const [seconds, drags, done] = arguments, began = performance.now(), gaps = [];
+const map = document.getElementById("map");
 const point = (kind, x, y) => (kind === "mousedown" ? map : document.body).dispatchEvent(
   new MouseEvent(kind, { bubbles: true, clientX: 480 + x, clientY: 440 + y }));
-let n = 0, held = false;
+let held = false, last = began, pictures = 0;
+map.city.painter.worker.addEventListener("message", () => pictures++);
 const next = () => {
-  n++;
-  const s = (performance.now() - began) / 1000, turn = 2 * Math.PI * s;
-  const hold = s < arguments[0] && s % 1 < 0.9;
+  const now = performance.now(), s = (now - began) / 1000, turn = 2 * Math.PI * s;
+  gaps.push(now - last);
+  last = now;
+  const hold = drags && s < seconds && s % 1 < 0.9;
   if (held !== hold) point(hold ? "mousedown" : "mouseup", 0, 0);
   held = hold;
   if (held) point("mousemove", 400 * Math.sin(turn), 200 * Math.sin(2 * turn));
-  s < arguments[0] ? requestAnimationFrame(next) : done(n / s);
+  if (s < seconds) requestAnimationFrame(next);
+  else done([gaps.length / s, Math.max(...gaps), pictures / s]);
 };
 requestAnimationFrame(next);
 """
+"""Counts the frames of some seconds, the slowest of them, and the pictures that are painted."""
 
 
 @pytest.mark.soak
-def test_the_map_of_ten_thousand_devices_is_dragged_at_thirty_frames_a_second(url: str) -> None:
-    with opened_browser() as viewer:
-        viewer.open(url)
-        viewer.until(viewer.n_regions)
-        viewer.after(4)
-        viewer.driver.set_script_timeout(30)
-        corner = "return document.querySelector('.leaflet-map-pane').style.transform"
-        before = viewer.script(corner)
-        rate = viewer.driver.execute_async_script(DRAG, SECONDS)
-        assert viewer.script(corner) != before
-        assert rate >= 30
-        assert viewer.complaints() == []
-
-
-@pytest.mark.soak
-def test_ten_thousand_devices_are_drawn_at_thirty_frames_a_second(url: str) -> None:
-    with opened_browser() as viewer:
+@pytest.mark.parametrize(("n_devices", "least", "drags"), BARS)
+def test_the_map_answers_at_the_stated_rate_and_no_frame_is_slow(
+    n_devices: int,
+    least: int,
+    drags: bool,  # noqa: FBT001  a parameter of the test
+) -> None:
+    with served(n_devices) as url, opened_browser() as viewer:
         viewer.open(url)
         viewer.until(viewer.n_regions)
         viewer.after(4)
         assert viewer.element("#truth").is_selected()
-        assert not viewer.element("#areas").is_selected()
-        assert frames_a_second(viewer) >= 30
+        viewer.driver.set_script_timeout(30)
+        corner = "return document.querySelector('.leaflet-map-pane').style.transform"
+        before = viewer.script(corner)
+        rate, slowest_ms, pictures = viewer.driver.execute_async_script(LOOK, SECONDS, drags)
+        sys.stdout.write(
+            f"{rate:.1f} frames/s, slowest {slowest_ms:.0f} ms, {pictures:.1f} painted/s\n"
+        )
+        assert (viewer.script(corner) != before) is drags
+        assert round(rate) >= least
+        assert slowest_ms <= SLOWEST_MS
+        assert drags or pictures >= 1, "frames of data come twice a second, and are painted"
+        assert viewer.complaints() == []

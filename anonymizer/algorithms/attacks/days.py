@@ -13,8 +13,8 @@ References
 import numpy as np
 from scipy.sparse import csr_array
 
-from anonymizer.algorithms.attacks.lives import Regions
 from anonymizer.algorithms.attacks.observed import Observed
+from anonymizer.algorithms.attacks.pieces import Regions
 from anonymizer.algorithms.attacks.reachability import new_spread, roads_of, spread_from
 from anonymizer.algorithms.kernels import kernel
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.lives import Lives, Regions
+from anonymizer.algorithms.attacks.lives import Lives
 from anonymizer.algorithms.attacks.masses import (
     FREE,
     NEGLECTED,
@@ -29,6 +29,7 @@ from anonymizer.algorithms.attacks.masses import (
     sorted_by_life,
 )
 from anonymizer.algorithms.attacks.motion import Motion
+from anonymizer.algorithms.attacks.pieces import Regions
 from anonymizer.algorithms.kernels import inner_kernel, kernel
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 

@@ -220,7 +220,7 @@ class _Crowd:
     @property
     def unknown(self) -> float:
         """Expected number of devices that are not tracked."""
-        return max(self.n_present - self._held.mass, SLIP * self.n_present)
+        return max(self.n_present - float(self._held.mass_of.sum()), SLIP * self.n_present)
 
     def move(self, over: BoolArray) -> None:
         """Let a step pass, in which some lives are over."""
@@ -246,8 +246,11 @@ class _Crowd:
             FREE if begins else life, self._motion.node_of, piece_at, likely, n_pieces
         )
         near = np.flatnonzero(inside.sum(axis=1) > _LEAST_INSIDE)
-        outside = np.ones(len(near)) if begins else 1.0 - (1.0 - SLIP) * total[near]
-        outside = np.maximum(outside - (0.0 if begins else SLIP) * inside[near].sum(axis=1), SLIP)
+        # A track that adds up to more than one device is one all the same: it loses the excess.
+        outside = np.maximum(1.0, self._held.mass_of[near])
+        if not begins:
+            outside -= (1.0 - SLIP) * total[near] + SLIP * inside[near].sum(axis=1)
+        outside = np.maximum(outside, SLIP)
         nodes = regions.node[rows]
         density = np.bincount(piece_at[nodes], (self._motion.density * likely)[nodes], n_pieces)
         unknown = density.astype(np.float64) * (self.unknown if begins else SLIP)

@@ -11,39 +11,18 @@ they take for a life and for a piece:
 - raw positions without names are lives of one step whose regions are the cells of a grid.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from anonymizer.algorithms.attacks.observed import Observed
+from anonymizer.algorithms.attacks.pieces import Regions
 from anonymizer.algorithms.attacks.truth import TIME_SLACK_S
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.release import starts_of
 
-_EXPLAINS = 0.9
-"""Pieces of one level are believed if they explain so much of what pieces of several levels do."""
-
-
 _USUAL_LEVELS = 3.0
 """Pseudonyms that are added to those of each area, of levels as they are everywhere."""
-
-
-class Regions(NamedTuple):
-    """The pieces of each region, and the nodes of each piece, in compressed sparse rows.
-
-    Attributes
-    ----------
-    first_piece_of
-        Pieces of region r: `first_piece_of[r]` to `first_piece_of[r + 1]`, exclusive and never
-        empty, shape (regions + 1,).
-    first_node_of, node
-        Nodes of piece p: `node[first_node_of[p]:first_node_of[p + 1]]`, never empty.
-    """
-
-    first_piece_of: IntArray
-    first_node_of: IntArray
-    node: Int32Array
 
 
 class Lives(NamedTuple):
@@ -83,111 +62,6 @@ class Lives(NamedTuple):
         ended = np.bincount(self.last_step_of + 1, self.size, self.n_steps + 1)
         alive: FloatArray = np.cumsum(begun - ended)[:-1].astype(np.float64)
         return alive
-
-
-def read_regions(observed: Observed, piece_of: IntArray | None = None) -> Regions:
-    """Return the published regions as sets of pieces.
-
-    Parameters
-    ----------
-    piece_of
-        Public piece of each node, negative if it is in none, shape (nodes,), or (levels, nodes) if
-        there are pieces of several sizes. A region is made of pieces of one level: of that whose
-        whole pieces have most of its nodes, the last one among equals. Its other nodes hold
-        nobody, because an observer who knows how regions are made knows that they join the pieces.
-        A region that contains no piece whole is one piece. None: all regions are.
-    """
-    n_regions, sizes = observed.n_regions, observed.region_size
-    region = np.repeat(np.arange(n_regions), sizes)
-    # Every region is one piece, unless more of its nodes than none are in whole ones of a level.
-    label, inside, n_inside = region, np.ones(len(region), bool), np.zeros(n_regions, np.int64)
-    for at in () if piece_of is None else np.atleast_2d(piece_of):
-        # What is in no piece is a last piece, which is never whole.
-        n_pieces = int(at.max(initial=-1)) + 1
-        n_nodes_in = np.append(np.bincount(at[at >= 0], minlength=n_pieces), len(at) + 1)
-        piece = np.where(at < 0, n_pieces, at)[observed.node]
-        pair, pair_of, n_covered = np.unique(
-            region * (n_pieces + 1) + piece, return_inverse=True, return_counts=True
-        )
-        whole = (n_covered == n_nodes_in[pair % (n_pieces + 1)])[pair_of]
-        n_whole = np.bincount(region, whole, n_regions).astype(np.int64)
-        better = (n_whole > 0) & (n_whole >= n_inside)
-        label = np.where(better[region], pair_of, label)
-        inside = np.where(better[region], whole, inside)
-        n_inside = np.where(better, n_whole, n_inside)
-    order = np.lexsort((label[inside], region[inside]))
-    label, region = label[inside][order], region[inside][order]
-    first = np.flatnonzero((np.diff(label, prepend=-1) != 0) | (np.diff(region, prepend=-1) != 0))
-    return Regions(
-        np.searchsorted(region[first], np.arange(n_regions + 1)),
-        np.append(first, len(label)).astype(np.int64),
-        observed.node[inside][order],
-    )
-
-
-def read_mixed_regions(observed: Observed, piece_of: IntArray, n_members: IntArray) -> Regions:
-    """Return the published regions as sets of pieces that may be of different levels.
-
-    Parameters
-    ----------
-    piece_of
-        As in `read_regions`, shape (levels, nodes), the smallest pieces first.
-    n_members
-        Number of devices that publish each region: it has no more pieces, shape (regions,).
-
-    Notes
-    -----
-    A region is read as by `read_regions` if that leaves little of it unexplained. If not, whole
-    pieces are taken from large to small, each of which explains more than half of its nodes: a
-    large piece contains small ones, and seldom happens to be filled by others. What a piece larger
-    than it covers is not seen, nor which piece is whose. O(levels * nodes).
-    """
-    one = read_regions(observed, piece_of)
-    n_nodes_in = [np.bincount(at[at >= 0]) for at in piece_of]
-    sizes, nodes, first_piece_of = [], [], [0]
-    for region in range(observed.n_regions):
-        first, end = one.first_piece_of[region : region + 2].tolist()
-        rows = slice(one.first_node_of[first], one.first_node_of[end])
-        held = observed.node[observed.first_node_of[region] : observed.first_node_of[region + 1]]
-        label = _large_to_small(held, piece_of, n_nodes_in, int(n_members[region]))
-        n_explained = int((label >= 0).sum())
-        if n_explained and (
-            end - first > n_members[region] or rows.stop - rows.start < _EXPLAINS * n_explained
-        ):
-            order = np.argsort(label, kind="stable")[len(label) - n_explained :]
-            counts = np.bincount(label[order])
-            sizes += counts[counts > 0].tolist()
-            nodes.append(held[order])
-        else:
-            sizes += np.diff(one.first_node_of[first : end + 1]).tolist()
-            nodes.append(one.node[rows])
-        first_piece_of.append(len(sizes))
-    return Regions(
-        np.array(first_piece_of, np.int64),
-        starts_of(np.array(sizes, np.int64)),
-        np.concatenate([np.zeros(0, np.int32), *nodes]),
-    )
-
-
-def _large_to_small(
-    node: Int32Array, piece_of: IntArray, n_nodes_in: Sequence[IntArray], most: int
-) -> IntArray:
-    """Return the number of the piece that explains each node of a region, negative for none."""
-    label, n = np.full(len(node), -1), 0
-    for at, size in zip(piece_of[::-1], n_nodes_in[::-1], strict=True):
-        inside = at[node] >= 0
-        piece, piece_at, n_held = np.unique(
-            at[node[inside]], return_inverse=True, return_counts=True
-        )
-        fresh = np.bincount(piece_at, label[inside] < 0, len(piece))
-        taken = np.flatnonzero((n_held == size[piece]) & (2 * fresh > size[piece]))[: most - n]
-        number = np.full(len(piece), -1)
-        number[taken] = n + np.arange(len(taken))
-        n += len(taken)
-        found = np.full(len(node), -1)
-        found[inside] = number[piece_at]
-        label = np.where((label < 0) & (found >= 0), found, label)
-    return label
 
 
 def published_lives(
@@ -369,33 +243,6 @@ def no_lives(n_steps: int) -> Lives:
     none = np.zeros(0, np.int64)
     regions = Regions(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int32))
     return _lives(none, none, none, np.zeros(0), regions, n_steps=n_steps)
-
-
-def pieces_held(
-    observed: Observed, regions: Regions, place: Int32Array, *, ticks: IntArray
-) -> tuple[int, int]:
-    """Count the pieces of the regions published at some ticks, and those that hold a device.
-
-    Parameters
-    ----------
-    place
-        Node of each device at each tick, negative if absent, shape (ticks, devices).
-    ticks
-        The ticks to count at. A piece in several regions counts in each of them.
-    """
-    n_nodes = int(max(observed.node.max(), place.max())) + 1
-    n_covered, n_held = 0, 0
-    for t in ticks.tolist():
-        held = np.zeros(n_nodes, bool)
-        held[place[t][place[t] >= 0]] = True
-        for r in np.unique(observed.region_of[observed.tick_of == t]).tolist():
-            first = regions.first_node_of[regions.first_piece_of[r] : regions.first_piece_of[r + 1]]
-            end = regions.first_node_of[regions.first_piece_of[r + 1]]
-            n_held += int(
-                np.logical_or.reduceat(held[regions.node[first[0] : end]], first - first[0]).sum()
-            )
-            n_covered += len(first)
-    return n_covered, n_held
 
 
 def _lives(

@@ -76,9 +76,9 @@ class MassesByLife:
         self._sum = np.bincount(masses.owner, masses.mass, n_owners).astype(np.float64)
 
     @property
-    def mass(self) -> float:
-        """Sum of all masses."""
-        return float(self._sum @ self._scale)
+    def mass_of(self) -> FloatArray:
+        """Sum of the masses of each owner."""
+        return self._sum * self._scale
 
     def inside(
         self,

@@ -59,39 +59,80 @@ def devices_near(
     return _devices_near(truth.place, tick, node, network.first_arc_of, network.neighbour_of)
 
 
-def covered_in_zones(truth: Truth, observed: Observed, zone_of: Int32Array) -> Truth:
+def covered_in_zones(
+    truth: Truth, observed: Observed, network: RoadNetwork, zone_of: Int32Array
+) -> Truth:
     """Return the truth as an adversary sees it who knows the privacy zones.
 
     A device inside a zone is covered at a node of the zone that does not depend on where inside it
-    is. So it may be at any node of the zone: it is taken to be at one in its published region.
+    is, and no more after a while. So it may be at any node of each zone that it has been in since
+    it was last seen outside: it is taken to be at one in its published region. The node nearest to
+    a position at the rim of a zone may be outside, and next to several zones.
 
     Parameters
     ----------
     zone_of
-        Zone of each node inside one or next to one, negative for the others, shape (nodes,).
+        Zone of each node inside one, negative for the others, shape (nodes,).
 
     Notes
     -----
-    O(nodes of all regions).
+    O(ticks inside a zone * degree * nodes of a region) for each record.
     """
     if truth.device_of is None or not (zone_of >= 0).any():
         return truth
-    at = (observed.tick_of, truth.device_of[observed.pseudonym_of])
-    node, n_zones = truth.place[at], int(zone_of.max()) + 1
+    device = truth.device_of[observed.pseudonym_of]
+    node = truth.place[observed.tick_of, device]
     outside = slot_in_region(observed, node, region=observed.region_of) == OUTSIDE
-    record = np.flatnonzero(outside & (node >= 0) & (zone_of[node] >= 0))
-    zoned = np.flatnonzero(zone_of[observed.node] >= 0)
-    region = np.repeat(np.arange(observed.n_regions), observed.region_size)
-    pair, first = np.unique(
-        region[zoned] * n_zones + zone_of[observed.node[zoned]], return_index=True
-    )
-    sought = observed.region_of[record] * n_zones + zone_of[node[record]]
-    entry = np.minimum(np.searchsorted(pair, sought), max(len(pair) - 1, 0))
-    found = pair[entry] == sought if len(pair) else np.zeros(len(record), bool)
+    record = np.flatnonzero(outside & (node >= 0))
+    at = observed.tick_of[record], device[record]
     place = truth.place.copy()
-    at = (observed.tick_of[record[found]], truth.device_of[observed.pseudonym_of[record[found]]])
-    place[at] = observed.node[zoned[first[entry[found]]]]
+    place[at] = _covers(
+        truth.place,
+        *at,
+        observed.region_of[record],
+        observed.first_node_of,
+        observed.node,
+        zone_of,
+        network.first_arc_of,
+        network.neighbour_of,
+    )
     return replace(truth, place=place)
+
+
+@kernel
+def _covers(
+    place: Int32Array,
+    tick_of: IntArray,
+    device_of: IntArray,
+    region_of: IntArray,
+    first_node_of: IntArray,
+    node_of: Int32Array,
+    zone_of: Int32Array,
+    first_arc_of: Int32Array,
+    neighbour_of: Int32Array,
+) -> Int32Array:
+    """Return for each record a node of its region in a zone of the device, or the device's own."""
+    found = np.empty(len(tick_of), np.int32)
+    for i in range(len(tick_of)):
+        region = node_of[first_node_of[region_of[i]] : first_node_of[region_of[i] + 1]]
+        tick = tick_of[i]
+        found[i] = place[tick, device_of[i]]
+        covered, hidden = False, True
+        while hidden and not covered and tick >= 0:
+            node = place[tick, device_of[i]]
+            hidden = False
+            if node >= 0:
+                around = neighbour_of[first_arc_of[node] : first_arc_of[node + 1]]
+                for j in range(-1, len(around)):
+                    zone = zone_of[node] if j < 0 else zone_of[around[j]]
+                    if zone < 0:
+                        continue
+                    hidden = True
+                    for each in region:
+                        if not covered and zone_of[each] == zone:
+                            found[i], covered = each, True
+            tick -= 1
+    return found
 
 
 @kernel

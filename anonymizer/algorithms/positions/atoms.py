@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from anonymizer.algorithms.kernels import kernel
 from anonymizer.algorithms.positions.grouping import form_groups
 from anonymizer.algorithms.positions.spanning_forest import SpanningForest
 from anonymizer.domain.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.release import starts_of
 
-LEVELS = (1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+LEVELS = (1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Sizes of the atoms at each level, in multiples of the smallest."""
 AREA_LEVEL = 3
 """Level whose atoms are areas: three times the smallest places, about 300 m in a city."""
@@ -146,6 +147,7 @@ def cut_into_levels(
     min_nodes: int,
     metres_at: FloatArray | None = None,
     min_metres: float = 0.0,
+    max_nodes: float = np.inf,
     sizes: Sequence[float] = LEVELS,
 ) -> Levels:
     """Cut a network into atoms at several levels.
@@ -156,9 +158,15 @@ def cut_into_levels(
         The network and its spanning forest.
     min_nodes, metres_at, min_metres
         Of the smallest atoms, as in `cut_into_atoms`.
+    max_nodes
+        Nodes of the largest atoms. Levels beyond it are left out, except the lowest: on a small
+        network, a few of their atoms would be a region above every cap.
     sizes
         Sizes of the levels in multiples of the smallest, rising.
     """
+    metres = network.n_nodes if metres_at is None else metres_at.sum()
+    smallest = max(min_nodes, min_metres * network.n_nodes / max(metres, 1.0))
+    sizes = [size for size in sizes if size == sizes[0] or size * smallest <= max_nodes]
     cuts = [
         cut_into_atoms(
             forest,
@@ -226,3 +234,51 @@ def lowest_shared_level(
     enough[-1] = True
     lowest: IntArray = enough.argmax(axis=0)
     return lowest
+
+
+@kernel
+def shared_levels(level: IntArray, first_member_of: IntArray, least: int) -> IntArray:
+    """Return levels raised until enough members of a group have each of them, or all have one.
+
+    Parameters
+    ----------
+    level, first_member_of
+        Level of each member of some groups, in compressed sparse rows.
+    least
+        Members of a group that have the same level.
+
+    Notes
+    -----
+    Who follows a group tells its members apart by the sizes of their atoms. Of one that drives
+    among nine in a car park, the only large atom would be its own, for as long as the group lives.
+    A level that has too few gets as many of the next lower ones as it lacks, and those that are
+    left below are raised, too, if they are too few. O(members + groups * levels).
+    """
+    shared = level.copy()
+    if not len(level):
+        return shared
+    n_levels = level.max() + 1
+    n_with, n_raised = np.empty(n_levels, np.int64), np.empty(n_levels, np.int64)
+    raised_to = np.zeros(n_levels, np.int64)
+    for g in range(len(first_member_of) - 1):
+        first, end = first_member_of[g], first_member_of[g + 1]
+        n_with[:] = 0
+        n_raised[:] = 0
+        for i in range(first, end):
+            n_with[level[i]] += 1
+        top, n_at_top, n_below = -1, least, end - first
+        for at in range(n_levels - 1, -1, -1):
+            n, missing = n_with[at], max(least - n_at_top, 0)
+            # Those who would be left below are all raised if they are too few.
+            n_raised[at] = n if top >= 0 and n_below - missing < least else min(n, missing)
+            raised_to[at] = top
+            n_at_top += n_raised[at]
+            n_below -= n_raised[at]
+            if n > n_raised[at]:
+                top, n_at_top = at, n - n_raised[at]
+                n_below -= n_at_top
+        for i in range(first, end):
+            if n_raised[level[i]] > 0:
+                n_raised[level[i]] -= 1
+                shared[i] = raised_to[level[i]]
+    return shared

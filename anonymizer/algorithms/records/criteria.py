@@ -29,7 +29,8 @@ ROUNDING = 1e-9
 def loss(problem: Problem, member: IntArray) -> float:
     """Return the information loss of one record of the class `member`, summed over its QIs.
 
-    Between 0 and `n_qis`; GCP is the sum over all records, over n times `n_qis`.
+    Between 0 and `n_qis`; GCP is the sum over all records, over n times `n_qis`. Columns count by
+    their weights.
     """
     return class_loss(problem.arrays, problem.n_qis, member)
 
@@ -127,18 +128,19 @@ def class_loss(problem: ProblemArrays, n_qis: int, member: IntArray) -> float:
 
 @inner_kernel
 def column_loss(rule: np.void, n_distinct: int, lo: int, hi: int, codes: Codes) -> float:
-    """Return the loss of one QI whose codes in a class are `n_distinct` from `lo` to `hi`, 0 to 1.
+    """Return the loss of one QI whose codes in a class are `n_distinct` from `lo` to `hi`.
 
-    O(1), or the height of the hierarchy.
+    0 to its weight. O(1), or the height of the hierarchy.
     """
     position, ancestor, n_leaves = codes.position, codes.ancestor, codes.n_leaves
     if lo == hi or rule["size"] < 2:
         return 0.0
+    weight = rule["weight"]
     if rule["form"] == _RANGE:
         first = rule["first_position"]
-        return float((position[first + hi] - position[first + lo]) / rule["span"])
+        return float(weight * ((position[first + hi] - position[first + lo]) / rule["span"]))
     if rule["form"] == _SET:
-        return float((n_distinct - 1) / (rule["size"] - 1))
+        return float(weight * ((n_distinct - 1) / (rule["size"] - 1)))
     level = 0
     of_lo, of_hi = (
         rule["first_ancestor"] + lo * rule["height"],
@@ -146,7 +148,8 @@ def column_loss(rule: np.void, n_distinct: int, lo: int, hi: int, codes: Codes) 
     )
     while ancestor[of_lo + level] != ancestor[of_hi + level]:
         level += 1
-    return float(n_leaves[rule["first_leaves"] + ancestor[of_lo + level]] / rule["size"])
+    below = n_leaves[rule["first_leaves"] + ancestor[of_lo + level]]
+    return float(weight * (below / rule["size"]))
 
 
 def why_impossible(problem: Problem, schema: Schema) -> str | None:

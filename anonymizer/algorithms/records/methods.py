@@ -171,6 +171,11 @@ def searches(method: str) -> bool:
     return method == "best"
 
 
+def weighs(method: str) -> bool:
+    """Return whether a method knows how much the loss of each quasi-identifier counts."""
+    return method in {"best", "mondrian"}
+
+
 def warm_up(method: str, schema: "Schema", promise: "Promise") -> None:
     """Compile and load the kernels of a method of `kd` before its time is counted."""
     if searches(method):

@@ -34,9 +34,10 @@ def mondrian(problem: Problem) -> Int32Array:
     Notes
     -----
     Strict: records with the same value are never separated by a cut of that attribute. The
-    attribute whose values are furthest apart, as a share of its domain, is tried first. Of the two
-    cuts next to the median value, the one with the more even halves is taken: otherwise a value
-    that more than half of the records have, such as the first of its domain, would allow no cut.
+    attribute whose values are furthest apart, as a share of its domain times its weight, is tried
+    first. Of the two cuts next to the median value, the one with the more even halves is taken:
+    otherwise a value that more than half of the records have, such as the first of its domain,
+    would allow no cut.
     About O(n columns log(n) ** 2).
 
     References
@@ -93,7 +94,7 @@ def _widest_first(problem: ProblemArrays, n_qis: int, part: IntArray) -> IntArra
         code, first = cells[:, c][part], rule[c]["first_position"]
         if code.max() > code.min():
             width[c] = position[first + code.max()] - position[first + code.min()]
-            width[c] /= rule[c]["span"]
+            width[c] *= rule[c]["weight"] / rule[c]["span"]
     order = np.argsort(-width, kind="mergesort")
     return order[: np.sum(width > 0)]
 

@@ -1,5 +1,6 @@
 """The problem of partitioning records: cells, criteria and cost as arrays that kernels read."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from math import inf
@@ -39,6 +40,7 @@ RULE = np.dtype(
         ("first_leaves", np.int64),
         ("form", np.int64),
         ("span", np.float64),
+        ("weight", np.float64),
         ("distinct", np.int64),
         ("share", np.float64),
         ("spread", np.float64),
@@ -54,8 +56,9 @@ size, missing
     Number of codes, and the code of the missing marker (-1: none).
 first_position, first_ancestor, height, first_leaves
     Start of the column in `Problem.position`, `ancestor` and `n_leaves`.
-form, span
-    How its loss is measured (a `Cost`), and the width of its domain.
+form, span, weight
+    How its loss is measured (a `Cost`), the width of its domain, and how much its loss counts. The
+    mean weight of the quasi-identifiers is 1.
 distinct, share, spread, entropy, closeness
     Criteria of a class, see `Promise`; entropy in nats.
 numeric
@@ -110,7 +113,7 @@ class Problem:
     position, ancestor, n_leaves
         For the codes of all columns, concatenated (`ancestor` row by row).
     usual
-        Share of each code among all records, laid out as `position`.
+        Share of each code in the whole table, laid out as `position`.
     """
 
     cells: Int32Array
@@ -138,9 +141,24 @@ class Problem:
 
 
 def make_problem(
-    records: Records, schema: Schema, promise: Promise, *, cost: Cost = Cost.RANGE
+    records: Records,
+    schema: Schema,
+    promise: Promise,
+    *,
+    cost: Cost = Cost.RANGE,
+    weights: Mapping[str, float] | None = None,
+    table: Records | None = None,
 ) -> Problem:
     """Return the problem of generalizing `records` so that every class keeps `promise`.
+
+    Parameters
+    ----------
+    weights
+        How much the loss of a quasi-identifier counts, by name; of others, 1. Only the ratios
+        matter. At least one is above 0.
+    table
+        The whole table, where `records` are some of it: t-closeness compares with all of it. None:
+        they are the table.
 
     Notes
     -----
@@ -155,12 +173,15 @@ def make_problem(
         np.column_stack([records.qi, *joint, records.sensitive]), dtype=np.int32
     )
     trees = [a.hierarchy for a in attributes if a.hierarchy is not None]
-    counts = [
-        np.bincount(column, minlength=a.size) for column, a in zip(cells.T, attributes, strict=True)
+    all_ = records if table is None else table
+    columns = (*all_.qi.T, *joint, *all_.sensitive.T)
+    usual = [
+        np.bincount(column, minlength=a.size) / max(len(column), 1)
+        for column, a in zip(columns, attributes, strict=True)
     ]
     return Problem(
         cells=cells,
-        rule=_rules(attributes, schema, promise, cost),
+        rule=_rules(attributes, schema, promise, cost, weights or {}),
         n_qis=len(schema.qis),
         plain=~np.isin(np.arange(len(attributes)), len(schema.qis) + np.arange(len(joint))),
         person=records.person if _repeats(records.person) else np.zeros(0, np.int32),
@@ -169,7 +190,7 @@ def make_problem(
         position=np.concatenate([np.zeros(0), *(a.position for a in attributes)]),
         ancestor=np.concatenate([np.zeros(0, np.int32), *(t.ancestor.ravel() for t in trees)]),
         n_leaves=np.concatenate([np.zeros(0, np.int32), *(t.n_leaves for t in trees)]),
-        usual=np.concatenate([np.zeros(0), *counts]) / max(records.n, 1),
+        usual=np.concatenate([np.zeros(0), *usual]),
     )
 
 
@@ -204,7 +225,11 @@ def with_criteria(lost: Problem, criteria: Problem) -> Problem:
 
 
 def _rules(
-    attributes: tuple[Attribute, ...], schema: Schema, promise: Promise, cost: Cost
+    attributes: tuple[Attribute, ...],
+    schema: Schema,
+    promise: Promise,
+    cost: Cost,
+    weights: Mapping[str, float],
 ) -> RecordArray:
     """Return the rule of each column: QIs, joint tuples, sensitive attributes."""
     rule = np.zeros(len(attributes), RULE)
@@ -222,6 +247,8 @@ def _rules(
     ends = [len(schema.qis), len(attributes) - len(schema.sensitive)]
     qis, tuples, sensitive = np.split(rule, ends)  # views
     qis["distinct"], qis["share"] = promise.d, promise.max_share
+    weight = np.array([weights.get(a.name, 1.0) for a in schema.qis])
+    qis["weight"] = weight * len(weight) / weight.sum() if len(weight) else weight
     qis["spread"] = [promise.min_spread.get(a.name, 0.0) for a in schema.qis]
     tuples["share"] = promise.max_source_share
     sensitive["distinct"], sensitive["closeness"] = promise.l, promise.t

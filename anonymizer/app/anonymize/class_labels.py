@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -13,13 +12,11 @@ from anonymizer.algorithms.records.generalized_values import Form, LabelStyle, L
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.algorithms.records.published_values import ValueReader, uncovered
 from anonymizer.algorithms.records.verification import short_classes
+from anonymizer.app.table_options import LabelForm, LanguageName
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.records import Schema
 from anonymizer.errors import SettingsError
 from anonymizer.files.coded_table import CodedTable, Declared
-
-LabelForm: TypeAlias = Literal["plain", "prefix", "hours"]
-LanguageName: TypeAlias = Literal["zh", "en"]
 
 _SCALE_OF = {Form.PREFIX: Scale.DIGITS, Form.HOURS: Scale.LINE}
 

@@ -1,23 +1,30 @@
-"""Plan of a release: its promise, model and settings; and bands of sensitive numbers."""
+"""What options ask for: columns, promise and plan of a release; and bands of sensitive numbers."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
-from operator import index
-from typing import TypeVar, get_args
+from os import PathLike, fspath
 
-from anonymizer.algorithms.records.attributes import in_bands
+from anonymizer.algorithms.records.attributes import Branch, in_bands
 from anonymizer.algorithms.records.methods import AUTO, MODELS, SHARE_PRICE, TIME_BUDGET_S
-from anonymizer.app.anonymize.class_labels import LabelForm, LanguageName
-from anonymizer.app.anonymize.release_report import CostName
+from anonymizer.app.table_options import (
+    AuditOptions,
+    ColumnOptions,
+    CostName,
+    LabelForm,
+    LanguageName,
+    TableOptions,
+    names_of,
+    real_number,
+)
 from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise, bounded_shares
 from anonymizer.domain.records import Attribute, Records, Schema
 from anonymizer.errors import SettingsError
-from anonymizer.files.coded_table import CodedTable
-
-Choice = TypeVar("Choice", bound=str)
+from anonymizer.files.coded_columns import DEFAULT_MARKERS
+from anonymizer.files.coded_table import CodedTable, Declared, intervals_of
+from anonymizer.files.hierarchies import hierarchies_of, read_hierarchy
+from anonymizer.files.time_columns import Level, calendar_levels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +44,11 @@ class Plan:
     prefer_share, share_price
         A soft goal: no value has more than this share of a class, 1: none; and what it may cost,
         see `local_search.best`.
+    weights
+        How much the loss of a quasi-identifier counts, by name; of others, 1.
+    suppress
+        Largest share of the rows with an identifier that may be left out: rows are chosen so that
+        the others lose less. None: no row is chosen, and those that fit in no class have no limit.
     time_budget_s
         Longest time that a search may take.
     seed
@@ -48,7 +60,8 @@ class Plan:
         For `kaca`: the form of each quasi-identifier's labels (default `plain`), and their
         language. A column in the form `hours` must be declared as a time.
     measures
-        For `kaca`: numeric columns whose mean over each class is published.
+        Numeric columns whose mean over each class is published; that of a quasi-identifier in
+        place of its range.
     bands
         Increasing edges of the bands of sensitive numbers, by name. Values in the same band
         count as one.
@@ -61,6 +74,8 @@ class Plan:
     dm_weight: float = 0.0
     prefer_share: float = 1.0
     share_price: float = SHARE_PRICE
+    weights: Mapping[str, float] = field(default_factory=dict)
+    suppress: float | None = None
     time_budget_s: float = TIME_BUDGET_S
     seed: int = 0
     target: str | None = None
@@ -70,144 +85,104 @@ class Plan:
     bands: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
-def make_plan(
-    *,
-    model: str,
-    k: int,
-    d: int | None = None,
-    l: int | None = None,  # noqa: E741  the field's name for it
-    method: str | None = None,
-    cost: CostName = "range",
-    dm_weight: float = 0.0,
-    prefer_share: float | None = None,
-    share_price: float = SHARE_PRICE,
-    time_budget_s: float = TIME_BUDGET_S,
-    max_share: float | None = None,
-    max_source_share: float | None = None,
-    min_spread: Mapping[str, float] | None = None,
-    entropy_l: float = 1.0,
-    t: float | None = None,
-    as_published: bool = False,
-    seed: int = 0,
-    target: str | None = None,
-    labels: Mapping[str, LabelForm] | None = None,
-    language: LanguageName = "zh",
-    measures: Sequence[str] = (),
-    bands: Mapping[str, Sequence[float]] | None = None,
-) -> Plan:
+def make_plan(options: TableOptions) -> Plan:
     """Return the plan that options ask for, with the defaults of the model.
 
-    Parameters
-    ----------
-    d, l, method, max_share, max_source_share, t
-        See `Plan` and `Promise`. None: the default of the model; no bound on t.
-    prefer_share
-        See `Plan`. None: no such goal.
-    as_published
-        Whether shares have no bound unless one is given, as in the paper.
-
     Raises
     ------
     SettingsError
-        If there is no such model, or a number is out of its range.
+        If a weight is out of its range.
     """
-    if model not in MODELS:
-        raise SettingsError(f"model: must be one of {', '.join(MODELS)}")
-    chosen = MODELS[model]
-    d = whole_number("d", chosen.d if d is None else d, 1)
-    shares = bounded_shares(1 if as_published else d, max_share, max_source_share)
+    chosen = MODELS[options.model]
+    d = chosen.d if options.d is None else options.d
+    max_share, max_source_share = bounded_shares(
+        1 if options.as_published else d, options.max_share, options.max_source_share
+    )
     return Plan(
-        model=model,
-        method=AUTO if method is None else method,
-        promise=make_promise(
-            k=whole_number("k", k, 2),
+        model=options.model,
+        method=AUTO if options.method is None else options.method,
+        promise=Promise(
+            k=options.k,
             d=d,
-            l=whole_number("l", chosen.l if l is None else l, 1),
-            max_share=shares[0],
-            max_source_share=shares[1],
-            min_spread=min_spread,
-            entropy_l=entropy_l,
-            t=t,
+            l=chosen.l if options.l is None else options.l,
+            max_share=max_share,
+            max_source_share=max_source_share,
+            min_spread=dict(options.min_spread or {}),
+            entropy_l=options.entropy_l,
+            t=inf if options.t is None else options.t,
         ),
-        cost=_one_of("cost", cost, CostName),
-        dm_weight=real_number("dm_weight", dm_weight, 0),
-        prefer_share=real_number("prefer_share", 1 if prefer_share is None else prefer_share, 0, 1),
-        share_price=real_number("share_price", share_price, 0),
-        time_budget_s=real_number("time_budget_s", time_budget_s, 0),
-        seed=whole_number("seed", seed, 0),
-        target=target,
-        labels={name: _one_of("labels", f, LabelForm) for name, f in (labels or {}).items()},
-        language=_one_of("language", language, LanguageName),
-        measures=measures,
-        bands=bands or {},
+        cost=options.cost,
+        dm_weight=options.dm_weight,
+        prefer_share=1.0 if options.prefer_share is None else options.prefer_share,
+        share_price=options.share_price,
+        weights=_weights(options.weights or {}),
+        suppress=options.suppress,
+        time_budget_s=options.time_budget_s,
+        seed=options.seed,
+        target=options.target,
+        labels=options.labels or {},
+        language=options.language,
+        measures=names_of(options.measures),
+        bands=options.bands or {},
     )
 
 
-def make_promise(
-    *,
-    k: int,
-    d: int,
-    l: int,  # noqa: E741  the field's name for it
-    max_share: float,
-    max_source_share: float,
-    min_spread: Mapping[str, float] | None,
-    entropy_l: float,
-    t: float | None,
-) -> Promise:
-    """Return a promise; None: no bound.
+def _weights(given: Mapping[str, float]) -> dict[str, float]:
+    weights = {name: real_number("weight", weight, 0) for name, weight in given.items()}
+    if inf in weights.values():
+        raise SettingsError("weight: must be finite")
+    return weights
 
-    Raises
-    ------
-    SettingsError
-        If a number is out of its range.
-    """
-    spreads = min_spread or {}
+
+def make_promise(options: AuditOptions) -> Promise:
+    """Return the promise that an audit requires."""
     return Promise(
-        k=whole_number("k", k, 1),
-        d=whole_number("d", d, 0),
-        l=whole_number("l", l, 0),
-        max_share=real_number("max_share", max_share, 0, 1),
-        max_source_share=real_number("max_source_share", max_source_share, 0, 1),
-        min_spread={name: real_number("min_spread", x, 0) for name, x in spreads.items()},
-        entropy_l=real_number("entropy_l", entropy_l, 1),
-        t=inf if t is None else real_number("t", t, 0),
+        k=options.k,
+        d=options.d,
+        l=options.l,
+        max_share=options.max_share,
+        max_source_share=options.max_source_share,
+        min_spread=dict(options.min_spread or {}),
+        entropy_l=options.entropy_l,
+        t=inf if options.t is None else options.t,
     )
 
 
-def whole_number(name: str, value: int, least: int) -> int:
-    """Return a whole number that is not below the least one.
+def declared_of(options: ColumnOptions) -> Declared:
+    """Return the declaration that options make; read the hierarchies that they name.
 
     Raises
     ------
+    InputError
+        If a file of a hierarchy cannot be used.
     SettingsError
-        If it is below, or is no whole number.
+        If options do not fit each other.
     """
-    with suppress(TypeError):
-        if index(value) >= least:
-            return index(value)
-    raise SettingsError(f"{name}: must be a whole number of {least} or more")
-
-
-def real_number(name: str, value: float, least: float, most: float = inf) -> float:
-    """Return a number that lies between two others.
-
-    Raises
-    ------
-    SettingsError
-        If it does not, or is no number.
-    """
-    with suppress(TypeError, ValueError):
-        if least <= float(value) <= most:
-            return float(value)
-    bounds = f"of {least:g} or more" if most == inf else f"from {least:g} to {most:g}"
-    raise SettingsError(f"{name}: must be a number {bounds}")
-
-
-def _one_of(name: str, choice: Choice, choices: object) -> Choice:
-    known = get_args(choices)
-    if choice not in known:
-        raise SettingsError(f"{name}: must be one of {', '.join(known)}")
-    return choice
+    given = options.hierarchies or {}
+    read: dict[str, Sequence[Branch]] = {}
+    calendars: dict[str, Sequence[Level]] = {}
+    for name, hierarchy in given.items():
+        if isinstance(hierarchy, str) and (levels := calendar_levels(hierarchy)) is not None:
+            calendars[name] = levels
+        elif isinstance(hierarchy, str | PathLike):
+            read[name] = read_hierarchy(fspath(hierarchy))
+        else:
+            read |= hierarchies_of({name: hierarchy})
+    return Declared(
+        qis=names_of(options.qi),
+        sensitive=names_of(options.sa),
+        id=options.id,
+        sources=[names_of(each) for each in options.sources],
+        hierarchies=read,
+        calendars=calendars,
+        orders=options.orders or {},
+        ranges=intervals_of(options.domains or {}),
+        categories=names_of(options.categories),
+        times=[name for name, form in (options.labels or {}).items() if form == "hours"],
+        markers=names_of(options.missing) or DEFAULT_MARKERS,
+        markers_are_values=options.as_published,
+        keep=names_of(options.keep),
+    )
 
 
 def banded(

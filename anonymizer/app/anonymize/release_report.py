@@ -1,12 +1,11 @@
 """Report on a release: criteria requested and reached, information loss, leaks and warnings."""
 
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from anonymizer.app.table_options import CostName
 from anonymizer.files.coded_table import Origin
-
-CostName: TypeAlias = Literal["range", "set", "taxonomy"]
 
 
 class _Part(BaseModel):
@@ -138,6 +137,8 @@ class Settings(_Part):
     dm_weight: float
     prefer_share: float = 1.0
     share_price: float = 0.0
+    weights: dict[str, float] = {}
+    suppress: float | None = None
     time_budget_s: float
     seed: int
     target: str | None
@@ -160,7 +161,8 @@ class AnonymizeReport(_Part):
     n_published
         Rows of the release.
     suppressed
-        Suppressed rows, by reason: `no_identifier`, `promise` (no class with them keeps it).
+        Suppressed rows, by reason: `no_identifier`, `limit` (chosen under the suppression limit, so
+        that the others lose less), `promise` (no class with them keeps it).
     n_classes, class_size
         Equivalence classes.
     k

@@ -42,10 +42,12 @@ def report_of(
     settings: Settings,
     warnings: tuple[str, ...],
     share: float = HALF,
+    n_chosen: int = 0,
 ) -> AnonymizeReport:
     """Measure and attack a release, and return the report.
 
-    `share` is the one above which a value is counted as a majority.
+    `share` is the one above which a value is counted as a majority. `n_chosen` of the suppressed
+    records were chosen under a limit.
     """
     records, schema = coded.records, coded.schema
     modal = modal_shares(records, schema, class_of, share)
@@ -56,7 +58,11 @@ def report_of(
     leaks = link(published, schema, records, class_of)
     alike = homogeneity(published, schema, records, class_of)
     n_without = coded.n_rows - records.n
-    suppressed = {"no_identifier": n_without, "promise": found.n_suppressed}
+    suppressed = {
+        "no_identifier": n_without,
+        "limit": n_chosen,
+        "promise": found.n_suppressed - n_chosen,
+    }
     return AnonymizeReport(
         asked=_asked(promise),
         settings=settings,
@@ -176,6 +182,8 @@ def settings_of(table: Table, declared: Declared, plan: Plan) -> Settings:
         dm_weight=plan.dm_weight,
         prefer_share=plan.prefer_share,
         share_price=plan.share_price if plan.prefer_share < 1 else 0.0,
+        weights=dict(plan.weights),
+        suppress=plan.suppress,
         time_budget_s=plan.time_budget_s,
         seed=plan.seed,
         target=plan.target,

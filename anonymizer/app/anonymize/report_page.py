@@ -27,6 +27,12 @@ figure { margin: 1rem 0; } img { max-width: 100%; background: #fff; border-radiu
 .warn { border-left: 4px solid #EE7733; padding: 0.2rem 0.9rem; background: var(--soft); }
 """
 
+_LEFT_OUT = {
+    "no_identifier": "without an identifier",
+    "limit": "chosen under the suppression limit, so that the others lose less",
+    "promise": "that fit in no class",
+}
+
 _WORDS = {
     "equivalence class": "persons whose published quasi-identifiers are the same.",
     "quasi-identifier": "a column that somebody may know of a person, such as age or postcode.",
@@ -92,9 +98,7 @@ def page(report: AnonymizeReport, publication: Publication) -> str:
 
 
 def _sentence(report: AnonymizeReport) -> str:
-    left_out = ", ".join(
-        f"{n:,} for {reason.replace('_', ' ')}" for reason, n in report.suppressed.items()
-    )
+    left_out = ", ".join(f"{n:,} {_LEFT_OUT[reason]}" for reason, n in report.suppressed.items())
     suppressed = f"Left out: {left_out}." if left_out else "No row was left out."
     return (
         f"{report.n_published:,} of {report.n:,} rows are published in {report.n_classes:,} "

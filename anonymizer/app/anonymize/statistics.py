@@ -25,11 +25,11 @@ def measured(table: Table, declared: Declared, names: Sequence[str]) -> FloatArr
     InputError
         If a column is missing or contains anything but numbers.
     SettingsError
-        If one is named twice or declared in another role.
+        If one is named twice or is declared in another role than that of a quasi-identifier.
     """
     measure = np.full((len(table), len(names)), np.nan)
     for m, name in enumerate(names):
-        if name in declared.columns or name in names[:m]:
+        if (name in declared.columns and name not in declared.qis) or name in names[:m]:
             raise SettingsError(f"measure: column {name} is declared twice")
         if name not in table.frame.columns:
             raise no_column(table.path, name, table.frame.columns)

@@ -8,28 +8,23 @@ from typing import TypeAlias
 
 import numpy as np
 
-from anonymizer.algorithms.kaca.features import Feature
-from anonymizer.algorithms.records.classes import SUPPRESSED
-from anonymizer.algorithms.records.criteria import above_their_bound, why_impossible
+from anonymizer.algorithms.records.criteria import ROUNDING
 from anonymizer.algorithms.records.methods import (
     AUTO,
     MODELS,
     Model,
-    Task,
-    TimeBudget,
     searches,
     warm_up,
+    weighs,
 )
-from anonymizer.algorithms.records.ordering import arranged
-from anonymizer.algorithms.records.problem import Cost, make_problem
 from anonymizer.algorithms.records.verification import verify_classes
+from anonymizer.app.anonymize.class_forming import COSTS, form_classes
 from anonymizer.app.anonymize.class_labels import Labelling, joined, labelling_of, n_faulty
 from anonymizer.app.anonymize.plan import Plan, with_bands
 from anonymizer.app.anonymize.publication import CLASS_COLUMN, Publication, publish
-from anonymizer.app.anonymize.release_report import AnonymizeReport, CostName
+from anonymizer.app.anonymize.release_report import AnonymizeReport
 from anonymizer.app.anonymize.report_figures import HALF, report_of, settings_of, warnings_of
 from anonymizer.app.anonymize.statistics import measured, with_summaries
-from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import check_cells_promise
 from anonymizer.domain.records import Schema
 from anonymizer.errors import GuaranteeError, InputError, SettingsError
@@ -40,7 +35,6 @@ Progress: TypeAlias = Callable[[str, float, float | None], None]
 """Called with the step, the seconds it has taken so far, and the information loss so far."""
 MOST_CLASSES = 100
 """Largest number of values of a target."""
-COSTS: dict[CostName, Cost] = {"range": Cost.RANGE, "set": Cost.SET, "taxonomy": Cost.TAXONOMY}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -92,9 +86,16 @@ def anonymize(
     with steps.timed("compile"):
         warm_up(plan.method, coded.schema, plan.promise)
     with steps.timed("partition"):
-        class_of, in_time = _partition(
-            table, coded, plan, model, steps, features=labelling.features
+        formed = form_classes(
+            table,
+            coded,
+            plan,
+            model.methods[plan.method],
+            features=labelling.features,
+            clock=steps.clock,
+            progress=steps.report,
         )
+        class_of = formed.class_of
         if model.has_labels:
             class_of = joined(coded, class_of, COSTS[plan.cost], labelling)
     with steps.timed("verify"):
@@ -106,12 +107,15 @@ def anonymize(
             )
     with steps.timed("generalize"):
         publication, n_withheld = publish(coded, class_of, COSTS[plan.cost], labelling), 0
+        _check_limit(table, plan, n=coded.records.n, n_published=len(publication.frame))
         if model.has_labels:
             _check_labels(table, coded, publication, plan, labelling)
+        if model.has_labels or plan.measures:
             frame, n_withheld = with_summaries(
                 publication, coded, measure, plan.measures, k=plan.promise.k
             )
-            publication = replace(publication, frame=frame)
+            means = [name for name in declared.qis if name in plan.measures]
+            publication = replace(publication, frame=frame.drop(means))
     with steps.timed("measure"):
         report = report_of(
             coded,
@@ -119,7 +123,10 @@ def anonymize(
             promise=plan.promise,
             settings=settings_of(table, declared, plan),
             share=plan.prefer_share if plan.prefer_share < 1 else HALF,
-            warnings=warnings_of(coded, declared, plan, in_time=in_time, n_withheld=n_withheld),
+            warnings=warnings_of(
+                coded, declared, plan, in_time=formed.in_time, n_withheld=n_withheld
+            ),
+            n_chosen=formed.n_chosen,
         )
     return Anonymized(publication, report.model_copy(update={"seconds": dict(steps.seconds)}))
 
@@ -174,17 +181,25 @@ def model_of(plan: Plan, schema: Schema, models: Mapping[str, Model] = MODELS) -
     promise = plan.promise
     if not schema.sensitive and (promise.l > 1 or promise.entropy_l > 1 or isfinite(promise.t)):
         raise SettingsError("l, entropy-l and t need a sensitive attribute: name one with --sa")
-    numeric = [qi.name for qi in schema.qis if qi.numeric]
-    if astray := [name for name in plan.promise.min_spread if name not in numeric]:
-        raise SettingsError(f"min-spread: {astray[0]} is not a numeric quasi-identifier")
-    if not model.has_labels and (plan.labels or plan.measures):
-        option = "label" if plan.labels else "measure"
-        raise SettingsError(f"{option}: not available for model {plan.model}")
+    _check_names(plan, schema)
+    if not model.has_labels and plan.labels:
+        raise SettingsError(f"label: not available for model {plan.model}")
     if plan.model == "cells":
         _check_cells(plan)
     elif plan.target is not None:
         raise SettingsError(f"target: not available for model {plan.model}")
     return model
+
+
+def _check_names(plan: Plan, schema: Schema) -> None:
+    names = [qi.name for qi in schema.qis]
+    numeric = [qi.name for qi in schema.qis if qi.numeric]
+    if astray := [name for name in plan.promise.min_spread if name not in numeric]:
+        raise SettingsError(f"min-spread: {astray[0]} is not a numeric quasi-identifier")
+    if astray := [name for name in plan.weights if name not in names]:
+        raise SettingsError(f"weight: {astray[0]} is not a quasi-identifier")
+    if not any(plan.weights.get(name, 1.0) for name in names):
+        raise SettingsError("weight: of one quasi-identifier at least it must be above 0")
 
 
 def _check_cells(plan: Plan) -> None:
@@ -220,55 +235,18 @@ def _with_method(plan: Plan, model: Model, n: int) -> Plan:
     name = model.method_name(plan.method, n=n, time_budget_s=plan.time_budget_s)
     if plan.prefer_share < 1 and not searches(name):
         raise SettingsError(f"prefer-share: method {name} knows no soft goal; best does")
+    if plan.weights and not weighs(name):
+        raise SettingsError(f"weight: method {name} knows no weights; best and mondrian do")
     return replace(plan, method=name)
 
 
-def _partition(
-    table: Table,
-    coded: CodedTable,
-    plan: Plan,
-    model: Model,
-    steps: _Steps,
-    *,
-    features: Sequence[Feature],
-) -> tuple[Int32Array, bool]:
-    """Return the class of each record, and whether the method ended within its time budget."""
-    time_left = TimeBudget(plan.time_budget_s, steps.clock)
-    order = arranged(coded.records, coded.open_code)
-    records = coded.records.only(order)
-    problem = make_problem(records, coded.schema, plan.promise, cost=COSTS[plan.cost])
-    reason = why_impossible(problem, coded.schema)
-    if reason is not None:
-        raise InputError(f"{table.path}: the promise cannot be kept: {reason}")
-
-    def reported_time_left() -> float:
-        steps.report()
-        return time_left()
-
-    task = Task(
-        records=records,
-        schema=coded.schema,
-        promise=plan.promise,
-        problem=problem,
-        dm_weight=plan.dm_weight,
-        prefer_share=plan.prefer_share,
-        share_price=plan.share_price,
-        time_left=reported_time_left,
-        progress=steps.report,
-        seed=plan.seed,
-        target=None
-        if plan.target is None
-        else coded.open_code[order, coded.open.columns.index(plan.target)],
-        features=features,
-    )
-    found = model.methods[plan.method](task)
-    if not (found != SUPPRESSED).any():
-        above = ", ".join(above_their_bound(problem, coded.schema))
-        why = f": {above}" if above else ""
-        raise InputError(f"{table.path}: no class that keeps the promise was found{why}")
-    class_of = np.empty(coded.records.n, np.int32)
-    class_of[order] = found
-    return class_of, not time_left.ended_search
+def _check_limit(table: Table, plan: Plan, *, n: int, n_published: int) -> None:
+    """Check that no more rows are left out than the limit allows, chosen ones or others."""
+    if plan.suppress is not None and n - n_published > plan.suppress * n + ROUNDING:
+        raise InputError(
+            f"{table.path}: the promise cannot be kept: {n - n_published:,} of {n:,} rows fit in no"
+            f" class, and {plan.suppress:.1%} may be left out"
+        )
 
 
 def _check_labels(

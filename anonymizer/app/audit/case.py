@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymizer.algorithms.attacks.observed import Observed, n_distinct_in
+from anonymizer.algorithms.attacks.pieces import Regions, read_pieces
 from anonymizer.algorithms.attacks.truth import Truth
 from anonymizer.algorithms.positions.protection import Circle
 from anonymizer.algorithms.positions.readings import ReadingAttribute
@@ -111,6 +112,10 @@ class Case:
     earlier: Observed | None = None
     until: FloatArray | None = None
     placebo: "Placebo | None" = None
+
+    def pieces(self) -> Regions:
+        """Return the published regions as sets of pieces."""
+        return read_pieces(self.observed, self.class_of, self.piece_of)
 
     @property
     def has_map(self) -> bool:

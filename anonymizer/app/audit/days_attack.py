@@ -15,7 +15,6 @@ from anonymizer.algorithms.attacks.days import (
     vanishings,
 )
 from anonymizer.algorithms.attacks.departures import Departures, auc, departures, n_held_after
-from anonymizer.algorithms.attacks.lives import read_regions
 from anonymizer.app.audit.case import Case, mean, of_any
 from anonymizer.app.audit.findings import Finding
 from anonymizer.domain.arrays import FloatArray, IntArray
@@ -45,9 +44,7 @@ def homes(case: Case) -> list[Finding]:
     day = day_of(case.observed.time)
     if case.piece_of is None or day.max() < FEWEST_DAYS - 1:
         return []
-    held = pieces_held_at(
-        case.observed, read_regions(case.observed, case.piece_of), case.piece_of[0]
-    )
+    held = pieces_held_at(case.observed, case.pieces(), case.piece_of[0])
     # By then every group has published again, and a device has not gone farther than this.
     beat_s = max(case.observed.interval_s, case.tick_s)
     silent_s = SILENT_INTERVALS * max(case.reports.interval_s, case.tick_s)
@@ -95,7 +92,7 @@ def leaving(case: Case) -> list[Finding]:
     left = Departures(*(column[watched] for column in left))
     if not len(left.ts):
         return []
-    held = pieces_held_at(case.observed, read_regions(case.observed, case.piece_of), piece_of)
+    held = pieces_held_at(case.observed, case.pieces(), piece_of)
     # The homes that are published least often come first.
     rank = held[:, left.piece].mean(axis=0).argsort(kind="stable")
     left = Departures(*(column[rank] for column in left))

@@ -23,7 +23,10 @@ class Finding(_Part):
         `matching`, `re-identification`, `linking`, `velocity`, `tracking`, `timing`,
         `subtraction`, `density leak`, `zone holes`, `zone ends`, `homes`, `leaving`,
         `days` or `values`; of counts, `aggregate trajectories` and `aggregate membership`; of
-        windows of records, `windows together` and `known company`.
+        windows of records, `windows together` and `known company`; of two
+        streams, `releases together`, each `alone`, and the control `releases of two vehicles`; of a
+        stream and positions, `positions with records`, each `alone`, and the control `positions of
+        another vehicle`.
     adversary
         `on_air` assumes that a publishing device is on the air, `off_air` does not; None if it
         makes no difference.

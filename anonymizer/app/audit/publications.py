@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from anonymizer.algorithms.attacks.lives import Regions, read_regions
+from anonymizer.algorithms.attacks.indistinguishability import indistinguishable_classes
 from anonymizer.algorithms.attacks.observed import Observed, tangent_plane
+from anonymizer.algorithms.attacks.pieces import Regions, read_pieces
 from anonymizer.algorithms.geodesy import haversine_m
 from anonymizer.algorithms.region_density import estimate_density, nodes_in, shares
 from anonymizer.algorithms.uncertain_counts import least_moves
@@ -289,7 +290,8 @@ class ReleaseReader:
                 for newest in self._records
             ]
         ).astype(np.float64)
-        self._share = self._shares(read_regions(observed, piece_of), n_nodes, piece_of is not None)
+        regions = read_pieces(observed, indistinguishable_classes(observed), piece_of)
+        self._share = self._shares(regions, n_nodes, piece_of is not None)
 
     def _shares(self, regions: Regions, n_nodes: int, has_pieces: bool) -> csr_array:  # noqa: FBT001
         """Return the share of each region's devices at each node, shape (regions, nodes)."""

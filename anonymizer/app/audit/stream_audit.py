@@ -201,8 +201,8 @@ def case_of(
         device_of=device_of,
     )
     if settings.zones and network.has_coordinates:
-        zone_of = with_zones(network, zones_of(settings.zones)).beside
-        truth = covered_in_zones(truth, observed, zone_of)
+        zoned = with_zones(network, zones_of(settings.zones))
+        truth = covered_in_zones(truth, observed, network, zoned.zone_of)
     drawn = np.random.default_rng(seed).permutation(observed.n_pseudonyms)[: sample or None]
     return Case(
         observed=observed,

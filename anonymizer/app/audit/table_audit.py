@@ -15,10 +15,10 @@ from anonymizer.algorithms.records.measures import Measures, measure
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.algorithms.records.time_text import TimeText
 from anonymizer.algorithms.records.verification import Part, verify_classes
-from anonymizer.app.anonymize.class_labels import LabelForm
 from anonymizer.app.anonymize.plan import with_bands
 from anonymizer.app.anonymize.statistics import COUNT_COLUMN, MEAN_PREFIX, measured
 from anonymizer.app.audit.findings import Figure, Finding, LossFigures, TableAuditReport
+from anonymizer.app.table_options import LabelForm
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Records, Schema

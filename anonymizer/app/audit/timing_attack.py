@@ -9,13 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anonymizer.algorithms.attacks.lives import (
-    Lives,
-    Regions,
-    no_lives,
-    published_lives,
-    read_regions,
-)
+from anonymizer.algorithms.attacks.lives import Lives, no_lives, published_lives
+from anonymizer.algorithms.attacks.pieces import Regions, read_regions
 from anonymizer.algorithms.attacks.tracking import Schedule, track
 from anonymizer.algorithms.attacks.truth import TIME_SLACK_S
 from anonymizer.app.audit.case import Case
@@ -89,7 +84,7 @@ def _exact(
 ) -> dict[str, FloatArray]:
     """Return the share of targets that each adversary finds, at each horizon."""
     observed, truth, network = case.observed, case.truth, case.network
-    regions = read_regions(observed, piece_of)
+    regions = case.pieces()
     motion = motion_of_others(observed, truth, network, [stretch], step_s=step_s)
     reports = _reports(case, stretch, step_s)
     phase = Schedule(

@@ -12,17 +12,20 @@ from anonymizer.algorithms.attacks.indistinguishability import indistinguishable
 from anonymizer.algorithms.attacks.lives import (
     Handed,
     Lives,
-    Regions,
     handed_lives,
     no_lives,
-    pieces_held,
     published_lives,
-    read_mixed_regions,
-    read_regions,
     rounded_lives,
 )
 from anonymizer.algorithms.attacks.motion import Motion
 from anonymizer.algorithms.attacks.observed import Observed, tangent_plane
+from anonymizer.algorithms.attacks.pieces import (
+    Regions,
+    in_groups,
+    pieces_held,
+    read_pieces,
+    read_regions,
+)
 from anonymizer.algorithms.attacks.reachability import Roads, new_spread, spread_from
 from anonymizer.algorithms.attacks.tracking import track
 from anonymizer.algorithms.attacks.truth import Truth
@@ -175,7 +178,7 @@ def tracking(case: Case) -> list[Finding]:
     return [
         Finding(
             attack="tracking",
-            figures={**figures, **_pieces(case.observed, case.truth, case.piece_of)},
+            figures={**figures, **_pieces(case)},
             bar=f"belief and tenth of followed and hindsight <= {MOST_TIMES_NONE:g} none",
             holds=min(times) >= 0 if times else None,
         )
@@ -298,7 +301,7 @@ def _readings(
 ) -> dict[str, Callable[[Stretch], Lives]]:
     """Return what each adversary reads in a stretch of the release."""
     whole, cell_of = read_regions(observed), _cells(network, nodes_per_cell)
-    pieces = whole if piece_of is None else read_regions(observed, piece_of)
+    pieces = whole if piece_of is None else read_pieces(observed, class_of, piece_of)
 
     def read(regions: Regions, *, follow: bool) -> Callable[[Stretch], Lives]:
         return lambda stretch: published_lives(
@@ -330,15 +333,13 @@ def _groups(heard: Heard, piece_of: IntArray | None, time_of: Observed, stretch:
         )
         share = heard.level_share
         return _Said(lives, n_before, None if share is None else LevelPrior(level_of, share))
-    n_members = np.bincount(class_of)[class_of][observed.pseudonym_of]
-    in_groups = bool((n_members >= observed.k).mean() > 0.5)
-    regions = read_regions(observed, piece_of)
-    if in_groups and piece_of is not None and piece_of.ndim > 1:
-        of_region = np.zeros(observed.n_regions, np.int64)
-        np.maximum.at(of_region, observed.region_of, n_members)
-        regions = read_mixed_regions(observed, piece_of, of_region)
     lives = published_lives(
-        observed, class_of, regions, steps_s=steps_s, follow=in_groups, until=until
+        observed,
+        class_of,
+        read_pieces(observed, class_of, piece_of),
+        steps_s=steps_s,
+        follow=in_groups(observed, class_of),
+        until=until,
     )
     return _Said(lives, n_before)
 
@@ -372,14 +373,14 @@ def _followed(
     )
 
 
-def _pieces(observed: Observed, truth: Truth, piece_of: IntArray | None) -> dict[str, Figure]:
+def _pieces(case: Case) -> dict[str, Figure]:
     """Count the pieces that hold a device at up to `N_COUNTED_TICKS` ticks at equal distances."""
-    if piece_of is None:
+    if case.piece_of is None:
         return {"pieces_held_share": None}
-    last = len(observed.time) - 1
+    last = len(case.observed.time) - 1
     ticks = np.unique(np.linspace(0, last, min(last + 1, N_COUNTED_TICKS)).round())
     n_covered, n_held = pieces_held(
-        observed, read_regions(observed, piece_of), truth.place, ticks=ticks.astype(np.int64)
+        case.observed, case.pieces(), case.truth.place, ticks=ticks.astype(np.int64)
     )
     return {"pieces_held_share": n_held / n_covered}
 

@@ -72,11 +72,8 @@ def audit_windows(
     knows the company, too.
     """
     _check(stream)
-    classes = _classes(published, stream)
+    labels_of = published_labels(published, stream)
     recorded = joined_windows(stream, read_messages(truth), limits=limits)
-    qis, of_kaca = stream.schema.qis, stream.settings.model == "kaca"
-    each = readers(stream) if of_kaca else [ValueReader(qi) for qi in qis]
-    reader_of = {qi.name: reader for qi, reader in zip(qis, each, strict=True)}
     attack = WindowIntersection(stream.schema, stream.lasting, d=stream.settings.promise.d)
     every = sorted({vehicle for joined in recorded.windows for vehicle in joined.vehicle})
     chosen = np.random.default_rng(seed).permutation(len(every))[:n_owned].tolist()
@@ -91,12 +88,11 @@ def audit_windows(
         for owned in ((), [every[i] for i in chosen])
     )
     in_company = stream.in_cohorts and stream.settings.enforces
-    n_qis = len(qis)
+    n_qis = len(stream.schema.qis)
     n_windows = 0
     for number, joined in zip(recorded.number, recorded.windows, strict=True):
-        if of_window := classes.get(number):
+        if labels := labels_of.get(number):
             n_windows += 1
-            labels = _labels(of_window, reader_of, stream.schema)
             attack.window(labels, joined.vehicle, joined.cells[:, :n_qis])
             if in_company:
                 for company in (by_company, by_owner)[: 1 + bool(n_owned)]:
@@ -117,22 +113,50 @@ def audit_windows(
         stream=stream.settings.name,
         holds=not any(finding.fails for finding in findings),
         n_windows=n_windows,
-        n_classes=sum(map(len, classes.values())),
+        n_classes=sum(len(labels[0].first_of) - 1 for labels in labels_of.values()),
         left_out=recorded.left_out,
         findings=findings,
     )
 
 
-def _check(stream: Stream) -> None:
+def check_labels(stream: Stream) -> None:
+    """Check that what a stream publishes can be attacked.
+
+    Raises
+    ------
+    SettingsError
+        If it cannot: representatives, and domains that every window has anew.
+    """
     settings = stream.settings
     where = f"streams: {settings.name}: "
-    lasting = [qi.name for qi in stream.schema.qis if qi.name in stream.lasting]
-    if not lasting:
-        raise SettingsError(f"{where}no quasi-identifier lasts, so windows reveal nothing together")
     if settings.model == "cells" and settings.labels == "representative":
         raise SettingsError(f"{where}the labels of cells do not say what a class holds")
     if stream.open_columns:
         raise SettingsError(f'{where}domain = "any" has other codes in every window')
+
+
+def published_labels(published: Path, stream: Stream) -> dict[int, list[Labels]]:
+    """Return what the labels of the classes allow of each quasi-identifier, by window.
+
+    Raises
+    ------
+    InputError
+        If the file or a class cannot be read.
+    """
+    qis, of_kaca = stream.schema.qis, stream.settings.model == "kaca"
+    each = readers(stream) if of_kaca else [ValueReader(qi) for qi in qis]
+    reader_of = {qi.name: reader for qi, reader in zip(qis, each, strict=True)}
+    return {
+        window: _labels(classes, reader_of, stream.schema)
+        for window, classes in _classes(published, stream).items()
+    }
+
+
+def _check(stream: Stream) -> None:
+    if not any(qi.name in stream.lasting for qi in stream.schema.qis):
+        where = f"streams: {stream.settings.name}: "
+        raise SettingsError(f"{where}no quasi-identifier lasts, so windows reveal nothing together")
+    check_labels(stream)
 
 
 def _classes(published: Path, stream: Stream) -> dict[int, list[_Class]]:

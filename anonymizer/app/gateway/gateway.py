@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from anonymizer.observe.record_metrics import RecordCollector
     from anonymizer.pipeline.records.declaration import Stream
     from anonymizer.store.budget_file import BudgetFile
+    from anonymizer.transport.kafka import KafkaLink
     from anonymizer.web import HttpServer
 
 _SWITCH_S = 0.0005
@@ -171,22 +172,8 @@ class Gateway:
         )
         # Without a store nothing outlives this process, and neither does the session.
         key = self.records.store.secret if self.records else secrets.token_bytes(32)
-        subscriptions = [(subscription(i.topic), i.qos) for i in settings.inputs]
         self._backlog = _backlog(settings, key=key)
-        if self._backlog and settings.broker.probe_topic:
-            subscriptions.append((settings.broker.probe_topic, max(self._backlog.qos)))
-        self._link = MqttLink(
-            settings.broker,
-            client_id=client_id_of(settings.broker, key=key),
-            subscriptions=subscriptions,
-            deliver=self._deliver,
-            on_state=self._on_state,
-            announce=True,
-            close_timeout_s=_GOODBYE_S,
-            max_payload_bytes=settings.limits.max_payload_bytes,
-            on_quarantined=partial(log_quarantined, "positions"),
-            rest_s=min(_REST_S, settings.tick.interval_s / _RESTS_IN_A_TICK),
-        )
+        self._link = self._kafka_link() if settings.output.kafka else self._mqtt_link(key=key)
         self._reports = OwnReports(
             settings,
             self._public,
@@ -195,7 +182,9 @@ class Gateway:
             silent=lambda: self._watch.silent,
         )
         self._network_topics = (
-            NetworkTopics(settings, network, self._link) if settings.inputs else None
+            NetworkTopics(settings, network, self._link)
+            if settings.inputs and not settings.output.kafka
+            else None
         )
         self._current = (
             CurrentGroups(
@@ -207,7 +196,8 @@ class Gateway:
             if settings.current.every_s
             else None
         )
-        self._drops = BrokerDrops(settings.broker, key=key) if settings.broker.drops_topic else None
+        counts_drops = settings.broker.drops_topic and not settings.output.kafka
+        self._drops = BrokerDrops(settings.broker, key=key) if counts_drops else None
         self._gauges = [each for each in (self._drops, self._backlog) if each]
         zones = self.flow.device_zones
         self._zones = ZonesLink(settings, zones, key=key) if zones is not None else None
@@ -227,6 +217,39 @@ class Gateway:
         from anonymizer.app.gateway.recorder import Recorder  # noqa: PLC0415  see above
 
         return Recorder(self._settings, streams, on_state=self._on_records_state)
+
+    def _kafka_link(self) -> "KafkaLink":
+        from anonymizer.transport.kafka import KafkaLink  # noqa: PLC0415  it needs an extra
+
+        settings = self._settings
+        return KafkaLink(
+            settings.kafka,
+            inputs=settings.inputs,
+            outputs={settings.output.topic: settings.output.kafka or ""},
+            deliver=self._deliver,
+            on_state=self._on_state,
+            timeout_s=settings.tick.drain_s,
+            most_waiting=settings.tick.queue_limit,
+            max_payload_bytes=settings.limits.max_payload_bytes,
+        )
+
+    def _mqtt_link(self, *, key: bytes) -> MqttLink:
+        settings = self._settings
+        subscriptions = [(subscription(i.topic), i.qos) for i in settings.inputs]
+        if self._backlog and settings.broker.probe_topic:
+            subscriptions.append((settings.broker.probe_topic, max(self._backlog.qos)))
+        return MqttLink(
+            settings.broker,
+            client_id=client_id_of(settings.broker, key=key),
+            subscriptions=subscriptions,
+            deliver=self._deliver,
+            on_state=self._on_state,
+            announce=True,
+            close_timeout_s=_GOODBYE_S,
+            max_payload_bytes=settings.limits.max_payload_bytes,
+            on_quarantined=partial(log_quarantined, "positions"),
+            rest_s=min(_REST_S, settings.tick.interval_s / _RESTS_IN_A_TICK),
+        )
 
     async def _receive(self) -> None:
         """Receive positions, once statements of zones can arrive before them."""
@@ -417,7 +440,7 @@ class Gateway:
                     ),
                     qos=self._settings.output.qos,
                     timeout_s=tick.drain_s,
-                    whole=self._settings.output.form == "device",
+                    whole=self._settings.splits_groups,
                 ),
                 name="publish",
             ),
@@ -548,7 +571,7 @@ class Gateway:
 
 
 def _backlog(settings: Settings, *, key: bytes) -> Backlog | None:
-    if settings.broker.probe_topic is None or not settings.inputs:
+    if settings.broker.probe_topic is None or settings.output.kafka or not settings.inputs:
         return None
     qos = [i.qos for i in settings.inputs]
     return Backlog(settings.broker, key=key, qos=qos, monotonic=time.monotonic)

@@ -5,6 +5,7 @@ Their counts are public ones, see `public_counts`.
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,6 +13,9 @@ from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.public_counts import PublicCounts
 from anonymizer.settings import Settings
 from anonymizer.transport import MqttLink
+
+if TYPE_CHECKING:
+    from anonymizer.transport.kafka import KafkaLink
 
 _TIMEOUT_S = 1.0
 
@@ -42,7 +46,7 @@ class OwnReports:
         self,
         settings: Settings,
         public: PublicCounts,
-        link: MqttLink,
+        link: "MqttLink | KafkaLink",
         *,
         ready: Callable[[], bool],
         silent: Callable[[], str],

@@ -46,16 +46,7 @@ def check_files(settings: Settings) -> Checked:
     ):
         if path is not None:
             _readable(key, path)
-    if broker.url.startswith("ws"):
-        try:
-            require("websockets")
-        except MissingExtraError as error:
-            raise SettingsError(f"broker.url: {error}") from None
-    if "h3" in {settings.shapes.regions, settings.shapes.fixed}:
-        try:
-            require("h3")
-        except MissingExtraError as error:
-            raise SettingsError(f"shapes: {error}") from None
+    _check_extras(settings)
     _check_counts(settings)
     try:
         read_access(broker)
@@ -69,6 +60,19 @@ def check_files(settings: Settings) -> Checked:
         raise SettingsError(f"store.path: {settings.store.path}: there is no such folder")
     network = settings.network if settings.inputs else NetworkSettings(source=_NO_NETWORK)
     return Checked(_network(network), streams)
+
+
+def _check_extras(settings: Settings) -> None:
+    needed = (
+        ("broker.url", "websockets", settings.broker.url.startswith("ws")),
+        ("output.kafka", "kafka", settings.output.kafka is not None),
+        ("shapes", "h3", "h3" in {settings.shapes.regions, settings.shapes.fixed}),
+    )
+    for key, name, is_needed in needed:
+        try:
+            require(*[name] * is_needed)
+        except MissingExtraError as error:
+            raise SettingsError(f"{key}: {error}") from None
 
 
 def _check_counts(settings: Settings) -> None:

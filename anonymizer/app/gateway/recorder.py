@@ -28,7 +28,7 @@ from anonymizer.pipeline.records.stages import (
     intake_stage,
     publish_stage,
 )
-from anonymizer.pipeline.records.topics import topic_filter
+from anonymizer.pipeline.records.topics import subscriptions
 from anonymizer.settings import AttributeSettings, Settings, StreamSettings
 from anonymizer.store import RecordStore
 from anonymizer.transport import MqttLink
@@ -120,11 +120,7 @@ class Recorder:
             broker.model_copy(update=lasting),
             client_id=client_id,
             has_session=self.session.exists,
-            subscriptions=[
-                (topic_filter(source), source.qos)
-                for stream in settings.streams
-                for source in stream.sources
-            ],
+            subscriptions=subscriptions(settings.streams),
             deliver=self._deliver,
             on_state=self._note_state,
             close_timeout_s=_GOODBYE_S,
@@ -149,9 +145,7 @@ class Recorder:
     @property
     def topics(self) -> list[str]:
         """The topic filters that it subscribes to."""
-        return [
-            topic_filter(source) for stream in self._settings.streams for source in stream.sources
-        ]
+        return [topic for topic, _ in subscriptions(self._settings.streams)]
 
     @property
     def link_counts(self) -> dict[str, LinkCounts]:
@@ -317,7 +311,7 @@ class Recorder:
 
     def _begin(self, store: RecordStore, flow: RecordFlow) -> None:
         self.store, self.flow = store, flow
-        self.inbox = RecordInbox(self._settings.tick.queue_limit, stream_of=flow.stream_of)
+        self.inbox = RecordInbox(self._settings.tick.queue_limit, streams_of=flow.streams_of)
         self._threads = OneThread("store"), OneThread("anonymize")
         self._context = StageContext(
             flow=flow,

@@ -5,6 +5,7 @@ import gc
 import signal
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import structlog
@@ -59,6 +60,30 @@ async def serve_until_told(settings: Settings, reread: Callable[[], Settings]) -
         raise
 
 
+def _warn(settings: Settings) -> None:
+    """Log what these settings let others find out."""
+    log = structlog.get_logger()
+    if settings.inputs and settings.region.mode == "bfs":
+        log.warning(
+            "region mode bfs hides devices from nobody who knows the algorithm",
+            promise="every region holds k devices, nothing more",
+        )
+    for stream in settings.streams:
+        if stream.unprotected:
+            log.warning(
+                "windows together may reveal the lasting attributes of vehicles",
+                stream=stream.name,
+                cumulative="report",
+            )
+    for one, other in combinations(settings.streams, 2):
+        if values := one.values_shared_with(other):
+            log.warning(
+                "classes of two streams can be intersected",
+                streams=[one.name, other.name],
+                attributes=values,
+            )
+
+
 def _prepared(settings: Settings, startup: "Startup | None") -> Gateway:
     """Return the gateway, ready to run: files read, kernels compiled."""
     log = structlog.get_logger()
@@ -75,18 +100,7 @@ def _prepared(settings: Settings, startup: "Startup | None") -> Gateway:
     network, streams = check_files(settings)
     if settings.inputs:
         log.info("network loaded", nodes=network.n_nodes, roads=network.n_roads)
-    if settings.inputs and settings.region.mode == "bfs":
-        log.warning(
-            "region mode bfs hides devices from nobody who knows the algorithm",
-            promise="every region holds k devices, nothing more",
-        )
-    for stream in settings.streams:
-        if stream.unprotected:
-            log.warning(
-                "windows together may reveal the lasting attributes of vehicles",
-                stream=stream.name,
-                cumulative="report",
-            )
+    _warn(settings)
     if settings.inputs:
         compile_kernels(compiling)
     if settings.streams and not is_compiled(criteria.__name__):

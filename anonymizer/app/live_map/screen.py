@@ -2,10 +2,13 @@
 
 It receives the published messages and nothing else, so it cannot show more than is published.
 Without viewers it keeps the newest messages unread, so that the map is full when it is opened.
+
+When a group ends, nobody publishes where it was until new groups are due. Its last region is kept
+for so long, marked as ended: until newer regions cover it, or for `ENDED_KEPT_S` at most.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
 from typing import Any, TypeAlias
@@ -25,6 +28,8 @@ MOST_REGIONS = 3000
 MOST_NODES = 60_000
 """Most regions of a frame and nodes of these, the newest ones; it also states their number."""
 
+ENDED_KEPT_S = 60.0
+"""How long the last region of a group that ended is shown at most; the page says so, too."""
 _FIRST_KEPT_S = 5.0
 _LEAST_KEPT_S = 2.0
 _GAPS_KEPT = 3.0
@@ -34,9 +39,9 @@ _GRACE_S = 1.0
 _INERTIA = 0.8
 """Weight of the previous estimate of the usual gap, from frame to frame."""
 
-Row: TypeAlias = tuple[str, int, int, float, float, list[int]]
+Row: TypeAlias = tuple[str, int, int, float, float, list[int], float | None]
 """One pseudonym of the region, k, number of pseudonyms, seconds since the first and since the
-last message about it, nodes."""
+last message about it, nodes, and seconds since it ended (None: it lives)."""
 
 
 class _Message(msgspec.Struct, frozen=True):
@@ -101,6 +106,8 @@ class AnalystView:
         self._fresh: deque[tuple[float, bytes]] = deque(maxlen=MOST_MESSAGES)
         self._decode = msgspec.json.Decoder(_Message).decode
         self._life_of: dict[str, _Life] = {}
+        self._ended: dict[_Shown, float] = {}
+        """Last regions of groups that ended, and the times of the first ones."""
         self._gap_s = _FIRST_KEPT_S / _GAPS_KEPT
 
     def see(self, messages: Iterable[Outgoing]) -> None:
@@ -109,23 +116,18 @@ class AnalystView:
         self._fresh.extend((at_s, message.payload) for message in messages)
 
     def rows(self) -> tuple[list[Row], int]:
-        """Return the regions to draw, newest first, and the number of all regions."""
+        """Return the regions to draw, newest first and ended ones last, and how many live."""
         now_s = self._monotonic()
         self._take_in()
-        usual_s = max(_LEAST_KEPT_S, _GAPS_KEPT * self._gap_s)
-        self._life_of = {
-            name: life
-            for name, life in self._life_of.items()
-            if life[1].at_s + (life[1].held_s or usual_s) > now_s
-        }
-        # A region is drawn while it is the newest one of any of its pseudonyms.
-        first_s_of: dict[_Shown, float] = {}
-        for first_s, shown in self._life_of.values():
-            first_s_of[shown] = min(first_s, first_s_of.get(shown, first_s))
-        newest = sorted(first_s_of, key=lambda shown: -shown.at_s)[:MOST_REGIONS]
-        sizes = accumulate(len(shown.nodes) for shown in newest)
-        newest = newest[: sum(size <= MOST_NODES for size in sizes)]
-        nodes_of = self._nodes_of([shown.nodes for shown in newest])
+        living = self._living(now_s)
+        first_s_of = living | self._ended
+        order = [sorted(part, key=lambda shown: -shown.at_s) for part in (living, self._ended)]
+        drawn = [*order[0], *order[1]][:MOST_REGIONS]
+        sizes = accumulate(len(shown.nodes) for shown in drawn)
+        drawn = drawn[: sum(size <= MOST_NODES for size in sizes)]
+        nodes_of = dict(zip(drawn, self._nodes_of([shown.nodes for shown in drawn]), strict=True))
+        for shown in self._covered(nodes_of):
+            del self._ended[shown], nodes_of[shown]
         rows = [
             (
                 shown.names[0],
@@ -134,10 +136,44 @@ class AnalystView:
                 round(now_s - first_s_of[shown], 1),
                 round(now_s - shown.at_s, 1),
                 nodes,
+                round(now_s - shown.at_s - shown.held_s, 1) if shown in self._ended else None,
             )
-            for shown, nodes in zip(newest, nodes_of, strict=True)
+            for shown, nodes in nodes_of.items()
         ]
-        return rows, len(first_s_of)
+        return rows, len(living)
+
+    def _living(self, now_s: float) -> dict[_Shown, float]:
+        """Return regions that hold, with the time of their first message; put the others aside."""
+        usual_s = max(_LEAST_KEPT_S, _GAPS_KEPT * self._gap_s)
+        # A region is drawn while it is the newest one of any of its pseudonyms.
+        first_s_of: dict[_Shown, float] = {}
+        lasting: dict[str, _Life] = {}
+        for name, (first_s, shown) in self._life_of.items():
+            if shown.at_s + (shown.held_s or usual_s) > now_s:
+                lasting[name] = first_s, shown
+                first_s_of[shown] = min(first_s, first_s_of.get(shown, first_s))
+            elif shown.held_s:
+                self._ended[shown] = min(first_s, self._ended.get(shown, first_s))
+        self._life_of = lasting
+        self._ended = {
+            shown: first_s
+            for shown, first_s in self._ended.items()
+            if shown.at_s + shown.held_s + ENDED_KEPT_S > now_s
+        }
+        return first_s_of
+
+    def _covered(self, nodes_of: Mapping[_Shown, list[int]]) -> list[_Shown]:
+        """Return those of the regions that ended whose every node is in newer regions."""
+        if not self._ended:
+            return []
+        told_s = np.full(len(self._node_id), -np.inf)
+        for shown, nodes in nodes_of.items():
+            told_s[nodes] = np.maximum(told_s[nodes], shown.at_s)
+        return [
+            shown
+            for shown, nodes in nodes_of.items()
+            if shown in self._ended and (told_s[nodes] > shown.at_s).all()
+        ]
 
     def _take_in(self) -> None:
         """Read the messages since the last frame, newest first; older ones are outdated."""

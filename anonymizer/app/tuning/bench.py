@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from anonymizer import __version__
@@ -28,7 +29,7 @@ from anonymizer.files.tables import Table
 from anonymizer.pipeline.records.declaration import Stream
 
 Learner: TypeAlias = Literal["tree", "forest", "own"]
-_FORMAT = 3
+_FORMAT = 4
 """Format of the journal; changes when trials of the same configuration would."""
 
 
@@ -76,7 +77,9 @@ class Bench:
     own
         The user's model, or None.
     labels
-        Classes of the target by code, as the user's model knows them.
+        Classes of the target by code, as the user's model knows them; numbers if `is_regression`.
+    is_regression
+        Whether the target is a number, and the score R² instead of the accuracy. Of a table alone.
     seed
         Seed of everything random.
     """
@@ -93,6 +96,7 @@ class Bench:
     learner: Learner = "tree"
     own: OwnModel | None = None
     labels: NDArray[Any] = field(default_factory=lambda: np.zeros(0, object))
+    is_regression: bool = False
     seed: int = 0
 
     @property
@@ -145,7 +149,7 @@ class Bench:
     def _parts(self) -> Iterator[bytes]:
         shares = (self.max_share, self.max_source_share)
         scored = (self.learner, self.own.digest if self.own else "", self.validation)
-        settings = (scored, self.seed, self.base, shares, self.schema.sources)
+        settings = (scored, self.is_regression, self.seed, self.base, shares, self.schema.sources)
         yield repr((_FORMAT, __version__, settings)).encode()
         yield self.stream.settings.model_dump_json().encode() if self.stream else b""
         for attribute in (*self.schema.qis, *self.schema.sensitive):
@@ -207,7 +211,7 @@ class Trained:
     held_out
         Share of the persons or windows held out, without cross-validation.
     validation
-        Cross-validation of a table; None: a share is held out once.
+        Cross-validation of a table; None: a share is held out once, of classes.
     own
         The user's model; `learner` is then `own`.
     """
@@ -253,12 +257,16 @@ def bench_of_table(
     if trained.target is None:
         whole = Window(records, np.zeros(records.n, np.int32))
         return replace(shown, windows=(whole.only(np.arange(records.n)),))
-    target, labels = _target(coded, trained.target)
+    is_number = predicts_numbers(table, trained.target, trained.own)
+    target, labels = _target(coded, trained.target, is_number=is_number)
     window = Window(records, target)
-    shown = replace(shown, labels=labels)
+    shown = replace(shown, labels=labels, is_regression=is_number)
+    if is_number and trained.validation is None:
+        raise SettingsError("folds: a target of numbers requires 2 or more")
     try:
         if trained.validation is not None:
-            folds = _folds(window, trained.validation, seed)
+            stratum = _deciles(target) if is_number else target
+            folds = _folds(window, stratum, trained.validation, seed)
             whole = window.only(np.arange(records.n))
             return replace(shown, windows=(whole,), folds=folds, validation=trained.validation)
         kept, test_windows = split_persons(window, share=trained.held_out, seed=seed)
@@ -267,17 +275,48 @@ def bench_of_table(
     return replace(shown, windows=(kept,), test_windows=(test_windows,))
 
 
+def predicts_numbers(table: Table, target: str, own: OwnModel | None) -> bool:
+    """Return whether a target is a number to predict: the user's model is a regressor.
+
+    Without such a model, numbers are classes as long as there are at most 100 of them.
+    """
+    if own is not None:
+        return own.is_regressor
+    column = table.frame[target] if target in table.frame.columns else None
+    if column is None or column.n_unique() <= MOST_CLASSES:
+        return False
+    return _as_numbers(column).null_count() == 0
+
+
+def _as_numbers(column: pl.Series) -> pl.Series:
+    """Return a column as numbers, null where a value is none."""
+    found = column.cast(pl.Float64, strict=False)
+    return found.set(~found.is_finite().fill_null(value=False), None)
+
+
+def _deciles(code: Int32Array) -> Int32Array:
+    """Return the tenth of the records that each one is in, by the code of a number."""
+    rank = np.searchsorted(np.sort(code), code)
+    return (rank * 10 // len(code)).astype(np.int32)
+
+
 def _folds(
-    window: Window, validation: CrossValidation, seed: int
+    window: Window, stratum: Int32Array, validation: CrossValidation, seed: int
 ) -> tuple[tuple[Window, Window], ...]:
-    masks = fold_masks(window.records.person, window.target, validation, seed=seed)
+    masks = fold_masks(window.records.person, stratum, validation, seed=seed)
     return tuple((window.only(np.flatnonzero(~m)), window.only(np.flatnonzero(m))) for m in masks)
 
 
-def _target(coded: CodedTable, name: str) -> tuple[Int32Array, NDArray[Any]]:
-    """Return the code of the target of each record, and the classes by code."""
+def _target(coded: CodedTable, name: str, *, is_number: bool) -> tuple[Int32Array, NDArray[Any]]:
+    """Return the code of the target of each record, and the classes or numbers by code."""
     if name not in coded.open.columns:
         raise SettingsError("target: must not be a quasi-identifier")
+    if is_number:
+        number = _as_numbers(coded.open[name])
+        if number.null_count():
+            raise SettingsError("target: has values that are no number, the model is a regressor")
+        known_numbers, of = np.unique(number.to_numpy(), return_inverse=True)
+        return of.astype(np.int32), known_numbers
     if coded.open[name].n_unique() > MOST_CLASSES:
         raise SettingsError(f"target: has more than {MOST_CLASSES} values")
     code = coded.open_code[:, coded.open.columns.index(name)]

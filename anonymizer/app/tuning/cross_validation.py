@@ -33,6 +33,15 @@ class CrossValidation:
     repeats: int
 
 
+ENOUGH_TO_TEST = 625
+"""Records that test a model well enough once: the standard error of a share is then at most .02."""
+
+
+def usual_folds(n: int, held_out: float, *, always: bool) -> int:
+    """Return the usual number of folds for a table of n records, 0 for holding a share out once."""
+    return 5 if always or n * held_out < ENOUGH_TO_TEST else 0
+
+
 @dataclass(frozen=True, slots=True)
 class Score:
     """A mean score.

@@ -52,6 +52,16 @@ def method_of(bench: Bench, model: Model, n: int) -> str:
     return model.method_name(method, n=n, time_budget_s=settings.budget_s)
 
 
+def verify(bench: Bench, promise: Promise, class_of: Int32Array, *, window: int = 0) -> None:
+    """Raise `GuaranteeError` if the classes of a window do not keep the promise."""
+    records = bench.windows[window].records
+    if broken := verify_classes(records, bench.schema, promise, class_of):
+        raise GuaranteeError(
+            f"k = {promise.k}, d = {promise.d}, l = {promise.l}: "
+            f"{len(broken)} violations of the promise were found in the classes"
+        )
+
+
 def bytes_of(class_of: Sequence[Int32Array]) -> bytes:
     """Return bytes that are the same if the classes of all windows are."""
     return b"".join(of.tobytes() for of in class_of)
@@ -135,11 +145,7 @@ class Former:
         if why is not None:
             return np.full(records.n, SUPPRESSED, np.int32), why
         class_of = prune(tree, problem).class_of if tree else self._formed(bench, i, problem)
-        if broken := verify_classes(records, bench.schema, promise, class_of):
-            raise GuaranteeError(
-                f"k = {promise.k}, d = {promise.d}, l = {promise.l}: "
-                f"{len(broken)} violations of the promise were found in the classes"
-            )
+        verify(bench, promise, class_of, window=i)
         return class_of, None
 
     def _formed(self, bench: Bench, i: int, problem: Problem) -> Int32Array:
@@ -220,7 +226,9 @@ def _learned(bench: Bench, promise: Promise) -> str | None:
 
 def _grown(bench: Bench, window: Window, k: int, learned: str | None) -> Grown:
     target: ArrayLike | None = window.target if bench.has_target else None
-    numeric = False
+    numeric = bench.is_regression
+    if numeric:
+        target = bench.labels[window.target]
     if bench.stream is not None:
         target, numeric = target_of(
             (*bench.stream.schema.sensitive, *bench.stream.measures),

@@ -4,14 +4,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from anonymizer.algorithms.cells.representatives import representatives
 from anonymizer.algorithms.cells.tree_features import FeatureArray, encode, values_of
 from anonymizer.algorithms.records.classes import classes_of
 from anonymizer.app.tuning.bench import Bench, Window
-from anonymizer.app.tuning.own_model import OwnModel, frame_of, frame_of_codes
+from anonymizer.app.tuning.own_model import (
+    OwnModel,
+    accuracy,
+    frame_of,
+    frame_of_codes,
+    score_of_numbers,
+)
 from anonymizer.domain.arrays import Int32Array, IntArray
 from anonymizer.domain.records import Schema
 
@@ -21,7 +27,9 @@ _N_TREES = 20
 
 
 def score_of_release(bench: Bench, class_of: Sequence[Int32Array]) -> float | None:
-    """Return the accuracy of a model trained on a release, or None if nothing is published.
+    """Return the score of a model trained on a release, or None if nothing is published.
+
+    The score is the accuracy, of numbers R².
 
     Parameters
     ----------
@@ -56,7 +64,7 @@ def score_of_release(bench: Bench, class_of: Sequence[Int32Array]) -> float | No
 
 
 def score_of_original(bench: Bench) -> float | None:
-    """Return the accuracy of a model trained on the original records.
+    """Return the score of a model trained on the original records.
 
     None: there is no target.
     """
@@ -70,16 +78,22 @@ def score_of_original(bench: Bench) -> float | None:
 
 
 def score_of_guessing(bench: Bench) -> float | None:
-    """Return the accuracy of always guessing the most frequent class; None: there is no target."""
+    """Return the accuracy of always guessing the most frequent class, of numbers R² of the mean.
+
+    None: there is no target.
+    """
     if not bench.test_windows:
         return None
     label = np.concatenate([window.target for window in bench.windows])
     truth = np.concatenate([window.target for window in bench.test_windows])
+    if bench.is_regression:
+        mean = bench.labels[label].mean()
+        return score_of_numbers(np.full(len(truth), mean), bench.labels[truth])
     return float(np.mean(truth == np.bincount(label).argmax()))
 
 
 def _own_score(bench: Bench, own: OwnModel, class_of: Sequence[Int32Array] | None) -> float | None:
-    """Return the accuracy of the user's model; `class_of` None: trained on original records.
+    """Return the score of the user's model; `class_of` None: trained on original records.
 
     Of a release it learns each published record, not one row for each class.
     """
@@ -95,22 +109,26 @@ def _own_score(bench: Bench, own: OwnModel, class_of: Sequence[Int32Array] | Non
         rows = frame_of(representatives(qi, classes_of(found), schema)[found[kept]], schema)
         target = target[kept]
     tested = frame_of_codes(test.records.qi, schema)
-    return own.accuracy(rows, bench.labels[target], tested, bench.labels[test.target])
+    return own.score_on(rows, bench.labels[target], tested, bench.labels[test.target])
 
 
 def _score(bench: Bench, features: FeatureArray, label: IntArray, weight: IntArray) -> float:
+    numbers = bench.is_regression
+    learned: Any = bench.labels[label] if numbers else label
     model: Any
     if bench.learner == "tree":
-        model = DecisionTreeClassifier(
-            min_weight_fraction_leaf=LEAST_LEAF, random_state=bench.seed
-        ).fit(features, label, sample_weight=weight)
+        tree = DecisionTreeRegressor if numbers else DecisionTreeClassifier
+        model = tree(min_weight_fraction_leaf=LEAST_LEAF, random_state=bench.seed)
+        model.fit(features, learned, sample_weight=weight)
     else:  # samples rows with replacement, so each row must be listed
-        model = RandomForestClassifier(_N_TREES, random_state=bench.seed)
-        model.fit(np.repeat(features, weight, axis=0), np.repeat(label, weight))
+        forest = RandomForestRegressor if numbers else RandomForestClassifier
+        model = forest(_N_TREES, random_state=bench.seed)
+        model.fit(np.repeat(features, weight, axis=0), np.repeat(learned, weight))
     truth = np.concatenate([window.target for window in bench.test_windows])
-    return float(
-        np.mean(model.predict(_original_features(bench.test_windows, bench.schema)) == truth)
-    )
+    predicted = model.predict(_original_features(bench.test_windows, bench.schema))
+    if numbers:
+        return score_of_numbers(predicted, bench.labels[truth])
+    return accuracy(predicted, truth)
 
 
 def _original_features(windows: Sequence[Window], schema: Schema) -> FeatureArray:

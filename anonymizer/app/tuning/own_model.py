@@ -12,7 +12,8 @@ from zipfile import BadZipFile
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.metrics import r2_score
 
 from anonymizer.algorithms.cells.tree_features import values_of
 from anonymizer.domain.arrays import FloatArray, Int32Array
@@ -22,14 +23,14 @@ from anonymizer.errors import InputError, SettingsError
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OwnModel:
-    """A classifier of scikit-learn, to be trained anew each time.
+    """A classifier or regressor of scikit-learn, to be trained anew each time.
 
     Attributes
     ----------
     name
         Name of its file.
     model
-        The classifier, without what it learned before it was stored.
+        The model, without what it learned before it was stored.
     digest
         SHA-256 of the file.
     """
@@ -49,15 +50,26 @@ class OwnModel:
         with self._running():
             return clone(self.model).fit(rows, labels)
 
-    def accuracy(self, rows: pl.DataFrame, labels: NDArray[Any], test: pl.DataFrame,
+    @property
+    def is_regressor(self) -> bool:
+        """Whether it predicts numbers."""
+        return bool(is_regressor(self.model))
+
+    def score(self, predicted: NDArray[Any], truth: NDArray[Any]) -> float:
+        """Return the accuracy of predictions, of a regressor R²."""
+        return (
+            score_of_numbers(predicted, truth) if self.is_regressor else accuracy(predicted, truth)
+        )
+
+    def score_on(self, rows: pl.DataFrame, labels: NDArray[Any], test: pl.DataFrame,
                  truth: NDArray[Any]) -> float:  # fmt: skip
-        """Return the accuracy on test rows of a model that was trained on rows.
+        """Return the score on test rows of a model that was trained on rows.
 
         If all labels are the same there is nothing to learn, and the model guesses that one.
         """
         if (labels == labels[0]).all():
-            return float(np.mean(truth == labels[0]))
-        return float(np.mean(self.predicted(self.fitted(rows, labels), test) == truth))
+            return self.score(np.full(len(truth), labels[0]), truth)
+        return self.score(self.predicted(self.fitted(rows, labels), test), truth)
 
     def predicted(self, trained: Any, rows: pl.DataFrame) -> NDArray[Any]:  # noqa: ANN401
         """Return what the trained model predicts.
@@ -85,7 +97,7 @@ class OwnModel:
 
 
 def read_own_model(path: Path, *, trusted: Collection[str] = (), seed: int = 0) -> OwnModel:
-    """Read a classifier from a file of skops.
+    """Read a classifier or regressor from a file of skops.
 
     Parameters
     ----------
@@ -99,7 +111,7 @@ def read_own_model(path: Path, *, trusted: Collection[str] = (), seed: int = 0) 
     InputError
         If the file cannot be read.
     SettingsError
-        If it holds types that are not trusted, or no classifier.
+        If it holds types that are not trusted, or neither a classifier nor a regressor.
     """
     from skops.io import get_untrusted_types, loads  # noqa: PLC0415  an extra
 
@@ -120,8 +132,8 @@ def read_own_model(path: Path, *, trusted: Collection[str] = (), seed: int = 0) 
         model = loads(content, trusted=sorted(trusted))
     except (AttributeError, ImportError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: cannot be loaded: {type(error).__name__}") from error
-    if not is_classifier(model):
-        raise SettingsError(f"{path}: must hold a classifier of scikit-learn")
+    if not (is_classifier(model) or is_regressor(model)):
+        raise SettingsError(f"{path}: must hold a classifier or regressor of scikit-learn")
     model = clone(model)
     unset = [
         name
@@ -154,6 +166,16 @@ def frame_of(positions: FloatArray, schema: Schema) -> pl.DataFrame:
 def frame_of_codes(qi: Int32Array, schema: Schema) -> pl.DataFrame:
     """Return the original rows of records as `frame_of` does."""
     return frame_of(values_of(qi, schema.qis), schema)
+
+
+def accuracy(predicted: NDArray[Any], truth: NDArray[Any]) -> float:
+    """Return the share of predictions that are right."""
+    return float(np.mean(predicted == truth))
+
+
+def score_of_numbers(predicted: NDArray[Any], truth: NDArray[Any]) -> float:
+    """Return R²: 1 minus the squared error as a share of that of the mean."""
+    return float(r2_score(truth, predicted))
 
 
 def labels_of(values: Sequence[str]) -> NDArray[Any]:

@@ -27,6 +27,8 @@ from anonymizer.transport import MqttLink
 from anonymizer.transport.connecting import client_id_of
 
 _KEY = b"tune"
+_ANY_STREAM = ""
+"""The key of a vehicle is the same in all streams, so that an audit of two can follow it."""
 """Key of digests that are never stored: equal records give equal results."""
 _NO_TOPIC = "no_topic_of_the_stream"
 _CUT_OFF = "records_of_windows_not_heard_whole"
@@ -117,6 +119,14 @@ def _payload(raw: msgspec.Raw) -> bytes:
     return msgspec.json.decode(payload, type=str).encode() if payload.startswith(b'"') else payload
 
 
+def key_of(vehicle: str, *, limits: LimitSettings) -> bytes:
+    """Return the key that stands for the id of a vehicle in `joined_windows`; empty if unusable."""
+    router = RecordRouter(
+        [], secret=_KEY, max_id_chars=limits.max_device_id_chars, names=[_ANY_STREAM]
+    )
+    return router.key(0, vehicle)
+
+
 def joined_windows(
     stream: Stream, messages: Iterable[Message], *, limits: LimitSettings
 ) -> Recorded:
@@ -126,7 +136,12 @@ def joined_windows(
     -----
     A record without a part from a needed source is left out, as in the gateway.
     """
-    router = RecordRouter([stream.settings], secret=_KEY, max_id_chars=limits.max_device_id_chars)
+    router = RecordRouter(
+        [stream.settings],
+        secret=_KEY,
+        max_id_chars=limits.max_device_id_chars,
+        names=[_ANY_STREAM],
+    )
     records = OpenRecords(
         n_sources=len(stream.settings.sources),
         limit=sys.maxsize,
@@ -134,10 +149,11 @@ def joined_windows(
     )
     left_out: Counter[str] = Counter()
     for number, message in enumerate(messages, start=1):
-        route = router.route(message.topic)
-        if route is None or not (route.vehicle or route.topic):
+        routes = router.routes_of(message.topic)
+        if not routes or not (routes[0].vehicle or routes[0].topic):
             left_out[_NO_TOPIC] += 1
             continue
+        (route,) = routes
         if len(message.payload) > limits.max_payload_bytes:
             left_out[_named(Outcome.INVALID__TOO_LARGE)] += 1
             continue

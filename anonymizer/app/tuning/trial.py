@@ -1,6 +1,6 @@
 """Trials: the classes of a configuration, verified, measured, attacked and used for training."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -14,7 +14,7 @@ from anonymizer.algorithms.records.methods import MODELS, Model
 from anonymizer.algorithms.records.problem import Cost
 from anonymizer.app.tuning.bench import Bench, Window
 from anonymizer.app.tuning.cross_validation import Score, score_of_split
-from anonymizer.app.tuning.forming import Former, Part, bytes_of
+from anonymizer.app.tuning.forming import Former, Part, bytes_of, verify
 from anonymizer.app.tuning.model_score import score_of_release
 from anonymizer.app.tuning.space import MINIMIZER, Configuration, Names
 from anonymizer.app.tuning.time_shares import RowTime
@@ -43,8 +43,8 @@ class Trial(BaseModel):
     reached_k, reached_d, reached_l
         Smallest values of any class.
     score
-        Accuracy of a model trained on the release, with folds the mean over them; None: there is
-        no target, or in some fold nothing can be published.
+        Accuracy of a model trained on the release, of numbers R²; with folds the mean over them.
+        None: there is no target, or in some fold nothing can be published.
     score_error
         Standard error of the score, see `cross_validation`.
     fold_scores
@@ -86,6 +86,7 @@ def figures(
     *,
     n_qis: int,
     most: float,
+    score_of: Callable[[Bench, Sequence[Int32Array]], float | None] = score_of_release,
 ) -> Trial:
     """Return the figures of the classes of each window.
 
@@ -116,7 +117,7 @@ def figures(
     )
     if trial.deletion > most:
         return trial.model_copy(update={"state": "pruned"})
-    score = score_of_release(bench, class_of) if bench.test_windows else None
+    score = score_of(bench, class_of) if bench.test_windows else None
     learned = scored(None if score is None else score_of_split(score, bench.n_judged))
     return trial.model_copy(update={**learned, **_learned_by_attacks(bench, class_of)})
 
@@ -246,25 +247,53 @@ def try_row(
 def _minimized(
     bench: Bench, configuration: Configuration, n_qis: int, max_deletion: float
 ) -> Trial:
-    from anonymizer.app.tuning.minimized import minimize  # noqa: PLC0415  needs the user's model
-
-    found = minimize(bench, configuration, n_qis=n_qis)
-    if found.why is not None:
-        return Trial(configuration=configuration, state="impossible", why=found.why)
-    trial = Trial(
-        configuration=configuration,
-        state="tried",
-        n_classes=found.n_classes,
-        deletion=found.deletion,
-        lossless=found.deletion == 0,
-        gcp=found.gcp,
-        reached_k=found.reached_k,
-        reached_d=found.reached_d,
-        reached_l=found.reached_l,
+    """Return the trial of a release of cells that the minimizer generalizes further."""
+    from anonymizer.app.tuning.minimized import (  # noqa: PLC0415  needs the user's model
+        minimize,
+        score_of_minimized,
     )
-    if trial.deletion > max_deletion:
-        return trial.model_copy(update={"state": "pruned"})
-    return trial.model_copy(update=scored(found.score))
+
+    promise = bench.promise(
+        k=configuration.k,
+        d=configuration.d,
+        l=configuration.l,
+        qis=[qi.name for qi in bench.schema.qis],
+    )
+
+    def released(of: Bench) -> tuple[Int32Array | None, str | None]:
+        former = Former(promise, "cells", MODELS["cells"], RowTime(), 1, 1)
+        found, why = former.release(Part(of))
+        return (None, why) if found is None or (found[0] < 0).all() else (found[0], None)
+
+    class_of, why = released(bench)
+    if class_of is None:
+        return Trial(configuration=configuration, state="impossible", why=why)
+    if np.mean(class_of < 0) <= max_deletion:  # otherwise the release is too little to learn from
+        try:
+            found = minimize(bench, class_of)[1]
+        except ValueError as error:
+            return Trial(configuration=configuration, state="impossible", why=str(error))
+    else:
+        found = class_of
+    verify(bench, promise, found)
+    trial = figures(
+        bench,
+        [found],
+        configuration,
+        n_qis=n_qis,
+        most=max_deletion,
+        score_of=lambda of, _: score_of_minimized(of, class_of),
+    )
+    if trial.state != "tried" or not bench.folds:
+        return trial
+    scores = []
+    for fold in bench.fold_benches():
+        of_fold, _ = released(fold)
+        scores.append(None if of_fold is None else score_of_minimized(fold, of_fold))
+    whole = [score for score in scores if score is not None]
+    return trial.model_copy(
+        update=scored(bench.score(whole) if len(whole) == len(scores) else None)
+    )
 
 
 def no_time(configuration: Configuration) -> Trial:

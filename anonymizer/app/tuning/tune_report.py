@@ -19,7 +19,8 @@ from anonymizer.app.tuning.trial import Trial
 
 Sort = Literal["score", "deletion"]
 MAY_LOSE = 0.02
-"""Default of how far a score may be below the score with the original records."""
+"""How far a score may be below the score with the original records, unless a bound is given; with
+folds, one standard error of the original score where that is more."""
 
 
 class EvaluatedTrial(Trial):
@@ -54,8 +55,8 @@ class TuneReport(BaseModel):
         File name of the table, or name of the stream.
     n, n_windows, n_judged
         Number of records that were anonymized, of their windows, and of records that test a model.
-    target, learner
-        Target and kind of the model.
+    target, learner, is_regression
+        Target and kind of the model, and whether scores are R² instead of accuracies.
     estimator
         Name of the file of the user's model, or None.
     validation
@@ -77,6 +78,7 @@ class TuneReport(BaseModel):
     n_judged: int
     target: str | None
     learner: Learner | None
+    is_regression: bool = False
     estimator: str | None = None
     validation: CrossValidation | None = None
     seed: int
@@ -130,7 +132,8 @@ def report_of(
     Parameters
     ----------
     min_score
-        None: `MAY_LOSE` below the score with the original records.
+        None: `MAY_LOSE` below the score with the original records, with folds at least their
+        standard error: a smaller difference is not to be seen in so few records.
     """
     original = _original(bench)
     bound = _Bound(max_deletion, min_score, original, bench.validation)
@@ -154,6 +157,7 @@ def report_of(
         n_judged=bench.n_judged,
         target=target,
         learner=bench.learner if bench.has_target else None,
+        is_regression=bench.is_regression,
         estimator=bench.own.name if bench.own else None,
         validation=bench.validation,
         seed=bench.seed,
@@ -204,8 +208,15 @@ class _Bound:
     def least(self) -> float | None:
         """The lowest score, or None."""
         if self.asked is None and self.original is not None:
-            return self.original.mean - MAY_LOSE
+            return self.original.mean - self.may_lose
         return self.asked
+
+    @property
+    def may_lose(self) -> float:
+        """How far a score may be below the original one, if no bound is given."""
+        if self.original is None or not self.original.folds:
+            return MAY_LOSE
+        return max(MAY_LOSE, self.original.error)
 
     def is_kept(self, trial: Trial) -> bool:
         """Return whether a trial is within the bounds; one that publishes nothing never is."""
@@ -242,7 +253,7 @@ class _Bound:
             return score - least, 0.0
         bounds = [least] * len(trial.fold_scores)
         if self.asked is None:
-            bounds = [each - MAY_LOSE for each in self.original.folds]
+            bounds = [each - self.may_lose for each in self.original.folds]
         above = [s - b for s, b in zip(trial.fold_scores, bounds, strict=True)]
         found = score_of_folds(above, self.validation.folds)
         return found.mean, found.error

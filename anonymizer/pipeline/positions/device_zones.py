@@ -256,7 +256,10 @@ class DeviceZones:
         stated = decode(payload)
         if isinstance(stated, Outcome):
             return _EVERYWHERE
-        if len(stated.circles) + len(stated.polygons) > self._settings.max_zones:
+        if (
+            stated.everywhere
+            or len(stated.circles) + len(stated.polygons) > self._settings.max_zones
+        ):
             return _EVERYWHERE
         try:
             zones = _zones_of(stated)

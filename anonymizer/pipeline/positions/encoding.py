@@ -167,25 +167,31 @@ class ReleaseEncoder:
         if until is None:
             until = np.full(release.n_groups, np.nan)
         rows = list(self._rows(release, until))
-        payloads = encoder(rows, round(time, 3), names, values)
+        found = encoder(rows, round(time, 3), names, values)
         message_of = (
             np.repeat(np.arange(release.n_groups), n_members)
             if self._form == "group"
             else np.arange(len(names))
         )
         # Sorted by content: the order of slots would link a device's new pseudonym to its old one.
-        order = sorted(range(len(payloads)), key=payloads.__getitem__)
+        order = sorted(range(len(found)), key=found.__getitem__)
         place_of = np.argsort(np.array(order, np.int64))
-        return [Outgoing(self._topic, payloads[i]) for i in order], place_of[message_of]
+        messages = [
+            Outgoing(self._topic, payload, key=key)
+            for payload, key in map(found.__getitem__, order)
+        ]
+        return messages, place_of[message_of]
 
     def _groups(
         self, rows: Sequence[_Row], time: float, names: list[str], values: GroupValues | None
-    ) -> list[bytes]:
-        payloads = []
+    ) -> list[tuple[bytes, str]]:
+        """Return the message about each group, and its key."""
+        found = []
         for g, row in enumerate(rows):
             order = sorted(range(row.first, row.last), key=names.__getitem__)
             members = [names[i] for i in order]
-            message = GroupMessage(time, row.k, row.region, members, **self._stamp(row, members))
+            stamp = self._stamp(row, members)
+            message = GroupMessage(time, row.k, row.region, members, **stamp)
             if values is not None:
                 message = msgspec.structs.replace(
                     message,
@@ -197,13 +203,14 @@ class ReleaseEncoder:
                     }
                     or msgspec.UNSET,
                 )
-            payloads.append(self._json.encode(message))
-        return payloads
+            found.append((self._json.encode(message), stamp.get("group", "")))
+        return found
 
     def _devices(
         self, rows: Sequence[_Row], time: float, names: list[str], values: GroupValues | None
-    ) -> list[bytes]:
-        payloads = []
+    ) -> list[tuple[bytes, str]]:
+        """Return the message about each member, and its key."""
+        found: list[tuple[bytes, str]] = []
         for g, row in enumerate(rows):
             of_group = []
             stamp = self._stamp(row, sorted(names[row.first : row.last]))
@@ -218,8 +225,9 @@ class ReleaseEncoder:
                 of_group.append(self._json.encode(message))
             # Equally long: a broker that limits packets refuses all of a group, or none.
             length = max(map(len, of_group), default=0)
-            payloads += [payload.ljust(length) for payload in of_group]
-        return payloads
+            padded = [payload.ljust(length) for payload in of_group]
+            found += zip(padded, names[row.first : row.last], strict=True)
+        return found
 
     def _stamp(self, row: _Row, members: Sequence[str]) -> dict[str, Any]:
         """Return the fields of a group that only messages of a live service have."""

@@ -144,7 +144,11 @@ def public_levels(network: RoadNetwork, settings: Settings) -> Levels:
 
 def most_nodes(settings: Settings, network: RoadNetwork) -> int:
     """Return how many nodes a region has at most."""
-    return settings.region.max_nodes or max(_LEAST_CAP, network.n_nodes // 2)
+    return settings.region.max_nodes or _half_of(network)
+
+
+def _half_of(network: RoadNetwork) -> int:
+    return max(_LEAST_CAP, network.n_nodes // 2)
 
 
 def _operator(
@@ -176,7 +180,13 @@ def _forest(network: RoadNetwork, districts: Districts | None) -> SpanningForest
 def _levels(
     network: RoadNetwork, forest: SpanningForest, settings: Settings, districts: Districts | None
 ) -> Levels:
-    """Return the atoms, none of which crosses the border of a district."""
+    """Return the atoms, none of which crosses the border of a district.
+
+    The largest are such that k of them are half of the network. `max_nodes` does not count: a cap
+    suppresses regions, and must not buy smaller places.
+    """
+    half = _half_of(network)
+    k = max(settings.adka.k_floor, *settings.adka.k_values) + settings.region.k_extra
     if districts is not None:
         network = without_borders(network, districts.of_node)
         forest = forest.cut(districts.of_node)
@@ -186,6 +196,7 @@ def _levels(
         min_nodes=settings.region.min_nodes,
         metres_at=road_metres(network),
         min_metres=settings.region.min_road_m,
+        max_nodes=half / k,
     )
 
 

@@ -34,8 +34,11 @@ from anonymizer.pipeline.positions.counting import CountingFlow
 from anonymizer.pipeline.positions.decoded import DecodedTick
 from anonymizer.pipeline.positions.decoded import joined as joined_decoded
 from anonymizer.pipeline.positions.decoding import Decoder
+from anonymizer.pipeline.positions.density_bands import DensityWatch
 from anonymizer.pipeline.positions.device_zones import DeviceZones
+from anonymizer.pipeline.positions.echo import Echoes
 from anonymizer.pipeline.positions.encoding import ReleaseEncoder, contract_of
+from anonymizer.pipeline.positions.factory import density_rule
 from anonymizer.pipeline.positions.fixed import FixedFlow, TickPart, joined, part_of
 from anonymizer.pipeline.positions.flow_stats import (
     GROUP,
@@ -184,6 +187,8 @@ class PositionFlow:
         self._n_watched = settings.watch.sample
         self.audit = LightAudit(self._n_watched)
         self.ages = PseudonymAges()
+        self.density_watch = DensityWatch(zoned.network)
+        self._density_rule = density_rule(settings)
         session = settings.region.mode == "session"
         self._information = InformationAges(groups_last=session and settings.session.beat_s > 0)
         self.information_limit_s = _information_limit_s(settings) + self.core.delay_s
@@ -195,6 +200,7 @@ class PositionFlow:
             form=settings.output.form,
             contract=contract_of(settings, zoned.network),
         )
+        self._echoes = Echoes(settings, zoned.network)
         self._counting = (
             self._counting_flow(settings, zoned, budget) if settings.counts.enabled else None
         )
@@ -381,7 +387,9 @@ class PositionFlow:
         self._last_tick_s = now
         self._decoder.forget(at_s=self._monotonic(), kept_s=self._presence.ttl_s)
         mobile = part_of(messages, message_of_member, tick.release, tick.carried)
-        return TickOutput(*joined([mobile, *fixed, *counts]), decoded.receipts)
+        parts = [mobile, *fixed]
+        echoes = self._echoes.of(message for part in parts for message in part.messages)
+        return TickOutput(*joined([*parts, *counts, *_of_nobody(echoes)]), decoded.receipts)
 
     def _counts(
         self, located: LocatedPositions, tick: TickRelease, wall_ahead_s: float
@@ -398,7 +406,7 @@ class PositionFlow:
             since=tick.id_since,
             wall_ahead_s=wall_ahead_s,
         )
-        return [TickPart(messages, np.zeros(0, np.int64), np.zeros(0), 0)] if messages else []
+        return _of_nobody(messages)
 
     def adopt(self, settings: Settings) -> None:
         """Apply other settings at the next tick, as far as they may change: see `settings.reload`.
@@ -416,6 +424,7 @@ class PositionFlow:
         self._presence = settings.presence
         self._decoder.limit(settings.limits)
         self.core.set_rule(settings)
+        self._density_rule = density_rule(settings)
         self._fixed.adopt(settings)
         if self._counting is not None:
             self._counting.set_k_extra(settings.region.k_extra)
@@ -464,8 +473,9 @@ class PositionFlow:
         """Measure a release before it is published."""
         operator, network = self.core.operator, self.core.network
         release, event_s = tick.release, tick.event_s
+        self.stats.age_s.observe(self._information.until(now))
         self._information.see(release, tick.until_s, event_s=event_s, now=now)
-        self.stats.age_s.observe(self._information.sample(now))
+        self.density_watch.look(operator.density, self._density_rule, now=now)
         self.stats.measure(release, operator.n_hidden_among(release), network)
         self.audit.see(release, operator.place_of, n_nodes=network.n_nodes)
         self.ages.see(release, now=event_s)
@@ -482,6 +492,11 @@ class PositionFlow:
             now=now,
             inputs=self._located,
         )
+
+
+def _of_nobody(messages: list[Outgoing]) -> list[TickPart]:
+    """Return messages by which no position is published."""
+    return [TickPart(messages, np.zeros(0, np.int64), np.zeros(0), 0)] if messages else []
 
 
 def _information_limit_s(settings: Settings) -> float:

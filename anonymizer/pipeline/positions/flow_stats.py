@@ -1,5 +1,6 @@
 """Measurements of a positions flow: durations, sizes of regions, and the privacy achieved."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -13,34 +14,17 @@ from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.release import Release
 from anonymizer.pipeline.accounting import BatchHistogram
 
-_SAMPLE_S = 1.0
+_GOLDEN = (5**0.5 - 1) / 2
+_MOST_SAMPLES = 32
+"""Of ages of information in a tick."""
 TICK, GROUP = "tick", "group"
 """What a published position waited for: the next tick alone, or the beat of its group."""
 STAGES = ("decode", "locate", "cloak", "encode", "publish")
 
 _LATENCY_EDGES_S = tuple(1e-4 * 10 ** (i / 8) for i in range(49))  # 0.1 ms to 100 s
 _AGE_EDGES_S = (
-    1,
-    2,
-    3,
-    5,
-    7,
-    10,
-    15,
-    20,
-    25,
-    30,
-    40,
-    50,
-    60,
-    80,
-    100,
-    120,
-    180,
-    240,
-    300,
-    450,
-    600,
+    *(0.1, 0.2, 0.5, 1, 2, 3, 5, 7, 10, 15, 20, 25, 30, 40, 50, 60, 80, 100, 120),
+    *(180, 240, 300, 450, 600),
 )
 _METRE_EDGES = tuple(50.0 * 2 ** (i / 2) for i in range(21))  # 50 m to 51 km
 _SIZE_EDGES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 50, 75, 100, 200, 500, 1000)
@@ -180,14 +164,17 @@ class InformationAges:
     Notes
     -----
     Computed from releases alone, so it tells what any subscriber can compute, and nothing about
-    devices that are not published. O(pseudonyms) a sample, at most one a second.
+    devices that are not published. One sample in each second, at a place in it that differs by the
+    golden ratio from that in the second before: ticks and beats are whole fractions or multiples of
+    seconds, and samples in step with them would all be taken just after a release, or just before.
+    O(pseudonyms) a sample, of which a tick of many seconds takes a few.
     """
 
     def __init__(self, *, groups_last: bool) -> None:
         self._groups_last = groups_last
         self._said_s = np.full(0, np.nan)
         self._counts_until_s = np.full(0, -np.inf)
-        self._sampled_s = -np.inf
+        self._since_s: float | None = None
 
     def see(self, release: Release, until_s: FloatArray, *, event_s: float, now: float) -> None:
         """Take in a release.
@@ -212,9 +199,19 @@ class InformationAges:
         self._said_s[member] = event_s
         self._counts_until_s[member] = np.repeat(counts_until_s, np.diff(release.first_member_of))
 
-    def sample(self, now: float) -> FloatArray:
-        """Return the age of each pseudonym that counts; none within a second of another sample."""
-        if 0 <= now - self._sampled_s < _SAMPLE_S:
+    def until(self, now: float) -> FloatArray:
+        """Return the ages of pseudonyms that count, sampled since the previous call until `now`.
+
+        Call it before `see` takes in what is released at `now`.
+        """
+        since_s, self._since_s = self._since_s, now
+        until_s = min(now, float(self._counts_until_s.max(initial=-np.inf)))
+        if since_s is None or not since_s < until_s:
             return np.zeros(0)
-        self._sampled_s = now
-        return now - self._said_s[self._counts_until_s >= now]
+        second = np.arange(math.floor(since_s), math.floor(until_s) + 1)
+        second = second[:: 1 + len(second) // _MOST_SAMPLES]
+        moment = second + second * _GOLDEN % 1.0
+        moment = moment[(moment > since_s) & (moment <= until_s)]
+        counts = self._counts_until_s >= moment[:, None]
+        ages: FloatArray = (moment[:, None] - self._said_s)[counts]
+        return ages

@@ -11,6 +11,7 @@ from anonymizer.pipeline.packed_state import pack_state, unpack_state
 from anonymizer.pipeline.ports import Outgoing
 from anonymizer.pipeline.positions.core import round_time, round_up
 from anonymizer.pipeline.positions.district_lane import Closed, DistrictLane, closes_at
+from anonymizer.pipeline.positions.echo import Echoes
 from anonymizer.pipeline.positions.encoding import ReleaseEncoder, contract_of
 from anonymizer.pipeline.positions.factory import district_maker, districts_of
 from anonymizer.pipeline.positions.raw_batches import encode_out, in_parts
@@ -50,6 +51,8 @@ class LaneStage:
         Of the district.
     encoder
         Of its releases.
+    echoes
+        Of its messages.
     readings
         Of the devices of the district.
     counts
@@ -68,6 +71,7 @@ class LaneStage:
         self,
         lane: DistrictLane,
         encoder: ReleaseEncoder,
+        echoes: Echoes,
         readings: LaneReadings,
         counts: LaneCounts | None = None,
         *,
@@ -80,6 +84,7 @@ class LaneStage:
         self.lane = lane
         self._name = f"lane {lane.district.number}"
         self._encoder, self._readings, self._counts = encoder, readings, counts
+        self._echoes = echoes
         self._pseudonyms = Pseudonyms(secret)
         self._n_districts, self._n_sources = n_districts, n_sources
         self._interval_s, self._time_step_s = interval_s, time_step_s
@@ -152,6 +157,7 @@ class LaneStage:
             values=self._readings.summarize(result.release, result.key, since=since),
             until=round_up(until, self._time_step_s),
         )
+        messages += self._echoes.of(messages)
         self.n_groups += result.release.n_groups
         if self._counts is not None:
             for batch in closed.batches:
@@ -225,6 +231,8 @@ def lane_stages(
         contract=contract_of(settings, network),
     )
 
+    echoes = Echoes(settings, network)
+
     def make_counts() -> LaneCounts:
         return LaneCounts(
             settings.counts,
@@ -245,6 +253,7 @@ def lane_stages(
         return LaneStage(
             lane,
             encoder,
+            echoes,
             LaneReadings(settings.readings),
             make_counts() if settings.counts.enabled and number == COUNTING_LANE else None,
             secret=secret,

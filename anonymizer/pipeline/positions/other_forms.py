@@ -10,17 +10,17 @@ References
 
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any
 
 import msgspec
 
+from anonymizer.codecs.coarse import iso8601
+from anonymizer.codecs.ngsi_ld import CONTEXT
 from anonymizer.pipeline.ports import Headers, Link, Outgoing
 from anonymizer.settings import Settings
 
 _ID_BYTES = 12
-_CONTEXT = "https://uri.etsi.org/ngsi-ld/v1/ngsi-ld-core-context.jsonld"
 ENTITY_TYPE = "CloakedGroup"
 EVENT_TYPE = "anonymizer.{kind}.v1"
 _OF_THE_ENTITY = frozenset({"v", "time", "group", "geometry", "bbox"})
@@ -122,9 +122,9 @@ def entity(payload: bytes) -> bytes:
         A message about a group, or about one member of it.
     """
     message: dict[str, Any] = msgspec.json.decode(payload)
-    at = _iso(message["time"])
+    at = iso8601(message["time"])
     found: dict[str, Any] = {
-        "@context": _CONTEXT,
+        "@context": CONTEXT,
         "id": f"urn:ngsi-ld:{ENTITY_TYPE}:{message.get('pseudonym') or message['group']}",
         "type": ENTITY_TYPE,
     }
@@ -132,7 +132,7 @@ def entity(payload: bytes) -> bytes:
         found["location"] = {"type": "GeoProperty", "value": place, "observedAt": at}
     for name, value in message.items():
         if name == "until":
-            value = {"@type": "DateTime", "@value": _iso(value)}  # noqa: PLW2901  its form here
+            value = {"@type": "DateTime", "@value": iso8601(value)}  # noqa: PLW2901  its form here
         if name not in _OF_THE_ENTITY:
             found[name] = {"type": "Property", "value": value, "observedAt": at}
     return msgspec.json.encode(found)
@@ -144,7 +144,3 @@ def _place(message: Mapping[str, Any]) -> Mapping[str, Any] | None:
         ring = [[west, south], [east, south], [east, north], [west, north], [west, south]]
         return {"type": "Polygon", "coordinates": [ring]}
     return message.get("geometry")
-
-
-def _iso(unix_s: float) -> str:
-    return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"

@@ -13,6 +13,7 @@ import numpy as np
 from anonymizer.domain.arrays import IntArray
 from anonymizer.domain.outcomes import Outcome
 from anonymizer.pipeline.accounting import BatchHistogram, Ledger
+from anonymizer.pipeline.positions.density_bands import DensityBands
 from anonymizer.pipeline.positions.flow import PositionFlow
 from anonymizer.settings import Settings
 
@@ -70,6 +71,8 @@ class Figures:
         Ages of information, see `InformationAges`.
     refused
         What could not be used, by number of the input (from one), outcome and reason.
+    density
+        Where devices are dense; None in public, and before the first tick.
     stage_s
         Durations of ticks by stage. In public there are none: a tick with one position takes
         longer than a tick without.
@@ -94,6 +97,7 @@ class Figures:
     age_s: BatchHistogram
     stage_s: Mapping[str, BatchHistogram]
     refused: Mapping[tuple[int, Label], int]
+    density: DensityBands | None
 
 
 def exact_figures(flow: PositionFlow, ledger: Ledger, *, n_waiting: int) -> Figures:
@@ -120,6 +124,7 @@ def exact_figures(flow: PositionFlow, ledger: Ledger, *, n_waiting: int) -> Figu
         age_s=flow.stats.age_s,
         stage_s=flow.stats.stage_s,
         refused={(i, outcome.label): n for (i, outcome), n in flow.inputs.refusals().items()},
+        density=flow.density_watch.bands,
     )
 
 
@@ -218,6 +223,7 @@ class PublicCounts:
             },
             age_s=figures.age_s.in_steps(step),
             stage_s={},
+            density=None,
             refused=_refused(figures.refused, down),
         )
 

@@ -55,7 +55,7 @@ def subscription(topic: str) -> str:
 
 def shared_topics(inputs: Sequence[InputSettings]) -> Callable[[str], bool] | None:
     """Return whether messages of a topic may come from several devices; None: those of none do."""
-    if all(i.device_from == "topic" for i in inputs):
+    if all(i.device_from != "payload" for i in inputs):
         return None
     router = TopicRouter(inputs)
 

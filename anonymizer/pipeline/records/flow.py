@@ -91,6 +91,8 @@ class Due:
 class RecordFlow:
     """All streams of a gateway.
 
+    A message that several streams read is received by each of them, and has an outcome in each.
+
     Parameters
     ----------
     streams
@@ -133,10 +135,9 @@ class RecordFlow:
         """Number of windows that `due` would return."""
         return sum(state.windows.n_due for state in self.states)
 
-    def stream_of(self, topic: str) -> int:
-        """Return the index of a topic's stream, -1 if there is none."""
-        route = self.router.route(topic)
-        return -1 if route is None else route.stream
+    def streams_of(self, topic: str) -> Sequence[int]:
+        """Return the indices of the streams that read a topic, -1 alone if none does."""
+        return [route.stream for route in self.router.routes_of(topic)] or [-1]
 
     def take(self, arrived: Arrived, *, now: float, at_s: float) -> list[int]:
         """Store or settle a batch of messages; return the receipts that may be acknowledged.
@@ -263,13 +264,15 @@ class RecordFlow:
         parts: dict[int, list[tuple[Route, bytes]]] = {}
         others: Counter[tuple[int, Outcome]] = Counter()
         routed = zip(self.router.routes(messages), self._recent.repeated(messages), strict=True)
-        for (route, payload), again in routed:
-            if again:
-                others[-1 if route is None else route.stream, Outcome.DUPLICATE] += 1
-            elif route is None:
-                others[-1, Outcome.INVALID__UNKNOWN_TOPIC] += 1
-            else:
-                parts.setdefault(route.stream, []).append((route, payload))
+        for (routes, payload), again in routed:
+            if not routes:
+                unknown = Outcome.DUPLICATE if again else Outcome.INVALID__UNKNOWN_TOPIC
+                others[-1, unknown] += 1
+            for route in routes:
+                if again:
+                    others[route.stream, Outcome.DUPLICATE] += 1
+                else:
+                    parts.setdefault(route.stream, []).append((route, payload))
         for (number, outcome), n in others.items():
             self._settle(number, outcome, n)
         for number, of_stream in parts.items():

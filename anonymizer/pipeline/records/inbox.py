@@ -25,7 +25,7 @@ class Arrived:
     batches
         Messages in order of arrival, in the batches in which they came.
     refused
-        Number of messages refused since the last time, by the index of their stream.
+        Number of messages refused since the last time, by the index of each stream that reads them.
     """
 
     batches: Sequence[Sequence[Delivery]]
@@ -46,8 +46,8 @@ class RecordInbox:
     ----------
     limit
         Most messages that wait, apart from those of topics with less than a hundredth of it.
-    stream_of
-        Returns the index of a topic's stream, for counting refused messages.
+    streams_of
+        Returns the indices of the streams that read a topic, for counting refused messages.
     max_bytes
         Most bytes that wait, with the same exception; see `size_bytes`.
     """
@@ -56,14 +56,14 @@ class RecordInbox:
         self,
         limit: int,
         *,
-        stream_of: Callable[[str], int],
+        streams_of: Callable[[str], Sequence[int]],
         max_bytes: int = MAX_WAITING_BYTES,
     ) -> None:
         self._limit = limit
         self._max_bytes = max_bytes
         self._n_bytes = 0
         self._share = max(1, limit // _TOPICS)
-        self._stream_of = stream_of
+        self._streams_of = streams_of
         self._n_of: Counter[str] | None = None  # waiting messages by topic, once it is full
         self._batches: deque[Sequence[Delivery]] = deque()
         self._n = 0
@@ -74,7 +74,7 @@ class RecordInbox:
 
     @property
     def n_waiting(self) -> int:
-        """Number of messages that have not been taken out yet."""
+        """Number of messages that have not been taken out yet; refused ones for each stream."""
         return self._n + self._refused.total()
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
@@ -112,7 +112,7 @@ class RecordInbox:
                 n, n_bytes = n + 1, after
                 n_of[delivery.topic] += 1
             else:
-                self._refused[self._stream_of(delivery.topic)] += 1
+                self._refused.update(self._streams_of(delivery.topic))
         return fitting
 
     def set_aside(self) -> None:

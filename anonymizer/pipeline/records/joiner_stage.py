@@ -153,11 +153,11 @@ class JoinerStage:
         for arrivals in raw.arrivals:
             parts: dict[int, list[tuple[Route, bytes]]] = {}
             for messages, _ in in_groups([arrivals.deliveries]):
-                for route, payload in self._router.routes(messages):
-                    if route is None:
+                for routes, payload in self._router.routes(messages):
+                    if not routes:
                         self._unmatched.receive(1)
                         self._unmatched.settle(Outcome.INVALID__UNKNOWN_TOPIC)
-                    else:
+                    for route in routes:
                         parts.setdefault(route.stream, []).append((route, payload))
             for number, of_stream in parts.items():
                 self._streams[number].place(of_stream, now=arrivals.at_s, at_s=self._now)

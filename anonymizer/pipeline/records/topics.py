@@ -44,65 +44,88 @@ def topic_filter(source: SourceSettings) -> str:
     return "/".join("+" if is_field(level) else level for level in source.filter_topic.split("/"))
 
 
+def subscriptions(streams: Sequence[StreamSettings]) -> list[tuple[str, int]]:
+    """Return filter and QoS of all sources, each filter once: a second one would replace the first.
+
+    A topic that several streams read has the largest QoS that one of them asks for.
+    """
+    qos_of: dict[str, int] = {}
+    for stream in streams:
+        for source in stream.sources:
+            each = topic_filter(source)
+            qos_of[each] = max(source.qos, qos_of.get(each, 0))
+    return list(qos_of.items())
+
+
 class RecordRouter:
-    """Finds the route of a topic, and caches it because the same vehicles report repeatedly.
+    """Finds the routes of a topic, and caches them because the same vehicles report repeatedly.
 
     Parameters
     ----------
     streams
-        The first stream with a matching source receives the message.
+        Every stream with a matching source receives the message, once.
     secret
         Key of the digests that stand for vehicle ids. Ids are neither stored nor published.
     max_id_chars
         Longer ids are not usable.
+    names
+        What the digest of an id depends on, for each stream. None: the names of the streams, so
+        that two streams cannot be joined by it.
     """
 
     def __init__(
-        self, streams: Sequence[StreamSettings], *, secret: bytes, max_id_chars: int
+        self,
+        streams: Sequence[StreamSettings],
+        *,
+        secret: bytes,
+        max_id_chars: int,
+        names: Sequence[str] | None = None,
     ) -> None:
         self._patterns = [
             (_pattern(source), i, j, source.vehicle is not None)
             for i, stream in enumerate(streams)
             for j, source in enumerate(stream.sources)
         ]
-        self._names = [stream.name for stream in streams]
+        self._names = [stream.name for stream in streams] if names is None else names
         self._secret = secret
         self._max_id_chars = max_id_chars
         self._kept_s = min([_MOST_KEPT_S, *(stream.window_s for stream in streams)])
         self._routes = RouteCache(self._find)
 
-    def route(self, topic: str) -> Route | None:
-        """Return the route of a topic, or None if no source matches."""
+    def routes_of(self, topic: str) -> tuple[Route, ...]:
+        """Return the route of a topic in each stream that reads it; none if no source matches."""
         return self._routes[topic]
 
-    def routes(self, messages: PackedDeliveries) -> Iterator[tuple[Route | None, bytes]]:
-        """Yield the route and the payload of each message."""
-        stream, route_of = messages.stream, self._routes
+    def routes(self, messages: PackedDeliveries) -> Iterator[tuple[tuple[Route, ...], bytes]]:
+        """Yield the routes and the payload of each message."""
+        stream, routes_of = messages.stream, self._routes
         for topic, end, payload, stop in messages.columns.bounds.tolist():
             name = stream[topic:end].decode("utf-8", "surrogatepass")
-            yield route_of[name], stream[payload:stop]
+            yield routes_of[name], stream[payload:stop]
 
     def forget(self, *, at_s: float) -> None:
         """Forget vehicles that are silent, see `RouteCache.forget`."""
         self._routes.forget(at_s=at_s, kept_s=self._kept_s)
 
-    def _find(self, topic: str) -> Route | None:
+    def _find(self, topic: str) -> tuple[Route, ...]:
+        found: dict[int, Route] = {}
+        named = topic.encode("utf-8", "surrogatepass")
         for pattern, stream, source, in_payload in self._patterns:
             match = pattern.fullmatch(topic)
-            if match is None:
+            if match is None or stream in found:
                 continue
             if in_payload:
-                return Route(stream, source, b"", topic.encode("utf-8", "surrogatepass"))
+                found[stream] = Route(stream, source, b"", named)
+                continue
             # With an empty level, two vehicles could have the same id.
             vehicle = "/".join(match.groups()) if all(match.groups()) else ""
-            return Route(stream, source, self.key(stream, vehicle))
-        return None
+            found[stream] = Route(stream, source, self.key(stream, vehicle))
+        return tuple(found.values())
 
     def key(self, stream: int, vehicle: str) -> bytes:
         """Return the key that stands for an id in a stream; empty if the id is not usable."""
         if not 0 < len(vehicle) <= self._max_id_chars:
             return b""
-        # The digest includes the stream, so that two streams cannot be joined by it.
         identity = f"{self._names[stream]}\0{vehicle}".encode("utf-8", "surrogatepass")
         return hashlib.blake2b(identity, key=self._secret, digest_size=KEY_BYTES).digest()
 

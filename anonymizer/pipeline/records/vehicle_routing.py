@@ -18,6 +18,9 @@ _NUMBER_BYTES = 8
 class VehicleRouting:
     """Divides messages among joiners, equally in every bridge and after every restart.
 
+    Streams that read a topic in common have the joiner of a vehicle in common, too: the message is
+    for all of them.
+
     Messages that no joiner will keep, because they belong to no stream or name no usable vehicle,
     go by their topic: one of the joiners counts them.
 
@@ -30,7 +33,9 @@ class VehicleRouting:
     """
 
     def __init__(self, streams: Sequence[StreamSettings], *, max_id_chars: int) -> None:
-        self._router = RecordRouter(streams, secret=_NO_SECRET, max_id_chars=max_id_chars)
+        self._router = RecordRouter(
+            streams, secret=_NO_SECRET, max_id_chars=max_id_chars, names=_leads(streams)
+        )
         self._reader_of = {
             (i, j): VehicleReader(JsonPath.of(source.vehicle))
             for i, stream in enumerate(streams)
@@ -41,11 +46,12 @@ class VehicleRouting:
     def parts_of(self, messages: PackedDeliveries, n_joiners: int) -> IntArray:
         """Return the joiner of each message, shape (n,)."""
         found = parts_by_topic(messages, n_joiners)
-        stream, route_of = messages.stream, self._router.route
+        stream, routes_of = messages.stream, self._router.routes_of
         for row, (start, end, payload, stop) in enumerate(messages.columns.bounds.tolist()):
-            route = route_of(stream[start:end].decode("utf-8", "surrogatepass"))
-            if route is None:
+            routes = routes_of(stream[start:end].decode("utf-8", "surrogatepass"))
+            if not routes:
                 continue
+            route = routes[0]  # all name the vehicle alike: the settings require it
             vehicle = self._named(route, stream[payload:stop]) if route.topic else route.vehicle
             if vehicle:
                 found[row] = int.from_bytes(vehicle[:_NUMBER_BYTES]) % n_joiners
@@ -59,3 +65,17 @@ class VehicleRouting:
     def forget(self, *, at_s: float) -> None:
         """Forget vehicles that are silent, see `RouteCache.forget`."""
         self._router.forget(at_s=at_s)
+
+
+def _leads(streams: Sequence[StreamSettings]) -> list[str]:
+    """Return, for each stream, the name of the first one that reads a topic in common with it.
+
+    In common also by way of further streams.
+    """
+    lead = list(range(len(streams)))
+    for i, stream in enumerate(streams):
+        for j in range(i):
+            if lead[i] != lead[j] and stream.topics_shared_with(streams[j]):
+                first, other = sorted((lead[i], lead[j]))
+                lead = [first if each == other else each for each in lead]
+    return [streams[i].name for i in lead]

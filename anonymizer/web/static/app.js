@@ -8,9 +8,9 @@ import { Refused, follow, getInts, getJson } from "./stream.js";
 /** The words of the settings, and what they mean. */
 const NAME = { session: "session: lasting groups", snapshot: "snapshot: fresh groups", bfs: "bfs: one by one" };
 const PROMISE = {
-  session: "Devices form groups of at least k. A group shares every region as long as its pseudonyms live: whoever follows a pseudonym still cannot tell which of at least k devices bears it.",
+  session: "Devices form groups of at least k. A group shares every region as long as its pseudonyms live: who follows a pseudonym still cannot tell to which of at least k devices it belongs.",
   snapshot: "Each time, at least k devices publish the same region, but not the same ones: following a pseudonym from time to time can still single out its device.",
-  bfs: "Each device grows its own region, as the ADKA algorithm was published. At least k devices are in it, but its form gives away which one it belongs to.",
+  bfs: "Each device grows its own region, as the ADKA algorithm was published. At least k devices are in it, but its shape can give away whose it is.",
 };
 /** What the gateway calls a reason, in the reader's words. */
 const REASON = {
@@ -42,8 +42,8 @@ const CHARTS = () => [
 ];
 
 /** Whole units alone: where less than one device is expected at a junction, so many share one. */
-const perJunction = (top) => top >= 1
-  ? `0 to ${Math.round(top)} expected devices per junction`
+const perJunction = (top) => Math.round(1 / top) < 2
+  ? `0 to ${Math.round(top) || 1} expected devices per junction`
   : `0 to 1 expected device per ${Math.round(1 / top)} junctions`;
 
 const $ = (id) => document.getElementById(id);
@@ -109,7 +109,7 @@ class Page {
     $("map").addEventListener("keydown", (event) => this.key(event));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
       this.paintRamp();
-      this.charts.forEach((chart) => chart.draw());
+      this.draw();
     });
   }
 
@@ -135,6 +135,7 @@ class Page {
     const { signal } = (this.leave = new AbortController());
     const raw = this.about.raw && $("truth").checked;
     $("truth-key").hidden = !raw;
+    $("ended-key").hidden = this.mode !== "session"; // only lasting groups end
     $("promise").textContent = PROMISE[this.mode] + (this.mode === this.about.modes[0] ? "" : " Shown for comparison.");
     this.map.showTruth(null);
     if (this.frame?.mode !== this.mode) this.map.show([]);
@@ -155,7 +156,7 @@ class Page {
     $("areas").checked = this.map.drawsAreas;
     this.history.add(data.time, data.pulses);
     this.draw();
-    $("ramp-top").textContent = perJunction(this.map.top);
+    $("ramp-top").textContent = perJunction(this.map.painter.top);
   }
 
   draw() {
@@ -192,10 +193,11 @@ class Page {
     if ($("status-text").textContent !== text) $("status-text").textContent = text;
   }
 
-  /** Return how many regions there are, and how many of them are drawn if not all. */
+  /** Return how many regions live, and how many of them are drawn if not all. */
   shown() {
     const { n_regions: all, regions } = this.frame;
-    return (regions.length < all ? `${number(regions.length)} of ` : "") + number(all);
+    const drawn = regions.filter((row) => row.at(-1) === null).length;
+    return (drawn < all ? `${number(drawn)} of ` : "") + number(all);
   }
 
   /** Say what is known of the chosen region. */
@@ -211,12 +213,17 @@ class Page {
     $("r-across").textContent = metres(across);
     $("r-age").textContent = seconds(region.age);
     $("r-told").textContent = `${seconds(region.told)} ago`;
+    $("r-ended").hidden = region.ended === null;
+    $("r-ended").textContent = region.ended === null ? "" :
+      `Its group ended ${seconds(region.ended)} ago, and no newer region covers this place yet.`;
     $("r-truth").hidden = inside === null;
     $("r-truth").textContent = inside === null ? "" : `Devices truly inside: ${inside}`;
   }
 
   paintRamp() {
     $("ramp").style.background = `linear-gradient(90deg, ${palette("--ramp").join(", ")})`;
+    const ended = palette("--ended")[0];
+    $("ended-ramp").style.background = `linear-gradient(90deg, ${ended}bf 33%, ${ended}80 33% 67%, ${ended}4d 67%)`;
   }
 }
 

@@ -4,14 +4,40 @@ const SPAN_S = 120;
 const INSET = { left: 4, right: 44, top: 6, bottom: 16 };
 const TICKS = [[120, "2 min ago"], [60, "1 min ago"], [0, "now"]];
 
+const FORMATS = [0, 1, 2].map((digits) => new Intl.NumberFormat("en", { maximumFractionDigits: digits }));
+
 export const number = (value, unit = "") => {
   if (value == null) return "–";
   const digits = value >= 100 || Number.isInteger(value) ? 0 : value >= 10 ? 1 : 2;
-  return value.toLocaleString("en", { maximumFractionDigits: digits }) + unit;
+  return FORMATS[digits].format(value) + unit;
 };
 
-export const palette = (name) =>
-  getComputedStyle(document.documentElement).getPropertyValue(name).trim().split(/\s+/);
+const palettes = new Map();
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => palettes.clear());
+
+/** Return the colours of a name in the style sheet. */
+export function palette(name) {
+  if (!palettes.has(name)) {
+    const value = getComputedStyle(document.documentElement).getPropertyValue(name);
+    palettes.set(name, value.trim().split(/\s+/));
+  }
+  return palettes.get(name);
+}
+
+/** Charts that wait to be drawn: one with each picture of the screen, so that none takes long. */
+const waiting = new Set();
+
+function drawNext() {
+  const [chart] = waiting;
+  waiting.delete(chart);
+  chart.draw();
+  if (waiting.size) requestAnimationFrame(drawNext);
+}
+
+function drawSoon(chart) {
+  if (!waiting.size) requestAnimationFrame(drawNext);
+  waiting.add(chart);
+}
 
 /** Round up to 1, 2 or 5 times a power of ten. */
 function roundUp(value) {
@@ -27,6 +53,8 @@ export class Chart {
     this.series = series;
     this.read = read;
     this.points = [];
+    this.size = { width: 0, height: 0 };
+    this.visible = true;
     this.figure = document.createElement("figure");
     this.figure.innerHTML = "<figcaption><h2></h2><div class=key></div></figcaption><canvas role=img></canvas>";
     this.figure.querySelector("h2").textContent = title;
@@ -34,17 +62,24 @@ export class Chart {
     this.canvas = this.figure.querySelector("canvas");
     this.canvas.addEventListener("pointermove", (event) => this.point(event.offsetX));
     this.canvas.addEventListener("pointerleave", () => this.point(null));
-    new ResizeObserver(() => this.draw()).observe(this.canvas);
+    new ResizeObserver(([{ contentRect }]) => {
+      this.size = contentRect;
+      drawSoon(this);
+    }).observe(this.canvas);
+    new IntersectionObserver(([{ isIntersecting }]) => {
+      this.visible = isIntersecting;
+      drawSoon(this);
+    }).observe(this.figure);
   }
 
   show(points) {
     this.points = points;
-    this.draw();
+    drawSoon(this);
   }
 
   point(x) {
     this.pointer = x;
-    this.draw();
+    drawSoon(this);
   }
 
   /** Return names and values by time of what there is to draw. */
@@ -61,17 +96,13 @@ export class Chart {
   }
 
   draw() {
-    const { canvas, points } = this;
-    const ratio = devicePixelRatio || 1;
-    const width = canvas.clientWidth;
-    const height = canvas.clientHeight;
+    const { points } = this;
+    const { width, height } = this.size;
     if (!width) return;
-    canvas.width = width * ratio;
-    canvas.height = height * ratio;
-    const ink = canvas.getContext("2d");
-    ink.scale(ratio, ratio);
     const colours = palette("--series");
     const lines = this.lines();
+    if (!this.visible) return this.tell(lines, colours, points.length - 1);
+    const ink = this.cleared();
     const now = points.at(-1)?.at ?? 0;
     const top = roundUp(Math.max(1, ...lines.flatMap(([, values]) => values.map((v) => v ?? 0))));
     const x = (at) => width - INSET.right - ((now - at) / SPAN_S) * (width - INSET.left - INSET.right);
@@ -88,6 +119,19 @@ export class Chart {
       ink.stroke();
     }
     this.tell(lines, colours, at ?? points.length - 1);
+  }
+
+  /** Return the context of the empty canvas, in pixels of the style sheet. */
+  cleared() {
+    const ratio = devicePixelRatio || 1;
+    const [width, height] = [Math.round(this.size.width * ratio), Math.round(this.size.height * ratio)];
+    const ink = this.canvas.getContext("2d");
+    if (this.canvas.width !== width || this.canvas.height !== height) Object.assign(this.canvas, { width, height });
+    ink.setTransform(1, 0, 0, 1, 0, 0);
+    ink.clearRect(0, 0, width, height);
+    ink.lineWidth = 1;
+    ink.setTransform(ratio, 0, 0, ratio, 0, 0);
+    return ink;
   }
 
   grid(ink, { width, top, y }) {
@@ -128,19 +172,23 @@ export class Chart {
   }
 
   tell(lines, colours, at) {
-    const parts = lines.map(([name, values], i) => {
-      const item = document.createElement("span");
-      const swatch = document.createElement("i");
-      swatch.style.background = colours[i];
-      const value = document.createElement("b");
-      value.textContent = number(values[at], this.unit);
-      item.append(swatch, `${name} `, value);
-      return item;
-    });
-    this.key.replaceChildren(...(parts.length ? parts : ["nothing"]));
-    const said = lines.map(([name, values]) => `${name} ${number(values[at], this.unit)}`).join(", ");
-    this.canvas.setAttribute("aria-label", `${this.title}: ${said || "nothing"}`);
+    const told = lines.map(([name, values]) => [name, number(values[at], this.unit)]);
+    const text = told.map((pair) => pair.join(" ")).join(", ") || "nothing";
+    if (text === this.told) return;
+    this.told = text;
+    this.key.replaceChildren(...(told.length ? told.map((pair, i) => keyItem(colours[i], ...pair)) : ["nothing"]));
+    this.canvas.setAttribute("aria-label", `${this.title}: ${text}`);
   }
+}
+
+function keyItem(colour, name, value) {
+  const item = document.createElement("span");
+  const swatch = document.createElement("i");
+  swatch.style.background = colour;
+  const bold = document.createElement("b");
+  bold.textContent = value;
+  item.append(swatch, `${name} `, bold);
+  return item;
 }
 
 function stroke(ink, points, values, { x, y, colour, filled, base }) {

@@ -29,11 +29,11 @@ export async function pngOf(element, canvases, ground) {
 /** Return regions as features: their roads as lines, or their nodes as points if it has none. */
 export function geoJson(regions, { x, y }) {
   const place = (v) => unproject(x[v], y[v]).map((degrees) => Number(degrees.toFixed(6)));
-  const features = regions.map(({ k, n, age, told, nodes, roads }) => {
+  const features = regions.map(({ k, n, age, told, nodes, ended, roads }) => {
     const lines = Array.from({ length: roads.length / 2 }, (_, i) => [place(roads[2 * i]), place(roads[2 * i + 1])]);
     return {
       type: "Feature",
-      properties: { k, pseudonyms: n, nodes: nodes.length, seen_for_s: age, published_s_ago: told },
+      properties: { k, pseudonyms: n, nodes: nodes.length, seen_for_s: age, published_s_ago: told, ended_s_ago: ended },
       geometry: lines.length
         ? { type: "MultiLineString", coordinates: lines }
         : { type: "MultiPoint", coordinates: nodes.map(place) },

@@ -1,4 +1,4 @@
-// Plane geometry in Web Mercator at zoom 0, where the world is 256 wide.
+// Plane geometry in Web Mercator at zoom 0, where the world is 256 wide, and a ramp of colours.
 
 const WORLD = 256;
 const EARTH_M = 40_075_016.686;
@@ -76,4 +76,15 @@ export function rowsOf(roads, n) {
     other[next[roads[i + 1]]++] = roads[i];
   }
   return { first, other };
+}
+
+/** Return `n` colours between the given ones (hexadecimal). */
+export function steps(stops, n) {
+  const rgb = stops.map((stop) => [1, 3, 5].map((i) => parseInt(stop.slice(i, i + 2), 16)));
+  return Array.from({ length: n }, (_, step) => {
+    const at = (step / (n - 1)) * (stops.length - 1);
+    const low = Math.min(Math.floor(at), stops.length - 2);
+    const mixed = rgb[low].map((c, i) => Math.round(c + (at - low) * (rgb[low + 1][i] - c)));
+    return `rgb(${mixed.join(" ")})`;
+  });
 }

@@ -144,8 +144,11 @@ class NaiveChase:
         ).reshape(-1, len(pieces))
         near = np.flatnonzero(inside.sum(axis=1) > 1e-6).tolist()
         alive = [sum(m for (b, _), m in track.items() if b == c) for track in self.tracks]
+        whole = [max(1.0, sum(track.values())) for track in self.tracks]
         outside = [
-            1.0 if begins else max(1 - alive[j] + SLIP * (alive[j] - inside[j].sum()), SLIP)
+            whole[j]
+            if begins
+            else max(whole[j] - alive[j] + SLIP * (alive[j] - inside[j].sum()), SLIP)
             for j in near
         ]
         density = [sum(self.motion.density[v] for v in piece) for piece in pieces]

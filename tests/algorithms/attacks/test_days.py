@@ -11,7 +11,7 @@ from anonymizer.algorithms.attacks.days import (
     pieces_within,
     vanishings,
 )
-from anonymizer.algorithms.attacks.lives import read_regions
+from anonymizer.algorithms.attacks.pieces import read_regions
 from anonymizer.networks import load_network
 from tests.algorithms.attacks.made import GRID, Line, observed_of
 

@@ -6,18 +6,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anonymizer.algorithms.attacks.association import associate
-from anonymizer.algorithms.attacks.following import LevelPrior, follow
+from anonymizer.algorithms.attacks.following import LevelPrior, _Crowd, follow
 from anonymizer.algorithms.attacks.indistinguishability import indistinguishable_classes
-from anonymizer.algorithms.attacks.lives import (
-    Handed,
-    Lives,
-    handed_lives,
-    published_lives,
+from anonymizer.algorithms.attacks.lives import Handed, Lives, handed_lives, published_lives
+from anonymizer.algorithms.attacks.masses import Masses
+from anonymizer.algorithms.attacks.motion import Motion, learn_motion
+from anonymizer.algorithms.attacks.pieces import (
+    large_to_small,
     read_mixed_regions,
+    read_pieces,
     read_regions,
 )
-from anonymizer.algorithms.attacks.motion import Motion, learn_motion
-from anonymizer.domain.arrays import FloatArray
+from anonymizer.domain.arrays import FloatArray, IntArray
+from anonymizer.domain.release import starts_of
 from anonymizer.networks import load_network
 from tests.algorithms.attacks.made import GRID, Line, observed_of, random_release
 from tests.algorithms.attacks.naive_following import NaiveChase, naive_association
@@ -123,6 +124,26 @@ def test_who_is_told_to_be_elsewhere_is_not_here() -> None:
     assert found[1] > 0.95
 
 
+def test_a_track_never_adds_up_to_more_than_one_device() -> None:
+    # The first track is believed to be in the first life. That now has only the second one's place,
+    # so what is left is the little too much that the first one has in the second life.
+    lives = groups([(0, 1, (0, 1, 2), 1), (1, 1, (6, 7, 8), 1)], until=5.0)
+    here, there, away = (int(np.flatnonzero(still().node_of == v)[0]) for v in (1, 7, 4))
+    crowd = _Crowd(still(), 2.0, None)
+    crowd.n_tracks = 2
+    crowd.masses = Masses(
+        np.array([0, 0, 1, 0], np.int32),
+        np.array([0, 0, 0, 1], np.int32),
+        np.array([here, away, here, there], np.int32),
+        np.array([0.001, 0.999, 1.0, 0.01]),
+    )
+    crowd.move(np.zeros(2, np.bool_))
+    crowd.learn(crowd.read(lives, record=0, step=2))
+    crowd.forget()
+    mass = np.bincount(crowd.masses.owner, crowd.masses.mass)
+    assert mass == pytest.approx(1.0, abs=0.1)
+
+
 def test_a_group_that_nobody_can_have_joined_says_nothing() -> None:
     lines: list[Line] = [(0, 0, (0, 1, 2), 1), (1, 3, (6, 7, 8), 1)]
     found = believed(groups(lines, until=2.0), still(), start=1, n_present=3)
@@ -200,6 +221,55 @@ def test_regions_are_read_as_pieces_of_several_levels(
     rows = np.split(read.node, read.first_node_of[1:-1])
     assert sorted(tuple(sorted(row.tolist())) for row in rows) == sorted(pieces)
     assert read.first_piece_of.tolist() == [0, len(pieces)]
+
+
+def test_regions_of_groups_alone_are_read_at_several_levels() -> None:
+    mixed = (0, 1, 2, 3, 4, 5, 8)
+    observed = observed_of([(p, 0, mixed, 2) for p in range(2)])
+    together, apart = np.zeros(2, np.int64), np.arange(2)
+
+    def pieces(class_of: IntArray, levels: IntArray | None) -> list[int]:
+        sizes: list[int] = np.diff(read_pieces(observed, class_of, levels).first_node_of).tolist()
+        return sizes
+
+    assert pieces(together, LEVELS) == [6, 1]
+    # Those who are not published in groups need not share a region for life: it is of one level.
+    assert pieces(apart, LEVELS) == [2, 2, 2, 1]
+    assert pieces(together, LEVELS[0]) == [2, 2, 2, 1]
+    assert pieces(together, None) == [7]
+
+
+@given(
+    st.lists(st.sets(st.integers(0, 8), min_size=1), min_size=1, max_size=4),
+    st.integers(1, 4),
+    seeds,
+)
+def test_pieces_are_taken_from_large_to_small_as_the_naive_twin_takes_them(
+    regions: list[set[int]], n_members: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    levels = np.stack([np.sort(rng.integers(-1, n, 9)) for n in (8, 4, 2)])
+    label = large_to_small(
+        starts_of(np.array([len(region) for region in regions])),
+        np.concatenate([np.array(sorted(region), np.int32) for region in regions]),
+        levels,
+        np.full(len(regions), n_members),
+    )
+    explained = [naive_large_to_small(sorted(region), levels, n_members) for region in regions]
+    assert label.tolist() == [number for each in explained for number in each]
+
+
+def naive_large_to_small(region: list[int], levels: IntArray, most: int) -> list[int]:
+    label: dict[int, int] = {}
+    n = 0
+    for at in levels[::-1].tolist():
+        for number in dict.fromkeys(at[v] for v in region):
+            piece = {v for v in range(9) if at[v] == number}
+            fresh = piece - label.keys()
+            if number >= 0 and piece <= set(region) and 2 * len(fresh) > len(piece) and n < most:
+                label |= dict.fromkeys(fresh, n)
+                n += 1
+    return [label.get(v, -1) for v in region]
 
 
 @settings(deadline=None, max_examples=25)

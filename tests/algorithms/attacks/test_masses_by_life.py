@@ -91,7 +91,7 @@ def test_regions_change_masses_as_they_change_a_plain_table(
         n_owners += 1
         held.add(Masses(*born, np.array([0.5])), n_owners)
         table[n_owners - 1, life, 2] = 0.5
-    assert held.mass == pytest.approx(sum(table.values()))
+    assert held.mass_of.sum() == pytest.approx(sum(table.values()))
     listed, source = held.listed()
     assert table_of(listed) == pytest.approx(table)
     place = list(zip(listed.life.tolist(), listed.owner.tolist(), strict=True))

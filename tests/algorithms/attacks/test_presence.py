@@ -67,8 +67,39 @@ def test_a_device_in_a_zone_is_taken_to_be_where_its_region_enters_the_zone() ->
     zone_of = np.full(GRID.n_nodes, -1, np.int32)
     zone_of[5:9] = 0
     lines = [(0, 0, (3, 7), 2), (1, 0, (3, 7), 2), (2, 0, (1, 2), 2), (3, 0, (1, 2), 2)]
-    place = np.array([[5, 7, 6, 4]], np.int32)
+    place = np.array([[5, 7, 6, 1]], np.int32)
     truth = Truth(place, np.ones((1, 4), bool), np.arange(4))
-    assert covered_in_zones(truth, observed_of(lines), zone_of).place.tolist() == [[7, 7, 6, 4]]
+    covered = covered_in_zones(truth, observed_of(lines), GRID, zone_of)
+    assert covered.place.tolist() == [[7, 7, 6, 1]]
     nowhere = np.full(GRID.n_nodes, -1, np.int32)
-    assert covered_in_zones(truth, observed_of(lines), nowhere) is truth
+    assert covered_in_zones(truth, observed_of(lines), GRID, nowhere) is truth
+
+
+def test_a_device_between_two_zones_may_be_in_either_of_them() -> None:
+    middle = int(np.flatnonzero(np.diff(GRID.first_arc_of) >= 3)[0])
+    left, right, *_ = GRID.neighbour_of[GRID.first_arc_of[middle] :].tolist()
+    around = {middle, *GRID.neighbour_of[slice(*GRID.first_arc_of[middle : middle + 2])].tolist()}
+    far = next(node for node in range(GRID.n_nodes) if node not in around)
+    zone_of = np.full(GRID.n_nodes, -1, np.int32)
+    zone_of[left], zone_of[right], zone_of[far] = 0, 1, 2
+    lines = [(i, 0, nodes, 2) for i, nodes in enumerate([(left,), (right,), (far,)])]
+    truth = Truth(np.full((1, 3), middle, np.int32), np.ones((1, 3), bool), np.arange(3))
+    covered = covered_in_zones(truth, observed_of(lines), GRID, zone_of)
+    assert covered.place.tolist() == [[left, right, middle]]
+
+
+def test_a_device_that_is_hidden_may_be_in_each_zone_since_it_was_last_outside() -> None:
+    zone_of = np.full(GRID.n_nodes, -1, np.int32)
+    nodes = np.arange(GRID.n_nodes)
+    near = [set(GRID.neighbour_of[slice(*GRID.first_arc_of[v : v + 2])].tolist()) for v in nodes]
+    one = 0
+    other = next(
+        int(v) for v in nodes if v != one and not near[v] & {one} and not near[v] & near[0]
+    )
+    outside = next(int(v) for v in nodes if v not in {one, other} | near[one] | near[other])
+    zone_of[one], zone_of[other] = 0, 1
+    lines = [(device, second, (one,), 2) for device in (0, 1) for second in (0, 1, 2)]
+    place = np.array([[one, one], [one, outside], [other, other]], np.int32)
+    truth = Truth(place, np.ones((3, 2), bool), np.arange(2))
+    covered = covered_in_zones(truth, observed_of(lines), GRID, zone_of)
+    assert covered.place[2].tolist() == [one, other]

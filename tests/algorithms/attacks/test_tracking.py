@@ -11,15 +11,9 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.attacks.evidence import SLIP
 from anonymizer.algorithms.attacks.indistinguishability import indistinguishable_classes
-from anonymizer.algorithms.attacks.lives import (
-    Lives,
-    no_lives,
-    pieces_held,
-    published_lives,
-    read_regions,
-    rounded_lives,
-)
+from anonymizer.algorithms.attacks.lives import Lives, no_lives, published_lives, rounded_lives
 from anonymizer.algorithms.attacks.motion import MOST_MOVES, Motion, learn_motion
+from anonymizer.algorithms.attacks.pieces import pieces_held, read_regions
 from anonymizer.algorithms.attacks.tracking import Schedule, track
 from anonymizer.domain.arrays import FloatArray, Int32Array, IntArray
 from anonymizer.networks import load_network

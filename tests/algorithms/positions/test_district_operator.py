@@ -105,8 +105,8 @@ def digest_of(released: list[Shared]) -> str:
     ("mode", "digest"),
     [
         ("bfs", "fca10b131cef4f01f073d28f089bedf3d73402aba26f701d177abfe9d10307fc"),
-        ("snapshot", "91042cd6cfede1fb0cb48a6f9861ea68e0471c74556e1a7e401de41e17d8dc80"),
-        ("session", "715ece7dcf80ffed25ca875f232533eeb8600e2bb2a674f392c275d0a204dfad"),
+        ("snapshot", "0068c7000d16832b007f1d3c8c29ce5c024ecf86a009444be89bc716516fac7f"),
+        ("session", "7184c985af8b253c229222a817f411506709c38162fd658fa8496ee5c0575395"),
     ],
 )
 def test_one_district_publishes_what_was_published_before_there_were_any(

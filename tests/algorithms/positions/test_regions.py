@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anonymizer.algorithms.positions.atoms import Atoms, cut_into_atoms, stack_levels
+from anonymizer.algorithms.positions.atoms import (
+    Atoms,
+    cut_into_atoms,
+    cut_into_levels,
+    stack_levels,
+)
 from anonymizer.algorithms.positions.regions import cover
 from anonymizer.algorithms.positions.spanning_forest import road_metres, spanning_forest
 from anonymizer.domain.network import RoadNetwork
@@ -231,3 +236,31 @@ def test_the_buffer_fits_no_group_and_many(n_groups: int) -> None:
     some = regions(CITY, atoms, [[v % 400, (7 * v) % 400] for v in range(n_groups)])
     assert len(some) == n_groups
     assert all(some)
+
+
+def test_levels_whose_atoms_are_too_large_are_left_out_and_the_lowest_never_is() -> None:
+    forest = spanning_forest(CITY)
+
+    def times(max_nodes: float) -> list[float]:
+        cut = cut_into_levels(CITY, forest, min_nodes=6, max_nodes=max_nodes, sizes=(1, 2, 4, 8))
+        assert len(cut.at) == len(cut.times)
+        return list(cut.times)
+
+    assert times(np.inf) == [1, 2, 4, 8]
+    assert times(24) == [1, 2, 4]
+    assert times(23) == [1, 2]
+    assert times(1) == [1]
+
+
+def test_atoms_of_a_length_of_road_count_as_the_nodes_that_it_takes() -> None:
+    metres = road_metres(CITY)
+    cut = cut_into_levels(
+        CITY,
+        spanning_forest(CITY),
+        min_nodes=6,
+        metres_at=metres,
+        min_metres=12 * float(metres.mean()),
+        max_nodes=24,
+        sizes=(1, 2, 4),
+    )
+    assert cut.times.tolist() == [1, 2]

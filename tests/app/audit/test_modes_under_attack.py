@@ -99,10 +99,10 @@ def test_session_keeps_its_promise_over_epochs_under_both_adversaries(
 
 
 def test_snapshot_keeps_its_promise_and_cannot_keep_that_of_session(
-    town: tuple[Trace, RoadNetwork], tmp_path: Path
+    small_town: tuple[Trace, RoadNetwork], tmp_path: Path
 ) -> None:
-    assert attacked(*town, tmp_path, cloaked="snapshot", promise="snapshot").holds
-    report = attacked(*town, tmp_path, cloaked="snapshot", promise="session")
+    assert attacked(*small_town, tmp_path, cloaked="snapshot", promise="snapshot").holds
+    report = attacked(*small_town, tmp_path, cloaked="snapshot", promise="session")
     assert {"session", "intersection", "matching"} <= failed(report)
 
 
@@ -184,8 +184,10 @@ def test_the_leaves_of_snapshots_in_a_city_tell_no_more(
     assert 0 < max(shares["leaves"], shares["deepest"]) <= 2 * shares["others"]
 
 
-def test_bfs_fails_the_audit_of_a_session(town: tuple[Trace, RoadNetwork], tmp_path: Path) -> None:
-    report = attacked(*town, tmp_path, cloaked="bfs", promise="session")
+def test_bfs_fails_the_audit_of_a_session(
+    small_town: tuple[Trace, RoadNetwork], tmp_path: Path
+) -> None:
+    report = attacked(*small_town, tmp_path, cloaked="bfs", promise="session")
     assert failed(report) >= BETRAYED_BY_BFS
 
 

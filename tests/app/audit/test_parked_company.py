@@ -1,25 +1,33 @@
 """The subtraction attack on fleets of which most stand still (`make soak`)."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
 from anonymizer.app.audit.pseudonym_attacks import SUBTRACTION_RATIO, subtraction
+from anonymizer.domain.network import RoadNetwork
 from anonymizer.domain.trace import Trace
 from anonymizer.networks import load_network
 from anonymizer.settings import Settings
 from experiments.tracking_experiment import START, attacked
 from simulator.traffic import Traffic
 
-CITY = load_network("city:10000")
 N_DEVICES = 1000
 SECONDS = 400
 NOISE_M = 3.0
 METRES_PER_DEGREE = 111_195.0
 
 
+@cache
+def city() -> RoadNetwork:
+    """Return the network, which takes a while and which nothing but `make soak` needs."""
+    return load_network("city:10000")
+
+
 def partly_parked(share: float, *, seed: int) -> Trace:
     """Return devices that report every second with noise; a share of them never moves."""
-    traffic, rng = Traffic(CITY, N_DEVICES, seed=seed), np.random.default_rng(seed)
+    traffic, rng = Traffic(city(), N_DEVICES, seed=seed), np.random.default_rng(seed)
     places = [traffic.advance(float(second)) for second in range(SECONDS)]
     lat, lon = np.array([lat for lat, _ in places]), np.array([lon for _, lon in places])
     still = rng.permutation(N_DEVICES)[: round(share * N_DEVICES)]
@@ -41,7 +49,7 @@ def found(share: float, *, parked_s: float | None) -> tuple[float, float]:
     settings = settings.model_copy(update={"presence": presence})
     shares = []
     for seed in (1, 2):
-        case = attacked(partly_parked(share, seed=seed), CITY, settings)
+        case = attacked(partly_parked(share, seed=seed), city(), settings)
         [figures] = [finding.figures for finding in subtraction(case)]
         shares.append((figures["success"], figures["one_in_n"]))
     success, blind = np.mean(np.array(shares, np.float64), axis=0).tolist()

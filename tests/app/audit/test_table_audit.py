@@ -13,9 +13,9 @@ import pytest
 
 from anonymizer.algorithms.records.attributes import Interval
 from anonymizer.app.anonymize import Places, Plan, anonymize, write_release
-from anonymizer.app.anonymize.release_report import CostName
 from anonymizer.app.audit.findings import Finding, TableAuditReport
 from anonymizer.app.audit.table_audit import audit_table
+from anonymizer.app.table_options import CostName
 from anonymizer.domain.promises import Promise
 from anonymizer.errors import InputError, SettingsError
 from anonymizer.files.coded_table import Declared

@@ -79,12 +79,23 @@ def found_in(world: World, paper: Paper, folder: Path) -> Finding | None:
     return findings[0] if findings else None
 
 
+@pytest.fixture(scope="module")
+def findings(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Finding | None]:
+    """What is found where groups publish on a beat, and where they do not."""
+    world = strolling(n_devices=40, seed=3)
+    return {
+        on_a_beat: found_in(
+            world, published(world, on_a_beat=on_a_beat), tmp_path_factory.mktemp("release")
+        )
+        for on_a_beat in (True, False)
+    }
+
+
 @pytest.mark.parametrize("on_a_beat", [True, False])
 def test_when_a_group_publishes_gives_its_members_away_unless_it_has_a_beat(
-    tmp_path: Path, *, on_a_beat: bool
+    findings: dict[bool, Finding | None], *, on_a_beat: bool
 ) -> None:
-    world = strolling(n_devices=40, seed=3)
-    finding = found_in(world, published(world, on_a_beat=on_a_beat), tmp_path)
+    finding = findings[on_a_beat]
     assert finding is not None
     found = {name: value for name, value in finding.figures.items() if value is not None}
     gain = found["exact_followed_with_phase_5min"] - found["exact_followed_5min"]
@@ -99,9 +110,8 @@ def test_when_a_group_publishes_gives_its_members_away_unless_it_has_a_beat(
     assert on_a_beat or not finding.holds
 
 
-def test_who_knows_no_release_finds_few_places(tmp_path: Path) -> None:
-    world = strolling(n_devices=40, seed=3)
-    finding = found_in(world, published(world, on_a_beat=False), tmp_path)
+def test_who_knows_no_release_finds_few_places(findings: dict[bool, Finding | None]) -> None:
+    finding = findings[False]
     assert finding is not None
     found = {name: value for name, value in finding.figures.items() if value is not None}
     assert found["exact_none_5min"] < found["exact_followed_5min"]

@@ -11,6 +11,8 @@ from experiments.where_experiment import FLEETS, Row, run_fleet, with_values
 
 MOST_TIMES_NONE = 2.0
 LEAST_VICTIMS = 80
+N_FLEETS = {"taxis:4": 3}
+"""At night few taxis move."""
 MINUTES = (1, 3, 5)
 BEFORE = ("region.place_devices=1", "region.area_devices=1", "session.beat_s=0")
 """Regions of the smallest places, published whenever a member reports."""
@@ -18,7 +20,9 @@ DATA = Path(os.environ.get("ANONYMIZER_DATA", "."))
 
 
 def row(fleet: str, *values: str) -> Row:
-    return run_fleet(fleet, with_values(Settings(), values), data=DATA, n_fleets=2, n_targets=12)
+    n_fleets = N_FLEETS.get(fleet, 2)
+    settings = with_values(Settings(), values)
+    return run_fleet(fleet, settings, data=DATA, n_fleets=n_fleets, n_targets=12)
 
 
 def times(found: Row, name: str, minute: int) -> tuple[float, float]:

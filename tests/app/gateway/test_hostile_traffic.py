@@ -148,6 +148,9 @@ async def test_under_hostile_traffic_every_message_is_accounted_for(
                 await until_everything_flows(machine)
                 took.append((blow, time.monotonic() - ended_s))
                 print(f"{blow}: {took[-1][1]:.1f} s")  # noqa: T201  shown with -s
+                if took[-1][1] > RECOVERY_S:
+                    said = machine.supervisor._program
+                    print(*(said.lines if said else []), sep="\n")  # noqa: T201  with their times
 
     scene = Scene(
         real,

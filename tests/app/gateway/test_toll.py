@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, StdioServerParameters
 
 from anonymizer.app.gateway.api import toll_queries
 from anonymizer.app.gateway.recorder import declared_streams
@@ -52,6 +51,8 @@ def covered(row: dict[str, Any], told: dict[str, Any]) -> bool:
 async def test_2100_exits_are_answered_as_the_seed_asks_and_the_copy_holds_no_raw_part(
     broker: LocalBroker, tmp_path: Path
 ) -> None:
+    from mcp import Client, StdioServerParameters  # noqa: PLC0415  slow to load
+
     exits, copy = tmp_path / "exits.csv", tmp_path / "copy.sqlite"
     await program(SIMULATOR, "tolls", "--out", exits, "--seed", 4)
     sent = read_exits(exits)

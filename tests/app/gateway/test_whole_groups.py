@@ -1,10 +1,11 @@
-"""Groups with a message for each device, over connections that break at random bytes."""
+"""Groups with a message for each device, and echoes, over connections that break anywhere."""
 
 import asyncio
 import json
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from anonymizer.pipeline.ports import Delivery, Outgoing
 from anonymizer.pipeline.positions.stages import Ticks, publish_stage
@@ -32,14 +33,21 @@ async def tick_until_over(rig: Rig, faulty: FaultyBroker, ticks: Ticks) -> None:
     await ticks.put(None)
 
 
-def lives(messages: Sequence[bytes]) -> dict[str, frozenset[tuple[float, tuple[int, ...]]]]:
+def lives(messages: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[Any]]:
     """Return when and where each pseudonym was published."""
     seen: dict[str, set[tuple[float, tuple[int, ...]]]] = {}
-    for payload in messages:
-        message = json.loads(payload)
+    for message in messages:
         assert message["k"] >= K
         at = (message["time"], tuple(message["region"]))
         seen.setdefault(message["pseudonym"], set()).add(at)
+    return {name: frozenset(life) for name, life in seen.items()}
+
+
+def echoed_lives(messages: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[Any]]:
+    """Return when and where each pseudonym was echoed."""
+    seen: dict[str, set[tuple[float, float, float]]] = {}
+    for said in messages:
+        seen.setdefault(said["device"], set()).add((said["ts"], said["lat"], said["lon"]))
     return {name: frozenset(life) for name, life in seen.items()}
 
 
@@ -51,6 +59,7 @@ async def test_a_lost_connection_leaves_no_pseudonym_with_a_life_that_fewer_than
         session={"settle_s": 0, "beat_s": 0, "epoch_s": 30, "cells": 1},
         adka={"density_steps": [], "k_values": [K]},
         output={"form": "device", "qos": 1},
+        inputs=[{"echo": "cloaked/echo"}],
     )
     rng = random.Random(6)  # noqa: S311  cuts, no secrets
     cuts = [
@@ -69,7 +78,7 @@ async def test_a_lost_connection_leaves_no_pseudonym_with_a_life_that_fewer_than
         settings(broker.url),
         client_id="analyst",
         deliver=see,
-        subscriptions=[("cloaked/positions", 1)],
+        subscriptions=[("cloaked/positions", 1), ("cloaked/echo", 1)],
     )
     async with faulty.serving(), running(analyst):
         gateway = MqttLink(settings(faulty.url), client_id="gateway", deliver=lambda _: None)
@@ -82,10 +91,14 @@ async def test_a_lost_connection_leaves_no_pseudonym_with_a_life_that_fewer_than
         last = Outgoing("cloaked/positions", b"the last")
         assert await analyst.publish([last], qos=1, timeout_s=DEADLINE_S) == [True]
         await inbox.until(lambda: last.payload in inbox.payloads[-1:])
-    seen = lives(inbox.payloads[:-1])
-    alike = Counter(seen.values())
-    assert len(seen) > 3 * N_DEVICES
-    assert [n for n in alike.values() if n < K] == []
+    messages = [json.loads(payload) for payload in inbox.payloads[:-1]]
+    for seen in (
+        lives(each for each in messages if "region" in each),
+        echoed_lives(each for each in messages if "region" not in each),
+    ):
+        alike = Counter(seen.values())
+        assert len(seen) > 3 * N_DEVICES
+        assert [n for n in alike.values() if n < K] == []
     assert gateway.counts.n_connections > N_CUTS / 2
     outcomes = rig.outcomes()
     assert outcomes["SUPPRESSED__UNDELIVERED"] > 0

@@ -56,7 +56,7 @@ async def test_a_viewer_sees_the_regions_of_its_mode_and_the_counts_of_all() -> 
     viewer.make_frames()
     frame = events(await waiting)["frame"]
     assert (frame["mode"], frame["n_regions"]) == ("bfs", 1)
-    assert frame["regions"] == [["a", 2, 2, 0, 0, [1, 2]]]
+    assert frame["regions"] == [["a", 2, 2, 0, 0, [1, 2], None]]
     assert frame["pulses"].keys() == {"session", "bfs"}
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -43,9 +44,18 @@ def group(names: str, region: Sequence[int | str], k: int = 2) -> Outgoing:
     return message(k=k, region=list(region), pseudonyms=list(names))
 
 
+def held(names: str, region: Sequence[int], *, until: float) -> Outgoing:
+    """Return a message at 1.0 s that says until when it holds, to which a second of grace comes."""
+    return message(k=2, region=list(region), pseudonyms=list(names), until=until)
+
+
+def lives(screen: AnalystView) -> list[list[int]]:
+    return [row[5] for row in rows_of(screen) if row[6] is None]
+
+
 def rows_of(screen: AnalystView) -> list[Row]:
-    rows, n_regions = screen.rows()
-    assert n_regions >= len(rows)
+    rows, n_living = screen.rows()
+    assert n_living >= sum(row[6] is None for row in rows)
     return rows
 
 
@@ -53,7 +63,7 @@ def test_a_region_is_shown_with_its_k_its_pseudonyms_and_its_nodes() -> None:
     screen, clock = a_screen()
     screen.see([message(**GROUP)])
     clock.now_s += 0.5
-    assert rows_of(screen) == [("a", 2, 2, 0.5, 0.5, [3, 1, 2])]
+    assert rows_of(screen) == [("a", 2, 2, 0.5, 0.5, [3, 1, 2], None)]
 
 
 def test_it_is_shown_while_it_is_the_newest_word_on_any_of_its_pseudonyms() -> None:
@@ -72,7 +82,7 @@ def test_the_age_of_a_region_is_that_of_its_pseudonyms_not_of_its_last_message()
         screen.see([group("ab", [1, 2])])
         rows_of(screen)
         clock.now_s += 1.5
-    [(_, _, _, age_s, told_s, _)] = rows_of(screen)
+    [(_, _, _, age_s, told_s, *_)] = rows_of(screen)
     assert (age_s, told_s) == (6.0, 1.5)
 
 
@@ -100,9 +110,48 @@ def test_a_region_is_shown_as_long_as_its_message_says_that_it_holds() -> None:
     screen, clock = a_screen()
     screen.see([message(k=2, region=[1], pseudonyms=["a", "b"], until=31.0)])
     clock.now_s += 29.0
-    assert len(rows_of(screen)) == 1
+    assert lives(screen) == [[1]]
     clock.now_s += 3.0
+    assert lives(screen) == []
+
+
+def test_where_a_group_ended_its_last_region_is_kept_as_ended_until_newer_ones_cover_it() -> None:
+    screen, clock = a_screen()
+    screen.see([held("ab", [1, 2], until=21.0), held("cd", [7, 8, 9], until=41.0)])
+    clock.now_s += 23.0
+    assert [(row[0], row[5], row[6]) for row in rows_of(screen)] == [
+        ("c", [7, 8, 9], None),
+        ("a", [1, 2], 2.0),
+    ]
+    assert screen.rows()[1] == 1, "what has ended is no region of today"
+    screen.see([held("ef", [2, 3], until=21.0)])
+    assert len(rows_of(screen)) == 3, "half of it has no newer region"
+    screen.see([held("gh", [1, 4], until=21.0)])
+    assert lives(screen) == [row[5] for row in rows_of(screen)]
+
+
+def test_a_region_that_was_there_before_does_not_cover_what_ended_later() -> None:
+    screen, clock = a_screen()
+    screen.see([held("cd", [1, 2, 3], until=101.0)])
+    clock.now_s += 10.0
+    screen.see([held("ab", [1, 2], until=11.0)])
+    clock.now_s += 20.0
+    assert [row[5] for row in rows_of(screen)] == [[1, 2, 3], [1, 2]]
+
+
+def test_what_ended_is_forgotten_after_as_long_as_the_page_says() -> None:
+    screen, clock = a_screen()
+    screen.see([held("ab", [1], until=21.0)])
+    clock.now_s += 21.0
+    rows_of(screen)
+    clock.now_s += screens.ENDED_KEPT_S - 1.0
+    assert len(rows_of(screen)) == 1
+    clock.now_s += 2.0
     assert rows_of(screen) == []
+    static = Path(screens.__file__).parents[2] / "web" / "static"
+    kept = f"{screens.ENDED_KEPT_S:g}"
+    assert f"const ENDED_KEPT_S = {kept};" in (static / "painter.js").read_text()
+    assert f"{kept} s" in (static / "index.html").read_text()
 
 
 def test_messages_about_single_devices_are_one_region_where_they_say_the_same() -> None:
@@ -133,7 +182,7 @@ def test_who_opens_the_map_sees_at_once_every_group_that_lives() -> None:
     screen.see([message(k=2, region=[2], pseudonyms=["c", "d"], until=21.0)])
     assert sorted(row[5] for row in rows_of(screen)) == [[1], [2]]
     clock.now_s += 10
-    assert [row[5] for row in rows_of(screen)] == [[2]], "the first one has not published again"
+    assert lives(screen) == [[2]], "the first one has not published again"
 
 
 def test_what_is_kept_and_what_is_shown_are_bounded_and_the_newest_stay() -> None:

@@ -13,9 +13,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
-from skops.io import dump
 
 from anonymizer.algorithms.cells.pruning import cells
 from anonymizer.app.tuning.bench import Bench, Trained, bench_of_table
@@ -24,9 +23,14 @@ from anonymizer.app.tuning.cross_validation import (
     fold_masks,
     score_of_folds,
     score_of_split,
+    usual_folds,
 )
-from anonymizer.app.tuning.minimized import minimize
-from anonymizer.app.tuning.model_score import score_of_original, score_of_release
+from anonymizer.app.tuning.minimized import minimize, score_of_minimized
+from anonymizer.app.tuning.model_score import (
+    score_of_guessing,
+    score_of_original,
+    score_of_release,
+)
 from anonymizer.app.tuning.own_model import (
     OwnModel,
     frame_of,
@@ -38,6 +42,7 @@ from anonymizer.app.tuning.search import Search, tune
 from anonymizer.app.tuning.space import MINIMIZER, Configuration, Space
 from anonymizer.app.tuning.trial import Row, Trial, try_row
 from anonymizer.app.tuning.tune_report import report_of
+from anonymizer.domain.arrays import Int32Array
 from anonymizer.domain.promises import Promise
 from anonymizer.domain.records import Schema
 from anonymizer.errors import InputError, SettingsError
@@ -60,6 +65,8 @@ class Stump(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
 
 def stored(folder: Path, model: object) -> Path:
+    from skops.io import dump  # noqa: PLC0415  slow to load
+
     path = folder / "mine.skops"
     dump(model, path)
     return path
@@ -199,8 +206,8 @@ def test_types_that_are_not_trusted_are_named_and_not_loaded(tmp_path: Path) -> 
 
 
 def test_a_file_that_holds_no_classifier_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="must hold a classifier"):
-        read_own_model(stored(tmp_path, LinearRegression()))
+    with pytest.raises(SettingsError, match="must hold a classifier or regressor"):
+        read_own_model(stored(tmp_path, StandardScaler()))
     with pytest.raises(InputError, match="cannot be read"):
         read_own_model(tmp_path / "nowhere.skops")
     (tmp_path / "text.skops").write_text("a model")
@@ -226,21 +233,95 @@ def test_a_model_that_fails_is_named_without_the_value_it_failed_on(tmp_path: Pa
     assert "handle" not in "".join(format_exception(told.value))
 
 
-def test_the_minimizer_is_scored_on_minimized_rows_that_its_fold_has_not_seen(made: Bench) -> None:
+def released(of: Bench, k: int, diverse: int) -> Int32Array:
+    (window,) = of.windows
+    return cells(
+        window.records, of.schema, Promise(k=k, l=diverse), target=window.target, seed=of.seed
+    ).class_of
+
+
+def test_the_minimizer_learns_from_released_rows_and_keeps_what_they_keep(made: Bench) -> None:
     (trial,) = try_row(made, Row(MINIMIZER, 6, 1, (), (2,)), max_deletion=1.0)
     assert (trial.state, trial.deletion, len(trial.fold_scores)) == ("tried", 0.0, 6)
     assert trial.reached_k >= 6
     assert trial.reached_l >= 2
     assert 0 < trial.gcp < 1
-    assert (trial.linked, trial.homogeneous) == (None, None)
-    assert (trial.score or 0) > 0.5
-    alone = replace(made.fold_benches()[0], validation=None)
-    split = minimize(alone, trial.configuration, n_qis=2)
-    assert split.score is not None
-    assert split.score.mean == trial.fold_scores[0]
+    assert (trial.linked, trial.homogeneous) != (None, None)
+    class_of = released(made, 6, 2)
+    _, minimized = minimize(made, class_of)
+    for cell in np.unique(class_of):  # a class of the minimizer is a union of released ones
+        assert len(np.unique(minimized[class_of == cell])) == 1
+    assert trial.n_classes == minimized.max() + 1
+    fold = made.fold_benches()[0]
+    assert score_of_minimized(fold, released(fold, 6, 2)) == trial.fold_scores[0]
     (none,) = try_row(made, Row(MINIMIZER, 9, 1, (), (4,)), max_deletion=1.0)
     assert none.state == "impossible"
-    assert none.why == "the promise cannot be kept: illness has 3 values, l = 4"
+    assert none.why == "illness has 3 values, l = 4"
+
+
+def test_rows_of_the_minimizer_depend_on_k(made: Bench) -> None:
+    found = [try_row(made, Row(MINIMIZER, k, 1, (), (1,)), max_deletion=1.0)[0] for k in (3, 40)]
+    assert found[0].gcp < found[1].gcp
+    assert [trial.reached_k >= k for trial, k in zip(found, (3, 40), strict=True)] == [True, True]
+
+
+def test_a_release_that_deletes_too_much_is_no_candidate(made: Bench) -> None:
+    (window,) = made.windows
+    ill = np.where(window.records.qi[:, 1] == 0, np.arange(made.n) % 2, 0).astype(np.int32)
+    rare = replace(window, records=replace(window.records, sensitive=ill[:, None]))
+    lean = replace(made, folds=(), windows=(rare,))
+    (trial,) = try_row(lean, Row(MINIMIZER, 40, 1, (), (2,)), max_deletion=-1.0)
+    assert (trial.state, trial.score) == ("pruned", None)
+
+
+def houses(folder: Path) -> Path:
+    rows = [f"{20 + i * 7 % 40},{('farm', 'shop', 'army')[i % 3]}" for i in range(240)]
+    prices = [3.0 * (20 + i * 7 % 40) + 50 * (i % 3) + i / 1000 for i in range(240)]
+    lines = [f"{row},{price}" for row, price in zip(rows, prices, strict=True)]
+    path = folder / "houses.csv"
+    path.write_text("\n".join(["age,work,price", *lines]) + "\n")
+    return path
+
+
+def regressing(
+    folder: Path, model: object | None, validation: CrossValidation | None = VALIDATION
+) -> Bench:
+    return bench_of_table(
+        read_table(houses(folder)),
+        Declared(qis=["age", "work"], keep=["price"]),
+        Trained(
+            target="price",
+            validation=validation,
+            own=None if model is None else own(folder, model),
+        ),
+    )
+
+
+def test_a_target_of_numbers_is_judged_by_r2_and_by_folds(tmp_path: Path) -> None:
+    columns = make_column_transformer((OneHotEncoder(), ["work"]), remainder="passthrough")
+    for model in (None, make_pipeline(columns, LinearRegression())):
+        of = regressing(tmp_path, model)
+        assert of.is_regression
+        (trial,) = try_row(of, Row("cells", 5, 1, (), (1,)), max_deletion=1.0)
+        original = [score_of_original(each) or 0.0 for each in of.fold_benches()]
+        assert min(original) > 0.95
+        assert 0.8 < (trial.score or 0) < np.mean(original)
+        assert (score_of_guessing(of.fold_benches()[0]) or 0.0) <= 0
+        if model is not None:
+            (minimal,) = try_row(of, Row(MINIMIZER, 5, 1, (), (1,)), max_deletion=1.0)
+            assert 0.8 < (minimal.score or 0) <= 1
+            assert minimal.n_classes <= trial.n_classes
+    with pytest.raises(SettingsError, match="a target of numbers requires 2 or more"):
+        regressing(tmp_path, None, None)
+
+
+def test_a_regressor_is_refused_for_a_target_of_words(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="values that are no number"):
+        bench_of_table(
+            read_table(people(tmp_path)),
+            Declared(qis=["age"], keep=["income"]),
+            Trained(target="income", validation=VALIDATION, own=own(tmp_path, LinearRegression())),
+        )
 
 
 def test_the_minimizer_says_that_it_cannot_handle_gaps(tmp_path: Path) -> None:
@@ -333,3 +414,16 @@ def test_a_release_comes_before_what_the_minimizer_makes(made: Bench) -> None:
     minimal = crossed(50, *scores, model=MINIMIZER)
     assert recommendation(made, minimal, crossed(3, *scores)) == (3, set())
     assert recommendation(made, minimal) == (50, set())
+
+
+def test_a_small_table_has_folds_and_no_bound_that_its_error_hides(made: Bench) -> None:
+    assert [usual_folds(n, 0.25, always=False) for n in (569, 2499, 2500)] == [5, 5, 0]
+    assert usual_folds(100_000, 0.25, always=True) == 5
+    original = score_of_folds(
+        [score_of_original(each) or 0.0 for each in made.fold_benches()], VALIDATION.folds
+    )
+    assert original.error > 0.02
+    losing = [fold - 0.8 * original.error for fold in original.folds]
+    assert recommendation(made, crossed(5, *losing), min_score=None) == (5, set())
+    losing = [fold - 1.2 * original.error for fold in original.folds]
+    assert recommendation(made, crossed(5, *losing), min_score=None) == (0, set())

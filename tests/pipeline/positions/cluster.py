@@ -66,12 +66,13 @@ PROTECTED: dict[str, dict[str, Any]] = {
     "device_zones": {"device_zones": {"enabled": True}},
     "all": {"trips": TRIPS, "zones": [ZONE], "device_zones": {"enabled": True}},
     "ids": {"inputs": [{"ids_change_s": 5}], "counts": COUNTS},
+    "echo": {"inputs": [{"echo": "cloaked/echo"}], "output": {"qos": 1}},
     "public": {
         "inputs": [{}, {"topic": "sensors/{device}", "kind": "fixed", "publish": "public"}],
         "zones": [ZONE],
     },
 }
-"""Settings of protection beyond groups, by name."""
+"""Settings of protection beyond groups, and of what is published besides, by name."""
 
 
 def settings(mode: str, wait_s: float = LONG_S, protected: str = "nothing") -> Settings:

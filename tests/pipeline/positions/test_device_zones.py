@@ -72,6 +72,16 @@ def test_a_zone_hides_its_owner_and_no_other_device(zone: object) -> None:
     assert rig.outcomes()["PUBLISHED"] == 7
 
 
+def test_a_device_that_takes_no_part_is_published_nowhere_until_it_says_otherwise() -> None:
+    rig = ZonesRig()
+    rig.state("a", {"everywhere": True})
+    assert rig.hidden("a", "b", "c") == 1
+    assert rig.hidden("a", "b", "c", node=3) == 1
+    assert rig.outcomes()["PUBLISHED"] == 4
+    rig.state("a")
+    assert rig.hidden("a", "b", "c") == 0
+
+
 def test_a_device_in_its_zone_hides_nobody() -> None:
     rig = ZonesRig()
     rig.state("a", AROUND_12)

@@ -18,6 +18,7 @@ from tests.pipeline.positions.cluster import LONG_S, PROTECTED, Cluster, World
 N_TICKS = 14
 SUPPRESSED_BY = {
     "nothing": [],
+    "echo": [],
     "ids": [],
     "readings": [Outcome.SUPPRESSED__PRIVACY_ZONE],
     "trips": [Outcome.SUPPRESSED__TRIP_END],

@@ -27,10 +27,12 @@ class Rig:
         *,
         max_unpublished: int = 10**6,
         limits: LimitSettings | None = None,
+        others: Sequence[Stream] = (),
         **changes: Any,  # noqa: ANN401
     ) -> None:
         self.path = folder / "records.sqlite"
         self.stream: Stream = stream(**changes)
+        self._others = others
         self.clock_s = 0.0
         self._max_unpublished = max_unpublished
         self._limits = limits or LimitSettings()
@@ -40,7 +42,7 @@ class Rig:
     def _open(self) -> None:
         self.store = RecordStore(self.path, keep_published_s=1e9)
         self.flow = RecordFlow(
-            [self.stream],
+            [self.stream, *self._others],
             self.store,
             self._limits,
             max_unpublished=self._max_unpublished,
@@ -101,8 +103,10 @@ class Rig:
 
     def check(self) -> None:
         """Assert that the accounts balance, and are equal in the store and in memory."""
-        ledger = self.state.accounts
-        assert ledger.n_received == ledger.n_settled + self.state.n_held
-        stored = self.accounts()
-        assert stored.pop("received", 0) == sum(stored.values()) + self.state.n_held
-        assert sum(stored.values()) == ledger.n_settled
+        every = self.store.accounts()
+        for state in self.flow.states:
+            ledger = state.accounts
+            assert ledger.n_received == ledger.n_settled + state.n_held
+            stored = dict(every.get(state.stream.settings.name, {}))
+            assert stored.pop("received", 0) == sum(stored.values()) + state.n_held
+            assert sum(stored.values()) == ledger.n_settled

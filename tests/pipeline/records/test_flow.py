@@ -1,5 +1,6 @@
 """The records flow with its store: accounts, crashes, and what is published."""
 
+import asyncio
 import json
 import tempfile
 from collections import Counter
@@ -16,15 +17,17 @@ from hypothesis import strategies as st
 
 from anonymizer.algorithms.records.classes import Classes
 from anonymizer.domain.arrays import Int32Array
+from anonymizer.domain.outcomes import Outcome
 from anonymizer.domain.records import Records
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.records.anonymize_window import warm_up
+from anonymizer.pipeline.records.declaration import declare
 from anonymizer.pipeline.records.flow import MOST_RECENT, RecentMessages, RecordFlow
-from anonymizer.pipeline.records.inbox import Arrived
+from anonymizer.pipeline.records.inbox import Arrived, RecordInbox
 from anonymizer.pipeline.records.multisource_model import MultiSource
 from anonymizer.pipeline.records.window_model import Asked, WindowModel
-from anonymizer.settings import LimitSettings
+from anonymizer.settings import LimitSettings, StreamSettings
 from tests.app.gateway.records import assert_classes_keep, assert_each_window_has_one_partition
 from tests.pipeline.records.made import FLEET, LENGTH_S, SOURCES, Sent, stream, traffic
 from tests.pipeline.records.support import NOW, Rig
@@ -560,3 +563,62 @@ def test_a_source_that_was_silent_when_cohorts_were_founded_joins_them_later() -
         rig.publish()
         last = [m for m in rig.classes() if m["window"][0] == 3 * LENGTH_S]
         assert all(len(m["qis"]["type"]["values"]) >= 2 for m in last)
+
+
+HEALTH = declare(
+    StreamSettings.model_validate(
+        {
+            **FLEET,
+            "name": "health",
+            "sources": [{"name": "telemetry", "tells": ["heat"]}],
+            "attributes": [{"name": "heat", "lo": 0, "hi": 200}],
+        }
+    )
+)
+
+
+def test_a_record_that_two_streams_read_is_received_and_settled_in_each(tmp_path: Path) -> None:
+    made = Rig(tmp_path, others=[HEALTH])
+    fleet, health = made.flow.states
+    n = 12
+
+    def telemetry(vehicle: int, **values: object) -> Delivery:
+        body = {"ts": 1.0, "speed": 5.0, "fault": "none", "heat": 7 * vehicle, **values}
+        return Delivery(f"records/telemetry/v{vehicle}", json.dumps(body).encode(), 1 + vehicle)
+
+    both = [telemetry(i) for i in range(n)]
+    made.take_raw(both)
+    made.take(*(one(f"v{i}", source="registration", type="car", region="east") for i in range(n)))
+    assert (fleet.accounts.n_received, health.accounts.n_received) == (2 * n, n)
+    made.crash()  # both take it in one transaction
+    fleet, health = made.flow.states
+    assert (fleet.n_held, health.n_held) == (2 * n, n)
+    made.take_raw([telemetry(0, speed=-1.0, ts=1.5)])
+    wrong = [state.accounts.n(Outcome.INVALID__OUT_OF_DOMAIN) for state in (fleet, health)]
+    assert wrong == [1, 0]  # an outcome in each
+    assert health.accounts.n_received == n + 1
+    made.take_raw([telemetry(0, speed=-1.0, ts=1.5)])  # which the broker delivers again
+    again = [state.accounts.n(Outcome.DUPLICATE) for state in (fleet, health)]
+    assert again == [1, 1]
+    made.close(silent=True)
+    made.publish()
+    assert (fleet.n_held, health.n_held) == (0, 0)
+    assert health.accounts.n(Outcome.PUBLISHED) == n
+    made.store.close()
+
+
+def test_what_is_refused_is_refused_to_every_stream_that_reads_it(tmp_path: Path) -> None:
+    made = Rig(tmp_path, others=[HEALTH])
+    inbox = RecordInbox(1, streams_of=made.flow.streams_of)
+    topics = ("records/telemetry/v0", "records/telemetry/v0", "records/profile/v0", "nowhere")
+    inbox.put([Delivery(topic, b"{}", 0) for topic in topics])
+    inbox.close()
+    arrived = asyncio.run(inbox.take())
+    assert arrived is not None
+    made.flow.take(arrived, now=NOW, at_s=0.0)
+    made.check()
+    lost = [state.accounts.n(Outcome.SUPPRESSED__OVERLOAD) for state in made.flow.states]
+    assert lost[0] - lost[1] in {0, 1}
+    assert sum(lost) + made.flow.unmatched.n_settled + 2 >= len(topics)
+    assert lost[1] == 1
+    made.store.close()

@@ -55,7 +55,7 @@ class World:
         self.rig = rig
         self.largest_bytes = 10**6
         self.broker = MemoryBroker()
-        self.inbox = RecordInbox(10_000, stream_of=rig.flow.stream_of)
+        self.inbox = RecordInbox(10_000, streams_of=rig.flow.streams_of)
         self.link = MemoryLink(
             self.broker,
             client_id="gateway",
@@ -316,7 +316,7 @@ def arrive(n: int, *, qos: int) -> list[Delivery]:
 
 
 async def test_a_full_inbox_refuses_the_newest_at_qos_0_and_none_at_qos_1() -> None:
-    inbox = RecordInbox(5, stream_of=lambda _: 3)
+    inbox = RecordInbox(5, streams_of=lambda _: [3])
     inbox.put(arrive(4, qos=0))
     inbox.put(arrive(3, qos=0))
     inbox.put(arrive(2, qos=1))
@@ -328,7 +328,7 @@ async def test_a_full_inbox_refuses_the_newest_at_qos_0_and_none_at_qos_1() -> N
 
 
 async def test_a_backlog_at_qos_1_stays_packed_and_counts_towards_the_limit() -> None:
-    inbox = RecordInbox(5, stream_of=lambda _: 3)
+    inbox = RecordInbox(5, streams_of=lambda _: [3])
     backlog = PackedDeliveries.of(arrive(9, qos=1))
     inbox.put(backlog)
     inbox.put(backlog)
@@ -340,7 +340,7 @@ async def test_a_backlog_at_qos_1_stays_packed_and_counts_towards_the_limit() ->
 
 
 async def test_one_vehicle_cannot_fill_the_inbox_for_the_others() -> None:
-    inbox = RecordInbox(1000, stream_of=lambda _: 0)
+    inbox = RecordInbox(1000, streams_of=lambda _: [0])
     inbox.put(arrive(5000, qos=0))
     others = [Delivery(f"records/profile/{i % 50}", b"{}", 0) for i in range(500)]
     inbox.put(others)
@@ -354,7 +354,7 @@ async def test_one_vehicle_cannot_fill_the_inbox_for_the_others() -> None:
 
 
 async def test_an_inbox_is_bounded_however_many_vehicles_send() -> None:
-    inbox = RecordInbox(100, stream_of=lambda _: 0)
+    inbox = RecordInbox(100, streams_of=lambda _: [0])
     inbox.put([Delivery(f"records/profile/{i}", b"{}", 0) for i in range(1000)])
     arrived = await inbox.take()
     assert arrived is not None
@@ -362,7 +362,7 @@ async def test_an_inbox_is_bounded_however_many_vehicles_send() -> None:
 
 
 async def test_an_inbox_is_bounded_in_bytes_and_giant_messages_do_not_crowd_others_out() -> None:
-    inbox = RecordInbox(1_000, stream_of=lambda _: 0, max_bytes=1_000_000)
+    inbox = RecordInbox(1_000, streams_of=lambda _: [0], max_bytes=1_000_000)
     inbox.put([Delivery("records/profile/giant", bytes(60_000), 0)] * 500)
     n_giant = inbox._n_bytes // 60_000
     assert n_giant == 16
@@ -376,7 +376,7 @@ async def test_an_inbox_is_bounded_in_bytes_and_giant_messages_do_not_crowd_othe
 
 
 async def test_what_the_broker_sends_again_does_not_wait_twice() -> None:
-    inbox = RecordInbox(100, stream_of=lambda _: 0)
+    inbox = RecordInbox(100, streams_of=lambda _: [0])
     for _ in range(50):
         inbox.put(arrive(3, qos=0) + arrive(2, qos=1))
         inbox.set_aside()
@@ -390,7 +390,7 @@ async def test_what_the_broker_sends_again_does_not_wait_twice() -> None:
 
 @pytest.mark.parametrize("is_packed", [False, True])
 async def test_what_comes_once_is_not_set_aside(*, is_packed: bool) -> None:
-    inbox = RecordInbox(100, stream_of=lambda _: 0)
+    inbox = RecordInbox(100, streams_of=lambda _: [0])
     batch = [Delivery("t", b"%d" % i, receipt) for i, receipt in enumerate([0, 7, ONCE + 8])]
     inbox.put(PackedDeliveries.of(batch) if is_packed else batch)
     inbox.set_aside()
@@ -401,7 +401,7 @@ async def test_what_comes_once_is_not_set_aside(*, is_packed: bool) -> None:
 
 
 async def test_what_the_broker_has_forgotten_is_kept_over_failed_attempts_to_connect() -> None:
-    inbox = RecordInbox(100, stream_of=lambda _: 0)
+    inbox = RecordInbox(100, streams_of=lambda _: [0])
     inbox.put(arrive(2, qos=1))
     inbox.set_aside()
     inbox.put(arrive(9, qos=1))  # on a connection that is not of use
@@ -416,7 +416,7 @@ async def test_what_the_broker_has_forgotten_is_kept_over_failed_attempts_to_con
 
 
 async def test_an_inbox_returns_batches_and_ends_when_it_is_closed_and_empty() -> None:
-    inbox = RecordInbox(100_000, stream_of=lambda _: 0)
+    inbox = RecordInbox(100_000, streams_of=lambda _: [0])
     inbox.put(arrive(12_000, qos=1))
     inbox.close()
     sizes = []

@@ -2,7 +2,8 @@
 
 import pytest
 
-from anonymizer.pipeline.records.topics import RecordRouter, topic_filter
+from anonymizer.pipeline.records.topics import RecordRouter, subscriptions, topic_filter
+from anonymizer.settings import StreamSettings
 from tests.pipeline.records.made import FLEET, fleet
 
 SECRET = b"of this test"
@@ -17,13 +18,10 @@ def router(*topics: str, secret: bytes = SECRET, name: str = "fleet") -> RecordR
 
 def test_a_topic_identifies_stream_source_and_vehicle() -> None:
     routes = router()
-    first, second = routes.route("records/registration/v1"), routes.route("records/telemetry/v1")
-    assert first is not None
-    assert second is not None
+    [first], [second] = (routes.routes_of(f"records/{s}/v1") for s in ("registration", "telemetry"))
     assert (first.stream, first.source, second.source) == (0, 0, 2)
     assert first.vehicle == second.vehicle
-    other = routes.route("records/telemetry/v2")
-    assert other is not None
+    [other] = routes.routes_of("records/telemetry/v2")
     assert other.vehicle != first.vehicle
 
 
@@ -31,7 +29,7 @@ def test_the_key_of_a_vehicle_is_a_digest_that_depends_on_secret_and_stream() ->
     keys = {
         route.vehicle
         for one in (router(), router(secret=b"another"), router(name="other"))
-        if (route := one.route("records/profile/v1")) is not None
+        for route in one.routes_of("records/profile/v1")
     }
     assert len(keys) == 3
     assert all(len(key) == 16 and b"v1" not in key for key in keys)
@@ -55,22 +53,21 @@ def test_the_key_of_a_vehicle_is_a_digest_that_depends_on_secret_and_stream() ->
 def test_topics_match_like_filters_and_must_have_a_usable_vehicle_id(
     pattern: str, topic: str, *, known: bool
 ) -> None:
-    route = router(pattern).route(topic)
-    assert (route is not None and bool(route.vehicle)) == known
+    assert [bool(route.vehicle) for route in router(pattern).routes_of(topic)] in (
+        [[True]] if known else [[], [False]]
+    )
 
 
 def test_several_levels_together_are_one_vehicle_id() -> None:
     routes = router("a/{vehicle}/{vehicle}")
-    found = {routes.route(topic) for topic in ("a/b/c", "a/c/b", "a/bc/c")}
+    found = {routes.routes_of(topic) for topic in ("a/b/c", "a/c/b", "a/bc/c")}
     assert len(found) == 3
 
 
 def test_where_the_payload_names_the_vehicle_the_topic_does_not() -> None:
     sources = [{**FLEET["sources"][0], "topic": "feed/+", "vehicle": "id"}, *FLEET["sources"][1:]]
     routes = RecordRouter([fleet(sources=sources)], secret=SECRET, max_id_chars=9)
-    named, claimed = routes.route("records/profile/v1"), routes.route("feed/1")
-    assert named is not None
-    assert claimed is not None
+    [named], [claimed] = routes.routes_of("records/profile/v1"), routes.routes_of("feed/1")
     assert (claimed.vehicle, claimed.topic) == (b"", b"feed/1")
     # An id stands for one vehicle, whichever way it is stated.
     assert routes.key(claimed.stream, "v1") == named.vehicle
@@ -78,7 +75,32 @@ def test_where_the_payload_names_the_vehicle_the_topic_does_not() -> None:
 
 
 def test_a_topic_that_matches_no_source_has_no_route() -> None:
-    assert router().route("elsewhere/v1") is None
+    assert router().routes_of("elsewhere/v1") == ()
+
+
+SHARED = {
+    "name": "health",
+    "sources": [{**FLEET["sources"][2], "tells": ["heat"], "qos": 0}],
+    "attributes": [{"name": "heat", "lo": 0, "hi": 200}],
+}
+
+
+def test_a_topic_has_a_route_in_each_stream_that_reads_it_and_other_keys_there() -> None:
+    streams = [fleet(), StreamSettings.model_validate(SHARED)]
+    routes = RecordRouter(streams, secret=SECRET, max_id_chars=9)
+    first, second = routes.routes_of("records/telemetry/v1")
+    assert (first.stream, first.source, second.stream, second.source) == (0, 2, 1, 0)
+    assert first.vehicle != second.vehicle
+    assert len(routes.routes_of("records/profile/v1")) == 1
+
+
+def test_a_shared_topic_is_subscribed_to_once_with_the_larger_qos() -> None:
+    streams = [StreamSettings.model_validate(SHARED), fleet()]
+    assert subscriptions(streams) == [
+        ("records/telemetry/+", 1),
+        ("records/registration/+", 1),
+        ("records/profile/+", 1),
+    ]
 
 
 def test_the_filter_of_a_source_matches_any_vehicle() -> None:
@@ -90,4 +112,4 @@ def test_the_filter_of_a_source_matches_any_vehicle() -> None:
 
 
 def test_the_repr_of_a_route_does_not_show_the_vehicle() -> None:
-    assert repr(router().route("records/profile/v1")) == "Route(...)"
+    assert repr(router().routes_of("records/profile/v1")) == "(Route(...),)"

@@ -6,7 +6,7 @@ from zlib import crc32
 from anonymizer.pipeline.packed import PackedDeliveries
 from anonymizer.pipeline.ports import Delivery
 from anonymizer.pipeline.records.vehicle_routing import VehicleRouting
-from anonymizer.settings import Settings
+from anonymizer.settings import Settings, StreamSettings
 
 STREAMS = Settings.model_validate(
     {
@@ -50,6 +50,24 @@ def test_a_vehicle_of_another_stream_is_another_one() -> None:
     assert parts_of(*(f"trucks/load/{t}" for t in topics)) != parts_of(
         *(f"buses/load/{t}" for t in topics)
     )
+
+
+def test_streams_that_read_one_topic_have_the_joiner_of_a_vehicle_in_common() -> None:
+    load = {"name": "load", "topic": "trucks/load/{vehicle}", "tells": ["oil"]}
+    oil = {"name": "oil", "topic": "oil/{vehicle}", "tells": ["level"]}
+    attributes = [{"name": name, "lo": 0, "hi": 9, "step": 1} for name in ("oil", "level")]
+    third = {"name": "oil", "sources": [load, oil], "attributes": attributes}
+    streams = (*STREAMS, StreamSettings.model_validate(third))
+    routing = VehicleRouting(streams, max_id_chars=8)
+
+    def parts(prefix: str) -> list[int]:
+        messages = [Delivery(f"{prefix}/v{i}", b"{}", 0) for i in range(50)]
+        found: list[int] = routing.parts_of(PackedDeliveries.of(messages), N).tolist()
+        return found
+
+    assert parts("oil") == parts("trucks/load") == parts("trucks/speed")
+    assert parts("trucks/speed") == parts_of(*(f"trucks/speed/v{i}" for i in range(50)))
+    assert parts("buses/load") != parts("oil")
 
 
 def test_a_vehicle_that_payloads_name_goes_where_its_topics_would_go() -> None:

@@ -262,6 +262,7 @@ def test_an_adversary_with_two_sources_reads_nothing_of_cohorts() -> None:
     assert np.mean(found.gcp[-5:]) < 1.4 * found.gcp[0]
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("like", [KACA, CELLS], ids=lambda like: like["model"])
 def test_an_adversary_reads_most_types_of_other_models_unless_they_are_in_cohorts(
     like: dict[str, Any],

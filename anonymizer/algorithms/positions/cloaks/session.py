@@ -10,8 +10,10 @@ assigned at random: even an adversary who knows every position is left with a po
 That hides who bears a pseudonym. Three rules hide where somebody is:
 
 - A member is published as a *place*, an atom of the network that several devices share: the
-  smallest in which it has enough company when its group is formed. It keeps that size until the
-  group ends. Regions made of smaller atoms would be a map of occupied atoms.
+  smallest in which it has enough company when its group is formed, or a larger one, so that as
+  many members have places of each size as must share a place: the size of a place does not tell
+  whose it is. It keeps that size until the group ends. Regions made of smaller atoms would be a map
+  of occupied atoms.
 - A group publishes on a beat of its own, whether its members report or not. The time of a release
   therefore does not tell when a member reported, and few releases leave few traces of a drive.
   Groups of large places publish more rarely: a device takes longer to leave such a place, and
@@ -33,7 +35,12 @@ from typing import NamedTuple
 import numpy as np
 
 from anonymizer.algorithms.positions.adka import DensityRule
-from anonymizer.algorithms.positions.atoms import Company, Levels, lowest_shared_level
+from anonymizer.algorithms.positions.atoms import (
+    Company,
+    Levels,
+    lowest_shared_level,
+    shared_levels,
+)
 from anonymizer.algorithms.positions.cloaks.lasting_groups import NO_GROUPS, Groups
 from anonymizer.algorithms.positions.cloaks.protocol import State
 from anonymizer.algorithms.positions.density import DensityMap
@@ -387,7 +394,8 @@ class SessionCloak:
         member, sizes = slot[row[np.repeat(good, sizes)]], sizes[good]
         published = np.concatenate([self._published(density), member])
         ends_at = cell_ends_at[self._cell_of_most(member, sizes, published)]
-        first, level = starts_of(sizes), self._levels_for(member, published)
+        first = starts_of(sizes)
+        level = self._levels_for(member, first, published)
         beat_s = self._beats_s(level, first, ends_at - now)
         self._groups = self._groups.joined(
             Groups(
@@ -445,11 +453,14 @@ class SessionCloak:
         turns_s: FloatArray = np.minimum(spread_s, lifetime_s / 2) * np.arange(n) / max(n, 1)
         return turns_s
 
-    def _levels_for(self, member: Int32Array, published: Int32Array) -> IntArray:
+    def _levels_for(
+        self, member: Int32Array, first_member_of: IntArray, published: Int32Array
+    ) -> IntArray:
         """Return the level of the atom of each member of new groups, shape (members,)."""
         n_at = np.bincount(self._place_of[published], minlength=self._network.n_nodes)
         company = self._company.beyond(self._k_extra)
-        return lowest_shared_level(self._levels, n_at, self._place_of[member], company)
+        level = lowest_shared_level(self._levels, n_at, self._place_of[member], company)
+        return shared_levels(level, first_member_of, company.place_devices)
 
     def _keep(self, chosen: BoolArray) -> None:
         self._group_of[self._groups.member] = _UNGROUPED

@@ -1,0 +1,66 @@
+"""Hierarchies of a number: intervals, each level of which joins neighbours of the one below."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from itertools import groupby
+
+from anonymizer.algorithms.records.attributes import ROOT, Branch
+
+
+def by_width(values: Sequence[Decimal], width: Decimal) -> list[int]:
+    """Return the interval of each value; intervals begin at multiples of `width`."""
+    return [int((value / width).to_integral_value("ROUND_FLOOR")) for value in values]
+
+
+def by_number(values: Sequence[Decimal], n: int) -> list[int]:
+    """Return the interval of each value, of n equally wide ones between the ends; rising values."""
+    lo, span = values[0], values[-1] - values[0]
+    return [min(int((value - lo) * n / span), n - 1) if span else 0 for value in values]
+
+
+def by_quantiles(times: Sequence[int], n: int) -> list[int]:
+    """Return the interval of each value, of at most n that hold about equally many records.
+
+    Parameters
+    ----------
+    times
+        How many records have each value, rising values.
+    """
+    total, below, found = sum(times), 0, []
+    for each in times:
+        found.append(min((2 * below + each) * n // (2 * total), n - 1) if total else 0)
+        below += each
+    return found
+
+
+def branches_of(
+    leaves: Sequence[str], interval: Sequence[int], *, n_levels: int, joined: int
+) -> tuple[Branch, ...]:
+    """Return the branch of each value: itself, its intervals from narrow to wide, and the root.
+
+    Parameters
+    ----------
+    leaves
+        The values as text, rising.
+    interval
+        Interval of each value on the lowest level, not falling.
+    n_levels, joined
+        Levels of intervals, and how many intervals are one on the next level; >= 1 and >= 2.
+
+    Notes
+    -----
+    An interval is labelled by the least and the greatest value in it, as ranges are in a release:
+    `[20-24]`. A level that would repeat the one below, or the root, is left out of a branch.
+    """
+    branches: list[list[str]] = [[leaf] for leaf in leaves]
+    for level in range(n_levels):
+        number = [each // joined**level for each in interval]
+        for _, group in groupby(range(len(leaves)), key=number.__getitem__):
+            own = list(group)
+            if len(own) == len(leaves):
+                continue
+            label = f"[{leaves[own[0]]}-{leaves[own[-1]]}]" if len(own) > 1 else leaves[own[0]]
+            for at in own:
+                if branches[at][-1] != label:
+                    branches[at].append(label)
+    return tuple((*branch, ROOT) for branch in branches)

@@ -1,0 +1,164 @@
+"""Classes of a table: its problem, the method of the plan, and the rows that a limit leaves out."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import ceil
+
+import numpy as np
+
+from anonymizer.algorithms.kaca.features import Feature
+from anonymizer.algorithms.records.classes import SUPPRESSED
+from anonymizer.algorithms.records.criteria import ROUNDING, above_their_bound, why_impossible
+from anonymizer.algorithms.records.methods import Method, Task, TimeBudget, searches
+from anonymizer.algorithms.records.ordering import arranged
+from anonymizer.algorithms.records.problem import Cost, Problem, make_problem
+from anonymizer.algorithms.records.suppression import form_within_limit, least_dropped
+from anonymizer.app.anonymize.plan import Plan
+from anonymizer.app.table_options import CostName
+from anonymizer.domain.arrays import Int32Array, IntArray
+from anonymizer.domain.records import Records, Schema
+from anonymizer.errors import InputError
+from anonymizer.files.coded_table import CodedTable
+from anonymizer.files.tables import Table
+
+COSTS: dict[CostName, Cost] = {"range": Cost.RANGE, "set": Cost.SET, "taxonomy": Cost.TAXONOMY}
+_TRIALS = 8
+"""How often classes are formed at most to see which rows it pays to leave out."""
+_TIME_OF_TRIALS = (0.25, 0.75)
+"""Searches form them this often, and divide their time so."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Formed:
+    """Classes of a table.
+
+    Attributes
+    ----------
+    class_of
+        Class of each record, or `SUPPRESSED`, shape (n,).
+    n_chosen
+        How many records were chosen to have none, under the limit of the plan.
+    in_time
+        Whether no search was ended by its time budget.
+    """
+
+    class_of: Int32Array
+    n_chosen: int
+    in_time: bool
+
+
+def form_classes(
+    table: Table,
+    coded: CodedTable,
+    plan: Plan,
+    method: Method,
+    *,
+    features: Sequence[Feature],
+    clock: Callable[[], float],
+    progress: Callable[..., None],
+) -> Formed:
+    """Return the classes of a table; none but independent verification says that they hold.
+
+    Parameters
+    ----------
+    features
+        See `Task`.
+    clock, progress
+        As for `anonymize`; progress is called with the information loss, or nothing.
+
+    Raises
+    ------
+    InputError
+        If the table cannot meet the criteria, or no class was found.
+    """
+    whole_budget = TimeBudget(plan.time_budget_s, clock)
+    order = arranged(coded.records, coded.open_code)
+    whole = coded.records.only(order)
+    problem_of = partial(_problem_of, coded.schema, plan, whole)
+    everyone = np.arange(whole.n)
+    problem = problem_of(everyone)
+    reason = why_impossible(problem, coded.schema)
+    if reason is not None:
+        raise InputError(f"{table.path}: the promise cannot be kept: {reason}")
+    most = int((plan.suppress or 0.0) * whole.n + ROUNDING)
+    divided = most > 0 and searches(plan.method)
+    budgets: list[TimeBudget] = []
+
+    def form(kept: IntArray, problem: Problem) -> Int32Array:
+        budget = whole_budget
+        if divided:
+            share = _TIME_OF_TRIALS[len(budgets)]
+            budget = TimeBudget(plan.time_budget_s * share, clock)
+        budgets.append(budget)
+
+        def time_left() -> float:
+            progress()
+            return budget()
+
+        return method(
+            Task(
+                records=_only(whole, kept),
+                schema=coded.schema,
+                promise=plan.promise,
+                problem=problem,
+                dm_weight=plan.dm_weight,
+                prefer_share=plan.prefer_share,
+                share_price=plan.share_price,
+                time_left=time_left,
+                progress=progress,
+                seed=plan.seed,
+                target=None
+                if plan.target is None
+                else coded.open_code[order[kept], coded.open.columns.index(plan.target)],
+                features=features,
+            )
+        )
+
+    if most:
+        kept, found = form_within_limit(
+            problem_of,
+            form,
+            n=whole.n,
+            most=most,
+            n_trials=len(_TIME_OF_TRIALS) if divided else _TRIALS,
+            again=divided,
+            keep_going=lambda: whole_budget() > 0,
+        )
+    else:
+        kept, found = everyone, form(everyone, problem)
+    if not (found != SUPPRESSED).any():
+        why = _why(problem, coded.schema)
+        raise InputError(f"{table.path}: no class that keeps the promise was found{why}")
+    class_of = np.full(whole.n, SUPPRESSED, np.int32)
+    class_of[order[kept]] = found
+    in_time = not any(budget.ended_search for budget in budgets)
+    return Formed(class_of, whole.n - len(kept), in_time)
+
+
+def _problem_of(schema: Schema, plan: Plan, whole: Records, kept: IntArray) -> Problem:
+    """Return the problem of the kept records; t-closeness compares with the whole table."""
+    return make_problem(
+        _only(whole, kept),
+        schema,
+        plan.promise,
+        cost=COSTS[plan.cost],
+        weights=plan.weights,
+        table=whole,
+    )
+
+
+def _only(whole: Records, kept: IntArray) -> Records:
+    """Return the kept records, the persons numbered without gaps."""
+    some = whole.only(kept)
+    return replace(some, person=np.unique(some.person, return_inverse=True)[1].astype(np.int32))
+
+
+def _why(problem: Problem, schema: Schema) -> str:
+    """Return what of the whole table speaks against classes, as the rest of a sentence."""
+    above = above_their_bound(problem, schema)
+    n_least = 0 if len(problem.person) else least_dropped(problem)
+    if n_least:
+        share = ceil(1000 * n_least / problem.n) / 1000
+        above.append(f"{n_least:,} rows at least must be left out for it (suppress = {share:g})")
+    return f": {', '.join(above)}" if above else ""

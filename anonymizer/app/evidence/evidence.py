@@ -1,0 +1,346 @@
+"""What audits found, under the criteria of anonymization, each beside its control."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from math import sqrt
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from anonymizer import __version__
+from anonymizer.app.audit.findings import (
+    AuditReport,
+    Figure,
+    Finding,
+    TableAuditReport,
+    WindowsAuditReport,
+)
+from anonymizer.app.evidence.readings import BORROWED, CONTROLS, READINGS, Criterion, Reading
+from anonymizer.errors import InputError
+
+_Z = 1.96
+"""Standard deviations of an interval of 95 %."""
+
+_ALONE = " alone"
+_LATER = {"5min": "five minutes", "3min": "three minutes", "1min": "one minute"}
+"""Ages of a known position, in names of figures and in words; the readings name the first."""
+
+
+class _Stream(AuditReport):
+    model_config = ConfigDict(extra="ignore")  # `--utility` adds its figures
+
+
+_Report: TypeAlias = TableAuditReport | WindowsAuditReport | _Stream | list[Finding]
+_REPORTS: TypeAdapter[_Report] = TypeAdapter(_Report)
+
+
+class Answer(StrEnum):
+    """What the attacks of one criterion come to."""
+
+    BROKEN = "a promise is broken"
+    ABOVE = "an attack succeeds above its bar"
+    HELD = "every attack that has a bar stays below it"
+    REPORTED = "attacked, without a bar"
+    OPEN = "not attacked"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Result(_Part):
+    """What one attack found.
+
+    Attributes
+    ----------
+    source
+        File of the audit.
+    attack, adversary, attribute
+        As in the finding.
+    criterion, asks
+        The question that it belongs to, and what it asks itself.
+    success
+        Share or probability of success, 0 to 1; None: it has none, see `figures`.
+    low, high
+        Interval of 95 % of the success (Wilson); None without a number of trials. Trials of one
+        device depend on each other, so the interval is rather too narrow.
+    n
+        Number of trials.
+    control
+        Success of the same attack where it can find nothing but chance.
+    against
+        What the control is, in words.
+    exposed
+        Success with the most exposed tenth, or the least number of devices in multiples of k.
+    exposed_control
+        What the success with the most exposed tenth is compared with, if it is one.
+    bar, holds, promised
+        As in the finding: the condition, whether it is met, and whether the mode promises it.
+    figures
+        All figures of the finding.
+    """
+
+    source: str
+    attack: str
+    adversary: str | None
+    attribute: str | None
+    criterion: Criterion
+    asks: str
+    success: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    control: float | None
+    against: str
+    exposed: float | None
+    exposed_control: float | None
+    bar: str | None
+    holds: bool | None
+    promised: bool
+    figures: dict[str, Figure]
+
+    @property
+    def broken(self) -> bool:
+        """Whether a promise is broken."""
+        return self.promised and self.holds is False
+
+    @property
+    def gain(self) -> float | None:
+        """How much more often the attack succeeds than its control."""
+        if self.success is None or self.control is None:
+            return None
+        return self.success - self.control
+
+
+class Audited(_Part):
+    """An audit that the evidence rests on: what was published, in words and figures."""
+
+    source: str
+    sha256: str
+    kind: Literal["positions", "counts", "table", "records"]
+    figures: dict[str, str]
+    left_out: tuple[str, ...]
+
+
+class Evidence(_Part):
+    """Everything that the audits found.
+
+    Attributes
+    ----------
+    version, made
+        Version of this software, and when the evidence was put together (ISO 8601).
+    holds
+        Whether no promise is broken.
+    answers
+        By criterion.
+    audited, files
+        The audits, and the SHA-256 of other files that belong to the evidence.
+    results
+        Of all attacks, the broken promises first.
+    """
+
+    version: str
+    made: str
+    holds: bool
+    answers: dict[Criterion, Answer]
+    audited: tuple[Audited, ...]
+    files: dict[str, str]
+    results: tuple[Result, ...]
+
+
+def evidence_of(audits: Iterable[Path], *, made: str, files: Iterable[Path] = ()) -> Evidence:
+    """Return the evidence of some audits.
+
+    Parameters
+    ----------
+    audits
+        Reports as the commands `anonymizer audit` write them with `--json`.
+    files
+        Files whose hashes belong to the evidence: releases and settings.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read or is no such report, or no report is given.
+    """
+    audited, results = [], []
+    for path in audits:
+        text = _read(path)
+        try:
+            report = _REPORTS.validate_json(text)
+        except ValidationError:
+            raise InputError(f"{path}: is no report of `anonymizer audit` as JSON") from None
+        findings = report if isinstance(report, list) else report.findings
+        if isinstance(report, TableAuditReport):
+            findings = [_as_share(each, report.n_persons) for each in findings]
+        audited.append(_audited(path, hashlib.sha256(text).hexdigest(), report))
+        results += list(_results(path.name, findings))
+    if not audited:
+        raise InputError("no report of `anonymizer audit` is given")
+    results.sort(key=lambda each: (not each.broken, each.holds is not False))
+    return Evidence(
+        version=__version__,
+        made=made,
+        holds=not any(each.broken for each in results),
+        answers={each: _answer([r for r in results if r.criterion is each]) for each in Criterion},
+        audited=tuple(audited),
+        files={path.name: hashlib.sha256(_read(path)).hexdigest() for path in files},
+        results=tuple(results),
+    )
+
+
+def reading_of(attack: str) -> Reading | None:
+    """Return how an attack is read: by its name up to a comma or a bracket; None if unknown."""
+    return READINGS.get(re.split(r",| \(", attack, maxsplit=1)[0])
+
+
+def wilson(share: float, n: int) -> tuple[float, float]:
+    """Return the interval of 95 % of a share of `n` trials, by Wilson.
+
+    For the mean of probabilities, whose variance is at most that of a share, it is too wide.
+    """
+    middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
+    half = _Z / (1 + _Z**2 / n) * sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+
+
+def _results(source: str, findings: Iterable[Finding]) -> Iterable[Result]:
+    findings = list(findings)
+    controls = {
+        (CONTROLS[each.attack], each.attribute): each.figures.get("share_read")
+        for each in findings
+        if each.attack in CONTROLS
+    }
+    figure_of = {(each.attack, each.adversary): each.figures for each in findings}
+    for each in findings:
+        if each.attack in CONTROLS:
+            continue
+        found = reading_of(each.attack)
+        if found is None and each.attack.endswith(_ALONE):
+            found = READINGS["windows together"]._replace(
+                asks="What does one release tell by itself?", chance=None
+            )
+        # An attack of somebody's own is shown among those that learn something.
+        found = found or Reading(Criterion.INFERENCE, "An attack that this report does not know.")
+        found = _in_reach(found, each.figures)
+        control = _largest(each.figures, found.control, found.chance)
+        control = controls.get((each.attack, each.attribute), control)
+        if each.attack in BORROWED:
+            lender, name = BORROWED[each.attack]
+            control = figure_of.get((lender, each.adversary), {}).get(name)
+        yield _result(source, each, found, control)
+
+
+def _as_share(finding: Finding, n_persons: int) -> Finding:
+    """Return a finding on a table with the share of its persons about whom it found something."""
+    n = finding.figures.get("n_people")
+    share = {} if n is None or not n_persons else {"share_of_people": n / n_persons}
+    return finding.model_copy(update={"figures": finding.figures | share})
+
+
+def _in_reach(reading: Reading, figures: Mapping[str, Figure]) -> Reading:
+    """Return the reading of the longest time for which a recording that is short has figures."""
+    for short, words in _LATER.items():
+        at = reading._replace(
+            asks=reading.asks.replace(_LATER["5min"], words),
+            success=tuple(name.replace("5min", short) for name in reading.success),
+            control=tuple(name.replace("5min", short) for name in reading.control),
+            exposed=reading.exposed.replace("5min", short),
+            exposed_control=reading.exposed_control.replace("5min", short),
+        )
+        if any(figures.get(name) is not None for name in at.success):
+            return at
+    return reading
+
+
+def _result(source: str, finding: Finding, reading: Reading, control: Figure) -> Result:
+    success = _largest(finding.figures, reading.success)
+    n = int(finding.figures.get(reading.n) or 0)
+    low, high = (None, None) if success is None or not n else wilson(success, n)
+    return Result(
+        source=source,
+        attack=finding.attack,
+        adversary=finding.adversary,
+        attribute=finding.attribute,
+        criterion=reading.criterion,
+        asks=reading.asks,
+        success=success,
+        low=low,
+        high=high,
+        n=n or None,
+        control=None if success is None else control,
+        against=reading.against,
+        exposed=finding.figures.get(reading.exposed),
+        exposed_control=finding.figures.get(reading.exposed_control),
+        bar=finding.bar,
+        holds=finding.holds,
+        promised=finding.required,
+        figures=finding.figures,
+    )
+
+
+def _largest(
+    figures: Mapping[str, Figure], names: Iterable[str], otherwise: float | None = None
+) -> float | None:
+    known = [figure for name in names if (figure := figures.get(name)) is not None]
+    return float(max(known)) if known else otherwise
+
+
+def _answer(results: list[Result]) -> Answer:
+    if any(each.broken for each in results):
+        return Answer.BROKEN
+    if any(each.holds is False for each in results):
+        return Answer.ABOVE
+    if any(each.holds for each in results):
+        return Answer.HELD
+    return Answer.REPORTED if results else Answer.OPEN
+
+
+def _audited(path: Path, digest: str, report: _Report) -> Audited:
+    kind: Literal["positions", "counts", "table", "records"]
+    left_out: tuple[str, ...] = ()
+    figures: dict[str, str] = {}
+    if isinstance(report, AuditReport):
+        kind, left_out = "positions", report.left_out
+        across = report.regions.extent_m_mean
+        figures = {
+            "mode": report.mode,
+            "records": f"{report.n_records:,}",
+            "suppressed": f"{report.suppressed_share:.1%}",
+            "pseudonyms": f"{report.n_pseudonyms:,}",
+            "devices": f"{report.n_devices:,}",
+            "nodes": f"{report.regions.nodes_mean:.0f}",
+            "across": "of unknown size" if across is None else f"{across:,.0f} m across",
+        }
+    elif isinstance(report, TableAuditReport):
+        kind = "table"
+        figures = {
+            "rows": f"{report.n_rows:,}",
+            "suppressed": f"{report.suppressed_share:.1%}",
+            "persons": f"{report.n_persons:,}",
+            "classes": f"{report.n_classes:,}",
+            "least": f"{report.size_min:,}",
+            "prosecutor": f"{1 / max(report.size_min, 1):.1%}",
+            "marketer": f"{report.n_classes / max(report.n_published, 1):.1%}",
+        }
+    elif isinstance(report, WindowsAuditReport):
+        kind = "records"
+        figures = {
+            "stream": report.stream,
+            "windows": f"{report.n_windows:,}",
+            "classes": f"{report.n_classes:,}",
+        }
+        left_out = tuple(f"{n:,} {why}" for why, n in report.left_out.items() if n)
+    else:
+        kind = "counts"
+    return Audited(source=path.name, sha256=digest, kind=kind, figures=figures, left_out=left_out)

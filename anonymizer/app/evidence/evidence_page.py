@@ -1,0 +1,195 @@
+"""HTML page of evidence: a first screen in plain words, then each attack beside its control."""
+
+from collections.abc import Iterable
+from html import escape
+
+from anonymizer.app.evidence.evidence import Answer, Audited, Evidence, Result
+from anonymizer.app.evidence.evidence_plot import MARKS, drawing, gauge, lanes
+from anonymizer.app.evidence.evidence_words import (
+    ANSWERS,
+    ASKS,
+    NOT_SAID,
+    best_of,
+    control,
+    exposed,
+    gained,
+    interval,
+    kinds_of,
+    name_of,
+    names_of,
+    percent,
+    public,
+    verdict,
+)
+from anonymizer.app.evidence.readings import Criterion
+
+LIGHT = {
+    "line": "#c4c7cc", "soft": "#f3f4f6", "ink": "#222222", "paper": "#ffffff",
+    "success": "#b3470f", "interval": "#eab08f", "control": "#2f5f94",
+    "bad": "#b00020", "good": "#1b6e3c",
+}  # fmt: skip
+"""Colours on a light screen and on paper, by their use."""
+DARK = {
+    "line": "#565b63", "soft": "#23262b", "ink": "#e4e4e4", "paper": "#16181c",
+    "success": "#f0935a", "interval": "#7d4726", "control": "#8db7e8",
+    "bad": "#ff8a94", "good": "#7fd6a0",
+}  # fmt: skip
+"""Colours on a dark screen."""
+
+
+_STYLE = """
+body { max-width: 64rem; margin: 2rem auto; padding: 0 1rem; color: var(--ink);
+  background: var(--paper); font: 16px/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
+h1 { font-size: 1.6rem; margin: 0 0 0.2rem; } h2 { font-size: 1.15rem; margin: 1.6rem 0 0.2rem; }
+h3 { font-size: 1rem; margin: 0; } p { margin: 0.3rem 0 0.6rem; }
+.answers { display: grid; grid-template-columns: repeat(auto-fit, minmax(13.5rem, 1fr));
+  gap: 0.8rem; padding: 0; margin: 0.4rem 0; list-style: none; }
+.answers li { background: var(--soft); border-radius: 6px; padding: 0.6rem 0.9rem;
+  border-left: 5px solid var(--line); }
+.answers li.bad { border-color: var(--bad); } .answers li.held { border-color: var(--good); }
+.answers p { margin: 0.2rem 0; } .answer { font-weight: 600; } .bad .answer { color: var(--bad); }
+.verdict { font-size: 1.2rem; font-weight: 600; color: var(--good); margin: 0.6rem 0; }
+.verdict.bad { color: var(--bad); }
+.legend { display: flex; flex-wrap: wrap; gap: 0.2rem 1.4rem; padding: 0; list-style: none; }
+.legend svg { width: 24px; height: 16px; vertical-align: -2px; margin-right: 0.4rem; }
+.drawing { width: 100%; display: block; margin: 0.4rem 0; }
+.drawing text { font-size: 13px; fill: var(--ink); } .drawing .tick { font-size: 12px; }
+.axis { stroke: var(--line); stroke-width: 1.5; } .interval { fill: var(--interval); }
+.control { stroke: var(--control); stroke-width: 4; } .success { fill: var(--success); }
+.success { stroke: var(--paper); stroke-width: 1; }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; margin: 0.6rem 0; }
+th, td { padding: 0.3rem 0.9rem 0.3rem 0; border-bottom: 1px solid var(--line);
+  text-align: left; vertical-align: top; overflow-wrap: normal; }
+th { font-weight: 600; } td.n { text-align: right; font-variant-numeric: tabular-nums; }
+.hash { font-family: ui-monospace, monospace; font-size: 0.8rem; overflow-wrap: anywhere; }
+@media print {
+  body { max-width: none; margin: 0; font-size: 11pt; print-color-adjust: exact;
+    -webkit-print-color-adjust: exact; }
+  .scroll { overflow: visible; } .answers { grid-template-columns: 1fr 1fr; }
+  .answers li, tr, .drawing { break-inside: avoid; } h2 { break-after: avoid; }
+}
+"""
+
+
+def page(evidence: Evidence) -> str:
+    """Return the evidence as HTML; it loads nothing from elsewhere, and can be printed."""
+    parts = [
+        "<h1>What this release gives away</h1>",
+        f"<p>Put together {escape(evidence.made)} by anonymizer {escape(evidence.version)}.</p>",
+        _verdict(evidence),
+        "<h2>What is public</h2>",
+        *(_published(each) for each in evidence.audited),
+        "<h2>What somebody who attacks it gains, and how sure that is</h2>",
+        "<ul class=answers>" + "".join(_answer(evidence, each) for each in Criterion) + "</ul>",
+        _legend(),
+        *(_attacks(evidence, each) for each in Criterion),
+        "<h2>What this does not say</h2>",
+        "<ul>" + "".join(f"<li>{escape(each)}</li>" for each in NOT_SAID) + "</ul>",
+        _hashes(evidence),
+    ]
+    return (
+        "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
+        '<meta name=viewport content="width=device-width, initial-scale=1">'
+        f"<title>What this release gives away</title><style>{_style()}</style></head>\n"
+        "<body><main>\n" + "\n".join(part for part in parts if part) + "\n</main></body></html>\n"
+    )
+
+
+def _style() -> str:
+    light, dark = (
+        ":root { " + " ".join(f"--{use}: {colour};" for use, colour in colours.items()) + " }"
+        for colours in (LIGHT, DARK)
+    )
+    screen = "@media screen and (prefers-color-scheme: dark)"
+    return f":root {{ color-scheme: light dark; }} {light}\n{screen} {{ {dark} }}{_STYLE}"
+
+
+def _verdict(evidence: Evidence) -> str:
+    broken = [each for each in evidence.results if each.broken]
+    above = [each for each in evidence.results if each.holds is False and not each.broken]
+    kept = sum(each.promised and each.holds is True for each in evidence.results)
+    said = '<p class="verdict">No promise is broken.</p>'
+    if broken:
+        said = f'<p class="verdict bad">A promise is broken: {escape(kinds_of(broken))}.</p>'
+    said += f"<p>{len(evidence.results)} attacks and checks, {kept} of them promised and kept."
+    if above:
+        said += f" Not promised, and above the limit: {escape(kinds_of(above))}."
+    return f"{said}</p>"
+
+
+def _answer(evidence: Evidence, criterion: Criterion) -> str:
+    answer = evidence.answers[criterion]
+    kind = {Answer.BROKEN: "bad", Answer.ABOVE: "bad", Answer.HELD: "held"}.get(answer, "")
+    mine = [each for each in evidence.results if each.criterion is criterion]
+    best, broken = best_of(evidence, criterion), [each for each in mine if each.broken]
+    shown = f"<p><b>Broken: {escape(kinds_of(broken))}.</b></p>" if broken else ""
+    if best is not None and (best.success or best.control):
+        shown += f"<p>{escape(best.asks)} {escape(gained(best))}</p>{gauge(next(lanes([best])))}"
+    elif mine and not broken:
+        shown += f"<p>Tried: {escape(kinds_of(mine))}.</p>"
+    return (
+        f'<li class="{kind}"><h3>{escape(ASKS[criterion])}</h3>'
+        f'<p class="answer">{escape(criterion.capitalize())}: {escape(ANSWERS[answer])}</p>'
+        f"{shown}</li>"
+    )
+
+
+def _published(audited: Audited) -> str:
+    text = f"<p>{escape(public(audited))}</p>"
+    if audited.left_out:
+        left_out = escape(", ".join(audited.left_out))
+        text += f"<p>Not attacked, or left out of the attack: {left_out}.</p>"
+    return text
+
+
+def _legend() -> str:
+    marks = (
+        f'<li><svg viewBox="0 0 24 16" aria-hidden="true">{mark}</svg>{escape(words)}</li>'
+        for mark, words in MARKS.items()
+    )
+    return f"<ul class=legend>{''.join(marks)}</ul>"
+
+
+def _attacks(evidence: Evidence, criterion: Criterion) -> str:
+    mine = [each for each in evidence.results if each.criterion is criterion]
+    if not mine:
+        return ""
+    headings = ("attack", "success", "95 %", "control", "most exposed", "verdict")
+    title = f"{criterion.capitalize()}: attacks beside their controls"
+    drawn = [lane for lane in lanes(mine) if lane.success or lane.control]
+    drawn.sort(key=lambda lane: (lane.control or 0.0) - lane.success)
+    never = [each for each in mine if each.success == 0 and not each.control]
+    return (
+        f"<h2>{escape(criterion.capitalize())}</h2><p>{escape(ASKS[criterion])}</p>"
+        + (drawing(drawn, title=title) if drawn else "")
+        + (f"<p>Never: {escape(names_of(never))}.</p>" if never else "")
+        + '<div class="scroll" tabindex="0" role="region" '
+        f'aria-label="attacks: {escape(criterion)}"><table><thead><tr>'
+        + "".join(f"<th scope=col>{each}</th>" for each in headings)
+        + "</tr></thead><tbody>"
+        + "".join(_row(each) for each in mine)
+        + "</tbody></table></div>"
+    )
+
+
+def _row(result: Result) -> str:
+    numbers = (percent(result.success), interval(result), control(result), exposed(result))
+    return (
+        f"<tr><td><b>{escape(name_of(result))}</b><br>{escape(result.asks)}</td>"
+        + "".join(f"<td class=n>{escape(each)}</td>" for each in numbers)
+        + f"<td>{escape(verdict(result))}</td></tr>"
+    )
+
+
+def _hashes(evidence: Evidence) -> str:
+    files: Iterable[tuple[str, str]] = [
+        *((each.source, each.sha256) for each in evidence.audited),
+        *evidence.files.items(),
+    ]
+    rows = "".join(
+        f"<tr><td>{escape(name)}</td><td class=hash>{digest}</td></tr>" for name, digest in files
+    )
+    return (
+        "<h2>Files</h2><table><thead><tr><th scope=col>file</th><th scope=col>SHA-256</th></tr>"
+        f"</thead><tbody>{rows}</tbody></table>"
+    )

@@ -1,0 +1,135 @@
+"""Evidence in words, most of them for somebody who knows no word of the field."""
+
+from collections.abc import Iterable
+
+from anonymizer.app.evidence.evidence import Answer, Audited, Evidence, Result
+from anonymizer.app.evidence.readings import NEVER, Criterion
+
+ASKS = {
+    Criterion.SINGLING_OUT: "Can somebody be told apart from all others?",
+    Criterion.LINKABILITY: "Can two records be told to be of one person?",
+    Criterion.INFERENCE: "Can something be learned of a person, such as a place?",
+    Criterion.TRUTH: "Is what is published true?",
+}
+
+ANSWERS = {
+    Answer.BROKEN: "a promise is broken",
+    Answer.ABOVE: "more than the limit, which is not promised",
+    Answer.HELD: "within all limits",
+    Answer.REPORTED: "measured, no limit is set",
+    Answer.OPEN: "not tried",
+}
+
+NOT_SAID = """\
+An attack that does not succeed proves nothing of attacks that nobody mounted. The adversaries \
+here know the algorithm and its settings, how other devices move, and what each row says.
+Success is measured on the data that were audited. Another fleet, hour or network may differ.
+Trials of one device depend on each other, so intervals may be too narrow.
+Not judged here: whether data are anonymous in the sense of a law. That needs the purpose, who \
+gets the data, and what else they have.""".splitlines()
+
+_PUBLIC = {
+    "positions": "{records} messages about where {devices} devices were. No message names a "
+    "device: it names an area in which the device was, on average {nodes} road junctions large, "
+    "{across}, and gives the device a made-up name that changes ({pseudonyms} of them). "
+    "{suppressed} of the positions were held back. Way of hiding: {mode}.",
+    "table": "A table of {persons} persons. Its rows form {classes} groups of at least {least} "
+    "rows that look the same. {suppressed} of {rows} rows were left out. Who knows that somebody "
+    "is in it, and what it says of them, picks their row with a probability of at most "
+    "{prosecutor}, and {marketer} on average.",
+    "records": "{classes} groups of vehicles that look the same, of the stream {stream}, in "
+    "{windows} periods of time.",
+    "counts": "Numbers of devices, by place and time.",
+}
+
+
+def public(audited: Audited) -> str:
+    """Say what was published."""
+    return _PUBLIC[audited.kind].format_map(audited.figures)
+
+
+def name_of(result: Result) -> str:
+    """Return the name of an attack, with what it attacks and who mounts it."""
+    more = [each for each in (result.attribute, result.adversary) if each]
+    return f"{result.attack} ({', '.join(more).replace('_', ' ')})" if more else result.attack
+
+
+def names_of(results: Iterable[Result]) -> str:
+    """Return the names of attacks, each once."""
+    return ", ".join(dict.fromkeys(map(name_of, results)))
+
+
+def kinds_of(results: Iterable[Result]) -> str:
+    """Return the attacks without what they attack and who mounts them, each once."""
+    return ", ".join(dict.fromkeys(each.attack for each in results))
+
+
+def percent(share: float | None) -> str:
+    """Return a share in per cent; empty if there is none."""
+    return "" if share is None else f"{share:.1%}"
+
+
+def interval(result: Result) -> str:
+    """Return the interval of 95 %; empty if there is none."""
+    return "" if result.low is None else f"{percent(result.low)} to {percent(result.high)}"
+
+
+def control(result: Result) -> str:
+    """Return what the control reaches, and what it is; empty if there is none."""
+    return "" if result.control is None else f"{percent(result.control)}: {result.against}"
+
+
+def exposed(result: Result) -> str:
+    """Return the success with the most exposed tenth, or the least devices in multiples of k."""
+    if result.exposed is None:
+        return ""
+    if result.criterion is Criterion.SINGLING_OUT:
+        return f"{result.exposed:.2f} k"
+    against = f"; {result.against} {percent(result.exposed_control)}"
+    return percent(result.exposed) + (against if result.exposed_control is not None else "")
+
+
+def verdict(result: Result) -> str:
+    """Return whether an attack stays below its bar, and whether that was promised."""
+    bar = f" (bar: {result.bar})" if result.bar else ""
+    if result.broken:
+        return f"promise broken{bar}"
+    if result.holds is False:
+        return f"above its bar, not promised{bar}"
+    if result.holds:
+        return f"{'promised and kept' if result.promised else 'below its bar'}{bar}"
+    return "reported"
+
+
+def best_of(evidence: Evidence, criterion: Criterion) -> Result | None:
+    """Return the attack to tell of first; None if none has a success and a control.
+
+    It is one that breaks a promise, else one that gains most over its control. What never
+    happens, and never should, comes last.
+    """
+    mine = [each for each in evidence.results if each.criterion is criterion]
+    return max(
+        (each for each in mine if each.gain is not None),
+        key=lambda each: (each.broken, bool(each.success or each.control), each.gain or 0.0),
+        default=None,
+    )
+
+
+def gained(result: Result) -> str:
+    """Say how much an attack gains over its control, and how sure that is."""
+    said = f"Yes in {percent(result.success)} of the cases"
+    if result.against == NEVER:
+        return f"{said}, in place of none."
+    said += f" ({result.against}: {percent(result.control)})."
+    if result.low is None or result.high is None or result.control is None:
+        return said
+    if result.low > result.control:
+        sure = "more than chance explains"
+    elif result.high < result.control:
+        sure = "less than its control"
+    else:
+        sure = "no more than chance explains"
+    return (
+        f"{said} That is {sure}: after {result.n:,} tries, the true share is between "
+        f"{percent(result.low)} and {percent(result.high)} (95 % sure)."
+    )

@@ -1,0 +1,202 @@
+"""What a gateway publishes by its settings, what each output promises, and what is kept."""
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, TypeAlias
+
+from anonymizer.settings import ReadingSettings, Settings, StreamSettings
+
+Kind: TypeAlias = Literal["positions", "counts", "records"]
+
+
+class Output(NamedTuple):
+    """One output.
+
+    Attributes
+    ----------
+    name, where
+        What is published, and the topic.
+    promise, not_promised
+        In words, with the figures of the settings.
+    kind, stream
+        Kind of audit that attacks it, and the stream for records; None: no audit of its own.
+    """
+
+    name: str
+    where: str
+    promise: str
+    not_promised: str
+    kind: Kind | None = None
+    stream: str | None = None
+
+
+def outputs_of(settings: Settings) -> list[Output]:
+    """Return all outputs that the settings switch on."""
+    found = [*_positions(settings), *_fixed(settings), *_counts(settings)]
+    found += [_stream(each) for each in settings.streams]
+    if settings.http.enabled:
+        raw = "true positions are shown to whoever has the token" if settings.http.raw_view else ""
+        shown = "nothing but what is published, and counts in steps of k, one interval late"
+        found.append(Output("live map, metrics and API", "HTTP", shown, raw))
+    return found
+
+
+def kept(settings: Settings) -> dict[str, str]:
+    """Return how long the gateway keeps what, in words."""
+    found = {}
+    if settings.inputs:
+        ttl, waits = settings.presence.ttl_s, settings.trips.latency_s
+        found["true positions"] = (
+            f"in memory, the last of each device for {ttl:g} s (more where devices report rarely)"
+            + (f", and all for {waits:g} s while trip ends are protected" if waits else "")
+        )
+        lasts = f"{settings.pseudonym.rotate_s:g} s"
+        if settings.region.mode == "session":
+            lasts = f"{settings.session.epoch_s:g} s (more where devices report rarely)"
+        found["a pseudonym"] = f"at most {lasts}; its key is in memory alone, new at every start"
+    if any(each.kind == "fixed" for each in settings.inputs):
+        found["readings of fixed devices"] = f"in memory for {settings.fixed.ttl_s:g} s"
+    if settings.broker.session_expiry_s:
+        queued = settings.broker.session_expiry_s
+        found["raw messages at the broker"] = f"up to {queued:,} s while the gateway is away"
+    for each in settings.streams:
+        waits = each.window_s + each.lateness_s
+        found[f"records of `{each.name}`"] = (
+            f"on disk until their window closes, about {waits:g} s; then erased"
+        )
+    if settings.streams:
+        days = settings.store.keep_published_s / 86_400
+        found["published classes"] = f"on disk for {days:g} days, for queries"
+    if settings.counts.enabled and settings.counts.privacy == "dp":
+        found["spent budget of counts"] = "on disk, without devices"
+    return found
+
+
+def _k_of(settings: Settings) -> str:
+    values = {max(settings.adka.k_floor, k) for k in settings.adka.k_values}
+    least, most = min(values), max(values)
+    if least == most:
+        return f"k is {least}"
+    return f"k is {least} to {most}, the larger the fewer devices are near"
+
+
+def _positions(settings: Settings) -> Iterator[Output]:
+    if all(each.kind == "fixed" for each in settings.inputs):
+        return
+    region, k = settings.region, _k_of(settings)
+    where = f"`{settings.output.kafka or settings.output.topic}`"
+    size = f"a region has at least {region.min_nodes} road junctions"
+    if region.min_road_m:
+        size += f" and {region.min_road_m:g} m of road"
+    own = (
+        f"more than {region.k_extra} devices of the adversary's own"
+        if region.k_extra
+        else ("devices of the adversary's own")
+    )
+    promise, but = {
+        "bfs": (
+            f"each region holds at least k devices; {k}",
+            "anything against somebody who knows the algorithm: regions tell who published",
+        ),
+        "snapshot": (
+            f"at each instant at least k devices publish the identical region; {k}; {size}",
+            f"that regions of a pseudonym cannot be intersected over time; {own}",
+        ),
+        "session": (
+            f"at least k pseudonyms share the whole life of each; {k}; {size}",
+            f"protection against days of profiling; {own}",
+        ),
+    }[region.mode]
+    but += "; how little is learned of *where* a device is (measured by the audit)"
+    yield Output(
+        f"positions of mobile devices, mode `{region.mode}`", where, promise, but, "positions"
+    )
+    forms = [f"`{topic}`" for topic in settings.echoes]
+    forms += [f"`{settings.current.topic}`"] if settings.current.every_s else []
+    ngsi = settings.forms.ngsi_ld_topic
+    forms += [f"`{ngsi}`"] if ngsi else []
+    if forms:
+        yield Output("the same positions in other forms", ", ".join(forms), "the same", "the same")
+    for each in settings.readings:
+        yield _reading(each, where)
+
+
+def _reading(reading: ReadingSettings, where: str) -> Output:
+    alone = [each for each in reading.statistics if each in {"min", "max"}]
+    but = f"{' and '.join(alone)}: each is the value of one device" if alone else ""
+    if reading.per_pseudonym:
+        but = "each device's own value is published with its pseudonym: can undo the anonymity"
+    statistics = ", ".join(reading.statistics)
+    promise = f"{statistics} of a group: at least k values behind each"
+    return Output(f"reading `{reading.name}`", where, promise, but)
+
+
+def _fixed(settings: Settings) -> Iterator[Output]:
+    ways = {each.publish for each in settings.inputs if each.kind == "fixed"}
+    if "cloaked" in ways:
+        yield Output(
+            "positions of fixed devices",
+            f"`{settings.fixed.topic}`",
+            f"as of mobile ones in mode `{settings.region.mode}`, among fixed devices",
+            "that the place of a device which never moves stays unknown",
+        )
+    if "public" in ways:
+        yield Output(
+            "fixed devices as they are",
+            f"`{settings.fixed.public_topic}`",
+            "none",
+            "anything: id, exact position and readings are public",
+        )
+
+
+def _counts(settings: Settings) -> Iterator[Output]:
+    counts, extra = settings.counts, settings.region.k_extra
+    if counts.enabled and counts.privacy == "k":
+        promise = f"at least {counts.k + extra} devices in each figure and in each difference"
+        yield Output(
+            "counts by place", f"`{counts.topic}`", promise, "differential privacy", "counts"
+        )
+    elif counts.enabled:
+        promise = (
+            f"differential privacy of a device for {counts.period_s:g} s: "
+            f"ε = {counts.epsilon:g}, δ = {counts.delta:g}"
+        )
+        but = "more than that: budgets of several periods add up"
+        yield Output("counts by place", f"`{counts.topic}`", promise, but, "counts")
+    if settings.inputs and settings.output.kafka is None:
+        yield Output(
+            "counts of rejected positions, by reason",
+            f"`{settings.output.rejected_topic}`",
+            "in steps of k, one interval late",
+            "",
+        )
+
+
+def _stream(stream: StreamSettings) -> Output:
+    promise = stream.promise
+    parts = [f"at least {promise.k + promise.k_extra} vehicles in each class"]
+    if promise.d > 1:
+        parts.append(f"{promise.d + promise.d_extra} values of each quasi-identifier")
+    if promise.l > 1:
+        parts.append(f"{promise.l} values of each sensitive attribute")
+    if promise.entropy_l > 1:
+        parts.append(f"entropy l of {promise.entropy_l:g}")
+    if promise.t is not None:
+        parts.append(f"distributions at most {promise.t:g} from that of all")
+    lasting = ", ".join(f"`{each.name}`" for each in stream.attributes if each.lasting)
+    if lasting and stream.enforces:
+        parts.append(f"windows together keep it for {lasting}")
+    but = []
+    if stream.unprotected:
+        but.append(f"windows together: they can tell {lasting} of a vehicle")
+    if not promise.bounds_sensitive and any(a.role == "sensitive" for a in stream.attributes):
+        but.append("that the sensitive values of a class differ")
+    if means := [f"`{each.name}`" for each in stream.attributes if each.role == "measure"]:
+        but.append(f"that sum and mean of {', '.join(means)} hide a value that stands out")
+    return Output(
+        f"records of `{stream.name}`, model `{stream.model}`",
+        f"`{stream.output_topic}`",
+        ", ".join(parts),
+        "; ".join(but),
+        "records",
+        stream.name,
+    )

@@ -1,0 +1,298 @@
+"""What each attack of an audit asks, and which of its figures answer."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Criterion(StrEnum):
+    """The questions of Opinion 05/2014 of the Article 29 Working Party, and whether data are true.
+
+    Singling out: can somebody be told apart from all others? Linkability: can two records be told
+    to be of one person? Inference: can something be learned of a person who is not told apart?
+    """
+
+    SINGLING_OUT = "singling out"
+    LINKABILITY = "linkability"
+    INFERENCE = "inference"
+    TRUTH = "truth"
+
+
+class Reading(NamedTuple):
+    """How the figures of one attack are read.
+
+    Attributes
+    ----------
+    criterion
+        The question to which it belongs.
+    asks
+        What the adversary tries, as a question.
+    success
+        Figures that are shares or probabilities of success; the largest counts.
+    control
+        Figures of the same attack where it can find nothing but chance; the largest counts.
+    n
+        Figure with the number of trials.
+    exposed
+        Figure of the most exposed: the success with the worst tenth, or the least in multiples of
+        k.
+    exposed_control
+        Figure that `exposed` is compared with, if it is a success.
+    chance
+        Success by chance, where it needs no figure.
+    against
+        What the control is, in words.
+    """
+
+    criterion: Criterion
+    asks: str
+    success: tuple[str, ...] = ()
+    control: tuple[str, ...] = ()
+    n: str = ""
+    exposed: str = ""
+    exposed_control: str = ""
+    chance: float | None = None
+    against: str = "chance"
+
+
+_ONE, _LINK, _LEARN, _TRUE = Criterion
+NEVER = "none"
+"""What the control of something is that must never happen."""
+_ONE_IN_K, _BLIND = "a guess among k alike, 1/k", "a blind guess"
+_WITHOUT, _OTHERS = "without the release", "the release of another vehicle"
+
+READINGS = {
+    "soundness": Reading(_TRUE, "Is every device within its published region?"),
+    "k": Reading(
+        _ONE,
+        "Is a region or class published that holds fewer than k?",
+        ("share_below_k",),
+        chance=0,
+        against=NEVER,
+    ),
+    "inversion": Reading(
+        _ONE,
+        "Do fewer than k devices get the same region, for somebody who knows the algorithm?",
+        ("share_below_k",),
+        exposed="sharing_to_k_min",
+        chance=0,
+        against=NEVER,
+    ),
+    "session": Reading(
+        _ONE,
+        "Do fewer than k pseudonyms share all their regions?",
+        ("share_below_k",),
+        exposed="twins_to_k_min",
+        chance=0,
+        against=NEVER,
+    ),
+    "intersection": Reading(
+        _ONE,
+        "Do the regions of a pseudonym, taken together, leave fewer than k devices?",
+        ("share_below_k",),
+        chance=0,
+        against=NEVER,
+    ),
+    "matching": Reading(
+        _ONE,
+        "Is the true name of a pseudonym told, by somebody who knows where all were?",
+        ("posterior_of_truth_mean",),
+        n="n_pseudonyms",
+        exposed="effective_to_k_min",
+        against=_ONE_IN_K,
+    ),
+    "re-identification": Reading(
+        _ONE,
+        "Is the best guess of a pseudonym's name right?",
+        ("success",),
+        ("expected",),
+        "n",
+        against=_ONE_IN_K,
+    ),
+    "values": Reading(
+        _ONE,
+        "Do readings tell a device from its group?",
+        ("success",),
+        ("expected",),
+        "n",
+        against=_ONE_IN_K,
+    ),
+    "aggregate membership": Reading(
+        _ONE,
+        "Do counts tell whether a known device is among those counted? (area under the curve)",
+        ("auc",),
+        n="n_targets",
+        chance=0.5,
+        against="tossing a coin",
+    ),
+    "linking": Reading(
+        _LINK,
+        "Is a pseudonym recognized as the next one of the same device?",
+        ("success",),
+        ("expected",),
+        "n",
+        against=_ONE_IN_K,
+    ),
+    "days": Reading(
+        _LINK,
+        "Is a device recognized by where it was the day before?",
+        ("success",),
+        ("expected",),
+        "n_guesses",
+    ),
+    "centre": Reading(
+        _LEARN,
+        "Is a device at the centre of its region?",
+        ("success",),
+        ("one_in_n", "by_traffic"),
+        "n_places",
+        against=_BLIND,
+    ),
+    "prefix": Reading(
+        _LEARN,
+        "Is a device where its region seems to have begun?",
+        ("success",),
+        ("one_in_n", "by_traffic"),
+        "n_places",
+        against=_BLIND,
+    ),
+    "velocity": Reading(_LEARN, "How much of a region is out of reach at possible speeds?"),
+    "tracking": Reading(
+        _LEARN,
+        "Is a device followed from one known position, five minutes later, within 300 m?",
+        ("belief_followed_5min", "belief_hindsight_5min"),
+        ("belief_none_5min",),
+        "n_tracks",
+        "tenth_followed_5min",
+        "tenth_none_5min",
+        against=_WITHOUT,
+    ),
+    "timing": Reading(
+        _LEARN,
+        "Do the times of messages tell where a device is?",
+        tuple(
+            f"place_{name}_5min"
+            for name in ("pieces", "pieces_with_phase", "followed", "followed_with_phase")
+        ),
+        ("place_none_5min", "place_chance_5min"),
+        "n_tracks",
+        against=_WITHOUT,
+    ),
+    "subtraction": Reading(
+        _LEARN,
+        "Is the node known that remains when other regions are taken away?",
+        ("success",),
+        ("one_in_n",),
+        "n_records",
+        against=_BLIND,
+    ),
+    "density leak": Reading(
+        _LEARN,
+        "Does the size of a region tell how many devices are near?",
+        ("accuracy",),
+        ("base_rate",),
+        "n_records",
+        against="the most frequent answer",
+    ),
+    "zone holes": Reading(
+        _LEARN, "Are privacy zones found as holes?", ("share_within_1_radius",), n="n_zones"
+    ),
+    "zone drops": Reading(
+        _LEARN,
+        "Are privacy zones found by comparison with an earlier release?",
+        ("share_within_1_radius",),
+        n="n_zones",
+    ),
+    "zone ends": Reading(
+        _LEARN,
+        "Are privacy zones found where devices vanish?",
+        ("share_within_1_radius",),
+        n="n_zones",
+    ),
+    "homes": Reading(
+        _LEARN,
+        "Are homes found where devices vanish on several days?",
+        ("precision",),
+        ("base_rate",),
+        "n_guesses",
+    ),
+    "leaving": Reading(
+        _LEARN,
+        "Is it told when a device leaves its known home? (area under the curve, remotest tenth)",
+        ("auc_remote",),
+        ("auc_control_remote",),
+        "n_departures",
+    ),
+    "aggregate trajectories": Reading(
+        _LEARN,
+        "Are paths recovered from counts?",
+        ("recovered", "recovered_habits"),
+        ("recovered_chance", "recovered_still"),
+        "n_devices",
+    ),
+    "windows together": Reading(
+        _LEARN,
+        "Do windows, taken together, tell an attribute of a vehicle?",
+        ("share_read",),
+        n="n_vehicles",
+        chance=0,
+        against=NEVER,
+    ),
+    "known company": Reading(
+        _LEARN,
+        "Do classes with vehicles of the adversary tell an attribute of another?",
+        ("share_read",),
+        n="n_vehicles",
+        chance=0,
+        against=NEVER,
+    ),
+    "releases together": Reading(
+        _LEARN,
+        "Do two releases, taken together, tell an attribute of a vehicle?",
+        ("share_read",),
+        n="n_vehicles",
+        against=_OTHERS,
+    ),
+    "positions with records": Reading(
+        _LEARN,
+        "Do positions and records, taken together, tell an attribute of a vehicle?",
+        ("share_read",),
+        n="n_vehicles",
+        against=_OTHERS,
+    ),
+    "identifiers": Reading(_ONE, "Does the release contain identifiers?"),
+    "l": Reading(_LEARN, "Does a class have fewer than l sensitive values?"),
+    "entropy l": Reading(_LEARN, "Are the sensitive values of a class too uneven?"),
+    "t": Reading(_LEARN, "Do the sensitive values of a class differ from those of all?"),
+    "d": Reading(_LINK, "Does a class have fewer than d values of a quasi-identifier?"),
+    "share": Reading(_LINK, "Has one value too large a share of a class?"),
+    "source share": Reading(_LINK, "Has one source's tuple too large a share of a class?"),
+    "spread": Reading(_LEARN, "Are the numbers of a class too close together?"),
+    "linkability": Reading(
+        _LINK,
+        "Does somebody who holds one source learn a person's other values?",
+        ("share_of_people",),
+        chance=0,
+        against=NEVER,
+    ),
+    "homogeneity": Reading(
+        _LEARN,
+        "Is a person's sensitive value told, because all of their class have it?",
+        ("share_of_people",),
+        chance=0,
+        against=NEVER,
+    ),
+    "class numbers": Reading(_TRUE, "Do class numbers tell nothing?"),
+    "columns": Reading(_TRUE, "Are all columns declared, and are all statistics true?"),
+    "labels": Reading(_TRUE, "Do labels cover the values of the original?"),
+    "truth": Reading(_TRUE, "Are the other columns as in the original?"),
+}
+"""By the name of an attack; what stands in brackets behind a name is left out."""
+
+CONTROLS = {
+    "releases of two vehicles": "releases together",
+    "positions of another vehicle": "positions with records",
+}
+"""Findings that are the control of another one with the same attribute."""
+
+BORROWED = {"matching": ("re-identification", "expected")}
+"""Attacks whose control is a figure of another finding on the same pseudonyms, by attack."""

@@ -1,0 +1,384 @@
+"""Options of a table: each one's type, default, help and limits, stated once.
+
+The command line derives its options from these classes (`anonymizer.cli.columns`), the public
+functions take them as keywords (`anonymizer.api.keywords`), and both make one object that is
+checked here. Cheap to import: every command loads this file.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from math import inf
+from operator import index
+from os import PathLike
+from types import NoneType
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+
+from anonymizer.algorithms.records.methods import MODELS, SHARE_PRICE, TIME_BUDGET_S
+from anonymizer.domain.promises import SAFE_SHARE, SAFE_SOURCE_SHARE
+from anonymizer.errors import SettingsError
+
+Names: TypeAlias = str | Sequence[str]
+"""Column names; a text is one name."""
+Hierarchy: TypeAlias = str | PathLike[str] | Mapping[str, Any]
+"""A file of lines `leaf;...;root`, or `{group: [leaves] or groups}`; or levels of a calendar."""
+LabelForm: TypeAlias = Literal["plain", "prefix", "hours"]
+LanguageName: TypeAlias = Literal["zh", "en"]
+CostName: TypeAlias = Literal["range", "set", "taxonomy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What is known of an option apart from its name, type and default.
+
+    Attributes
+    ----------
+    help
+        One or two sentences.
+    flag, metavar, shown
+        On the command line: its names, separated by a space; what stands for its value; and what
+        help says of the default. None: made of the name, the type, the default.
+    least, most
+        Limits of a number, and of each number of a mapping.
+    choices
+        Texts that it may be, unless the type says so.
+    """
+
+    help: str
+    flag: str | None = None
+    metavar: str | None = None
+    shown: str | None = None
+    least: float | None = None
+    most: float = inf
+    choices: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Options that are checked when they are made.
+
+    Raises
+    ------
+    SettingsError
+        If a number is out of its range, or a text is none of the choices.
+    """
+
+    def __post_init__(self) -> None:
+        kinds = kinds_of(type(self))
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value is not None or each.default is not None:
+                checked = _checked(each.name, value, *kinds[each.name])
+                object.__setattr__(self, each.name, checked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnOptions(Options):
+    """What the columns of a table are."""
+
+    qi: Annotated[
+        Names,
+        Option(
+            "Quasi-identifiers. A name with a comma stands in quotes: 'age,\"name, first\"'.",
+            metavar="A,B",
+        ),
+    ]
+    sa: Annotated[Names, Option("Sensitive attributes.", metavar="S,T")] = ()
+    id: Annotated[
+        str | None, Option("Column that identifies the person; k counts persons.", metavar="COLUMN")
+    ] = None
+    sources: Annotated[
+        Sequence[Sequence[str]],
+        Option(
+            "Quasi-identifiers of one source; repeat the option for each source.",
+            flag="--source",
+            metavar="A,B",
+        ),
+    ] = ()
+    hierarchies: Annotated[
+        Mapping[str, Hierarchy] | None,
+        Option(
+            "Generalization hierarchy: lines separated by `;`, leaf first; or a FILE.json of"
+            " several; or `year-month-day-hour`, or some of these, for dates and times.",
+            flag="--hierarchy",
+            metavar="A=FILE",
+        ),
+    ] = None
+    orders: Annotated[
+        Mapping[str, Sequence[str]] | None,
+        Option("JSON: {attribute: [categories in order]}.", flag="--order", metavar="FILE"),
+    ] = None
+    domains: Annotated[
+        Mapping[str, Sequence[float]] | None,
+        Option("Domain of a number, such as age=17:90.", flag="--domain", metavar="A=LO:HI[:STEP]"),
+    ] = None
+    categories: Annotated[
+        Names,
+        Option("Column of categories that look like numbers.", flag="--category", metavar="COLUMN"),
+    ] = ()
+    labels: Annotated[
+        Mapping[str, LabelForm] | None,
+        Option(
+            "Form of the label with kaca: plain; prefix (the common one); hours (of local times).",
+            flag="--label",
+            metavar="A=FORM",
+        ),
+    ] = None
+    missing: Annotated[
+        Names,
+        Option(
+            "Text that means `no value`, like an empty cell or `?`.",
+            metavar="MARKER",
+            shown="NA, N/A, NaN, null, None, -, inf and their spellings",
+        ),
+    ] = ()
+    as_published: Annotated[
+        bool,
+        Option("The paper's promise: a missing value is a value, shares have no bound."),
+    ] = False
+    bands: Annotated[
+        Mapping[str, Sequence[float]] | None,
+        Option("Edges of bands of a sensitive number; l then counts bands.", metavar="S=X:Y:Z"),
+    ] = None
+    keep: Annotated[
+        Names,
+        Option("Publish this column unchanged; no promise covers it.", metavar="COLUMN"),
+    ] = ()
+    measures: Annotated[
+        Names,
+        Option(
+            "Publish its mean over each class in which k persons have a value; that of a"
+            " quasi-identifier in place of its range.",
+            flag="--measure",
+            metavar="COLUMN",
+        ),
+    ] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableOptions(ColumnOptions):
+    """How a table is anonymized; None: the default of the model, no goal or no limit."""
+
+    k: Annotated[int, Option("Fewest distinct persons in a class.", flag="-k", least=2)]
+    model: Annotated[
+        str,
+        Option(
+            "kd; kld, with sensitive attributes; kaca, clusters; or cells, a decision tree.",
+            choices=tuple(MODELS),
+        ),
+    ] = "kd"
+    method: Annotated[
+        str | None,
+        Option(
+            "Of kd and kld: best, hilbert (as in the paper), mondrian, and for kld printed "
+            "(the paper's Algorithm 3, as its listing is printed). "
+            "Of kaca: fast or kmeans (as published). Of cells: tree.",
+            shown="the first; hilbert if the time budget is too short for best",
+        ),
+    ] = None
+    d: Annotated[
+        int | None,
+        Option(
+            "Fewest distinct values of every quasi-identifier in a class.",
+            flag="-d",
+            shown="2 in kd and kld, else 1",
+            least=1,
+        ),
+    ] = None
+    l: Annotated[  # noqa: E741  the field's name for it
+        int | None,
+        Option(
+            "Fewest distinct values of every sensitive attribute in a class.",
+            flag="-l",
+            shown="2 in kld, else 1",
+            least=1,
+        ),
+    ] = None
+    cost: Annotated[
+        CostName, Option("Information loss to minimize; `taxonomy` publishes hierarchy labels.")
+    ] = "range"
+    dm_weight: Annotated[
+        float, Option("Weight of the discernibility metric relative to it.", least=0)
+    ] = 0.0
+    prefer_share: Annotated[
+        float | None,
+        Option(
+            "As many rows as possible in classes where no value has more than this share, of"
+            " columns where none has more in the whole table.",
+            least=0,
+            most=1,
+        ),
+    ] = None
+    share_price: Annotated[
+        float,
+        Option("What that may cost: GCP of a row for each column with such a value.", least=0),
+    ] = SHARE_PRICE
+    weights: Annotated[
+        Mapping[str, float] | None,
+        Option(
+            "How much the loss of a quasi-identifier counts in the search; of others, 1."
+            " Methods best and mondrian.",
+            flag="--weight",
+            metavar="A=X",
+        ),
+    ] = None
+    suppress: Annotated[
+        float | None,
+        Option(
+            "Largest share of the rows that may be left out: rows are chosen so that the"
+            " others lose less.",
+            shown="none is chosen; those that fit in no class are left out",
+            least=0,
+            most=1,
+        ),
+    ] = None
+    time_budget_s: Annotated[
+        float, Option("Longest search in seconds; 0: none.", flag="--time-budget", least=0)
+    ] = TIME_BUDGET_S
+    max_share: Annotated[
+        float | None,
+        Option(
+            "Largest share of a class with the same value.",
+            shown=f"{SAFE_SHARE}, with -d 1: 1",
+            least=0,
+            most=1,
+        ),
+    ] = None
+    max_source_share: Annotated[
+        float | None,
+        Option(
+            "Largest share with the same values of a whole source.",
+            shown=f"{SAFE_SOURCE_SHARE}, with -d 1: 1",
+            least=0,
+            most=1,
+        ),
+    ] = None
+    min_spread: Annotated[
+        Mapping[str, float] | None,
+        Option(
+            "Smallest distance between the ends of a number in a class.", metavar="A=X", least=0
+        ),
+    ] = None
+    entropy_l: Annotated[
+        float, Option("Smallest exp(entropy) of a sensitive attribute in a class.", least=1)
+    ] = 1.0
+    t: Annotated[
+        float | None,
+        Option("Largest distance of its distribution from the table's, 0 to 1.", least=0),
+    ] = None
+    target: Annotated[
+        str | None,
+        Option(
+            "For cells: sensitive or kept column of the classes that a model will learn.",
+            metavar="COLUMN",
+        ),
+    ] = None
+    language: Annotated[
+        LanguageName, Option("For kaca: language of the labels.", flag="--lang")
+    ] = "zh"
+    seed: Annotated[int, Option("Seed of everything random.", least=0)] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditOptions(ColumnOptions):
+    """What the audit of a table requires; the defaults demand nothing."""
+
+    as_published: Annotated[bool, Option("Count a missing value as a value, as in the paper.")] = (
+        False
+    )
+    measures: Annotated[
+        Names,
+        Option(
+            "Column whose mean over each class was published.", flag="--measure", metavar="COLUMN"
+        ),
+    ] = ()
+    k: Annotated[int, Option("Least number of persons in a class.", flag="-k", least=1)] = 1
+    d: Annotated[int, Option("Least number of values of every QI.", flag="-d", least=0)] = 0
+    l: Annotated[  # noqa: E741  the field's name for it
+        int, Option("Least number of values of every sensitive attribute.", flag="-l", least=0)
+    ] = 0
+    max_share: Annotated[
+        float, Option("Largest share of a class with one value.", least=0, most=1)
+    ] = 1.0
+    max_source_share: Annotated[
+        float, Option("Largest share with equal values of one source.", least=0, most=1)
+    ] = 1.0
+    min_spread: Annotated[
+        Mapping[str, float] | None,
+        Option("Least distance between the ends of a number in a class.", metavar="A=X", least=0),
+    ] = None
+    entropy_l: Annotated[float, Option("Least exp(entropy) of a sensitive attribute.", least=1)] = (
+        1.0
+    )
+    t: Annotated[
+        float | None, Option("Largest distance of its distribution from the table's.", least=0)
+    ] = None
+
+
+def kinds_of(model: type[Any]) -> Mapping[str, tuple[Any, Option]]:
+    """Return the type of each field, without None, and what is known of it."""
+    found = {}
+    for name, hint in get_type_hints(model, include_extras=True).items():
+        type_, option = get_args(hint)
+        parts = [part for part in get_args(type_) if part is not NoneType]
+        optional = NoneType in get_args(type_) and len(parts) == 1
+        found[name] = (parts[0] if optional else type_, option)
+    return found
+
+
+def _checked(name: str, value: Any, kind: Any, option: Option) -> Any:  # noqa: ANN401  any field's
+    """Return a value of an option, numbers as such.
+
+    Raises
+    ------
+    SettingsError
+        If it is out of its range, or none of the choices.
+    """
+    if get_origin(kind) is Mapping:
+        each_kind = get_args(kind)[1]
+        return {key: _checked(name, each, each_kind, option) for key, each in value.items()}
+    choices = get_args(kind) if get_origin(kind) is Literal else option.choices
+    if choices and value not in choices:
+        raise SettingsError(f"{name}: must be one of {', '.join(choices)}")
+    if option.least is not None and kind is int:
+        return whole_number(name, value, int(option.least), option.most)
+    if option.least is not None:
+        return real_number(name, value, option.least, option.most)
+    return value
+
+
+def whole_number(name: str, value: int, least: int, most: float = inf) -> int:
+    """Return a whole number that lies between two others.
+
+    Raises
+    ------
+    SettingsError
+        If it does not, or is no whole number.
+    """
+    with suppress(TypeError):
+        if least <= index(value) <= most:
+            return index(value)
+    raise SettingsError(f"{name}: must be a whole number {_between(least, most)}")
+
+
+def real_number(name: str, value: float, least: float, most: float = inf) -> float:
+    """Return a number that lies between two others.
+
+    Raises
+    ------
+    SettingsError
+        If it does not, or is no number.
+    """
+    with suppress(TypeError, ValueError):
+        if least <= float(value) <= most:
+            return float(value)
+    raise SettingsError(f"{name}: must be a number {_between(least, most)}")
+
+
+def _between(least: float, most: float) -> str:
+    return f"of {least:g} or more" if most == inf else f"from {least:g} to {most:g}"
+
+
+def names_of(names: Names) -> Sequence[str]:
+    """Return names as a sequence."""
+    return (names,) if isinstance(names, str) else tuple(names)

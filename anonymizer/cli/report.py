@@ -1,0 +1,108 @@
+"""Command `anonymizer report`: what audits found, for whoever decides on a release."""
+
+import subprocess
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from anonymizer.cli.serve import ConfigFile, settings_of
+from anonymizer.errors import GuaranteeError, InputError
+
+_NAMESPACE = "anonymizer"
+
+
+def report(
+    audits: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="AUDIT...",
+            help="Reports of `anonymizer audit`, written with `--json`: of positions, counts, "
+            "tables or records, one or several.",
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option(help="The page to write; the same as JSON is written beside it.")
+    ],
+    file: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A release or settings whose SHA-256 the report shall name; may be repeated."
+        ),
+    ] = None,
+    config: ConfigFile = None,
+    assessment: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.md",
+            help="Also begin a data protection impact assessment (Article 35 of the GDPR): a "
+            "template in Markdown, filled from the settings and findings. What only you can answer "
+            "stays open.",
+        ),
+    ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="KEY",
+            help="Private key of ssh: sign the JSON with `ssh-keygen -Y sign`, into a file .sig.",
+        ),
+    ] = None,
+) -> None:
+    """Put what audits found on one page; exit 1 if a promise is broken.
+
+    The page asks what a data protection officer asks: can somebody be singled out, can records be
+    linked, can something be inferred? Each attack stands beside its control, with an interval.
+
+    [bold]Example[/bold]
+
+        anonymizer audit stream taxis.parquet cloaked.jsonl --network sf --json audit.json
+
+        anonymizer report audit.json --file cloaked.jsonl --out report.html
+
+        anonymizer report audit.json -c gateway.toml --out report.html --assessment assessment.md
+    """
+    from anonymizer.app.evidence import assessed, evidence_of, page
+    from anonymizer.app.evidence.assessment import OPEN
+    from anonymizer.files.atomic_write import Part, write_whole
+
+    settings = None if config is None else settings_of(config)
+    as_json = out.with_suffix(".json")
+    files = [*(file or ()), *([] if config is None else [config])]
+    written = [out, as_json, *([] if assessment is None else [assessment])]
+    named = [each.resolve() for each in (*audits, *files)]
+    for i, each in enumerate(written):
+        if each.resolve() in {*named, *(other.resolve() for other in written[:i])}:
+            raise InputError(f"{each}: is named twice")
+    made = datetime.now(UTC).isoformat(timespec="seconds")
+    evidence = evidence_of(audits, made=made, files=files)
+    texts = {out: page(evidence), as_json: evidence.model_dump_json(indent=2) + "\n"}
+    if assessment is not None:
+        texts[assessment] = assessed(evidence, settings)
+    write_whole({path: Part(partial(_write, text)) for path, text in texts.items()})
+    if sign is not None:
+        _sign(as_json, sign)
+    for criterion, answer in evidence.answers.items():
+        typer.echo(f"{criterion}: {answer}")
+    typer.echo(f"{out}, {as_json}: {len(evidence.results):,} attacks")
+    if assessment is not None:
+        typer.echo(f"{assessment}: {texts[assessment].count(OPEN)} questions are open")
+    if not evidence.holds:
+        broken = ", ".join(dict.fromkeys(each.attack for each in evidence.results if each.broken))
+        raise GuaranteeError(f"a promise is broken: {broken}")
+
+
+def _write(text: str, stream: BinaryIO) -> None:
+    stream.write(text.encode())
+
+
+def _sign(path: Path, key: Path) -> None:
+    command = ["ssh-keygen", "-q", "-Y", "sign", "-n", _NAMESPACE, "-f", str(key), str(path)]
+    path.with_name(f"{path.name}.sig").unlink(missing_ok=True)
+    try:
+        done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603
+    except FileNotFoundError:
+        raise InputError("sign: needs ssh-keygen, which is part of OpenSSH") from None
+    if done.returncode:
+        raise InputError(f"sign: {key}: is no private key that ssh-keygen can sign with")

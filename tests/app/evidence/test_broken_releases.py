@@ -1,0 +1,130 @@
+"""Ten releases broken on purpose, ten sound ones, and what the first screen says of them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from anonymizer.app.audit import Mode
+from anonymizer.app.audit.findings import AuditReport, TableAuditReport
+from anonymizer.app.evidence import Answer, Criterion, Evidence, evidence_of, page
+from anonymizer.domain.promises import Promise
+from tests.app.audit.test_stream_audit import WORLD, audit_of
+from tests.app.audit.test_table_audit import Release
+from tests.app.evidence.test_evidence import MADE
+from tests.app.evidence.test_evidence_page import first_screen
+from tests.app.worlds import CONTROLS, Paper, ideal_sessions, wandering
+
+ONE, LINK, LEARN, TRUE = Criterion
+
+Audit = Callable[[Path], AuditReport | TableAuditReport]
+
+
+def positions(control: str, mode: Mode = "session") -> Audit:
+    return lambda folder: audit_of(CONTROLS[control](WORLD), folder, mode=mode)
+
+
+def spoilt(spoil: Callable[[Paper], object], mode: Mode = "session") -> Audit:
+    def audit(folder: Path) -> AuditReport:
+        paper = ideal_sessions(WORLD)
+        spoil(paper)
+        return audit_of(paper, folder, mode=mode)
+
+    return audit
+
+
+def sessions(seed: int, mode: Mode = "session") -> Audit:
+    def audit(folder: Path) -> AuditReport:
+        world = wandering(n_devices=150, n_ticks=40, seed=seed)
+        return audit_of(ideal_sessions(world, seed=seed), folder, world=world, mode=mode)
+
+    return audit
+
+
+def table(made: Promise, asked: Promise, **cells: str) -> Audit:
+    """Audit by one promise what was made for another one, with cells of all rows changed."""
+
+    def audit(folder: Path) -> TableAuditReport:
+        release = Release(folder, promise=made)
+        if cells:
+            release.spoil(release.out, lambda rows: [row.update(cells) for row in rows])
+        return release.audit(asked)
+
+    return audit
+
+
+def leave(paper: Paper) -> None:
+    paper.lines[0]["region"] = [(paper.lines[0]["region"][0] + 210) % 400]
+
+
+def boast(paper: Paper) -> None:
+    for line in paper.lines:
+        line["k"] = 151
+
+
+BROKEN: dict[str, tuple[Audit, set[Criterion]]] = {
+    "pseudonyms that never change": (positions("fixed pseudonyms"), {ONE}),
+    "pseudonyms that change one by one": (positions("rotating alone"), {ONE, LINK}),
+    "silent members that are left out": (positions("without ghosts"), {ONE}),
+    "a region that its device has left": (spoilt(leave), {ONE, TRUE}),
+    "k stated higher than it is": (spoilt(boast, "bfs"), {ONE}),
+    "a table with k lowered": (table(Promise(k=2, l=2), Promise(k=9)), {ONE}),
+    "a table with identifiers": (table(Promise(k=3), Promise(k=3), name="x"), {ONE}),
+    "a table with one value of a quasi-identifier": (
+        table(Promise(k=2, d=1, l=2), Promise(k=2, d=3)),
+        {LINK},
+    ),
+    # Who holds the quasi-identifiers learns what the other source says: both are so.
+    "a table with one sensitive value": (
+        table(Promise(k=2, d=0, l=1), Promise(k=2, d=0, l=3)),
+        {LINK, LEARN},
+    ),
+    "a table with wrong sensitive values": (
+        table(Promise(k=3), Promise(k=3), illness="gout"),
+        {TRUE},
+    ),
+}
+SOUND: dict[str, Audit] = {
+    **{f"sessions, seed {seed}": sessions(seed) for seed in range(3)},
+    **{f"sessions as snapshot, seed {seed}": sessions(seed, "snapshot") for seed in range(3)},
+    "a table with k": table(Promise(k=3), Promise(k=3)),
+    "a table with k and d": table(Promise(k=3, d=2), Promise(k=3, d=2)),
+    "a table with k and l": table(Promise(k=4, l=2), Promise(k=4, l=2)),
+    "a table with k, d and l": table(Promise(k=3, d=2, l=2), Promise(k=3, d=2, l=2)),
+}
+
+
+def reported(audit: Audit, folder: Path) -> Evidence:
+    path = folder / "audit.json"
+    path.write_text(audit(folder).model_dump_json())
+    return evidence_of([path], made=MADE)
+
+
+@pytest.mark.parametrize(("audit", "criteria"), BROKEN.values(), ids=BROKEN)
+def test_a_release_that_is_broken_is_told_under_the_right_question(
+    audit: Audit, criteria: set[Criterion], tmp_path: Path
+) -> None:
+    found = reported(audit, tmp_path)
+    html = page(found)
+    assert "A promise is broken: " in html.split("<h2>")[0]
+    told = {each for each, card in first_screen(html).items() if "<b>Broken: " in card}
+    assert told == criteria
+    assert told == {each for each, answer in found.answers.items() if answer is Answer.BROKEN}
+
+
+@pytest.mark.parametrize("audit", SOUND.values(), ids=SOUND)
+def test_a_sound_release_raises_no_alarm(audit: Audit, tmp_path: Path) -> None:
+    html = page(reported(audit, tmp_path))
+    assert "No promise is broken." in html.split("<h2>")[0]
+    assert "Broken: " not in html
+    assert 'class="bad"' not in html
+
+
+def test_what_succeeds_and_is_not_promised_is_no_broken_promise_and_no_good_news(
+    tmp_path: Path,
+) -> None:
+    found = reported(positions("fixed pseudonyms", "snapshot"), tmp_path)
+    first = page(found).split("<h2>")[0]
+    assert "No promise is broken." in first
+    assert "Not promised, and above the limit: session, intersection" in first
+    assert "more than the limit, which is not promised" in first_screen(page(found))[ONE]

@@ -1,0 +1,176 @@
+"""The page of evidence: what its first screen tells, what is drawn, and whom it can be read by."""
+
+import re
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from anonymizer.app.audit.findings import Figure, Finding
+from anonymizer.app.evidence import Criterion, Result, page
+from anonymizer.app.evidence.evidence_page import DARK, LIGHT
+from anonymizer.app.evidence.evidence_plot import drawing, gauge, lanes
+from anonymizer.app.evidence.evidence_words import ASKS, gained
+from tests.app.evidence.test_evidence import of
+from tests.web.browsing import opened_browser
+
+GUESSED: dict[str, Figure] = {"success": 0.3, "expected": 0.1, "n": 100}
+TRACKED: dict[str, Figure] = {
+    "belief_followed_5min": 0.2, "belief_none_5min": 0.15, "n_tracks": 80,
+    "tenth_followed_5min": 0.8, "tenth_none_5min": 0.7,
+}  # fmt: skip
+NARROW, WIDE = 380, 1280
+
+
+def result(folder: Path, attack: str, **figures: Figure) -> Result:
+    return of(folder, Finding(attack=attack, figures=figures)).results[0]
+
+
+def first_screen(html: str) -> dict[Criterion, str]:
+    """Return what stands above the drawings, by criterion."""
+    cards = html.split("<ul class=answers>")[1].split("</ul>", maxsplit=1)[0].split("<li ")[1:]
+    return {each: card for each in Criterion for card in cards if ASKS[each] in card}
+
+
+@pytest.mark.parametrize("attack", ["k", "linking", "homogeneity", "soundness"])
+def test_the_first_screen_names_what_is_broken_under_its_own_question(
+    attack: str, tmp_path: Path
+) -> None:
+    broken = Finding(attack=attack, figures={}, bar="none", holds=False, required=True)
+    found = of(tmp_path, broken)
+    told = first_screen(page(found))
+    assert [each for each, card in told.items() if "Broken: " in card] == [
+        found.results[0].criterion
+    ]
+    assert f"Broken: {attack}." in told[found.results[0].criterion]
+
+
+def test_the_first_screen_says_how_much_is_gained_and_how_sure_that_is(tmp_path: Path) -> None:
+    told = first_screen(page(of(tmp_path, Finding(attack="linking", figures=GUESSED))))
+    card = told[Criterion.LINKABILITY]
+    assert "Yes in 30.0% of the cases (a guess among k alike, 1/k: 10.0%)" in card
+    assert "more than chance explains: after 100 tries" in card
+    assert "between 21.9% and 39.6% (95 % sure)" in card
+    assert "not tried" in told[Criterion.SINGLING_OUT]
+
+
+def test_a_broken_promise_is_told_before_an_attack_that_gains_more(tmp_path: Path) -> None:
+    few: dict[str, Figure] = {"share_below_k": 0.01}
+    broken = Finding(attack="k", figures=few, holds=False, required=True)
+    larger = Finding(attack="values", figures={"success": 0.9, "expected": 0.1, "n": 9})
+    card = first_screen(page(of(tmp_path, broken, larger)))[Criterion.SINGLING_OUT]
+    assert "Yes in 1.0% of the cases, in place of none." in card
+    assert "90.0%" not in card
+
+
+@pytest.mark.parametrize(
+    ("success", "sure"),
+    [(0.12, "no more than chance explains"), (0.3, "more than chance"), (0.01, "less than its")],
+)
+def test_chance_is_told_from_a_find(success: float, sure: str, tmp_path: Path) -> None:
+    told = gained(result(tmp_path, "linking", success=success, expected=0.1, n=100))
+    assert f"That is {sure}" in told
+
+
+def test_the_probability_of_a_name_is_compared_with_one_in_k(tmp_path: Path) -> None:
+    matching = Finding(
+        attack="matching",
+        adversary="on_air",
+        figures={"posterior_of_truth_mean": 0.05, "n_pseudonyms": 9},
+    )
+    guess = Finding(attack="re-identification", adversary="on_air", figures=GUESSED)
+    found = {each.attack: each.control for each in of(tmp_path, matching, guess).results}
+    assert found == {"matching": 0.1, "re-identification": 0.1}
+    assert of(tmp_path, matching).results[0].control is None
+
+
+def test_a_short_recording_is_read_at_the_longest_time_that_it_has(tmp_path: Path) -> None:
+    short: dict[str, Figure] = {name.replace("5min", "1min"): x for name, x in TRACKED.items()}
+    for name in TRACKED:
+        short.setdefault(name, None)
+    found = result(tmp_path, "tracking", **short)
+    assert (found.success, found.control, found.exposed, found.exposed_control) == (
+        0.2, 0.15, 0.8, 0.7,
+    )  # fmt: skip
+    assert "one minute later" in found.asks
+    assert "five minutes later" in result(tmp_path, "tracking", **TRACKED).asks
+
+
+def test_a_drawing_tells_in_words_all_that_it_shows(tmp_path: Path) -> None:
+    linking = result(tmp_path, "linking", **GUESSED)
+    svg = drawing([*lanes([linking])], title="Linkability")
+    assert (
+        'aria-label="Linkability: linking: 30.0%, between 21.9% and 39.6%, '
+        'a guess among k alike, 1/k 10.0%"'
+    ) in svg
+    assert svg.count('class="success"') == svg.count('class="control"') == 1
+    assert svg.count('class="interval"') == 1
+    assert ">50 %</text>" in svg  # the scale ends above all marks
+    assert ">100 %</text>" in gauge(next(lanes([linking])))
+
+
+def test_marks_stand_where_their_shares_are(tmp_path: Path) -> None:
+    lane = next(lanes([result(tmp_path, "linking", success=0.5, expected=0.0, n=100)]))
+    svg = gauge(lane._replace(low=0.25, high=1.0))
+    assert '<circle cx="50.00%"' in svg
+    assert '<line x1="2.00%" x2="2.00%"' in svg
+    assert '<rect x="26.00%" y="8" width="72.00%"' in svg
+
+
+def test_the_most_exposed_tenth_is_drawn_beside_its_own_control(tmp_path: Path) -> None:
+    drawn = [*lanes([result(tmp_path, "tracking", **TRACKED)])]
+    assert [(lane.name, lane.success, lane.control) for lane in drawn] == [
+        ("tracking", 0.2, 0.15),
+        ("tracking, most exposed tenth", 0.8, 0.7),
+    ]
+
+
+def luminance(colour: str) -> float:
+    """Return the relative luminance of #rrggbb, by WCAG 2.2."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
+def test_text_and_marks_have_the_contrast_of_wcag(colours: dict[str, str]) -> None:
+    for use, ground in product(("ink", "bad", "good"), ("paper", "soft")):
+        assert contrast(colours[use], colours[ground]) >= 4.5, (use, ground)
+    for use, ground in product(("success", "control"), ("paper", "soft")):
+        assert contrast(colours[use], colours[ground]) >= 3, (use, ground)
+    assert contrast(colours["success"], colours["interval"]) >= 1.8
+
+
+def test_the_page_fits_screens_and_paper_and_each_drawing_has_a_name(tmp_path: Path) -> None:
+    findings = [
+        Finding(attack="linking", figures=GUESSED),
+        Finding(attack="tracking", figures=TRACKED),
+        Finding(attack="values", attribute=" + ".join(["a long name"] * 9), figures=GUESSED),
+    ]
+    path = tmp_path / "report.html"
+    path.write_text(page(of(tmp_path, *findings)))
+    with opened_browser() as viewer:
+        viewer.open(path.as_uri())
+        for width in (NARROW, WIDE):
+            viewer.screen(width, 900, mobile=width == NARROW)
+            assert viewer.script("return document.documentElement.scrollWidth") == width
+        roles = viewer.script("return [...document.querySelectorAll('svg.drawing')].length")
+        tree = viewer.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+        images = [node for node in tree if node.get("role", {}).get("value") in {"image", "img"}]
+        assert len(images) == roles == 6
+        assert all(re.search(r"\d%", node["name"]["value"]) for node in images)
+        dark = {"name": "prefers-color-scheme", "value": "dark"}
+        for medium, paper in (("screen", DARK["paper"]), ("print", LIGHT["paper"])):
+            viewer.driver.execute_cdp_cmd(
+                "Emulation.setEmulatedMedia", {"media": medium, "features": [dark]}
+            )
+            ground = viewer.script("return getComputedStyle(document.body).backgroundColor")
+            rgb = ", ".join(str(int(paper[i : i + 2], 16)) for i in (1, 3, 5))
+            assert ground == f"rgb({rgb})"
+        assert viewer.complaints() == []
+        assert all(url.startswith("file:") for url in viewer.asked())

@@ -1,0 +1,118 @@
+"""Figures of the house: files, lines, import closures, options, settings, metrics and pages.
+
+`python -m tools.figures` prints them as a table, to be compared between two versions. An import
+closure is what a new process has loaded of this package. What a tick enters are the files of which
+a function runs while a `PositionFlow` makes a release of two positions; compiled kernels call each
+other unseen, so their files are not among them.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import typer.main
+from typer.core import TyperGroup
+
+from anonymizer.cli.main import app
+from anonymizer.settings.json_schema import json_schema, tables
+from tools.manual import metrics_page
+
+ROOT = Path(__file__).parents[1]
+_OWN = ROOT / "anonymizer"
+_LOADED = {
+    "client": "import anonymizer.client",
+    "tables": "import anonymizer.api.anonymizing",
+    "settings": "import anonymizer.settings",
+    "MQTT": "import anonymizer.transport.mqtt",
+    "positions": "import anonymizer.pipeline.positions.flow",
+}
+"""What a reader wants, and the statement that loads it."""
+_TELL_LOADED = """
+import json, sys
+print(json.dumps([getattr(m, "__file__", None) for m in list(sys.modules.values())]))
+"""
+_TELL_ENTERED = """
+import json, sys
+from anonymizer.networks import load_network
+from anonymizer.networks.privacy_zones import with_zones
+from anonymizer.pipeline.accounting import Ledger
+from anonymizer.pipeline.ports import Delivery
+from anonymizer.pipeline.positions.flow import PositionFlow
+from anonymizer.pipeline.positions.inbox import Inbox
+from anonymizer.settings import Settings, zones_of
+
+network, ledger = load_network("grid:5x5"), Ledger()
+settings = Settings.model_validate({"adka": {"density_steps": [], "k_values": [2]}})
+zoned = with_zones(network, zones_of(settings.zones))
+flow = PositionFlow(settings, zoned, ledger, secret=b"of this figure", monotonic=lambda: 0.0)
+entered = set()
+
+def note(frame, event, _):
+    entered.add(frame.f_code.co_filename)
+
+for second in range(2):
+    inbox = Inbox(9, ledger)
+    told = json.dumps({"lat": network.lat[12], "lon": network.lon[12]}).encode()
+    arrived = [Delivery(f"positions/{name}", told, 0, False) for name in "ab"]
+    sys.setprofile(note if second else None)
+    inbox.put(arrived, at_s=0.0)
+    output = flow.tick(inbox.take(), now=1_800_000_000.0 + second)
+    flow.settle(output, [True] * len(output.messages), seconds=0.0)
+    sys.setprofile(None)
+print(json.dumps(sorted(entered)))
+"""
+
+
+def figures() -> Iterator[tuple[str, str]]:
+    """Yield the name and the value of each figure."""
+    for package in ("anonymizer", "simulator", "experiments", "tests", "tools", "benchmarks"):
+        yield package, _size((ROOT / package).rglob("*.py"))
+    for reader, statement in _LOADED.items():
+        yield f"import closure: {reader}", _size(_told(f"{statement}\n{_TELL_LOADED}"))
+    yield "entered by one tick of positions", _size(_told(_TELL_ENTERED))
+    yield "options of the command line", str(_n_options(app))
+    yield "keys of the settings", str(_n_keys(json_schema()))
+    families = metrics_page().partition("## Outcomes and reasons")[0].count("\n| `anonymizer_")
+    yield "families of metrics", str(families)
+    pages = [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]
+    yield "pages", f"{len(pages)} files, {sum(page.stat().st_size for page in pages) / 1e3:.0f} kB"
+
+
+def _size(files: Iterable[Path]) -> str:
+    texts = [file.read_bytes() for file in files]
+    return f"{len(texts)} files, {sum(len(text.splitlines()) for text in texts):,} lines"
+
+
+def _told(program: str) -> list[Path]:
+    """Return the files of this package that a program names in a process of its own."""
+    command = [sys.executable, "-c", program]
+    run = subprocess.run(command, cwd=ROOT, check=True, capture_output=True)  # noqa: S603  ours
+    named = {Path(name).resolve() for name in json.loads(run.stdout) if name}
+    return sorted(file for file in named if file.is_relative_to(_OWN))
+
+
+def _n_options(commands: typer.Typer) -> int:
+    """Return the number of options and arguments of all commands."""
+    left = [typer.main.get_command(commands)]
+    n_options = 0
+    while left:
+        command = left.pop()
+        n_options += sum(1 for each in command.params if each.name != "help")
+        if isinstance(command, TyperGroup):
+            left += command.commands.values()
+    return n_options
+
+
+def _n_keys(schema: Mapping[str, Any], table: Mapping[str, Any] | None = None) -> int:
+    """Return the number of keys in a table and those in it that are no tables themselves."""
+    inner = tables(schema, table)
+    own = (schema if table is None else table)["properties"].keys() - inner.keys()
+    return len(own) + sum(_n_keys(schema, deeper) for deeper, _ in inner.values())
+
+
+if __name__ == "__main__":
+    for name, value in figures():
+        print(f"{name:34}{value}")  # noqa: T201  what it is for
