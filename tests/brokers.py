@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
+from tests.end_to_end import DEADLINE_S
 
 USER, PASSWORD = "gateway", "open sesame"
 
@@ -81,7 +82,8 @@ async def broker(tmp_path: Path) -> AsyncIterator[LocalBroker]:
 @pytest.fixture
 async def persistent_broker(tmp_path: Path) -> AsyncIterator[LocalBroker]:
     """A broker whose sessions survive a restart."""
-    started = mosquitto(tmp_path, persistence=True)
+    # Killed before it has saved them, it would lose the sessions.
+    started = mosquitto(tmp_path, persistence=True, stop_timeout_s=DEADLINE_S)
     await started.start()
     yield started
     await started.stop()

@@ -22,6 +22,9 @@ T = TypeVar("T")
 
 DEADLINE_S = 120.0
 """For anything to happen at all, on a machine with ten times more work than cores."""
+START_S = 500.0
+"""For a program to come up. The first in a fresh checkout compiles its kernels: all those of a demo
+take two idle cores more than a minute."""
 TOKEN = "open sesame"  # noqa: S105  of a test
 AS_OPERATOR = {"Authorization": f"Bearer {TOKEN}"}
 """The operator's header, for exact metrics."""
@@ -115,7 +118,7 @@ class Program:
 
     async def logged(self, event: str, *, times: int = 1) -> dict[str, Any]:
         """Wait until an event has been logged so many times; return the last line of it."""
-        async with asyncio.timeout(DEADLINE_S):
+        async with asyncio.timeout(START_S):
             while len(self.events(event)) < times:
                 assert not self._reader.done(), f"ended before it logged {event!r}"
                 self._changed.clear()

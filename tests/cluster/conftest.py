@@ -9,6 +9,9 @@ import pytest
 from anonymizer.transport.local_brokers import LocalBroker, mosquitto
 from tests.cluster.kafka import Kafka, running_kafka
 
+_DAY_MS = "86400000"
+"""Recorded arrivals are of the past, and may be an hour old when the last test reads them."""
+
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
@@ -19,6 +22,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
         allow_everyone_if_no_acl_found="true",
         # As docs/scaling.md says.
         transaction_abort_timed_out_transaction_cleanup_interval_ms="1000",
+        log_retention_check_interval_ms=_DAY_MS,
     ) as running:
         yield running
 
@@ -42,5 +46,5 @@ def own_kafka(tmp_path: Path) -> Iterator[Kafka]:
     """For a test that kills it."""
     folder = tmp_path / "kafka"
     folder.mkdir()
-    with running_kafka(folder) as running:
+    with running_kafka(folder, log_retention_check_interval_ms=_DAY_MS) as running:
         yield running

@@ -14,6 +14,7 @@ from confluent_kafka.admin import (
 )
 
 from tests.cluster.kafka import Kafka
+from tests.cluster.processes import wait_until
 
 _EVERYBODY = "User:*"
 
@@ -28,9 +29,16 @@ def denied(kafka: Kafka, topic: str, *operations: AclOperation) -> Iterator[None
     bindings += [AclBinding(*where, each, AclPermissionType.DENY) for each in operations]
     for future in admin.create_acls(bindings).values():
         future.result()
+    every = AclBindingFilter(*where, AclOperation.ANY, AclPermissionType.ANY)
+
+    def n_known() -> int:
+        return len(admin.describe_acls(every).result())
+
+    # Kafka answers before its broker knows them.
+    wait_until(lambda: n_known() == len(bindings), "denials")
     try:
         yield
     finally:
-        every = AclBindingFilter(*where, AclOperation.ANY, AclPermissionType.ANY)
         for future in admin.delete_acls([every]).values():
             future.result()
+        wait_until(lambda: n_known() == 0, "no denials")

@@ -15,6 +15,8 @@ from pathlib import Path
 from time import monotonic, sleep
 from uuid import uuid4
 
+from anonymizer.transport.local_brokers import free_port
+
 JARS = Path(sys.prefix) / "kafka"
 _START_S = 120.0
 """Two cores may be shared by many; on idle ones it takes four seconds."""
@@ -136,9 +138,12 @@ def _cluster_id() -> str:
 
 
 def free_ports(n: int) -> list[int]:
-    """Return ports that were free a moment ago, all different."""
-    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
-    ports = [server.getsockname()[1] for server in servers]
-    for server in servers:
-        server.close()
-    return ports
+    """Return ports that were free a moment ago, all different.
+
+    No outgoing connection is given one of them: not before what is to have it starts, nor while it
+    is dead.
+    """
+    ports: set[int] = set()
+    while len(ports) < n:
+        ports.add(free_port())
+    return list(ports)

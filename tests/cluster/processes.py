@@ -13,7 +13,7 @@ from typing import Any, Self
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
 from anonymizer.cluster.topics import stage_of
@@ -90,6 +90,8 @@ class Committed:
     def __init__(self, address: str, topic: str, n_partitions: int) -> None:
         self.values: defaultdict[int, list[bytes]] = defaultdict(list)
         self.at: list[float] = []
+        self._places = [TopicPartition(topic, n, 0) for n in range(n_partitions)]
+        self._read_to: dict[int, int] = {}
         self._done = Event()
         self._consumer: Any = Consumer(
             {
@@ -97,17 +99,30 @@ class Committed:
                 "group.id": f"{topic}.reader",
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,  # else `close` waits for a Kafka that is dead
+                "enable.partition.eof": True,
             }
         )
-        self._consumer.assign([TopicPartition(topic, n, 0) for n in range(n_partitions)])
+        self._consumer.assign(self._places)
         self._thread = Thread(target=self._read, daemon=True)
 
     def _read(self) -> None:
         while not self._done.is_set():
             message = self._consumer.poll(0.1)
-            if message is not None and message.error() is None:
+            if message is None:
+                continue
+            if message.error() is None:
                 self.values[stage_of(message.key())[1]].append(message.value())
                 self.at.append(monotonic())
+            elif message.error().code() == KafkaError._PARTITION_EOF:
+                self._read_to[message.partition()] = message.offset()
+
+    def has_all(self) -> bool:
+        """Return whether all has been read that is committed now."""
+        return all(
+            self._read_to.get(place.partition, -1)
+            >= self._consumer.get_watermark_offsets(place, timeout=60)[1]
+            for place in self._places
+        )
 
     def __enter__(self) -> Self:
         self._thread.start()

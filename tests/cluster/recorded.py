@@ -22,7 +22,7 @@ from tests.algorithms.positions.cloaks.driving import traffic
 NETWORK = load_network("grid:10x10")
 N_SOURCES, N_LANES, N_DEVICES = 2, 4, 100
 FIRST_TICK = (int(time()) - 600) // 8 * 8
-"""Ticks take a second. Kafka deletes what is an hour old, and refuses what is in the future."""
+"""Ticks take a second. Kafka refuses what is in the future."""
 WAIT_S = 15.0
 """Longer than sources run ahead of each other: two epochs. A cold start takes as long."""
 SECRET = bytes(range(32))

@@ -16,7 +16,7 @@ from tests.cluster.recorded import N_LANES, TOKEN
 from tests.cluster.run_sums import N_STAGES
 from tests.cluster.stages import FAILS, UNREADABLE, Sums
 from tests.cluster.test_cluster import cluster, recorded
-from tests.cluster.test_runner import Feed, make_topics, start
+from tests.cluster.test_runner import Feed, make_topics, n_assigned, start
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -178,6 +178,8 @@ def test_a_worker_told_to_end_ends_well_while_kafka_is_dead_or_says_nothing(
         feed = Feed(own_kafka.address, f"{prefix}.in")
         start(workers, "a", own_kafka, prefix, tmp_path)
         start(workers, "b", own_kafka, prefix, tmp_path)
+        # Either might do all the work while the other one still starts.
+        wait_until(lambda: all(n_assigned(workers, name) for name in ("a", "b")), "two workers")
         wait_until(lambda: all(len(out.values[n]) > 5 for n in range(N_STAGES)), "outputs")
         own_kafka.send_signal(number)
         began = monotonic()

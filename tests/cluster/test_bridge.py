@@ -46,8 +46,15 @@ def bridges(tmp_path: Path) -> Iterator[Processes]:
 
 
 def settings_file(
-    folder: Path, broker: LocalBroker, kafka: Kafka, prefix: str, more: str = ""
+    folder: Path,
+    broker: LocalBroker,
+    kafka: Kafka,
+    prefix: str,
+    more: str = "",
+    *,
+    drain_s: float = 60.0,
 ) -> Path:
+    """Write the settings of a bridge, which ends at once where Kafka takes what it has."""
     file = folder / f"{prefix}.toml"
     # Sessions outlive a bridge, so that the broker keeps what a dead one has not acknowledged.
     file.write_text(f"""
@@ -65,7 +72,7 @@ def settings_file(
         n_sources = {N_SOURCES}
         [tick]
         interval_s = {TICK_S}
-        drain_s = 5
+        drain_s = {drain_s}
         [http]
         enabled = false
         {more}
@@ -344,7 +351,7 @@ async def test_without_kafka_a_bridge_stops_reading(
 ) -> None:
     monkeypatch.setattr(bridge_module, "_MOST_BYTES", 100_000)
     nowhere = Kafka(tmp_path)
-    config = settings_file(tmp_path, broker, nowhere, "t")
+    config = settings_file(tmp_path, broker, nowhere, "t", drain_s=5.0)
     flood = [Outgoing("in/1", b"x" * 1000)] * 2000
     stop = asyncio.Event()
     bridge = Bridge(load_settings(config), name="one")
@@ -369,7 +376,7 @@ async def test_a_bridge_waits_for_kafka_and_outlives_its_loss(
     """It starts before Kafka does; then Kafka comes back with an empty disk."""
     (tmp_path / "kafka").mkdir()
     kafka, [port] = Kafka(tmp_path / "kafka"), free_ports(1)
-    config = settings_file(tmp_path, broker, kafka, prefix)
+    config = settings_file(tmp_path, broker, kafka, prefix, drain_s=5.0)
     http = f'port = {port}\n        token = "{TOKEN}"\n        map = false'
     config.write_text(config.read_text().replace("enabled = false", http))
     topic = topics_of(load_settings(config)).sources

@@ -113,6 +113,10 @@ class Cluster:
         self.workers.revive()
         return sum(len(self.published(lane)) for lane in EVERY_LANE)
 
+    def has_all(self) -> bool:
+        """Return whether all that was committed until now counts as published."""
+        return self._out.has_all()
+
     def has_published(self, n_of: dict[int, int]) -> bool:
         return all(len(self.published(lane)) >= n for lane, n in n_of.items())
 
@@ -234,6 +238,7 @@ def test_stages_that_lost_inputs_stand_still_and_say_so_with_their_state_and_wit
         running.feed(recorded()[20:25])
         running.lose_inputs()  # some of them were never taken
         running.feed(recorded()[25:])
+        wait_until(running.has_all, "what was committed at its end")
         n_before = running.n_published()
         for keeps_state in (True, False):
             if not keeps_state:
@@ -244,8 +249,12 @@ def test_stages_that_lost_inputs_stand_still_and_say_so_with_their_state_and_wit
                 "a standstill",
             )
             assert running.metrics()["anonymizer_worker_begun_anew_total"] == 1
-            assert "cannot go on: in the topic" in running.workers.said("a")
+            # It is counted before it is logged.
+            wait_until(
+                lambda: "cannot go on: in the topic" in running.workers.said("a"), "the reason"
+            )
             assert running.workers.stop("a") == 1
+            wait_until(running.has_all, "what was committed")
             assert running.n_published() == n_before
 
 

@@ -47,6 +47,7 @@ def retention_of(kafka: Kafka, topic: str, *, put: str | None = None) -> str:
         asked = ConfigResource(resource, topic, incremental_configs=[entry])
         for future in admin.incremental_alter_configs([asked]).values():
             future.result()
+        wait_until(lambda: retention_of(kafka, topic) == put, "what was set")
     [answer] = admin.describe_configs([ConfigResource(resource, topic)]).values()
     return str(answer.result()["retention.ms"].value)
 
@@ -66,7 +67,7 @@ def test_inputs_are_kept_without_a_limit_also_in_topics_of_before(
     assert "retention.ms" in warning["event"]
     assert "authorization" in warning["reason"].lower()
     ensure_topics(made)
-    assert retention_of(kafka, sources) == "-1"
+    wait_until(lambda: retention_of(kafka, sources) == "-1", "no limit")
 
 
 def test_inputs_are_deleted_and_a_refusal_is_counted_and_said(kafka: Kafka, prefix: str) -> None:
@@ -81,7 +82,7 @@ def test_inputs_are_deleted_and_a_refusal_is_counted_and_said(kafka: Kafka, pref
     eraser = Eraser({"bootstrap.servers": kafka.address}, deletions)
     with denied(kafka, prefix, AclOperation.DELETE), capture_logs() as said:
         eraser.erase({(prefix, 0): 5})
-        wait_until(lambda: deletions == Deletions(0, 1), "a refusal")
+        wait_until(lambda: deletions == Deletions(0, 1) and bool(said), "a refusal")
     assert [each["reason"] for each in said] == ["Broker: Topic authorization failed"]
     eraser.erase({(prefix, 0): 5})  # was asked for
     eraser.erase({(prefix, 0): 7})

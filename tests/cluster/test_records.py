@@ -208,8 +208,16 @@ def queried(port: int, path: str) -> Any:  # noqa: ANN401  JSON
 
 
 def has_releases(port: int) -> bool:
-    found = queried(port, "/api/releases")
-    return found is not None and found["total"] == N_WINDOWS + 1
+    """Return whether a bridge knows all windows, and the classes of the tolls of every range.
+
+    They lie in several partitions of Kafka.
+    """
+    sleep(1.0)  # a bridge answers 300 requests a minute
+    found, toll = queried(port, "/api/releases"), queried(port, TOLL_PATH)
+    if found is None or toll is None or found["total"] != N_WINDOWS + 1:
+        return False
+    [of_tolls] = [each for each in found["data"] if each["stream"] == "toll"]
+    return bool(len(toll["data"]) == of_tolls["classes"])
 
 
 def is_connected(running: Processes, name: str) -> bool:

@@ -81,6 +81,11 @@ def start(workers: Processes, name: str, kafka: Kafka, prefix: str, folder: Path
     workers.start(name, "tests.cluster.run_sums", kafka.address, prefix, name, str(folder))
 
 
+def n_assigned(workers: Processes, name: str) -> int:
+    """Return how often a worker was given partitions; before, a signal may find it unprepared."""
+    return workers.said(name).count("partitions assigned")
+
+
 @pytest.mark.timeout(900)
 def test_under_kills_what_is_sent_equals_an_uninterrupted_run(
     kafka: Kafka, prefix: str, tmp_path: Path
@@ -99,11 +104,14 @@ def test_under_kills_what_is_sent_equals_an_uninterrupted_run(
                 lambda n=n: all(len(out.values[each]) > n[each] + 5 for each in n),  # type: ignore[misc]
                 f"outputs before {victim} is killed",
             )
+            if victim == "a":
+                n_of_a = n_assigned(workers, "a")
             workers.restart(victim)
         # Another one comes without a state of its own, and reads it from Kafka.
         workers.stop("b")
         start(workers, "c", kafka, prefix, tmp_path)
-        wait_until(lambda: "partitions assigned" in workers.said("c"), "a share for c")
+        wait_until(lambda: n_assigned(workers, "c") > 0, "a share for c")
+        wait_until(lambda: n_assigned(workers, "a") > n_of_a, "a share for a")
         feed.stop()
         expected = {number: feed.expected(number) for number in range(N_STAGES)}
         wait_until(

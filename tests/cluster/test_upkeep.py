@@ -91,7 +91,13 @@ def test_what_was_dropped_is_listed_and_a_stopped_cluster_is_erased(
         running.start("a")
         running.feed(recorded()[:20])
         wait_until(lambda: running.has_published(dict.fromkeys(range(N_LANES), 1)), "messages")
-        [dropped, total] = run("cluster", "dropped", "-c", config).splitlines()
+
+        def said_of_dropped() -> list[str]:
+            return run("cluster", "dropped", "-c", config).splitlines()
+
+        # Lanes do not wait for it.
+        wait_until(lambda: said_of_dropped()[-1] != "0 dropped", "what was dropped")
+        [dropped, total] = said_of_dropped()
         assert f"{prefix}.sources  partition 1  offset 0  16 bytes  unaddressed" in dropped
         assert total == "1 dropped"
         erase = ("cluster", "erase", "-c", config, "--state", state, "--yes")
@@ -107,8 +113,13 @@ def test_what_was_dropped_is_listed_and_a_stopped_cluster_is_erased(
         assert f"erased: topic {prefix}.sources" in said
         assert f"erased: topic changelog__{prefix}.workers--{prefix}.lanes--default" in said
         kept = topic_by_kind(running.settings)
-        left = {each for each in admin.list_topics(timeout=30).topics if prefix in each}
-        assert left == {kept["out"].name, kept["dropped"].name}
+        left = {kept["out"].name, kept["dropped"].name}
+        wait_until(
+            lambda: (
+                {each for each in admin.list_topics(timeout=30).topics if prefix in each} == left
+            ),
+            "what is left",
+        )
         assert {path.name for path in state.rglob("*") if path.is_file()} == {"a.lock", "b.lock"}
         assert run(*erase).splitlines() == ["there was nothing to erase"]
         # It begins anew, with what comes from then on.

@@ -23,14 +23,14 @@ async def main():
     tls = aiomqtt.TLSParameters(ca_certs=secrets / "ca.crt")
     password = (secrets / "gateway.password").read_text().strip()
     async with aiomqtt.Client(
-        "localhost", 8884, username="gateway", password=password, tls_params=tls, timeout=20
+        "localhost", 8884, username="gateway", password=password, tls_params=tls, timeout=60
     ) as client:
         await client.subscribe("positions/#")
         await client.publish("cloaked/positions", b"x", qos=1)
     print("reached")
 
 async def until_reached():
-    for _ in range(200):
+    for _ in range(2000):
         try:
             return await main()
         except (OSError, aiomqtt.MqttError):
@@ -96,7 +96,7 @@ def test_the_files_start_on_debians_package_by_the_commands_in_their_header(tmp_
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=400,
     )
     log = tmp_path / "log" / "mosquitto.log"
     told = ran.stderr + (log.read_text() if log.exists() else "")

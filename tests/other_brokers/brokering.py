@@ -13,7 +13,7 @@ from tests.app.gateway.poison import assert_it_costs_nobody_else
 from tests.app.gateway.records import compiled
 from tests.end_to_end import client
 from tests.other_brokers.brokers import aedes, moquette
-from tests.transport.support import Inbox, running, settings
+from tests.transport.support import DEADLINE_S, Inbox, running, settings
 
 __all__ = ["compiled"]
 VERSION = "3.1.1"
@@ -43,7 +43,11 @@ async def test_what_was_not_settled_comes_again_at_qos_1_and_not_at_qos_2(
         subscriptions=[("in/#", 1)],
         on_state=inbox.on_state,
     )
-    async with running(link), client(other.url, "device", protocol=VERSION_OF[VERSION]) as device:
+    version = VERSION_OF[VERSION]
+    async with (
+        running(link),
+        client(other.url, "device", protocol=version, timeout=DEADLINE_S) as device,
+    ):
         for i in range(6):
             await device.publish(f"in/{i}", b"%d" % i, qos=1 + i % 2)
         await inbox.receives(6)
@@ -51,7 +55,7 @@ async def test_what_was_not_settled_comes_again_at_qos_1_and_not_at_qos_2(
         link.acknowledge([d.receipt for d in inbox.deliveries if d.payload in {b"0", b"1"}])
         assert link._session is not None
         link._session.wire.abort()  # it may not have sent the acknowledgements
-        await inbox.until(lambda: link.counts.n_connections == 2)
+        await inbox.until(lambda: link.counts.n_connections >= 2)
         await device.publish("in/6", b"6", qos=1)
         await inbox.until(lambda: {b"2", b"4", b"6"} <= set(inbox.payloads[6:]))
         link.acknowledge([d.receipt for d in inbox.deliveries])

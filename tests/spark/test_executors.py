@@ -5,6 +5,7 @@ import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic, sleep
 
 import numpy as np
 import polars as pl
@@ -17,6 +18,7 @@ from tests.spark.session import Session, local_spark
 pytestmark = pytest.mark.timeout(900)
 
 N = 4_000
+_START_S = 300.0
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +26,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     """Spark with two executors, each a process of its own."""
     folder = tmp_path_factory.mktemp("spark")
     with local_spark(folder, master="local-cluster[2,1,1024]") as session:
+        # Spark begins to work with the first one. It counts its driver among them.
+        known, deadline = session.sparkContext._jsc.sc(), monotonic() + _START_S
+        while known.getExecutorMemoryStatus().size() < 3:
+            assert monotonic() < deadline, "two executors"
+            sleep(0.05)
         left = Path(pyspark.__file__).parent / "work" / session.sparkContext.applicationId
         yield session
     shutil.rmtree(left, ignore_errors=True)  # Spark has no setting for where this is

@@ -86,6 +86,7 @@ class FaultyBroker:
         self._n_faults = len(faults)
         self._begun = False
         self._over = asyncio.Event()
+        self._is_away = False
         self._open: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
@@ -104,6 +105,16 @@ class FaultyBroker:
         self._begun = True
         self._break_all()
 
+    @contextlib.asynccontextmanager
+    async def away(self) -> AsyncIterator[None]:
+        """Break all connections, and accept none that lasts, while the block runs."""
+        self._is_away = True
+        self._break_all()
+        try:
+            yield
+        finally:
+            self._is_away = False
+
     async def until_over(self) -> None:
         """Wait until all faults have happened."""
         await self._over.wait()
@@ -115,6 +126,9 @@ class FaultyBroker:
     async def _accept(
         self, from_client: asyncio.StreamReader, to_client: asyncio.StreamWriter
     ) -> None:
+        if self._is_away:
+            to_client.transport.abort()
+            return
         task = asyncio.current_task()
         assert task is not None
         self._open.add(task)

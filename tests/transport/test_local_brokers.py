@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import socket
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,6 +16,7 @@ from anonymizer.transport.local_brokers import (
     LocalBroker,
     broker_if_none,
     find_mosquitto,
+    free_port,
     mosquitto,
     running_embedded_broker,
     running_mosquitto,
@@ -155,16 +155,19 @@ async def test_the_embedded_broker_carries_messages_both_ways_at_qos_0_and_1() -
             await other.publish("in/1", b"hello", qos=1)
             await inbox.receives(1)
             link.acknowledge([inbox.deliveries[0].receipt])
-            assert await link.publish([Outgoing("out", b"0")], qos=0, timeout_s=5) == [True]
-            assert await link.publish([Outgoing("out", b"1")], qos=1, timeout_s=5) == [True]
+            assert await link.publish([Outgoing("out", b"0")], qos=0, timeout_s=DEADLINE_S) == [
+                True
+            ]
+            assert await link.publish([Outgoing("out", b"1")], qos=1, timeout_s=DEADLINE_S) == [
+                True
+            ]
             messages = aiter(other.messages)
             assert [(await anext(messages)).payload for _ in range(2)] == [b"0", b"1"]
     assert not await accepts(url)
 
 
 async def test_a_broker_is_started_only_where_none_answers() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     wanted = settings(f"mqtt://127.0.0.1:{port}")
     async with broker_if_none(wanted) as (name, broker):
         assert name == f"Mosquitto at {wanted.url}"
@@ -176,8 +179,7 @@ async def test_a_broker_is_started_only_where_none_answers() -> None:
 
 
 async def test_no_broker_is_started_for_an_address_with_tls() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     with pytest.raises(SettingsError, match=r"broker\.url: no broker answers at mqtts://127"):
         async with broker_if_none(settings(f"mqtts://127.0.0.1:{port}")):
             pass

@@ -271,7 +271,9 @@ async def test_a_refused_message_is_never_sent_by_a_later_connection(
             await link.until_connected()
         async with witness(broker) as other:
             await other.subscribe("out", qos=1)
-            assert await link.publish([Outgoing("out", b"new")], qos=1, timeout_s=5) == [True]
+            assert await link.publish([Outgoing("out", b"new")], qos=1, timeout_s=DEADLINE_S) == [
+                True
+            ]
             assert [m.payload for m in await seen(other, 1)] == [b"new"]
 
 
@@ -349,7 +351,7 @@ async def test_a_wrong_password_is_reported_and_a_corrected_file_is_read_again(
         async with asyncio.timeout(DEADLINE_S):
             await link.until_connected()
         outcome = await link.publish(
-            [Outgoing("allowed/x", b""), Outgoing("forbidden", b"")], qos=1, timeout_s=5
+            [Outgoing("allowed/x", b""), Outgoing("forbidden", b"")], qos=1, timeout_s=DEADLINE_S
         )
         # Only MQTT 5 reports that a message is not authorized.
         assert outcome == [True, version == "3.1.1"]

@@ -35,7 +35,7 @@ async def url() -> AsyncIterator[str]:
 
 
 async def test_a_body_above_the_limit_is_refused_and_one_at_it_is_not(url: str) -> None:
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         assert (await client.post(url, content=b"x" * (MOST_BYTES + 1))).status_code == 413
         assert (await client.post(url, content=b"x" * MOST_BYTES)).json() == MOST_BYTES
 
@@ -44,7 +44,7 @@ async def test_a_body_of_a_length_that_is_not_said_is_refused(url: str) -> None:
     async def parts() -> AsyncIterator[bytes]:
         yield b"x"
 
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         assert (await client.post(url, content=parts())).status_code == 411
 
 
@@ -150,7 +150,7 @@ async def _breaks() -> None:
 async def test_where_tiles_are_set_their_host_alone_is_allowed_and_for_pictures_alone() -> None:
     settings = HttpSettings(port=0, tiles="https://tiles.example:8443/{z}/{x}/{y}.png")
     server = HttpServer(FastAPI(), settings)
-    async with asyncio.timeout(60), server.serving(), httpx.AsyncClient() as client:
+    async with asyncio.timeout(60), server.serving(), httpx.AsyncClient(timeout=60) as client:
         policy = (await client.get(server.url)).headers["content-security-policy"]
     [rule] = [rule for rule in policy.split("; ") if "https:" in rule]
     assert rule == "img-src 'self' data: https://tiles.example:8443"
@@ -222,5 +222,5 @@ def test_an_ipv6_network_of_64_bits_counts_as_one_address(host: str, address: st
 
 
 async def test_no_answer_says_which_server_gave_it(url: str) -> None:
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         assert "server" not in (await client.get(url)).headers

@@ -27,7 +27,7 @@ def greeting() -> FastAPI:
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 async def test_it_serves_on_a_free_port_while_its_block_runs_and_not_after(host: str) -> None:
     server = HttpServer(greeting(), HttpSettings(host=host, port=0))
-    async with asyncio.timeout(60), httpx.AsyncClient() as client:
+    async with asyncio.timeout(60), httpx.AsyncClient(timeout=60) as client:
         async with server.serving():
             assert (await client.get(server.url)).json() == "hello"
         with pytest.raises(httpx.ConnectError):
@@ -37,7 +37,7 @@ async def test_it_serves_on_a_free_port_while_its_block_runs_and_not_after(host:
 async def test_it_leaves_the_signals_to_the_gateway() -> None:
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     server = HttpServer(greeting(), HttpSettings(port=0))
-    async with asyncio.timeout(60), server.serving(), httpx.AsyncClient() as client:
+    async with asyncio.timeout(60), server.serving(), httpx.AsyncClient(timeout=60) as client:
         await client.get(server.url)
         assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
 
@@ -69,7 +69,7 @@ async def whom_it_hears(settings: HttpSettings, **headers: str) -> str:
         return request.client.host if request.client else ""
 
     server = HttpServer(application, settings)
-    async with asyncio.timeout(60), server.serving(), httpx.AsyncClient() as http:
+    async with asyncio.timeout(60), server.serving(), httpx.AsyncClient(timeout=60) as http:
         answer = await http.get(server.url, headers=headers)
         return str(answer.json())
 
@@ -109,13 +109,13 @@ async def test_only_a_configured_proxy_is_believed_about_the_client(
 )
 async def test_a_request_for_another_host_is_refused(host: str, status: int) -> None:
     server = HttpServer(greeting(), HttpSettings(port=0, allowed_hosts=("Gateway.example",)))
-    async with asyncio.timeout(60), server.serving(), httpx.AsyncClient() as client:
+    async with asyncio.timeout(60), server.serving(), httpx.AsyncClient(timeout=60) as client:
         assert (await client.get(server.url, headers={"Host": host})).status_code == status
 
 
 async def test_any_host_is_accepted_on_request_and_a_missing_one_always() -> None:
     server = HttpServer(greeting(), HttpSettings(port=0, allowed_hosts=("*",)))
-    async with asyncio.timeout(60), server.serving(), httpx.AsyncClient() as client:
+    async with asyncio.timeout(60), server.serving(), httpx.AsyncClient(timeout=60) as client:
         answer = await client.get(server.url, headers={"Host": "evil.example"})
         assert answer.status_code == 200
     server = HttpServer(greeting(), HttpSettings(port=0))

@@ -17,7 +17,7 @@ from anonymizer.settings import Settings
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.app.gateway.test_gateway import NETWORK, gateway_for, running, say, settled
 from tests.app.test_contract import check
-from tests.end_to_end import Witness, client, eventually, quick, send, witness
+from tests.end_to_end import DEADLINE_S, Witness, client, eventually, quick, send, witness
 
 VERSION = network_version(NETWORK)
 TRAMS = [say(f"tram-{i}", 5) for i in range(12)]
@@ -67,7 +67,10 @@ async def test_the_network_is_published_again_when_the_broker_has_lost_it(
 async def test_the_network_is_one_file_over_http(broker: LocalBroker) -> None:
     gateway = gateway_for(broker)
     assert gateway.http is not None
-    async with running(gateway), httpx.AsyncClient(base_url=gateway.http.url) as http:
+    async with (
+        running(gateway),
+        httpx.AsyncClient(base_url=gateway.http.url, timeout=DEADLINE_S) as http,
+    ):
         answer = await http.get("/api/network")
         again = await http.get("/api/network", headers={"If-None-Match": answer.headers["ETag"]})
     assert answer.headers["content-type"] == "application/geo+json"
@@ -82,7 +85,7 @@ async def test_the_network_can_stay_private(broker: LocalBroker) -> None:
         running(gateway),
         witness(broker.url) as watching,
         client(broker.url, "publisher") as publisher,
-        httpx.AsyncClient(base_url=gateway.http.url) as http,
+        httpx.AsyncClient(base_url=gateway.http.url, timeout=DEADLINE_S) as http,
     ):
         await send(publisher, TRAMS)
         await watching.until(lambda: bool(watching.on("cloaked/positions")))

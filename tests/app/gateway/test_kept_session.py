@@ -13,7 +13,7 @@ from anonymizer.transport.local_brokers import LocalBroker, mosquitto
 from tests.app.gateway.records import compiled, stored_accounts
 from tests.app.gateway.test_recorder import publish, serving_records
 from tests.app.gateway.test_takeover import ids_of
-from tests.end_to_end import Gateway, client, eventually
+from tests.end_to_end import DEADLINE_S, Gateway, client, eventually
 from tests.pipeline.records.made import traffic
 
 __all__ = ["compiled"]
@@ -27,7 +27,7 @@ async def keeper(tmp_path: Path) -> AsyncIterator[LocalBroker]:
     """A broker that keeps its sessions over restarts."""
     folder = tmp_path / "broker"
     folder.mkdir()
-    broker = mosquitto(folder, persistence=True)
+    broker = mosquitto(folder, persistence=True, stop_timeout_s=DEADLINE_S)
     await broker.start()
     yield broker
     await broker.stop()
@@ -37,6 +37,7 @@ async def keeper(tmp_path: Path) -> AsyncIterator[LocalBroker]:
 async def serving(folder: Path, broker: LocalBroker) -> AsyncIterator[Gateway]:
     """Run a gateway, and end it cleanly."""
     async with serving_records(folder, broker.url) as gateway:
+        await gateway.program.logged("broker connected")  # the other connection, which may be later
         yield gateway
         gateway.signal(signal.SIGTERM)
         assert await gateway.program.ended() == 0
@@ -87,7 +88,7 @@ async def test_records_that_the_broker_lost_while_no_gateway_ran_are_told_of(
         assert await lost(gateway) == 0
         assert gateway.program.events("session for records lost") == []
         url = gateway.program.events("listening")[0]["url"]
-        async with httpx.AsyncClient(base_url=url) as anybody:
+        async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S) as anybody:
             assert (await anybody.post("/acknowledge")).status_code == 401
         assert await problems(gateway) == [problem]
         assert (await gateway.post("/acknowledge")).status_code == 204

@@ -226,7 +226,8 @@ async def test_positions_and_records_are_served_by_one_gateway(
     broker: LocalBroker, tmp_path: Path
 ) -> None:
     inputs = [{"topic": "positions/{device}", "qos": 1}]
-    async with serving_records(tmp_path, broker.url, inputs=inputs) as gateway:
+    lasting = {"idle_s": 600}
+    async with serving_records(tmp_path, broker.url, fleet=lasting, inputs=inputs) as gateway:
         await gateway.until_ready()
         await publish(broker.url, list(traffic(n_vehicles=5, n_windows=1, seed=1)))
         async with client(broker.url, "bus") as bus:

@@ -21,7 +21,7 @@ from tests.brokers import PASSWORD, USER, Certificates
 from tests.end_to_end import Accounts, Gateway, client, quick, send, serving, witness
 
 NETWORK = load_network("grid:20x20")
-GOODBYE_S = 25.0
+GOODBYE_S = 60.0
 """Beyond the deadline of the drain, on a loaded machine."""
 
 

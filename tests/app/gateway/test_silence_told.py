@@ -14,7 +14,16 @@ import pytest
 from anonymizer.networks import load_network
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.cli.support import anonymizer
-from tests.end_to_end import ANONYMIZER, Gateway, client, eventually, running, send, witness
+from tests.end_to_end import (
+    ANONYMIZER,
+    DEADLINE_S,
+    Gateway,
+    client,
+    eventually,
+    running,
+    send,
+    witness,
+)
 
 NETWORK = "city:400"
 CITY = load_network(NETWORK)
@@ -42,7 +51,7 @@ async def from_init(
     command = (ANONYMIZER, "serve", "-c", config)
     async with running(*command, environment=environment or {}) as program:
         listening = (await program.logged("listening"))["url"]
-        async with httpx.AsyncClient(base_url=listening) as http:
+        async with httpx.AsyncClient(base_url=listening, timeout=DEADLINE_S) as http:
             yield Gateway(program, http)
 
 
@@ -76,8 +85,8 @@ async def test_three_phones_are_told_in_the_log_in_readyz_on_the_status_topic_an
         assert logged["why"].startswith("3 devices are present and a group needs 10: ")
         answer = await eventually(lambda: gateway.get("/readyz"), lambda a: a.status_code == 503)
         assert answer.json()["problems"] == [f"output: nothing is published: {PUBLIC}"]
-        await watching.until(lambda: watching.seen[-1].payload == PUBLIC.encode())
-        assert watching.seen[-1].topic == WHY
+        told = (WHY, PUBLIC.encode())
+        await watching.until(lambda: told in [(m.topic, m.payload) for m in watching.seen])
         frame = await first_frame(gateway)
         assert frame["pulses"]["session"]["silent"] == PUBLIC
         assert len(gateway.program.events("nothing is published")) == 1
@@ -120,8 +129,8 @@ async def test_an_input_that_brings_nothing_usable_is_named_while_another_works(
             speaking.cancel()
         assert (said["input"], said["topic"]) == (2, "trams/{device}")
         assert said["reason"] == "invalid/schema"
-        assert watching.n_pseudonyms > 0
-        async with httpx.AsyncClient(base_url=listening) as http:
+        await watching.until(lambda: watching.n_pseudonyms > 0)
+        async with httpx.AsyncClient(base_url=listening, timeout=DEADLINE_S) as http:
             problems = (await http.get("/readyz")).json()["problems"]
             counts = (await http.get("/metrics")).text
         assert problems[0].startswith("inputs (no. 2): nothing that arrives can be")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from anonymizer.transport.local_brokers import LocalBroker
 from tests.app.gateway.records import compiled, stored_accounts
-from tests.app.gateway.test_recorder import LAST, publish, serving_records
-from tests.end_to_end import client
+from tests.app.gateway.test_recorder import LAST, counted, publish, serving_records
+from tests.end_to_end import client, eventually
 from tests.pipeline.records.made import Sent, traffic
 
 __all__ = ["compiled"]
@@ -20,11 +20,18 @@ def ids_of(broker: LocalBroker) -> list[str]:
     return [match[1] for match in found if match]
 
 
-async def run_once(folder: Path, broker: LocalBroker, parts: Sequence[Sent] = ()) -> None:
-    """Run a gateway until the parts have arrived, and end it cleanly."""
+async def run_once(
+    folder: Path, broker: LocalBroker, parts: Sequence[Sent] = (), *, n_received: int = 0
+) -> None:
+    """Run a gateway until the parts have arrived, and so many in all; end it cleanly."""
     async with serving_records(folder, broker.url) as gateway:
         if parts:
             await publish(broker.url, parts)
+        if n_received:
+            received = ("anonymizer_record_parts_received_total", "fleet")
+            await eventually(
+                lambda: counted(gateway), lambda now: now.get(received, 0) >= n_received
+            )
         gateway.signal(signal.SIGTERM)
         assert await gateway.program.ended() == 0
 
@@ -74,5 +81,5 @@ async def test_what_is_sent_while_no_gateway_runs_waits_under_its_id(
     await run_once(tmp_path, broker)
     await publish(broker.url, parts)
     last = Sent("later", parts[0].source, parts[-1].ts, {})
-    await run_once(tmp_path, broker, [last])
+    await run_once(tmp_path, broker, [last], n_received=len(parts) + 1)
     assert stored_accounts(tmp_path / "records.sqlite")["received"] == len(parts) + 1

@@ -176,13 +176,13 @@ async def test_over_http_an_analysts_view_is_live_and_open_streams_do_not_hold_u
         await send(publisher, [(f"positions/secret-{i}", said) for i in range(12)])
         return b'"regions":[[' in b"".join(shown)
 
+    gateway.warm_up()  # the first in a fresh checkout compiles its kernels, without a deadline
     async with (
         asyncio.timeout(120),
         asyncio.TaskGroup() as tasks,
         httpx.AsyncClient(base_url=gateway.http.url, timeout=120) as http,
         client(broker.url, "publisher") as publisher,
     ):
-        gateway.warm_up()
         running = tasks.create_task(gateway.run(stop))
         await gateway.until_connected()
         assert (await http.get("/map/events?mode=session")).status_code == 404
