@@ -1,7 +1,8 @@
 """Generated pages of the documentation: settings, topics and metrics.
 
-`python -m tools.manual docs` writes them, as `make docs` does. A test fails when a page differs
-from what the code would generate.
+`make docs` puts the pages of settings and metrics into the site, and writes the schema of the
+settings and the contract of the topics into `docs`; a test fails when one of these two differs from
+what the code would generate. `python -m tools.manual settings` prints a page, `metrics` the other.
 """
 
 import json
@@ -11,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
 from prometheus_client import Metric
 from prometheus_client.registry import CollectorRegistry
 
@@ -58,9 +61,9 @@ Bridges also export the metrics of their connections, `in` and `out`, as a gatew
 _SETTINGS_HEAD = """\
 # Settings
 
-Generated from the code by `make docs`. The settings are one TOML file: `anonymizer init` writes a
-first one, and `anonymizer check --config FILE` checks whether the gateway would start with it.
-Units are in the names. Paths are relative to the folder in which the gateway is started.
+The settings are one TOML file: `anonymizer init` writes a first one, and `anonymizer check --config
+FILE` checks whether the gateway would start with it. Units are in the names. Paths are relative to
+the folder in which the gateway is started.
 
 `ANONYMIZER__TABLE__KEY=value` in the environment overrides `key` in `[table]`. A name that matches
 no setting is an error, in the environment as in the file. Secrets belong in the environment or in
@@ -75,11 +78,13 @@ Defaults are right until you know why not. *(experimental)* marks keys whose
 meaning may change between two versions.
 
 ## The ones that matter
+
+Each is described with its table below.
 """
 _METRICS_HEAD = """\
 # Metrics
 
-Generated from the code by `make docs`. Prometheus scrapes `/metrics`. No label carries anything
+Prometheus scrapes `/metrics`. No label carries anything
 about a single device. Counters end in `_total`; histograms have `_bucket`, `_sum` and `_count`.
 [Operating](operating.md) says what to do when one of them raises an alert.
 
@@ -100,14 +105,24 @@ usual metrics of the process and of Python are exported as well.
 |---|---|---|---|"""
 
 
-def pages() -> dict[str, str]:
-    """Return the generated pages by file name."""
+def kept() -> dict[str, str]:
+    """Return the generated files that are kept beside the pages, by name."""
     return {
         "settings.schema.json": json.dumps(json_schema(), indent=2) + "\n",
         "asyncapi.json": json.dumps(asyncapi(Settings()), indent=2) + "\n",
-        "settings.md": settings_page(json_schema()),
-        "metrics.md": metrics_page(),
     }
+
+
+def pages() -> dict[str, str]:
+    """Return the generated pages, which are in the site alone, by name."""
+    return {"settings": settings_page(json_schema()), "metrics": metrics_page()}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Put the pages into the site: a hook of mkdocs."""
+    for name, text in pages().items():
+        files.append(File.generated(config, f"{name}.md", content=text))
+    return files
 
 
 def settings_page(schema: Mapping[str, Any]) -> str:
@@ -123,7 +138,7 @@ def _essentials(schema: Mapping[str, Any]) -> Iterator[str]:
     for each in ESSENTIAL:
         name, _, key = each.partition(".")
         part = tables(schema)[name].table["properties"][key]
-        yield f"| `{each}` | {_default(part)} | {_meaning(part)} |"
+        yield f"| `{each}` | {_default(part)} | {_meaning(part).partition('. ')[0]} |"
 
 
 def _default(part: Mapping[str, Any]) -> str:
@@ -269,11 +284,14 @@ def _own(registry: CollectorRegistry) -> list[Metric]:
     return sorted(found, key=lambda family: str(family.name))
 
 
-def main(folder: Path) -> None:
-    """Write the pages to a folder."""
-    for name, text in pages().items():
-        (folder / name).write_text(text, encoding="utf-8")
+def main(asked: str) -> None:
+    """Print the page of this name, or write what is kept to the folder of this name."""
+    if asked in pages():
+        print(pages()[asked], end="")  # noqa: T201  what it is for
+        return
+    for name, text in kept().items():
+        (Path(asked) / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(sys.argv[1])

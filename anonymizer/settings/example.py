@@ -15,8 +15,8 @@ _HEAD = """\
 ## environment overrides `url` in [broker], and so on. Keep secrets there or in files of their own.
 """
 _MORE = """\
-## These are the settings that every operator meets. docs/settings.md has all of them, and
-## `anonymizer init --all-keys` writes them down.
+## These are the settings that every operator meets. `anonymizer init --all-keys` writes all of
+## them down; the manual's page on settings explains them.
 """
 _EXAMPLES: Mapping[str, str] = {
     "zones": """
