@@ -1,23 +1,15 @@
-"""The rules for other brokers in the manual allow what `mosquitto.acl` allows, and no more."""
+"""The rules for other brokers allow what `mosquitto.acl` allows, and no more."""
 
 import re
 from collections import defaultdict
 from typing import TypeAlias
 
-from tests.console import ROOT, blocks
 from tests.deploy.files import DEPLOY
 
 Rules: TypeAlias = dict[tuple[str, str], set[str]]
 """Topics by user (devices: `device`) and activity."""
 
-EMQX, HIVEMQ = (
-    next(
-        block.text
-        for block in blocks(ROOT / "docs" / "security.md")
-        if block.language == "text" and begin in block.text
-    )
-    for begin in ("{allow, ", "<role>")
-)
+EMQX, HIVEMQ = ((DEPLOY / name).read_text() for name in ("emqx-acl.conf", "hivemq-roles.xml"))
 
 
 def of_mosquitto() -> Rules:
